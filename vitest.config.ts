@@ -1,0 +1,5 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: { include: ['test/**/*.test.ts'], pool: 'threads', testTimeout: 20_000, hookTimeout: 30_000 },
+});

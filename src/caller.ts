@@ -1,0 +1,42 @@
+// Who is asking, as both protocols and every feature see it.
+
+export const roles = ['member', 'publisher', 'administrator'] as const;
+
+export type Role = (typeof roles)[number];
+
+/** `undefined` stands for a caller without a token. */
+export type Caller = { readonly username: string; readonly role: Role } | undefined;
+
+/** The least a caller must be: each role may do what the ones before it may. */
+export type Access = 'anyone' | Role;
+
+export function mayCall(caller: Caller, access: Access): boolean {
+  if (access === 'anyone') return true;
+  return caller !== undefined && roles.indexOf(caller.role) >= roles.indexOf(access);
+}
+
+/** What a request shows of itself; the carriers of a token in the order in which they count. */
+export type Presented = {
+  readonly bearer: string | undefined;
+  /** The form field `token`, on GET the query's. */
+  readonly field: string | undefined;
+  /** The session cookie: good for reading only, unless the field holds its form token. */
+  readonly cookie: string | undefined;
+  readonly readsOnly: boolean;
+  readonly address: string;
+  readonly referer: string | undefined;
+};
+
+export type Identity = {
+  readonly caller: NonNullable<Caller>;
+  /** For the forms of a page shown to a session; empty where no session cookie identified the caller. */
+  readonly formToken: string;
+};
+
+/** Undefined when the request carries no token at all; throws when it carries a bad one. */
+export type Identify = (presented: Presented) => Identity | undefined;
+
+/** The token of an `Authorization: Bearer …` header; other schemes are not looked at. */
+export function bearerOf(authorization: string | undefined): string | undefined {
+  return /^Bearer +([^\s]+) *$/i.exec(authorization ?? '')?.[1];
+}

@@ -1,0 +1,83 @@
+// The default store: everything in this process's memory, gone when it ends.
+import type { Store } from './store.ts';
+import type { Cell, Reader, Table, Transaction } from './transaction.ts';
+
+type Rows = Map<string, unknown>;
+
+const noRows: Rows = new Map();
+
+export function createMemoryStore(): Store {
+  const tables = new Map<string, Rows>();
+  const cells: Rows = new Map();
+  const versions = new Map<string, number>();
+
+  const reader: Reader = {
+    get: <T>(table: Table<T>, key: string) => tables.get(table.name)?.get(key) as T | undefined,
+    all: <T>(table: Table<T>) => (tables.get(table.name) ?? noRows).values() as Iterable<T>,
+    read: <T>(cell: Cell<T>) => (cells.has(cell.name) ? cells.get(cell.name) : cell.initial) as T,
+  };
+
+  function commit(changes: Changes): void {
+    for (const [name, changed] of changes.tables) {
+      const rows = tables.get(name) ?? new Map<string, unknown>();
+      tables.set(name, rows);
+      for (const [key, row] of changed) {
+        if (row === undefined) rows.delete(key);
+        else rows.set(key, row);
+      }
+    }
+    for (const [name, value] of changes.cells) cells.set(name, value);
+    for (const name of [...changes.tables.keys(), ...changes.cells.keys()]) {
+      versions.set(name, (versions.get(name) ?? 0) + 1);
+    }
+  }
+
+  return {
+    ...reader,
+    update: (change) =>
+      new Promise((resolve) => {
+        const changes: Changes = { tables: new Map(), cells: new Map() };
+        const result = change(createTransaction(reader, changes));
+        commit(changes);
+        resolve(result);
+      }),
+    version: (of) => versions.get(of.name) ?? 0,
+    problems: () => [],
+    close: () => Promise.resolve(),
+  };
+}
+
+/** What a transaction has written so far; a removed row is there as `undefined`. */
+type Changes = { tables: Map<string, Rows>; cells: Rows };
+
+function createTransaction(base: Reader, changes: Changes): Transaction {
+  function changedRows(name: string): Rows {
+    const rows = changes.tables.get(name) ?? new Map<string, unknown>();
+    changes.tables.set(name, rows);
+    return rows;
+  }
+
+  return {
+    get: <T>(table: Table<T>, key: string) => {
+      const changed = changes.tables.get(table.name);
+      return changed?.has(key) ? (changed.get(key) as T | undefined) : base.get(table, key);
+    },
+    *all<T>(table: Table<T>) {
+      const changed = changes.tables.get(table.name);
+      for (const row of base.all(table)) if (!changed?.has(table.keyOf(row))) yield row;
+      for (const row of changed?.values() ?? []) if (row !== undefined) yield row as T;
+    },
+    read: <T>(cell: Cell<T>) =>
+      changes.cells.has(cell.name) ? (changes.cells.get(cell.name) as T) : base.read(cell),
+    put: (table, row) => void changedRows(table.name).set(table.keyOf(row), freeze(row)),
+    remove: (table, key) => void changedRows(table.name).set(key, undefined),
+    write: (cell, value) => void changes.cells.set(cell.name, freeze(value)),
+  };
+}
+
+/** Values are handed out without copying, so nobody may change them. */
+function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  for (const inner of Object.values(value)) freeze(inner);
+  return Object.freeze(value);
+}

@@ -1,0 +1,169 @@
+// The tree of resources and operations that routes, pages and checks are derived from. A feature describes its part
+// of it with `resource`, `operation` and `items`; what is said once here shows in every face of the API.
+import type { Access, Caller } from '../caller.ts';
+import type { Field, Fields, Values } from './fields.ts';
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+
+export type Format = 'json' | 'pjson' | 'html';
+
+/** What the edge hands to a resource or operation. `S` is what the ids in the path have found. */
+export type Call<S, V> = {
+  readonly subject: S;
+  readonly values: V;
+  readonly caller: Caller;
+  readonly request: RequestFacts;
+};
+
+export type RequestFacts = {
+  readonly format: Format;
+  readonly address: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly cookie: string | undefined;
+  readonly query: Readonly<Record<string, string | undefined>>;
+};
+
+/** A plain answer, or one that also touches the browser: headers, and in HTML an address to go on to. */
+export type Outcome = {
+  readonly json: Json;
+  readonly headers?: Record<string, string>;
+  readonly seeOther?: string;
+};
+
+export type Resource<S = unknown> = {
+  readonly title: string;
+  readonly description: string;
+  readonly access: Access;
+  readonly fields: Fields;
+  readonly read: (call: Call<S, never>) => Json | Promise<Json>;
+  /** Fixed names beneath this one. */
+  readonly resources: Readonly<Record<string, Resource<S>>>;
+  readonly operations: Readonly<Record<string, Operation<S>>>;
+  /** Names beneath this one that are data; the first that accepts a segment has it. */
+  readonly items: readonly Items<S>[];
+};
+
+export type Operation<S = unknown> = {
+  readonly title: string;
+  readonly description: string;
+  readonly access: Access;
+  readonly effect: 'reads' | 'writes';
+  /** For the writes that read-only mode must let through. */
+  readonly whileReadOnly: 'refused' | 'allowed';
+  readonly fields: Fields;
+  /** What the form shows before anything is entered: the present values of what is being changed. */
+  readonly present: (subject: S) => Readonly<Record<string, string>>;
+  /** What the fields cannot tell by themselves. Sees the values that could be read; answers further problems. */
+  readonly check: (call: Call<S, never>) => readonly string[];
+  /** Replaces the derived form, where people need something simpler. */
+  readonly form: 'derived' | 'sign-in';
+  readonly run: (call: Call<S, never>) => Outcome | Promise<Outcome>;
+};
+
+export type Items<S = unknown> = {
+  /** How the segment reads in a route: `{folder}`. */
+  readonly param: string;
+  readonly accepts: (segment: string) => boolean;
+  /** Throws a not-found error when there is no such thing or the caller may not see it. */
+  readonly find: (subject: S, segment: string, caller: Caller) => unknown;
+  /** The segments a page links to. */
+  readonly list: (subject: S, caller: Caller) => readonly string[];
+  readonly resource: Resource;
+};
+
+type Described = { title: string; description: string; access: Access };
+
+export function resource<S, F extends Fields = Record<string, Field<never>>>(
+  described: Described & {
+    fields?: F;
+    read: (call: Call<S, Values<F>>) => Json | Promise<Json>;
+    resources?: Record<string, Resource<S>>;
+    operations?: Record<string, Operation<S>>;
+    items?: readonly Items<S>[];
+  },
+): Resource<S> {
+  return { fields: {}, resources: {}, operations: {}, items: [], ...described };
+}
+
+/** A resource that only holds others: it lists them. */
+export function folder<S>(described: Described, resources: Record<string, Resource<S>>): Resource<S> {
+  return resource({ ...described, resources, read: () => ({ resources: Object.keys(resources).sort() }) });
+}
+
+export function operation<S, F extends Fields = Fields>(
+  described: Described & {
+    effect: 'reads' | 'writes';
+    whileReadOnly?: 'allowed';
+    fields: F;
+    present?: (subject: S) => Readonly<Record<string, string>>;
+    check?: (call: Call<S, Partial<Values<F>>>) => readonly string[];
+    form?: 'sign-in';
+    run: (call: Call<S, Values<F>>) => Outcome | Promise<Outcome>;
+  },
+): Operation<S> {
+  return { whileReadOnly: 'refused', present: () => ({}), check: () => [], form: 'derived', ...described };
+}
+
+export function items<S, T>(described: {
+  param: string;
+  accepts: (segment: string) => boolean;
+  find: (subject: S, segment: string, caller: Caller) => T;
+  list: (subject: S, caller: Caller) => readonly string[];
+  resource: Resource<T>;
+}): Items<S> {
+  return described as unknown as Items<S>;
+}
+
+export const success: Outcome = { json: { status: 'success' } };
+
+/** Where a path leads: the chain of data segments on the way, and the resource or operation at its end. */
+export type Match = {
+  /** The path with its data segments as `{param}`. */
+  readonly route: string;
+  readonly steps: readonly { readonly items: Items; readonly segment: string }[];
+  readonly resource: Resource;
+  /** Set when the path names an operation of the resource. */
+  readonly operation: Operation | undefined;
+};
+
+export function match(root: Resource, segments: readonly string[]): Match | undefined {
+  let at = root;
+  const route: string[] = [];
+  const steps: { items: Items; segment: string }[] = [];
+  for (const [index, segment] of segments.entries()) {
+    const child = own(at.resources, segment);
+    const operation = child ? undefined : own(at.operations, segment);
+    if (operation !== undefined) {
+      const isLast = index === segments.length - 1;
+      return isLast ? { route: [...route, segment].join('/'), steps, resource: at, operation } : undefined;
+    }
+    const items = child ? undefined : at.items.find((candidate) => candidate.accepts(segment));
+    const next = child ?? items?.resource;
+    if (next === undefined) return undefined;
+    if (items) steps.push({ items, segment });
+    route.push(items ? `{${items.param}}` : segment);
+    at = next;
+  }
+  return { route: route.join('/'), steps, resource: at, operation: undefined };
+}
+
+function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
+  return Object.hasOwn(record, key) ? record[key] : undefined;
+}
+
+export type Entry = {
+  readonly route: string;
+  readonly resource: Resource;
+  readonly operation: Operation | undefined;
+};
+
+/** Every resource and operation of the tree, for whoever must look at all of them. */
+export function* walk(root: Resource, route = ''): Generator<Entry> {
+  const below = (name: string) => (route === '' ? name : `${route}/${name}`);
+  yield { route, resource: root, operation: undefined };
+  for (const [name, operation] of Object.entries(root.operations)) {
+    yield { route: below(name), resource: root, operation };
+  }
+  for (const [name, child] of Object.entries(root.resources)) yield* walk(child, below(name));
+  for (const item of root.items) yield* walk(item.resource, below(`{${item.param}}`));
+}

@@ -1,0 +1,115 @@
+// The HTML face of a mounted directory: which page answers a request, with its links, session and entered values.
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Json, Outcome } from './directory.ts';
+import { type Frame, errorPage, operationPage, resourcePage, sendHtml, signInPage } from './pages.ts';
+import type { ErrorAnswer } from './reply.ts';
+import type { Progress, Route } from './request.ts';
+
+export type FaceOptions = {
+  readonly prefix: string;
+  readonly rootName: string;
+  /** The path of the public address, in front of every link. */
+  readonly linkBase: () => string;
+  readonly tokensPath: string;
+};
+
+export type Face = {
+  outcome: (request: FastifyRequest, reply: FastifyReply, outcome: Outcome) => FastifyReply;
+  form: (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
+  error: (request: FastifyRequest, reply: FastifyReply, answer: ErrorAnswer) => FastifyReply;
+};
+
+type Told = { readonly error?: ErrorAnswer['body']['error']; readonly result?: Json };
+
+export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptions): Face {
+  const tokensHref = (operation: string) => `${linkBase()}${tokensPath}/${operation}`;
+
+  function linkTo(segments: readonly string[]): string {
+    return [linkBase() + prefix, ...segments.map(encodeURIComponent)].join('/') || '/';
+  }
+
+  function frameOf({ route, identity }: Progress, title: string): Frame {
+    const segments = route?.segments ?? [];
+    const next = encodeURIComponent(linkBase() + (route?.path ?? prefix));
+    return {
+      title,
+      crumbs: [rootName, ...segments].map((name, index) => ({
+        name,
+        href: linkTo(segments.slice(0, index)),
+      })),
+      session: {
+        caller: identity?.caller,
+        formToken: identity?.formToken ?? '',
+        signInHref: `${tokensHref('generateToken')}?f=html&next=${next}`,
+        signOutAction: tokensHref('revokeToken'),
+      },
+    };
+  }
+
+  function showResource(reply: FastifyReply, progress: Progress, { match, segments }: Route, json: Json) {
+    const { resource } = match;
+    const below = (name: string) => ({ name, href: linkTo([...segments, name]) });
+    const listed = resource.items.flatMap((items) =>
+      items.list(progress.subject?.found, progress.identity?.caller),
+    );
+    const page = resourcePage(frameOf(progress, resource.title), {
+      description: resource.description,
+      children: [...Object.keys(resource.resources), ...listed].map(below),
+      operations: Object.keys(resource.operations).map(below),
+      json,
+    });
+    return sendHtml(reply, 200, page);
+  }
+
+  function showForm(request: FastifyRequest, reply: FastifyReply, status: number, told: Told) {
+    const progress = progressOf(request);
+    const operation = progress.route?.match.operation;
+    if (!operation || operation.form === 'sign-in') return showSignIn(request, reply, status, told);
+    const entered = request.method === 'POST' ? progress.form : operation.present(progress.subject?.found);
+    const view = { action: linkTo(progress.route?.segments ?? []), entered, ...told };
+    return sendHtml(reply, status, operationPage(frameOf(progress, operation.title), operation, view));
+  }
+
+  /** Signing in leads on to the page that was asked for. */
+  function showSignIn(request: FastifyRequest, reply: FastifyReply, status: number, told: Told) {
+    const { route, form } = progressOf(request);
+    const isSignIn = route?.match.operation?.form === 'sign-in';
+    const next = isSignIn ? form.next : linkBase() + (route?.path ?? prefix);
+    const entered = { next, username: form.username };
+    const view = { action: tokensHref('generateToken'), entered, ...told };
+    // The token service looks at Origin, which browsers withhold from a page that sends no referrer at all.
+    const headers = { 'referrer-policy': 'same-origin' };
+    return sendHtml(reply, status, signInPage({ title: 'Sign in', crumbs: [] }, view), headers);
+  }
+
+  return {
+    outcome(request, reply, outcome) {
+      const progress = progressOf(request);
+      if (outcome.seeOther !== undefined) return reply.redirect(outcome.seeOther, 303);
+      if (!progress.route || progress.route.match.operation) {
+        return showForm(request, reply, 200, { result: outcome.json });
+      }
+      return showResource(reply, progress, progress.route, outcome.json);
+    },
+    form: (request, reply) => showForm(request, reply, 200, {}),
+    error(request, reply, { status, body: { error } }) {
+      const progress = progressOf(request);
+      if (status === 401) return showSignIn(request, reply, status, { error });
+      if (progress.route?.match.operation && progress.subject)
+        return showForm(request, reply, status, { error });
+      return sendHtml(reply, status, errorPage(frameOf(progress, 'Error'), error));
+    },
+  };
+}
+
+function progressOf(request: FastifyRequest): Progress {
+  return (
+    request.progress ?? {
+      route: undefined,
+      format: 'html',
+      form: {},
+      identity: undefined,
+      subject: undefined,
+    }
+  );
+}

@@ -1,0 +1,146 @@
+// Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
+import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
+
+export type Parsed<T> = { readonly value: T } | { readonly problem: string };
+
+/** How an HTML form asks for the value. */
+export type Control =
+  | { readonly kind: 'text'; readonly maxLength?: number; readonly secret?: true; readonly lines?: true }
+  | { readonly kind: 'number'; readonly from: number; readonly to: number }
+  | { readonly kind: 'choice'; readonly choices: readonly string[] };
+
+/** `T` includes undefined where the field may be left out. */
+export type Field<T> = {
+  readonly description: string;
+  readonly required: boolean;
+  /** What an absent value counts as, in the form's own words. */
+  readonly fallback?: string;
+  readonly control: Control;
+  /** `undefined` for a field that is absent; blank text counts as absent unless the field is clearable. */
+  readonly read: (text: string | undefined) => Parsed<T>;
+};
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- a record of fields of any types
+export type Fields = Readonly<Record<string, Field<any>>>;
+
+export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never };
+
+/** Reads every field: the values of the good ones, and every problem, each naming its field. */
+export function readFields<F extends Fields>(
+  fields: F,
+  form: Readonly<Record<string, string | undefined>>,
+): { values: Partial<Values<F>>; problems: string[] } {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [name, field] of Object.entries(fields)) {
+    const parsed = field.read(form[name]) as Parsed<unknown>;
+    if ('problem' in parsed) problems.push(`${name}: ${parsed.problem}`);
+    else values[name] = parsed.value;
+  }
+  return { values: values as Partial<Values<F>>, problems };
+}
+
+type TextOptions = {
+  from?: number;
+  to: number;
+  pattern?: RegExp;
+  /** What is allowed, in words: completes "must be …". */
+  allowed?: string;
+  secret?: true;
+  lines?: true;
+  normalise?: (text: string) => string;
+};
+
+export function text(description: string, options: TextOptions): Field<string | undefined> {
+  const { from = 1, to, pattern, secret, lines, normalise = (value) => value } = options;
+  const allowed = options.allowed ?? (from > 1 ? `${from} to ${to} characters` : `at most ${to} characters`);
+  return optional(
+    description,
+    { kind: 'text', maxLength: to, ...(secret && { secret }), ...(lines && { lines }) },
+    (raw) => {
+      const value = normalise(raw);
+      const length = Array.from(value).length;
+      if (length < from || length > to || (pattern && !pattern.test(value)))
+        return { problem: `must be ${allowed}.` };
+      if (!isXmlText(value)) return { problem: 'must not contain control characters.' };
+      return { value };
+    },
+  );
+}
+
+export function integer(description: string, from: number, to: number): Field<number | undefined> {
+  const problem = `must be an integer from ${from} to ${to}.`;
+  return optional(description, { kind: 'number', from, to }, (raw) => {
+    const trimmed = raw.trim();
+    const value = /^-?[0-9]{1,15}$/.test(trimmed) ? Number(trimmed) : NaN;
+    return value >= from && value <= to ? { value } : { problem };
+  });
+}
+
+export function choice<const C extends readonly string[]>(
+  description: string,
+  choices: C,
+): Field<C[number] | undefined> {
+  return optional(description, { kind: 'choice', choices }, (raw) =>
+    choices.includes(raw.trim())
+      ? { value: raw.trim() }
+      : { problem: `must be one of ${choices.join(', ')}.` },
+  );
+}
+
+export function boolean(description: string): Field<boolean | undefined> {
+  return optional(description, { kind: 'choice', choices: ['true', 'false'] }, (raw) => {
+    const value = raw.trim().toLowerCase();
+    return value === 'true' || value === 'false'
+      ? { value: value === 'true' }
+      : { problem: 'must be true or false.' };
+  });
+}
+
+export function httpUrl(description: string): Field<string | undefined> {
+  return optional(description, { kind: 'text', maxLength: 2048 }, (raw) => {
+    const value = raw.trim();
+    return isHttpUrl(value) ? { value } : { problem: `must be ${httpUrlRule}.` };
+  });
+}
+
+export function required<T>(field: Field<T | undefined>): Field<T> {
+  return {
+    ...field,
+    required: true,
+    read: (raw) => {
+      const parsed = field.read(raw);
+      if ('problem' in parsed) return parsed;
+      return parsed.value === undefined ? { problem: 'is required.' } : { value: parsed.value };
+    },
+  };
+}
+
+export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
+  return {
+    ...field,
+    fallback: String(value),
+    read: (raw) => {
+      const parsed = field.read(raw);
+      return 'problem' in parsed ? parsed : { value: parsed.value ?? value };
+    },
+  };
+}
+
+/** For changing an existing thing: absent keeps what is there, present and blank empties it. */
+export function clearable(field: Field<string | undefined>): Field<string | undefined> {
+  return { ...field, read: (raw) => (raw?.trim() === '' ? { value: '' } : field.read(raw)) };
+}
+
+function optional<T>(
+  description: string,
+  control: Control,
+  parse: (raw: string) => Parsed<T>,
+): Field<T | undefined> {
+  return {
+    description,
+    control,
+    required: false,
+    read: (raw) => (raw === undefined || raw.trim() === '' ? { value: undefined } : parse(raw)),
+  };
+}

@@ -1,0 +1,201 @@
+// Hangs a directory tree on Fastify. Every request goes the same way, in the contract's order of checks:
+// path → method → body → form and `f` → token → role → admission → ids → fields → run → answer.
+import formbody from '@fastify/formbody';
+import multipart from '@fastify/multipart';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Access, type Caller, type Identify, type Presented, bearerOf, mayCall } from '../caller.ts';
+import { ServiceError, invalid } from '../errors.ts';
+import type { Match, RequestFacts, Resource } from './directory.ts';
+import { type FaceOptions, createFace } from './face.ts';
+import { readFields } from './fields.ts';
+import { type Form, maxParts, maxTextBytes, parseUrlencoded, readMultipart } from './form.ts';
+import {
+  asServiceError,
+  describeError,
+  notFound,
+  readFormat,
+  sendJson,
+  unsupportedMediaType,
+} from './reply.ts';
+import { type Progress, type Route, cookieOf, findRoute, guessFormat, queryOf } from './request.ts';
+
+/** Forms of callers who have not shown a good token yet: so many at once, each within this time. */
+const anonymousForms = { most: 16, withinMs: 60_000 };
+
+export type MountOptions = FaceOptions & {
+  readonly root: Resource;
+  readonly identify: Identify;
+  /** Throws when the operation may not be called now, whoever calls it. */
+  readonly admit: (match: Match) => void;
+  readonly addressOf: (request: FastifyRequest) => string;
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly maxFileBytes: number;
+  /** Send JSON errors with HTTP 200. */
+  readonly errorStatus200: boolean;
+};
+
+export async function mountDirectory(scope: FastifyInstance, options: MountOptions): Promise<void> {
+  const { prefix, root } = options;
+  const face = createFace(options);
+  let anonymousFormsRead = 0;
+
+  scope.removeAllContentTypeParsers();
+  await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (body) => ({ urlencoded: body }) });
+  const counts = { parts: maxParts, fields: maxParts, files: maxParts };
+  await scope.register(multipart, {
+    limits: { ...counts, fieldSize: maxTextBytes, fileSize: options.maxFileBytes },
+  });
+  // A body without a content type is refused unless it is empty; any other type is refused unread.
+  scope.addContentTypeParser('*', (request, payload, done) => {
+    if (request.headers['content-type'] !== undefined) return done(unsupportedMediaType());
+    payload.once('data', () => done(unsupportedMediaType()));
+    payload.once('end', () => done(null));
+  });
+
+  scope.addHook('onRequest', (request, _reply, done) => {
+    const progress: Progress = {
+      route: undefined,
+      format: undefined,
+      form: {},
+      identity: undefined,
+      subject: undefined,
+    };
+    request.progress = progress;
+    const route = findRoute(root, prefix, request.raw.url ?? '/');
+    if (!route) throw notFound();
+    progress.route = route;
+    request.routeLabel = [prefix, route.match.route].filter((part) => part !== '').join('/') || '/';
+    refuseMethod(request, route.match);
+    // A bad bearer header is answered before the body is read.
+    if (accessOf(route.match) !== 'anyone' && bearerOf(request.headers.authorization) !== undefined) {
+      progress.identity = options.identify(presentedBy(request, undefined));
+    }
+    done();
+  });
+  scope.setErrorHandler((error, request, reply) => answerError(error, request, reply));
+  scope.all(prefix === '' ? '/' : prefix, handle);
+  scope.all(`${prefix}/*`, handle);
+
+  async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { progress } = request;
+    if (!progress?.route) throw notFound();
+    const { match }: Route = progress.route;
+    const { operation, resource } = match;
+    const isPost = request.method === 'POST';
+
+    const query = parseUrlencoded(queryOf(request), namesOf(match));
+    progress.form = isPost ? await readBody(request, reply, namesOf(match)) : query;
+    progress.format = readFormat(progress.form.f ?? query.f, request.headers.accept);
+    if (progress.format === undefined) throw invalid(['f: must be one of json, pjson, html.']);
+
+    const access = accessOf(match);
+    if (access !== 'anyone')
+      progress.identity ??= options.identify(presentedBy(request, progress.form.token));
+    const caller = progress.identity?.caller;
+    refuseCaller(caller, access);
+    const showsForm = operation !== undefined && !isPost;
+    if (!showsForm) options.admit(match);
+
+    const subject = findSubject(match, caller);
+    progress.subject = { found: subject };
+    if (showsForm) return face.form(request, reply);
+
+    const { values, problems } = readFields((operation ?? resource).fields, progress.form);
+    const facts: RequestFacts = {
+      format: progress.format,
+      address: options.addressOf(request),
+      headers: request.headers,
+      cookie: cookieOf(request),
+      query,
+    };
+    const call = { subject, values: values as never, caller, request: facts };
+    if (operation) problems.push(...operation.check(call));
+    if (problems.length > 0) throw invalid(problems);
+
+    const outcome = operation ? await operation.run(call) : { json: await resource.read(call) };
+    void reply.headers(outcome.headers ?? {});
+    if (progress.format === 'html') return face.outcome(request, reply, outcome);
+    return sendJson(reply, 200, outcome.json, progress.format);
+  }
+
+  async function readBody(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    wanted: ReadonlySet<string>,
+  ): Promise<Form> {
+    if (!request.isMultipart()) {
+      const body = request.body as { urlencoded: string } | undefined;
+      return parseUrlencoded(body?.urlencoded ?? '', wanted);
+    }
+    if (request.progress?.identity) return readMultipart(request, wanted);
+    if (anonymousFormsRead >= anonymousForms.most) {
+      throw new ServiceError('unavailable', 'Too many forms are being read.', { retryAfterSeconds: 5 });
+    }
+    anonymousFormsRead += 1;
+    const hasArrived = new AbortController();
+    const tooLate = options.sleep(anonymousForms.withinMs, hasArrived.signal).then(() => {
+      void reply.header('connection', 'close');
+      throw new ServiceError('invalid', 'The form did not arrive in time.');
+    });
+    tooLate.catch(() => undefined);
+    try {
+      return await Promise.race([readMultipart(request, wanted), tooLate]);
+    } finally {
+      anonymousFormsRead -= 1;
+      hasArrived.abort();
+    }
+  }
+
+  function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const error = asServiceError(thrown);
+    if (!error) request.log.error({ err: thrown }, 'request failed');
+    const answer = describeError(error);
+    void reply.headers(answer.headers);
+    const format = request.progress?.format ?? guessFormat(request);
+    if (format === 'html') return face.error(request, reply, answer);
+    return sendJson(reply, options.errorStatus200 ? 200 : answer.status, answer.body, format);
+  }
+
+  function presentedBy(request: FastifyRequest, field: string | undefined): Presented {
+    return {
+      bearer: bearerOf(request.headers.authorization),
+      field: field?.trim() || undefined,
+      cookie: cookieOf(request),
+      readsOnly: request.method !== 'POST',
+      address: options.addressOf(request),
+      referer: request.headers.referer,
+    };
+  }
+}
+
+/** Resources answer GET and POST alike; an operation answers POST, and shows its form to a browser that asks with GET. */
+function refuseMethod(request: FastifyRequest, { operation }: Match): void {
+  const { method } = request;
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (method === 'POST' || (isRead && (!operation || guessFormat(request) === 'html'))) return;
+  throw new ServiceError('method-not-allowed', `The method ${method} is not allowed here.`, {
+    allow: operation && isRead ? ['POST'] : ['GET', 'HEAD', 'POST'],
+  });
+}
+
+function refuseCaller(caller: Caller, access: Access): void {
+  if (mayCall(caller, access)) return;
+  throw caller === undefined
+    ? new ServiceError('token-missing', 'Token required.')
+    : new ServiceError('forbidden', `This needs the role ${access}.`);
+}
+
+function accessOf({ operation, resource }: Match): Access {
+  return (operation ?? resource).access;
+}
+
+function namesOf({ operation, resource }: Match): ReadonlySet<string> {
+  return new Set(['f', 'token', ...Object.keys((operation ?? resource).fields)]);
+}
+
+function findSubject({ steps }: Match, caller: Caller): unknown {
+  return steps.reduce<unknown>(
+    (subject, { items, segment }) => items.find(subject, segment, caller),
+    undefined,
+  );
+}

@@ -1,0 +1,65 @@
+// What the REST kit reads off a request before and beside its form.
+import type { FastifyRequest } from 'fastify';
+import type { Identity } from '../caller.ts';
+import { type Format, type Match, type Resource, match } from './directory.ts';
+import { type Form, parseUrlencoded } from './form.ts';
+import { prefersHtml, readFormat } from './reply.ts';
+
+export const sessionCookie = 'steward_session';
+
+export type Route = { readonly match: Match; readonly path: string; readonly segments: readonly string[] };
+
+/** How far a request has come: what an error page may build on. */
+export type Progress = {
+  route: Route | undefined;
+  format: Format | undefined;
+  form: Form;
+  identity: Identity | undefined;
+  subject: { readonly found: unknown } | undefined;
+};
+
+declare module 'fastify' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyRequest {
+    progress: Progress | null;
+    /** The route as the metrics name it, with data segments as `{param}`. */
+    routeLabel: string | null;
+  }
+}
+
+/** One trailing slash is ignored; segments are decoded one by one, so an encoded slash stays inside its segment. */
+export function findRoute(root: Resource, prefix: string, url: string): Route | undefined {
+  const path = (url.split('?', 1)[0] ?? '').replace(/\/$/, '');
+  const segments: string[] = [];
+  for (const segment of path.slice(prefix.length).split('/').slice(1)) {
+    try {
+      segments.push(decodeURIComponent(segment).normalize('NFC'));
+    } catch {
+      return undefined;
+    }
+  }
+  const found = match(root, segments);
+  return found && { match: found, path, segments };
+}
+
+/** The format before anything has been checked: good enough to say what is wrong. */
+export function guessFormat(request: FastifyRequest): Format {
+  try {
+    const { f } = parseUrlencoded(queryOf(request), new Set(['f']));
+    return readFormat(f, request.headers.accept) ?? 'json';
+  } catch {
+    return prefersHtml(request.headers.accept) ? 'html' : 'json';
+  }
+}
+
+export function queryOf(request: FastifyRequest): string {
+  const url = request.raw.url ?? '';
+  const mark = url.indexOf('?');
+  return mark < 0 ? '' : url.slice(mark + 1);
+}
+
+export function cookieOf(request: FastifyRequest): string | undefined {
+  const pair = request.headers.cookie?.split(';').find((part) => part.trim().startsWith(`${sessionCookie}=`));
+  const value = pair?.trim().slice(sessionCookie.length + 1);
+  return value === '' ? undefined : value;
+}

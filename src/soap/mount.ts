@@ -1,0 +1,217 @@
+// Hangs a document/literal service on Fastify: POST dispatches on the body element's name, GET ?wsdl serves the description.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, type Identify, bearerOf } from '../caller.ts';
+import { ServiceError } from '../errors.ts';
+import {
+  type Fault,
+  type SoapVersion,
+  contentTypeOf,
+  faultOf,
+  named,
+  notUnderstood,
+  openEnvelope,
+  refuseText,
+  renderFault,
+  responseFrame,
+  versionOf,
+} from './envelope.ts';
+import { decodeXml } from './decode.ts';
+import {
+  asServiceError,
+  bytesOf,
+  charsetOf,
+  guessVersion,
+  maxRequestBytes,
+  refuseMediaType,
+  tokenOf,
+} from './request.ts';
+import { type XmlElement, readXml } from './xml.ts';
+
+const methods = ['GET', 'HEAD', 'POST'];
+
+export type Arguments = Readonly<Record<string, string | undefined>>;
+
+/** What stands inside the response element. It is made once for its key and kept until what it shows changes. */
+export type Content = { readonly key: string; readonly make: () => string };
+
+export type SoapOperation = {
+  readonly arguments: readonly string[];
+  /** `open` operations need no token and ignore one. */
+  readonly access: 'open' | 'token';
+  readonly answer: (call: { arguments: Arguments; caller: Caller }) => Content;
+};
+
+export type SoapOptions = {
+  readonly path: string;
+  readonly namespace: string;
+  readonly operations: Readonly<Record<string, SoapOperation>>;
+  readonly requireTokens: boolean;
+  readonly identify: Identify;
+  readonly addressOf: (request: FastifyRequest) => string;
+  readonly keep: <T>(key: string, make: () => T) => T;
+  readonly wsdl: () => Buffer;
+  /** What a browser is shown. */
+  readonly showPage: (reply: FastifyReply) => FastifyReply;
+};
+
+export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
+  const { path, namespace, operations } = options;
+  const isOurNamespace = namespaceMatcher(namespace);
+
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxRequestBytes }, (_request, body, done) =>
+    done(null, body),
+  );
+
+  scope.addHook('onRequest', (request, _reply, done) => {
+    request.routeLabel = path;
+    if (!methods.includes(request.method)) {
+      throw new ServiceError('method-not-allowed', `The method ${request.method} is not allowed here.`, {
+        allow: methods,
+      });
+    }
+    if (request.method === 'POST') refuseMediaType(request);
+    done();
+  });
+  scope.setErrorHandler((error, request, reply) => {
+    sendFault(reply, guessVersion(request), faultOf(asServiceError(error, request), namespace), error);
+  });
+
+  scope.all(path, (request, reply) => {
+    if (request.method === 'POST') return answer(request, reply);
+    const wantsWsdl = Object.keys(request.query as object).some((key) => key.toLowerCase() === 'wsdl');
+    return wantsWsdl
+      ? reply.header('content-type', 'text/xml; charset=utf-8').send(options.wsdl())
+      : options.showPage(reply);
+  });
+
+  function answer(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    let version = guessVersion(request);
+    let replyNamespace = namespace;
+    try {
+      const root = readXml(decodeXml(bytesOf(request), charsetOf(request)));
+      const ownVersion = versionOf(root);
+      if (ownVersion === undefined) return sendFault(reply, '1.1', versionMismatch(root));
+      version = ownVersion;
+      const { headers, payload } = openEnvelope(root, version);
+      const foreign = notUnderstood(headers, version);
+      if (foreign.length > 0) return sendFault(reply, version, mustUnderstand(foreign));
+
+      const operation = operationFor(payload);
+      replyNamespace = payload.namespace;
+      const caller = operation.access === 'open' ? undefined : callerOf(request);
+      const content = operation.answer({ arguments: bindArguments(payload, operation.arguments), caller });
+      const envelope = keepEnvelope(version, payload, content);
+      return reply.header('content-type', contentTypeOf(version)).send(envelope);
+    } catch (error) {
+      return sendFault(reply, version, faultOf(asServiceError(error, request), replyNamespace), error);
+    }
+  }
+
+  /** Envelopes in our own namespace are kept whole; for a client of another version its frame is put around the kept content. */
+  function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): Buffer {
+    const [before, after] = responseFrame(version, payload.name, payload.namespace);
+    if (payload.namespace === namespace) {
+      return options.keep(`${version} ${payload.name} ${key}`, () => Buffer.from(before + make() + after));
+    }
+    const content = options.keep(`content ${payload.name} ${key}`, () => Buffer.from(make()));
+    return Buffer.concat([Buffer.from(before), content, Buffer.from(after)]);
+  }
+
+  function operationFor(payload: XmlElement): SoapOperation {
+    if (!isOurNamespace(payload.namespace)) {
+      const given =
+        payload.namespace === '' ? 'no namespace' : `the namespace ${payload.namespace.slice(0, 200)}`;
+      throw new ServiceError(
+        'invalid',
+        `The element ${named(payload)} is in ${given}; it must be in ${namespace}.`,
+      );
+    }
+    const operation = Object.hasOwn(operations, payload.name) ? operations[payload.name] : undefined;
+    if (operation === undefined) {
+      const known = Object.keys(operations).join(', ');
+      throw new ServiceError(
+        'invalid',
+        `There is no operation ${named(payload)}. The operations are ${known}.`,
+      );
+    }
+    return operation;
+  }
+
+  function callerOf(request: FastifyRequest): Caller {
+    const identity = options.identify({
+      bearer: bearerOf(request.headers.authorization),
+      field: tokenOf(request),
+      cookie: undefined,
+      readsOnly: true,
+      address: options.addressOf(request),
+      referer: request.headers.referer,
+    });
+    if (!identity && options.requireTokens) throw new ServiceError('token-missing', 'Token required.');
+    return identity?.caller;
+  }
+}
+
+function sendFault(reply: FastifyReply, version: SoapVersion, fault: Fault, cause?: unknown): FastifyReply {
+  const { status, xml } = renderFault(version, fault);
+  if (cause instanceof ServiceError) {
+    if (cause.allow) void reply.header('allow', cause.allow.join(', '));
+    if (cause.retryAfterSeconds !== undefined)
+      void reply.header('retry-after', String(cause.retryAfterSeconds));
+  }
+  return reply.code(status).header('content-type', contentTypeOf(version)).send(xml);
+}
+
+function versionMismatch(root: XmlElement): Fault {
+  const given = root.namespace === '' ? 'no namespace' : root.namespace.slice(0, 200);
+  return {
+    code: 'VersionMismatch',
+    message: `The Envelope is in ${given}; SOAP 1.1 and 1.2 are understood.`,
+  };
+}
+
+function mustUnderstand(headers: XmlElement[]): Fault {
+  const names = headers.map(named).join(', ');
+  return { code: 'MustUnderstand', message: `These header blocks are not understood: ${names}.`, headers };
+}
+
+/** Where the namespace ends in a version, clients made for another version are served too. */
+function namespaceMatcher(namespace: string): (candidate: string) => boolean {
+  const version = /\/[0-9]+(\.[0-9]+)*$/;
+  if (!version.test(namespace)) return (candidate) => candidate === namespace;
+  const stem = namespace.replace(version, '');
+  return (candidate) =>
+    candidate === namespace || (candidate.replace(version, '') === stem && version.test(candidate));
+}
+
+/** Binds by local name, qualified or not; `xsi:nil` counts as absent. */
+function bindArguments(payload: XmlElement, names: readonly string[]): Arguments {
+  refuseText(payload);
+  const bound: Record<string, string | undefined> = {};
+  for (const child of payload.children) {
+    if (!names.includes(child.name)) {
+      const known = names.length > 0 ? `its arguments are ${names.join(', ')}` : 'it takes none';
+      throw new ServiceError('invalid', `${payload.name} has no argument ${named(child)}; ${known}.`);
+    }
+    if (Object.hasOwn(bound, child.name)) {
+      throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`);
+    }
+    const [inner] = child.children;
+    if (inner)
+      throw new ServiceError(
+        'invalid',
+        `The argument ${child.name} must be text; it holds a ${named(inner)}.`,
+      );
+    bound[child.name] = isNil(child) ? undefined : child.text;
+  }
+  return bound;
+}
+
+function isNil({ attributes }: XmlElement): boolean {
+  return attributes.some(
+    ({ namespace, name, value }) =>
+      namespace.endsWith('/XMLSchema-instance') &&
+      ['nil', 'null'].includes(name) &&
+      ['true', '1'].includes(value.trim()),
+  );
+}

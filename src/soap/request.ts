@@ -1,0 +1,67 @@
+// What the SOAP kit reads off an HTTP request: media type, bytes, token.
+import type { FastifyRequest } from 'fastify';
+import { gunzipSync } from 'node:zlib';
+import { ServiceError } from '../errors.ts';
+import type { SoapVersion } from './envelope.ts';
+
+export const maxRequestBytes = 16 * 1024;
+
+const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
+
+export function refuseMediaType(request: FastifyRequest): void {
+  const given = request.headers['content-type'];
+  const type = given?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== undefined && !mediaTypes.includes(type)) {
+    throw new ServiceError(
+      'unsupported-media-type',
+      `The content type must be one of ${mediaTypes.join(', ')}.`,
+    );
+  }
+  const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+  if (!['identity', 'gzip', 'x-gzip'].includes(coding)) {
+    throw new ServiceError('unsupported-media-type', 'The content encoding must be gzip or identity.');
+  }
+}
+
+export function bytesOf(request: FastifyRequest): Buffer {
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  if (body.length === 0) throw new ServiceError('invalid', 'The request has no body: send a SOAP Envelope.');
+  if (!/gzip/i.test(request.headers['content-encoding'] ?? '')) return body;
+  try {
+    return gunzipSync(body, { maxOutputLength: maxRequestBytes });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge();
+    throw new ServiceError('invalid', 'The body is not valid gzip data.');
+  }
+}
+
+function tooLarge(): ServiceError {
+  return new ServiceError('too-large', `A request must be at most ${maxRequestBytes} bytes.`);
+}
+
+/** Before the envelope has been read, the content type tells which form an answer should have. */
+export function guessVersion(request: FastifyRequest): SoapVersion {
+  return /^\s*application\/soap\+xml/i.test(request.headers['content-type'] ?? '') ? '1.2' : '1.1';
+}
+
+export function charsetOf(request: FastifyRequest): string | undefined {
+  return /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
+}
+
+/** A token that is given twice is no token of ours. */
+export function tokenOf(request: FastifyRequest): string | undefined {
+  const { token } = request.query as Record<string, string | string[] | undefined>;
+  return token?.toString().trim() || undefined;
+}
+
+/** What Fastify throws, in our words; undefined for what is our own fault, which is logged. */
+export function asServiceError(error: unknown, request: FastifyRequest): ServiceError | undefined {
+  if (error instanceof ServiceError) return error;
+  const { statusCode } = error as { statusCode?: unknown };
+  if (statusCode === 413) return tooLarge();
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
+    return new ServiceError('invalid', 'The request cannot be read.');
+  }
+  request.log.error({ err: error }, 'request failed');
+  return undefined;
+}

@@ -1,0 +1,51 @@
+// Tokens: 256 random bits, of which only the hash is stored; bindings to an address or a referring page; form tokens.
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import type { Table } from '../store/transaction.ts';
+
+export type Binding = { readonly to: 'address' | 'referer'; readonly value: string } | null;
+
+export type Token = {
+  readonly hash: string;
+  readonly username: string;
+  /** The user's credentialId when the token was issued. */
+  readonly credentialId: string;
+  readonly expires: number;
+  readonly binding: Binding;
+};
+
+export const tokens: Table<Token> = { name: 'tokens', keyOf: (token) => token.hash };
+
+export const expirationMinutes = { default: 120, most: 20160 } as const;
+
+export function hashToken(token: string): string {
+  return createHash('sha256').update(token).digest('base64url');
+}
+
+/** What HTML forms carry: proves that the form came from a page of ours, yet is no credential by itself. */
+export function formTokenOf(sessionToken: string): string {
+  return `form_${createHmac('sha256', sessionToken).update('form').digest('base64url')}`;
+}
+
+export function isFormToken(text: string): boolean {
+  return text.startsWith('form_');
+}
+
+export function formTokenMatches(formToken: string, sessionToken: string): boolean {
+  const expected = Buffer.from(formTokenOf(sessionToken));
+  const given = Buffer.from(formToken);
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+/** An absent Referer is let through: many clients never send one. */
+export function bindingAllows(binding: Binding, address: string, referer: string | undefined): boolean {
+  if (binding === null) return true;
+  if (binding.to === 'address') return binding.value === address;
+  if (referer === undefined || referer === binding.value) return true;
+  const origin = originOf(binding.value);
+  return origin !== undefined && origin === originOf(referer);
+}
+
+function originOf(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) ? url.origin : undefined;
+}

@@ -1,0 +1,143 @@
+// REST edge of tokens: the token service (contract 3).
+import { isIP } from 'node:net';
+import { ServiceError } from '../errors.ts';
+import {
+  type Outcome,
+  type RequestFacts,
+  type Resource,
+  operation,
+  resource,
+  success,
+} from '../rest/directory.ts';
+import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
+import { sessionCookie } from '../rest/request.ts';
+import { plainAddress } from './address.ts';
+import type { Gatekeeper } from './gatekeeper.ts';
+import { type Binding, expirationMinutes } from './token.ts';
+
+export type TokenServiceOptions = {
+  gatekeeper: Gatekeeper;
+  publicUrl: () => string;
+  /** Where a browser goes after signing in, as a path of the public address. */
+  homePath: () => string;
+  signInPath: () => string;
+};
+
+const mostMinutes = 10 ** 15 - 1;
+
+export function describeTokenService(options: TokenServiceOptions): Resource {
+  const { gatekeeper } = options;
+  const isHttps = () => options.publicUrl().startsWith('https:');
+
+  const generateToken = operation({
+    title: 'Generate token',
+    description:
+      'Signs a user in: answers a token for the other operations, and in a browser starts a session.',
+    access: 'anyone',
+    effect: 'writes',
+    whileReadOnly: 'allowed',
+    form: 'sign-in',
+    fields: {
+      username: required(text('The user name.', { to: 256 })),
+      password: required(text('The password.', { to: 1024, secret: true })),
+      client: choice('What the token is bound to; not bound when absent.', ['referer', 'ip', 'requestip']),
+      referer: text('The referring page the token is bound to, with client=referer.', { to: 2048 }),
+      ip: text('The address the token is bound to, with client=ip.', { to: 64 }),
+      expiration: defaultTo(
+        integer(
+          `Minutes the token lasts; at most ${expirationMinutes.most}, more is cut to that.`,
+          1,
+          mostMinutes,
+        ),
+        expirationMinutes.default,
+      ),
+      next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
+    },
+    check: ({ values, request }) => [...queryProblems(request), ...bindingProblems(values)],
+    run: async ({ values, request }): Promise<Outcome> => {
+      if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
+      const { token, expires } = await gatekeeper.signIn({
+        username: values.username,
+        password: values.password,
+        address: request.address,
+        minutes: Math.min(values.expiration, expirationMinutes.most),
+        binding: bindingOf(values, request.address),
+      });
+      const json = { token, expires, ssl: isHttps() };
+      if (request.format !== 'html') return { json };
+      const next = values.next !== undefined && isOwnPath(values.next) ? values.next : options.homePath();
+      return { json, seeOther: next, headers: { 'set-cookie': cookie(token) } };
+    },
+  });
+
+  const revokeToken = operation({
+    title: 'Revoke token',
+    description: 'Ends a token at once; in a browser ends the session.',
+    access: 'anyone',
+    effect: 'writes',
+    whileReadOnly: 'allowed',
+    fields: { token: required(text('The token to end.', { to: 1024, secret: true })) },
+    run: async ({ values, request }): Promise<Outcome> => {
+      await gatekeeper.revoke(values.token.trim(), request.cookie);
+      return {
+        ...success,
+        seeOther: options.signInPath(),
+        headers: { 'set-cookie': `${cookie('')}; Max-Age=0` },
+      };
+    },
+  });
+
+  function cookie(token: string): string {
+    return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${isHttps() ? '; Secure' : ''}`;
+  }
+
+  const operations = { generateToken, revokeToken };
+  return resource({
+    title: 'Token service',
+    description: 'Where tokens are obtained and ended.',
+    access: 'anyone',
+    operations,
+    read: () => ({ operations: Object.keys(operations) }),
+  });
+}
+
+/** Addresses end up in logs and histories; passwords must not. */
+function queryProblems({ query }: RequestFacts): string[] {
+  const found = ['username', 'password'].filter((name) => query[name] !== undefined);
+  return found.map((name) => `${name}: must be sent in the body, never in the address.`);
+}
+
+type BindingFields = { client?: string | undefined; referer?: string | undefined; ip?: string | undefined };
+
+function bindingProblems({ client, referer, ip = '' }: BindingFields): string[] {
+  if (client === 'referer' && referer === undefined) return ['referer: is required with client=referer.'];
+  if (client === 'ip' && isIP(ip.trim()) === 0)
+    return ['ip: must be an IPv4 or IPv6 address with client=ip.'];
+  return [];
+}
+
+function bindingOf({ client, referer = '', ip = '' }: BindingFields, address: string): Binding {
+  if (client === 'referer') return { to: 'referer', value: referer.trim() };
+  if (client === 'ip') return { to: 'address', value: plainAddress(ip.trim()) };
+  return client === 'requestip' ? { to: 'address', value: address } : null;
+}
+
+/** A browser says where a form comes from; one from elsewhere must not sign anybody in (or out of their own account). */
+function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
+  const site = headers['sec-fetch-site'];
+  const { origin, host } = headers;
+  const isForeignSite = site !== undefined && site !== 'same-origin' && site !== 'none';
+  const isForeignOrigin =
+    origin !== undefined &&
+    origin !== new URL(publicUrl).origin &&
+    origin !== `http://${String(host)}` &&
+    origin !== `https://${String(host)}`;
+  if (isForeignSite || isForeignOrigin) {
+    throw new ServiceError('forbidden', 'The sign-in form must come from this server.');
+  }
+}
+
+/** A path a browser cannot read as another host's address. */
+function isOwnPath(next: string): boolean {
+  return /^\/(?![/\\])/.test(next) && !/[\s\\]/.test(next);
+}

@@ -1,0 +1,82 @@
+// Users and the rules for changing them (contract 3: names unique but for case, never without an administrator).
+import type { Role } from '../caller.ts';
+import { ServiceError, invalid } from '../errors.ts';
+import type { Reader, Table, Transaction } from '../store/transaction.ts';
+
+export type User = {
+  readonly username: string;
+  readonly role: Role;
+  readonly passwordHash: string;
+  /** Changes with the password; tokens carry it, so a new password ends them all. */
+  readonly credentialId: string;
+  readonly createdAt: number;
+  readonly lastSignIn: number | null;
+};
+
+export const users: Table<User> = { name: 'users', keyOf: (user) => user.username.toLowerCase() };
+
+export const usernamePattern = /^[A-Za-z0-9._@-]{1,64}$/;
+export const passwordLength = { from: 8, to: 256 } as const;
+
+export function findUser(reader: Reader, username: string): User | undefined {
+  return reader.get(users, username.toLowerCase());
+}
+
+export function listUsers(reader: Reader): User[] {
+  return [...reader.all(users)].sort((a, b) => (users.keyOf(a) < users.keyOf(b) ? -1 : 1));
+}
+
+export function hasAdministrator(reader: Reader, except?: User): boolean {
+  for (const user of reader.all(users)) if (user.role === 'administrator' && user !== except) return true;
+  return false;
+}
+
+export function addUser(transaction: Transaction, user: User): void {
+  requireFreeName(transaction, user.username);
+  transaction.put(users, user);
+}
+
+export function requireFreeName(reader: Reader, username: string): void {
+  const user = findUser(reader, username);
+  if (user !== undefined) throw new ServiceError('conflict', `A user named ${user.username} exists already.`);
+}
+
+export type UserChange = {
+  role?: Role | undefined;
+  password?: { hash: string; credentialId: string } | undefined;
+};
+
+export function updateUser(transaction: Transaction, username: string, change: UserChange): void {
+  const user = requireUser(transaction, username);
+  const role = change.role ?? user.role;
+  if (role !== 'administrator') keepAnAdministrator(transaction, user);
+  transaction.put(users, {
+    ...user,
+    role,
+    passwordHash: change.password?.hash ?? user.passwordHash,
+    credentialId: change.password?.credentialId ?? user.credentialId,
+  });
+}
+
+export function removeUser(transaction: Transaction, username: string): void {
+  const user = requireUser(transaction, username);
+  keepAnAdministrator(transaction, user);
+  transaction.remove(users, users.keyOf(user));
+}
+
+/** The name comes from a form field, so an unknown one is a bad field. */
+function requireUser(reader: Reader, username: string): User {
+  const user = findUser(reader, username);
+  if (user === undefined) throw invalid(noSuchUser(username));
+  return user;
+}
+
+export function noSuchUser(username: string): string[] {
+  return [`username: there is no user named ${username}.`];
+}
+
+function keepAnAdministrator(reader: Reader, leaving: User): void {
+  if (leaving.role === 'administrator' && !hasAdministrator(reader, leaving)) {
+    throw new ServiceError('conflict', `${leaving.username} is the last administrator.`);
+  }
+}

@@ -1,0 +1,32 @@
+// The librarian keeps what was made from the catalog ready until the catalog changes.
+import type { Store } from '../store/store.ts';
+import { folders, services } from './catalog.ts';
+import { type Audience, type Listing, listCatalog } from './listing.ts';
+
+export type Librarian = {
+  listing: (audience: Audience) => Listing;
+  /** Anything derived from the catalog: made once under its key, again after a change. */
+  keep: <T>(key: string, make: () => T) => T;
+};
+
+export function createLibrarian(store: Store): Librarian {
+  const shelf = new Map<string, unknown>();
+  let foldersVersion = -1;
+  let servicesVersion = -1;
+
+  function keep<T>(key: string, make: () => T): T {
+    if (store.version(folders) !== foldersVersion || store.version(services) !== servicesVersion) {
+      shelf.clear();
+      foldersVersion = store.version(folders);
+      servicesVersion = store.version(services);
+    }
+    if (!shelf.has(key)) shelf.set(key, make());
+    return shelf.get(key) as T;
+  }
+
+  return {
+    keep,
+    listing: (audience) =>
+      keep(`listing ${audience}`, () => listCatalog(store.all(folders), store.all(services), audience)),
+  };
+}

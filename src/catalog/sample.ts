@@ -1,0 +1,61 @@
+// The catalog a first start shows when it is given none: 12 services in the root and three folders.
+import type { CatalogFile } from './catalog-file.ts';
+
+export const sampleCatalog: CatalogFile = {
+  folders: [
+    { folderName: 'Maps', description: 'Base maps and thematic maps.' },
+    { folderName: 'Tools', description: 'Services that compute something.' },
+    { folderName: 'Operations', description: 'What the people who run the deployment use.' },
+  ],
+  services: [
+    sample('/', 'World', 'MapServer', 'Map,Query,Data', 'The world at small scales.'),
+    sample(
+      '/',
+      'Places',
+      'GeocodeServer',
+      'Geocode,ReverseGeocode,Suggest',
+      'Finds places by name and address.',
+    ),
+    sample('/', 'Geometry', 'GeometryServer', 'Buffer,Project,Simplify', 'Geometric computations.'),
+    sample('Maps', 'Boundaries', 'MapServer', 'Map,Query,Data', 'Administrative boundaries.'),
+    {
+      ...sample('Maps', 'Boundaries', 'FeatureServer', 'Query,Sync', 'Boundaries as features.'),
+      parentType: 'MapServer',
+    },
+    sample('Maps', 'Elevation', 'ImageServer', 'Image,Metadata', 'Heights above sea level.'),
+    sample('Maps', 'Roads', 'MapServer', 'Map,Query', 'Roads and paths.'),
+    sample('Tools', 'Routing', 'NAServer', 'Route,ServiceArea', 'Routes and service areas.'),
+    sample('Tools', 'Printing', 'GPServer', 'Execute', 'Maps for printing.'),
+    {
+      ...sample('Tools', 'Statistics', 'GPServer', 'Execute,Submit', 'Summary statistics.'),
+      access: 'organization',
+    },
+    {
+      ...sample('Maps', 'Parcels', 'FeatureServer', 'Query,Update', 'Land parcels.'),
+      access: 'organization',
+    },
+    {
+      ...sample('Operations', 'Diagnostics', 'GPServer', 'Execute', 'Checks of the deployment.'),
+      access: 'administrators',
+    },
+  ],
+};
+
+function sample(
+  folderName: string,
+  serviceName: string,
+  type: string,
+  capabilities: string,
+  description: string,
+) {
+  return {
+    folderName,
+    serviceName,
+    type,
+    capabilities,
+    description,
+    parentType: '',
+    url: null,
+    access: 'public' as const,
+  };
+}

@@ -1,0 +1,123 @@
+// SOAP edge of the catalog: the seven operations of spec 4.2, answered as contract 7 says.
+import type { Caller } from '../caller.ts';
+import { ServiceError } from '../errors.ts';
+import type { SoapOperation } from '../soap/mount.ts';
+import { escapeText } from '../soap/xml.ts';
+import { type Service, rootFolder } from './catalog.ts';
+import type { Librarian } from './librarian.ts';
+import { audienceOf } from './listing.ts';
+import type { CatalogNames } from './names.ts';
+
+export type CatalogSoapOptions = {
+  librarian: Librarian;
+  names: CatalogNames;
+  requireTokens: boolean;
+  /** `{base_url}` of the spec, as clients are told it. */
+  baseUrl: () => string;
+  tokenServiceUrl: () => string;
+};
+
+/** An operation and its one response field, as the WSDL declares it. */
+export type CatalogOperation = SoapOperation & {
+  readonly response: { readonly field: string; readonly type: string };
+};
+
+export type OperationName =
+  | 'GetMessageVersion'
+  | 'GetMessageFormats'
+  | 'GetTokenServiceURL'
+  | 'GetFolders'
+  | 'GetServiceDescriptions'
+  | 'RequiresTokens'
+  | 'GetServiceDescriptionsEx';
+
+export function describeOperations(options: CatalogSoapOptions): Record<OperationName, CatalogOperation> {
+  const { librarian, names } = options;
+
+  /** What a client needs in order to sign in: a single value, the same for everybody. */
+  const open = (field: string, type: string, value: () => string): CatalogOperation => ({
+    arguments: [],
+    access: 'open',
+    response: { field, type },
+    answer: () => ({ key: '', make: () => element(field, escapeText(value())) }),
+  });
+
+  return {
+    GetMessageVersion: open('MessageVersion', names.versionType, () => names.versions[4]),
+    GetMessageFormats: open('MessageFormats', names.messageFormatType, () => names.messageFormats.soap),
+    GetTokenServiceURL: open('TokenServiceURL', 'string', options.tokenServiceUrl),
+    GetFolders: {
+      arguments: [],
+      access: 'token',
+      response: { field: 'FolderNames', type: 'ArrayOfString' },
+      answer: ({ caller }) => {
+        const audience = audienceOf(caller);
+        return {
+          key: audience,
+          make: () => {
+            const { folders } = librarian.listing(audience);
+            return element(
+              'FolderNames',
+              folders.map((name) => element('String', escapeText(name))).join(''),
+            );
+          },
+        };
+      },
+    },
+    GetServiceDescriptions: {
+      arguments: [],
+      access: 'token',
+      response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
+      answer: ({ caller }) => {
+        const audience = audienceOf(caller);
+        return { key: audience, make: () => describeServices(librarian.listing(audience).services) };
+      },
+    },
+    RequiresTokens: open('Result', 'boolean', () => String(options.requireTokens)),
+    GetServiceDescriptionsEx: {
+      arguments: ['FolderName'],
+      access: 'token',
+      response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
+      answer: ({ arguments: { FolderName }, caller }) => {
+        const folderName = FolderName?.trim().normalize('NFC') || rootFolder;
+        const services = servicesIn(folderName, caller);
+        return { key: `${audienceOf(caller)} ${folderName}`, make: () => describeServices(services) };
+      },
+    },
+  };
+
+  function servicesIn(folderName: string, caller: Caller): readonly Service[] {
+    const services = librarian.listing(audienceOf(caller)).byFolder.get(folderName);
+    if (services === undefined) {
+      throw new ServiceError('not-found', `There is no folder named ${folderName.slice(0, 128)}.`);
+    }
+    return services;
+  }
+
+  function describeServices(services: readonly Service[]): string {
+    const baseUrl = options.baseUrl();
+    return element(
+      'ServiceDescriptions',
+      services.map((service) => describeService(service, baseUrl)).join(''),
+    );
+  }
+}
+
+function describeService(service: Service, baseUrl: string): string {
+  const path =
+    service.folderName === rootFolder ? [service.serviceName] : [service.folderName, service.serviceName];
+  const url = service.url ?? [baseUrl, ...path.map(encodeURIComponent), service.type].join('/');
+  return element(
+    'ServiceDescription',
+    element('Name', escapeText(path.join('/'))) +
+      element('Type', service.type) +
+      element('Url', escapeText(url)) +
+      element('ParentType', service.parentType) +
+      element('Capabilities', escapeText(service.capabilities)) +
+      element('Description', escapeText(service.description)),
+  );
+}
+
+function element(name: string, content: string): string {
+  return `<${name}>${content}</${name}>`;
+}

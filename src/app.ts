@@ -1,0 +1,159 @@
+// The composition root: makes the engines, hangs the features on the tree, mounts REST and SOAP on one server.
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
+import type { AddressInfo } from 'node:net';
+import { clientAddress } from './auth/address.ts';
+import { createGatekeeper } from './auth/gatekeeper.ts';
+import { describeTokenService } from './auth/tokens.rest.ts';
+import { describeSecurity } from './auth/users.rest.ts';
+import { type CatalogFile, loadCatalog } from './catalog/catalog-file.ts';
+import { createLibrarian } from './catalog/librarian.ts';
+import { fillWsdl, nameTypes } from './catalog/names.ts';
+import { showCatalogPage } from './catalog/page.ts';
+import { describeCatalog } from './catalog/rest.ts';
+import { describeOperations } from './catalog/soap.ts';
+import type { Config } from './config.ts';
+import { ServiceError } from './errors.ts';
+import type { Match, Resource } from './rest/directory.ts';
+import { mountDirectory } from './rest/mount.ts';
+import { createHttp } from './site/http.ts';
+import { createMetrics } from './site/metrics.ts';
+import { currentMode, refuseWhileReadOnly } from './site/mode.ts';
+import { mountProbes } from './site/probes.ts';
+import { describeMode, describeRoot } from './site/rest.ts';
+import { mountSoap } from './soap/mount.ts';
+import type { Store } from './store/store.ts';
+import { createTasks } from './tasks.ts';
+import type { World } from './world.ts';
+
+export type AppOptions = {
+  config: Config;
+  store: Store;
+  world: World;
+  logger: FastifyBaseLogger;
+  /** The text of wsdl/ServiceCatalog.wsdl. */
+  wsdl: string;
+  /** What a store that has never had a catalog is loaded with. */
+  catalog: CatalogFile;
+  /** For the first administrator, where there is none yet. */
+  adminPassword: string;
+};
+
+export type App = {
+  http: FastifyInstance;
+  /** Whether the first administrator was created just now. */
+  createdAdministrator: boolean;
+  publicUrl: () => string;
+  /** The trees as mounted, for whoever must look at all of them. */
+  directories: Readonly<Record<'admin' | 'tokens', Resource>>;
+  /** Stops accepting, finishes what runs, stops background work. */
+  close: () => Promise<void>;
+};
+
+export async function createApp({ config, store, world, logger, ...options }: AppOptions): Promise<App> {
+  const tasks = createTasks((name, error) =>
+    logger.error({ err: error, task: name }, 'background work failed'),
+  );
+  const gatekeeper = createGatekeeper(store, world, tasks);
+  const librarian = createLibrarian(store);
+  const metrics = createMetrics();
+  const http = createHttp(logger, metrics);
+  let closing = false;
+
+  const startedAt = world.now();
+  await store.update((transaction) => loadCatalog(transaction, options.catalog, startedAt));
+  const createdAdministrator = await gatekeeper.ensureAdministrator(
+    config.adminUsername,
+    options.adminPassword,
+  );
+
+  // The port is known only once it is bound.
+  const boundPort = () => (http.server.address() as AddressInfo | null)?.port ?? config.port;
+  const publicUrl = () => config.publicUrl ?? `http://localhost:${boundPort()}`;
+  const linkBase = () => new URL(publicUrl()).pathname.replace(/\/$/, '');
+  const baseUrl = () => publicUrl() + config.catalogPath;
+  const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
+  const addressOf = ({ socket, headers }: FastifyRequest) =>
+    clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
+
+  /** The probes go on telling while the APIs are closed. */
+  const mountApi = (mount: (scope: FastifyInstance) => void | Promise<void>) =>
+    http.register(async (scope) => {
+      scope.addHook('onRequest', (_request, _reply, done) => {
+        if (closing)
+          throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
+        done();
+      });
+      await mount(scope);
+    });
+
+  const admin = describeRoot(store, {
+    mode: describeMode(store),
+    security: describeSecurity(store, world, gatekeeper),
+    services: describeCatalog(store, world, librarian),
+  });
+  const tokens = describeTokenService({
+    gatekeeper,
+    publicUrl,
+    homePath: () => linkBase() + config.adminPath || '/',
+    signInPath: () => `${linkBase()}${config.tokensPath}/generateToken?f=html`,
+  });
+  const directory = {
+    linkBase,
+    tokensPath: config.tokensPath,
+    identify: gatekeeper.identify,
+    admit: ({ operation }: Match) => {
+      const isGated = operation?.effect === 'writes' && operation.whileReadOnly === 'refused';
+      if (isGated) refuseWhileReadOnly(currentMode(store));
+    },
+    addressOf,
+    sleep: world.sleep,
+    maxFileBytes: config.maxUploadBytes,
+    errorStatus200: config.errorStatus200,
+  };
+  await mountApi((scope) =>
+    mountDirectory(scope, { ...directory, prefix: config.adminPath, root: admin, rootName: 'admin' }),
+  );
+  await mountApi((scope) =>
+    mountDirectory(scope, { ...directory, prefix: config.tokensPath, root: tokens, rootName: 'tokens' }),
+  );
+
+  const { requireTokens, catalogNamespace: namespace } = config;
+  const names = nameTypes(config.vendorPrefix, config.productName);
+  const operations = describeOperations({ librarian, names, requireTokens, baseUrl, tokenServiceUrl });
+  let wsdl: Buffer | undefined;
+  await mountApi((scope) =>
+    mountSoap(scope, {
+      path: config.catalogPath,
+      namespace,
+      operations,
+      requireTokens,
+      identify: gatekeeper.identify,
+      addressOf,
+      keep: librarian.keep,
+      wsdl: () =>
+        (wsdl ??= Buffer.from(fillWsdl(options.wsdl, { ...config, namespace, baseUrl: baseUrl() }))),
+      showPage: (reply) =>
+        showCatalogPage(reply, { baseUrl: baseUrl(), operations, namespace, requireTokens }),
+    }),
+  );
+
+  mountProbes(http, {
+    metrics,
+    reasonsNotReady: () => [...(closing ? ['shutting down'] : []), ...store.problems()],
+    homePath: config.adminPath === '' ? undefined : () => linkBase() + config.adminPath,
+  });
+  await http.ready();
+
+  return {
+    http,
+    createdAdministrator,
+    publicUrl,
+    directories: { admin, tokens },
+    async close() {
+      closing = true;
+      await http.close();
+      await tasks.stop();
+      await store.close();
+    },
+  };
+}

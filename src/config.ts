@@ -1,0 +1,177 @@
+// Environment → Config. Every variable, its default and its limits; `.env.example` is held to this file by a test.
+import { BlockList, isIP } from 'node:net';
+import { z } from 'zod';
+
+const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
+const path = z
+  .string()
+  .regex(/^(\/[A-Za-z0-9._~-]+)+$/, `must be ${pathRule}, for example /admin`)
+  .refine((value) => !/\/\.\.?(\/|$)/.test(value), 'must not contain . or .. as a segment');
+const name = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9]{0,31}$/, 'must be a letter and up to 31 letters or digits');
+const flag = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['true', 'false'], 'must be true or false'))
+  .transform((value) => value === 'true');
+
+function integer(from: number, to: number) {
+  return z
+    .string()
+    .regex(/^[0-9]{1,15}$/, `must be an integer from ${from} to ${to}`)
+    .transform(Number)
+    .refine((value) => value >= from && value <= to, `must be an integer from ${from} to ${to}`);
+}
+
+const variables = z.object({
+  HOST: z.string().default('127.0.0.1'),
+  PORT: integer(0, 65535).default(8080),
+  PUBLIC_URL: z.string().transform(readPublicUrl).optional(),
+  ADMIN_PATH: z.literal('').or(path).default('/admin'),
+  CATALOG_PATH: path.default('/services'),
+  TOKENS_PATH: path.default('/tokens'),
+  CATALOG_NAMESPACE: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"'&{}|\\^`]+$/, 'must be an absolute URI')
+    .optional(),
+  VENDOR_PREFIX: name.default('svc'),
+  PRODUCT_NAME: name.default('Product'),
+  REQUIRE_TOKENS: flag.default(false),
+  CATALOG_FILE: z.string().optional(),
+  ADMIN_USERNAME: z
+    .string()
+    .regex(/^[A-Za-z0-9._@-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ @ -')
+    .default('admin'),
+  ADMIN_PASSWORD: z
+    .string()
+    .refine((value) => value.length >= 8 && value.length <= 256, 'must have 8 to 256 characters')
+    .optional(),
+  TRUSTED_PROXIES: z.string().transform(readCidrs).optional(),
+  MAX_UPLOAD_BYTES: integer(1, 1024 ** 3).default(10 * 1024 ** 2),
+  ERROR_STATUS: z.literal('200', 'must be 200 or absent').optional(),
+  LOG_LEVEL: z
+    .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
+    .default('info'),
+});
+
+export const variableNames: readonly string[] = Object.keys(variables.shape);
+
+export type Config = Readonly<{
+  host: string;
+  port: number;
+  /** Undefined: `http://localhost:{the port bound}`. No trailing slash. */
+  publicUrl: string | undefined;
+  adminPath: string;
+  catalogPath: string;
+  tokensPath: string;
+  catalogNamespace: string;
+  vendorPrefix: string;
+  productName: string;
+  requireTokens: boolean;
+  catalogFile: string | undefined;
+  adminUsername: string;
+  adminPassword: string | undefined;
+  trustedProxies: BlockList;
+  maxUploadBytes: number;
+  /** Answer JSON errors of the REST API with HTTP 200. */
+  errorStatus200: boolean;
+  logLevel: 'silent' | 'error' | 'warn' | 'info' | 'debug';
+}>;
+
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/** Throws a ConfigError with every problem at once. A blank variable counts as absent, except ADMIN_PATH. */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const given = Object.entries(env).filter(([key, value]) => value !== '' || key === 'ADMIN_PATH');
+  const parsed = variables.safeParse(Object.fromEntries(given));
+  if (!parsed.success) {
+    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}.`));
+  }
+  const value = parsed.data;
+  const overlaps = findOverlaps(value);
+  if (overlaps.length > 0) throw new ConfigError(overlaps);
+  return Object.freeze({
+    host: value.HOST,
+    port: value.PORT,
+    publicUrl: value.PUBLIC_URL,
+    adminPath: value.ADMIN_PATH,
+    catalogPath: value.CATALOG_PATH,
+    tokensPath: value.TOKENS_PATH,
+    catalogNamespace: value.CATALOG_NAMESPACE ?? `http://www.example.com/schemas/${value.PRODUCT_NAME}/10.0`,
+    vendorPrefix: value.VENDOR_PREFIX,
+    productName: value.PRODUCT_NAME,
+    requireTokens: value.REQUIRE_TOKENS,
+    catalogFile: value.CATALOG_FILE,
+    adminUsername: value.ADMIN_USERNAME,
+    adminPassword: value.ADMIN_PASSWORD,
+    trustedProxies: value.TRUSTED_PROXIES ?? new BlockList(),
+    maxUploadBytes: value.MAX_UPLOAD_BYTES,
+    errorStatus200: value.ERROR_STATUS === '200',
+    logLevel: value.LOG_LEVEL,
+  });
+}
+
+/** The first segments of the admin tree: an empty ADMIN_PATH claims them at the root. */
+export const adminNames: readonly string[] = ['mode', 'security', 'services'];
+
+const fixedPaths = ['/health', '/ready', '/metrics'];
+
+function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_PATH: string }): string[] {
+  const claims = [
+    ...fixedPaths.map((fixed) => ({ owner: fixed, path: fixed })),
+    ...(paths.ADMIN_PATH === ''
+      ? adminNames.map((name) => ({ owner: `the /${name} of an empty ADMIN_PATH`, path: `/${name}` }))
+      : [{ owner: `ADMIN_PATH (${paths.ADMIN_PATH})`, path: paths.ADMIN_PATH }]),
+    { owner: `CATALOG_PATH (${paths.CATALOG_PATH})`, path: paths.CATALOG_PATH },
+    { owner: `TOKENS_PATH (${paths.TOKENS_PATH})`, path: paths.TOKENS_PATH },
+  ];
+  return claims.flatMap((later, index) =>
+    claims
+      .slice(0, index)
+      .filter((earlier) => overlap(earlier.path, later.path))
+      .map(
+        (earlier) => `${later.owner} and ${earlier.owner} must not be the same or lie beneath each other.`,
+      ),
+  );
+}
+
+function overlap(a: string, b: string): boolean {
+  return `${a}/`.startsWith(`${b}/`) || `${b}/`.startsWith(`${a}/`);
+}
+
+function readPublicUrl(text: string, context: z.RefinementCtx): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const plain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  if (!plain || !/^https?:$/.test(url.protocol)) {
+    context.addIssue('must be an absolute http or https address without user, query or fragment');
+    return z.NEVER;
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, '');
+}
+
+function readCidrs(text: string, context: z.RefinementCtx): BlockList {
+  const list = new BlockList();
+  for (const entry of text.split(',').map((part) => part.trim())) {
+    const [address = '', bits] = entry.split('/');
+    const version = isIP(address);
+    const most = version === 4 ? 32 : 128;
+    const length = bits === undefined ? most : /^[0-9]{1,3}$/.test(bits) ? Number(bits) : NaN;
+    if (version === 0 || entry.split('/').length > 2 || !(length <= most)) {
+      context.addIssue(
+        `must be a comma list of addresses or CIDR ranges such as 10.0.0.0/8; "${entry}" is none`,
+      );
+      return z.NEVER;
+    }
+    list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
+}

@@ -1,0 +1,106 @@
+// The process: environment → configuration → store → app → listen; signals close it.
+import { readFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { type AddressInfo, isIPv6 } from 'node:net';
+import { pino } from 'pino';
+import { createApp } from './app.ts';
+import { readCatalogFile } from './catalog/catalog-file.ts';
+import { sampleCatalog } from './catalog/sample.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
+import { createMemoryStore } from './store/memory.ts';
+import { realWorld } from './world.ts';
+
+const closeWithinMs = 8_000;
+
+async function main(): Promise<void> {
+  if (existsSync('.env')) process.loadEnvFile('.env');
+  const config = readConfig(process.env);
+  const logger = await createLogger(config);
+  process.on('uncaughtException', (error) => giveUp(error));
+  process.on('unhandledRejection', (error) => giveUp(error));
+
+  function giveUp(error: unknown): void {
+    logger.fatal({ err: error }, 'unexpected failure, the process ends');
+    logger.flush();
+    process.exit(1);
+  }
+
+  const madeUpPassword = randomBytes(12).toString('base64url');
+  const app = await createApp({
+    config,
+    store: createMemoryStore(),
+    world: realWorld,
+    logger,
+    wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
+    catalog: await readCatalog(config),
+    adminPassword: config.adminPassword ?? madeUpPassword,
+  });
+  try {
+    await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
+
+  const { address, port } = app.http.server.address() as AddressInfo;
+  tell([
+    `Steward listens on http://${isIPv6(address) ? `[${address}]` : address}:${port}`,
+    `  catalog  ${app.publicUrl()}${config.catalogPath}`,
+    `  WSDL     ${app.publicUrl()}${config.catalogPath}?wsdl`,
+    `  admin    ${app.publicUrl()}${config.adminPath}`,
+  ]);
+  if (app.createdAdministrator && config.adminPassword === undefined) {
+    tell([
+      `  sign in as ${config.adminUsername} with the password ${madeUpPassword} (made up for this run; ADMIN_PASSWORD sets one)`,
+    ]);
+  }
+  logger.info('the store is in memory: nothing survives a restart');
+
+  let isClosing = false;
+  function close(signal: string): void {
+    if (isClosing) process.exit(1);
+    isClosing = true;
+    logger.info({ signal }, 'closing');
+    const deadline = setTimeout(() => app.http.server.closeAllConnections(), closeWithinMs);
+    app.close().then(
+      () => {
+        clearTimeout(deadline);
+        logger.info('closed');
+        logger.flush();
+      },
+      (error: unknown) => giveUp(error),
+    );
+  }
+  process.on('SIGTERM', close);
+  process.on('SIGINT', close);
+}
+
+/** What a person reads goes to standard error; standard output is the log. */
+function tell(lines: readonly string[]): void {
+  process.stderr.write(`${lines.join('\n')}\n`);
+}
+
+async function createLogger({ logLevel: level }: Config) {
+  if (!process.stdout.isTTY) return pino({ level });
+  const { default: pretty } = await import('pino-pretty');
+  return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
+}
+
+async function readCatalog({ catalogFile }: Config) {
+  if (catalogFile === undefined) return sampleCatalog;
+  const content = await readFile(catalogFile, 'utf8').catch((error: unknown) => {
+    throw new ConfigError([`CATALOG_FILE cannot be read: ${(error as Error).message}.`]);
+  });
+  const result = readCatalogFile(content);
+  if ('problems' in result)
+    throw new ConfigError(result.problems.map((problem) => `CATALOG_FILE: ${problem}`));
+  return result.catalog;
+}
+
+main().catch((error: unknown) => {
+  if (error instanceof ConfigError)
+    tell(['Steward cannot start:', ...error.problems.map((problem) => `  ${problem}`)]);
+  else tell([`Steward cannot start: ${(error as Error).message}`]);
+  process.exitCode = 1;
+});

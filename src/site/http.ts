@@ -1,0 +1,49 @@
+// The bare HTTP server: its limits, what is logged and counted of every request, and errors outside both APIs.
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import { METHODS } from 'node:http';
+import { notFound } from '../rest/reply.ts';
+import { answerBadHttp, sendSiteError } from './errors.ts';
+import type { Metrics } from './metrics.ts';
+
+export function createHttp(logger: FastifyBaseLogger, metrics: Metrics): FastifyInstance {
+  const http = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    // The time-outs hold only because connections are looked at every second.
+    requestTimeout: 300_000,
+    keepAliveTimeout: 72_000,
+    http: { connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
+    bodyLimit: 1024 ** 2,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
+    clientErrorHandler: answerBadHttp,
+    frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound()),
+  });
+  // Methods that Fastify does not know by itself are refused like any other, not unheard of.
+  for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
+  // Outside both APIs no body is of interest: a wrong path or method is answered without reading it.
+  http.removeAllContentTypeParsers();
+  http.addContentTypeParser('*', (_request, _payload, done) => done(null));
+
+  http.decorateRequest('progress', null);
+  http.decorateRequest('routeLabel', null);
+  http.addHook('onResponse', (request, reply, done) => {
+    const { method } = request;
+    const { statusCode: status, elapsedTime } = reply;
+    metrics.countRequest({
+      method,
+      route: request.routeLabel ?? 'unknown',
+      status,
+      seconds: elapsedTime / 1000,
+    });
+    // Query strings may hold tokens: only the path is logged.
+    const path = request.url.split('?', 1)[0];
+    request.log.info({ method, path, status, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
+    done();
+  });
+  http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound()));
+  http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error));
+  return http;
+}

@@ -1,0 +1,42 @@
+// /health, /ready, /metrics and the redirect from / (contract 1): for machines and for who forgot the path.
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { ServiceError } from '../errors.ts';
+import { sendJson } from '../rest/reply.ts';
+import type { Metrics } from './metrics.ts';
+
+export type ProbeOptions = {
+  metrics: Metrics;
+  reasonsNotReady: () => readonly string[];
+  /** Undefined when the admin tree has the root itself. */
+  homePath: (() => string) | undefined;
+};
+
+export function mountProbes(
+  http: FastifyInstance,
+  { metrics, reasonsNotReady, homePath }: ProbeOptions,
+): void {
+  const probes: Record<string, (reply: FastifyReply) => FastifyReply | Promise<FastifyReply>> = {
+    '/health': (reply) => sendJson(reply, 200, { status: 'ok' }),
+    '/ready': (reply) => {
+      const reasons = reasonsNotReady();
+      return reasons.length === 0
+        ? sendJson(reply, 200, { status: 'ready' })
+        : sendJson(reply, 503, { status: 'not ready', reasons });
+    },
+    '/metrics': async (reply) =>
+      reply.header('content-type', metrics.contentType).send(await metrics.render()),
+  };
+  if (homePath) probes['/'] = (reply) => reply.redirect(homePath(), 302);
+
+  for (const [path, answer] of Object.entries(probes)) {
+    http.all(path, (request, reply) => {
+      request.routeLabel = path;
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        throw new ServiceError('method-not-allowed', `The method ${request.method} is not allowed here.`, {
+          allow: ['GET', 'HEAD'],
+        });
+      }
+      return answer(reply);
+    });
+  }
+}

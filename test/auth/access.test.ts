@@ -1,0 +1,80 @@
+// Who may do what, over the whole directory: every resource and operation, every role, both modes.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Role, roles } from '../../src/caller.ts';
+import { walk } from '../../src/rest/directory.ts';
+import { adminNames } from '../../src/config.ts';
+import { type Server, startServer } from '../kit/server.ts';
+
+/** The contract's table: the least role, and for operations what they do. An entry that is missing here fails. */
+const contract: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes always')?]> = {
+  'admin ': ['member'],
+  'admin mode': ['member'],
+  'admin mode/update': ['administrator', 'writes always'],
+  'admin security': ['administrator'],
+  'admin security/users': ['administrator'],
+  'admin security/users/add': ['administrator', 'writes'],
+  'admin security/users/update': ['administrator', 'writes'],
+  'admin security/users/remove': ['administrator', 'writes'],
+  'admin services': ['member'],
+  'admin services/createFolder': ['publisher', 'writes'],
+  'admin services/createService': ['publisher', 'writes'],
+  'admin services/{service}': ['member'],
+  'admin services/{service}/edit': ['publisher', 'writes'],
+  'admin services/{service}/delete': ['publisher', 'writes'],
+  'admin services/{folder}': ['member'],
+  'admin services/{folder}/deleteFolder': ['publisher', 'writes'],
+  'admin services/{folder}/{service}': ['member'],
+  'admin services/{folder}/{service}/edit': ['publisher', 'writes'],
+  'admin services/{folder}/{service}/delete': ['publisher', 'writes'],
+  'tokens ': ['anyone'],
+  'tokens generateToken': ['anyone', 'writes always'],
+  'tokens revokeToken': ['anyone', 'writes always'],
+};
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+/** Ids that exist nowhere: nothing is changed by asking, and everybody who is let through gets a 404 or 400. */
+const pathOf = (entry: string) =>
+  `/${entry
+    .replace(' ', '/')
+    .replace(/\{service\}/g, 'None.Such')
+    .replace(/\{folder\}/g, 'None')}`;
+
+it('the table names every resource and operation there is', () => {
+  const { admin, tokens } = server.app.directories;
+  const entries = (name: string, root: typeof admin) =>
+    [...walk(root)].map(({ route }) => `${name} ${route}`);
+  expect([...entries('admin', admin), ...entries('tokens', tokens)].sort()).toEqual(
+    Object.keys(contract).sort(),
+  );
+});
+
+it('the configuration reserves every name at the top of the admin tree', () => {
+  const { resources, operations } = server.app.directories.admin;
+  expect([...Object.keys(resources), ...Object.keys(operations)].sort()).toEqual([...adminNames].sort());
+});
+
+describe.each(Object.entries(contract))('%s', (entry, [access, effect]) => {
+  it.each(['anonymous', ...roles] as const)('%s', async (who) => {
+    const headers: Record<string, string> =
+      who === 'anonymous' ? {} : { authorization: `Bearer ${server.token(who)}` };
+    const { statusCode } = await server.post(pathOf(entry), {}, headers);
+    const allowed =
+      access === 'anyone' || (who !== 'anonymous' && roles.indexOf(who) >= roles.indexOf(access));
+    if (allowed) expect([200, 400, 404]).toContain(statusCode);
+    else expect(statusCode).toBe(who === 'anonymous' ? 401 : 403);
+  });
+
+  it('in read-only mode', async () => {
+    const headers = { authorization: `Bearer ${server.token('administrator')}` };
+    await server.post('/admin/mode/update', { isReadOnly: 'true' }, headers);
+    const { statusCode } = await server.post(pathOf(entry), {}, headers);
+    if (effect === 'writes') expect(statusCode).toBe(503);
+    else expect([200, 400, 404]).toContain(statusCode);
+    await server.post('/admin/mode/update', { isReadOnly: 'false' }, headers);
+  });
+});

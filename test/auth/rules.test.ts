@@ -1,0 +1,93 @@
+// The pure parts of authentication as tables.
+import { BlockList } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { clientAddress } from '../../src/auth/address.ts';
+import { hashPassword, passwordMatches, unmatchableHash } from '../../src/auth/password.ts';
+import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
+import { createTurnstile } from '../../src/auth/turnstile.ts';
+import { bearerOf } from '../../src/caller.ts';
+
+describe('the address of a client', () => {
+  const trusted = new BlockList();
+  trusted.addSubnet('10.0.0.0', 8, 'ipv4');
+  trusted.addSubnet('fd00::', 8, 'ipv6');
+  it.each<[string, string | undefined, string, string]>([
+    ['198.51.100.1', undefined, '198.51.100.1', 'the connection itself'],
+    ['198.51.100.1', '203.0.113.9', '198.51.100.1', 'no stranger is believed'],
+    ['10.0.0.1', '203.0.113.9', '203.0.113.9', 'a trusted proxy is'],
+    ['10.0.0.1', '1.1.1.1, 203.0.113.9', '203.0.113.9', 'what the client wrote itself is not'],
+    ['10.0.0.1', '203.0.113.9, 10.0.0.2', '203.0.113.9', 'a chain of proxies'],
+    ['10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3', 'the farthest when all are trusted'],
+    ['10.0.0.1', 'nonsense', '10.0.0.1', 'what is no address ends the chain'],
+    ['10.0.0.1', '203.0.113.9, nonsense', '10.0.0.1', 'so that nothing behind it counts'],
+    ['::ffff:10.0.0.1', '::ffff:203.0.113.9', '203.0.113.9', 'IPv4 written as IPv6'],
+    ['fd00::1', '2001:DB8::1', '2001:db8::1', 'IPv6'],
+  ])('%s forwarded for %s is %s: %s', (peer, forwarded, expected) => {
+    expect(clientAddress(peer, forwarded, trusted)).toBe(expected);
+  });
+});
+
+describe('bearer tokens', () => {
+  it.each([
+    ['Bearer abc', 'abc'],
+    ['bearer abc', 'abc'],
+    ['Bearer  abc ', 'abc'],
+    ['Bearer', undefined],
+    ['Bearer ', undefined],
+    ['Basic abc', undefined],
+    [undefined, undefined],
+  ])('%s → %s', (header, token) => {
+    expect(bearerOf(header)).toBe(token);
+  });
+});
+
+describe('passwords', () => {
+  it('match their hash however they are composed', async () => {
+    const hash = await hashPassword('caf\u00e9 au lait', Buffer.alloc(16, 1));
+    expect(await passwordMatches('cafe\u0301 au lait', hash)).toBe(true);
+    expect(await passwordMatches('cafe au lait', hash)).toBe(false);
+  });
+
+  it('never match the hash that stands in for unknown users', async () => {
+    expect(await passwordMatches('', unmatchableHash)).toBe(false);
+  });
+});
+
+describe('failed sign-ins', () => {
+  it('of one address count over all users, each for a minute', () => {
+    const limit = createSignInLimit();
+    for (let i = 0; i < 100; i += 1) limit.countFailure(`user${i}`, 'here', i * 100);
+    expect(limit.waitSeconds('somebody', 'here', 10_000)).toBe(50);
+    expect(limit.waitSeconds('somebody', 'elsewhere', 10_000)).toBe(0);
+    expect(limit.waitSeconds('somebody', 'here', 60_000)).toBe(0);
+  });
+
+  it('of one user and address are forgiven one by one', () => {
+    const limit = createSignInLimit();
+    for (let i = 0; i < 10; i += 1) limit.countFailure('ann', 'here', i * 1000);
+    expect(limit.waitSeconds('Ann', 'here', 9000)).toBe(51);
+    expect(limit.waitSeconds('ann', 'here', 60_000)).toBe(0);
+    limit.countFailure('ann', 'here', 60_000);
+    expect(limit.waitSeconds('ann', 'here', 60_000)).toBe(1);
+    limit.forget(200_000);
+    expect(limit.waitSeconds('ann', 'here', 60_000)).toBe(0);
+  });
+});
+
+it('a turnstile lets so many in at once and the others in turn', async () => {
+  const turnstile = createTurnstile(2);
+  const order: string[] = [];
+  let most = 0;
+  let inside = 0;
+  const work = (name: string) =>
+    turnstile(async () => {
+      most = Math.max(most, (inside += 1));
+      await new Promise(setImmediate);
+      inside -= 1;
+      order.push(name);
+      if (name === 'b') throw new Error('b fails');
+    });
+  await Promise.allSettled(['a', 'b', 'c', 'd', 'e'].map(work));
+  expect(order).toEqual(['a', 'b', 'c', 'd', 'e']);
+  expect(most).toBe(2);
+});

@@ -1,0 +1,120 @@
+// Users and roles (contract 3).
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Server, password, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer();
+});
+afterEach(() => server.close());
+
+const users = '/admin/security/users';
+const token = 'token-of-the-administrator';
+type Failure = { error: { code: number; message: string; details: string[] } };
+
+async function signIn(username: string, secret: string): Promise<string> {
+  const response = await server.post('/tokens/generateToken', { username, password: secret });
+  return response.json<{ token: string }>().token;
+}
+
+describe('security/users', () => {
+  it('lists users without their secrets', async () => {
+    const response = await server.get(`${users}?token=${token}`);
+    const createdAt = server.world.now();
+    expect(response.json()).toEqual({
+      users: ['administrator', 'member', 'publisher'].map((name) => ({
+        username: name,
+        role: name,
+        createdAt,
+        lastSignIn: null,
+      })),
+    });
+  });
+
+  it('adds a user who can sign in', async () => {
+    const added = await server.post(`${users}/add`, {
+      token,
+      username: 'Ann',
+      password: 'correct horse',
+      role: 'member',
+    });
+    expect(added.json()).toEqual({ status: 'success' });
+    expect(await signIn('ann', 'correct horse')).toHaveLength(43);
+  });
+
+  it.each([
+    [{}, ['username: is required.', 'password: is required.', 'role: is required.']],
+    [
+      { username: 'a b', password: 'short', role: 'king' },
+      [
+        'username: must be 1 to 64 letters, digits or . _ @ -.',
+        'password: must be 8 to 256 characters.',
+        'role: must be one of member, publisher, administrator.',
+      ],
+    ],
+    [
+      { username: 'x'.repeat(65), password: 'x'.repeat(257), role: 'member' },
+      ['username: must be 1 to 64 letters, digits or . _ @ -.', 'password: must be 8 to 256 characters.'],
+    ],
+  ])('refuses to add %j', async (fields, problems) => {
+    const response = await server.post(`${users}/add`, { token, ...(fields as Record<string, string>) });
+    expect(response.statusCode).toBe(400);
+    expect(response.json<Failure>().error.details).toEqual(problems);
+  });
+
+  it('takes names that differ only in case for one', async () => {
+    const response = await server.post(`${users}/add`, {
+      token,
+      username: 'MEMBER',
+      password: 'correct horse',
+      role: 'member',
+    });
+    expect(response.statusCode).toBe(409);
+    expect(response.json<Failure>().error.message).toBe('A user named member exists already.');
+  });
+
+  it('a new role holds at once for tokens already issued', async () => {
+    const member = server.token('member');
+    expect((await server.get(`${users}?token=${member}`)).statusCode).toBe(403);
+    await server.post(`${users}/update`, { token, username: 'member', role: 'administrator' });
+    expect((await server.get(`${users}?token=${member}`)).statusCode).toBe(200);
+  });
+
+  it('a new password ends the tokens of the user and no others', async () => {
+    const issued = await signIn('member', password);
+    await server.post(`${users}/update`, { token, username: 'member', password: 'a new password' });
+    expect((await server.get(`/admin?token=${issued}`)).json<Failure>().error.code).toBe(498);
+    expect((await server.get(`/admin?token=${server.token('publisher')}`)).statusCode).toBe(200);
+    expect(await signIn('member', 'a new password')).toHaveLength(43);
+  });
+
+  it('removal ends the tokens of the user, even when another of that name is added', async () => {
+    await server.post(`${users}/remove`, { token, username: 'member' });
+    await server.post(`${users}/add`, {
+      token,
+      username: 'member',
+      password: 'another person',
+      role: 'administrator',
+    });
+    expect((await server.get(`/admin?token=${server.token('member')}`)).statusCode).toBe(401);
+  });
+
+  it.each(['update', 'remove'])('%s names a user who does not exist as a bad field', async (operation) => {
+    const response = await server.post(`${users}/${operation}`, { token, username: 'nobody', role: 'king' });
+    expect(response.statusCode).toBe(400);
+    expect(response.json<Failure>().error.details).toContain('username: there is no user named nobody.');
+  });
+
+  it('never loses the last administrator', async () => {
+    const removed = await server.post(`${users}/remove`, { token, username: 'administrator' });
+    expect(removed.statusCode).toBe(409);
+    const demoted = await server.post(`${users}/update`, {
+      token,
+      username: 'administrator',
+      role: 'member',
+    });
+    expect(demoted.statusCode).toBe(409);
+    await server.post(`${users}/update`, { token, username: 'publisher', role: 'administrator' });
+    expect((await server.post(`${users}/remove`, { token, username: 'administrator' })).statusCode).toBe(200);
+  });
+});

@@ -1,0 +1,215 @@
+// Administration of the catalog (contract 4); the SOAP answer changes at once.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Server, namespace, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer();
+});
+afterEach(() => server.close());
+
+const services = '/admin/services';
+type Failure = { error: { code: number; message: string; details: string[] } };
+type Listing = { folderName: string; folders: string[]; services: { serviceName: string; type: string }[] };
+
+const post = (path: string, fields: Record<string, string>, token = 'token-of-the-publisher') =>
+  server.post(`${services}${path}`, { token, ...fields });
+const read = async (path: string, token = 'token-of-the-publisher') =>
+  (await server.get(`${services}${path}?token=${token}`)).json<Listing>();
+
+async function namesBySoap(): Promise<string[]> {
+  const { body } = await server.soap(`<GetServiceDescriptions xmlns="${namespace}"/>`);
+  return [...body.matchAll(/<Name>(.*?)<\/Name>/g)].map(([, name]) => name ?? '');
+}
+
+describe('folders', () => {
+  it('are created empty, seen by everybody, and deleted', async () => {
+    expect((await post('/createFolder', { folderName: 'New', description: 'Fresh' })).json()).toEqual({
+      status: 'success',
+    });
+    expect(await read('/New')).toEqual({
+      folderName: 'New',
+      description: 'Fresh',
+      folders: [],
+      services: [],
+    });
+    const soap = await server.soap(`<GetFolders xmlns="${namespace}"/>`);
+    expect(soap.body).toContain('<String>Maps</String><String>New</String><String>Tools</String>');
+    expect((await post('/New/deleteFolder', {})).json()).toEqual({ status: 'success' });
+    expect((await read('')).folders).not.toContain('New');
+  });
+
+  it('are not deleted while they hold something', async () => {
+    const response = await post('/Maps/deleteFolder', {});
+    expect(response.statusCode).toBe(409);
+    expect(response.json<Failure>().error.message).toBe('The folder Maps is not empty.');
+  });
+
+  it('are unique but for case, looked up exactly', async () => {
+    expect((await post('/createFolder', { folderName: 'mAPS' })).statusCode).toBe(409);
+    expect((await server.get(`${services}/maps?token=token-of-the-member`)).statusCode).toBe(404);
+  });
+
+  it.each([
+    ...[
+      'a/b',
+      'a\\b',
+      'a?b',
+      'a#b',
+      'a%b',
+      'a*b',
+      'a:b',
+      'a"b',
+      'a<b',
+      'a>b',
+      'a|b',
+      'a.b',
+      ' a',
+      'a ',
+      'a\u0007b',
+    ],
+    ...['webhooks', 'createFolder', 'createService', 'x'.repeat(129)],
+  ])('may not be called %j', async (folderName) => {
+    const response = await post('/createFolder', { folderName });
+    expect(response.statusCode).toBe(400);
+    expect(response.json<Failure>().error.details[0]).toMatch(/^folderName: must be 1 to 128 characters/);
+  });
+
+  it('may be called anything else, in one normal form', async () => {
+    for (const folderName of [
+      'Карты',
+      '地図',
+      'x'.repeat(128),
+      "O'Hara & Söhne",
+      '🗺️',
+      'constructor',
+      'toString',
+    ]) {
+      expect((await post('/createFolder', { folderName })).statusCode, folderName).toBe(200);
+      expect((await read(`/${encodeURIComponent(folderName)}`)).folderName).toBe(folderName);
+    }
+    expect((await post('/createFolder', { folderName: 'Cafe\u0301' })).statusCode).toBe(200);
+    expect((await read(`/${encodeURIComponent('Cafe\u0301')}`)).folderName).toBe('Caf\u00e9');
+    expect((await post('/createFolder', { folderName: 'CAF\u00c9' })).statusCode).toBe(409);
+  });
+
+  it('that hold only what a caller may not see are not there for them', async () => {
+    expect((await read('', 'token-of-the-administrator')).folders).toEqual(['Maps', 'Operations', 'Tools']);
+    expect((await read('')).folders).toEqual(['Maps', 'Tools']);
+    expect((await server.get(`${services}/Operations?token=token-of-the-publisher`)).statusCode).toBe(404);
+    const create = await post('/createService', {
+      folderName: 'Operations',
+      serviceName: 'X',
+      type: 'MapServer',
+    });
+    expect(create.json<Failure>().error.details).toEqual([
+      'folderName: there is no folder named Operations.',
+    ]);
+  });
+});
+
+describe('services', () => {
+  const city = { folderName: 'Maps', serviceName: 'City.v2', type: 'MapServer' };
+
+  it('are created with every field and read back in full', async () => {
+    const traits = {
+      description: 'Streets & <squares>',
+      capabilities: ' Map , Query,, ',
+      parentType: 'MapServer',
+      url: 'https://maps.example.com/city?x=1&y=2',
+      access: 'organization',
+    };
+    expect((await post('/createService', { ...city, ...traits })).json()).toEqual({ status: 'success' });
+    const at = server.world.now();
+    const stored = { ...city, ...traits, capabilities: 'Map,Query', createdAt: at, updatedAt: at };
+    const response = await server.get(`${services}/Maps/City.v2.MapServer?token=token-of-the-member`);
+    expect(response.json()).toEqual(stored);
+    expect(Object.keys(response.json())).toEqual([
+      ...['folderName', 'serviceName', 'type', 'description', 'capabilities', 'parentType', 'url', 'access'],
+      ...['createdAt', 'updatedAt'],
+    ]);
+  });
+
+  it('show in the SOAP answer at once, and are gone from it at once', async () => {
+    await post('/createService', city);
+    expect(await namesBySoap()).toContain('Maps/City.v2');
+    await post('/Maps/City.v2.MapServer/delete', {});
+    expect(await namesBySoap()).not.toContain('Maps/City.v2');
+    expect(
+      (await server.get(`${services}/Maps/City.v2.MapServer?token=token-of-the-member`)).statusCode,
+    ).toBe(404);
+  });
+
+  it.each(['', '/', undefined])('go to the root with folderName %j', async (folderName) => {
+    await post('/createService', {
+      serviceName: 'Rooted',
+      type: 'MapServer',
+      ...(folderName !== undefined && { folderName }),
+    });
+    expect((await read('/Rooted.MapServer')).folderName).toBe('/');
+  });
+
+  it('are edited field by field: absent keeps, blank empties', async () => {
+    await post('/createService', {
+      ...city,
+      description: 'one',
+      capabilities: 'Map',
+      url: 'https://a.example',
+    });
+    await server.world.advance(1000);
+    await post('/Maps/City.v2.MapServer/edit', { description: 'two', url: '' });
+    expect(await read('/Maps/City.v2.MapServer')).toMatchObject({
+      ...{ description: 'two', capabilities: 'Map', url: null, access: 'public' },
+      createdAt: server.world.now() - 1000,
+      updatedAt: server.world.now(),
+    });
+  });
+
+  it('are unique but for case by folder, name and type', async () => {
+    expect(
+      (await post('/createService', { folderName: 'Maps', serviceName: 'ROADS', type: 'mapserver' }))
+        .statusCode,
+    ).toBe(409);
+    expect(
+      (await post('/createService', { folderName: 'Maps', serviceName: 'Roads', type: 'ImageServer' }))
+        .statusCode,
+    ).toBe(200);
+    expect(
+      (await post('/createService', { folderName: 'Tools', serviceName: 'Roads', type: 'MapServer' }))
+        .statusCode,
+    ).toBe(200);
+    expect((await server.get(`${services}/Maps/roads.MapServer?token=token-of-the-member`)).statusCode).toBe(
+      404,
+    );
+  });
+
+  it('for administrators are seen, set and edited by administrators only', async () => {
+    const hidden = { folderName: 'Maps', serviceName: 'Hidden', type: 'MapServer', access: 'administrators' };
+    expect((await post('/createService', hidden)).statusCode).toBe(403);
+    expect((await post('/createService', hidden, 'token-of-the-administrator')).statusCode).toBe(200);
+    expect(
+      (await server.get(`${services}/Maps/Hidden.MapServer?token=token-of-the-publisher`)).statusCode,
+    ).toBe(404);
+    expect((await post('/Maps/Hidden.MapServer/edit', { description: 'x' })).statusCode).toBe(404);
+    expect((await post('/Maps/Roads.MapServer/edit', { access: 'administrators' })).statusCode).toBe(403);
+    const edited = await post(
+      '/Maps/Hidden.MapServer/edit',
+      { access: 'public' },
+      'token-of-the-administrator',
+    );
+    expect(edited.statusCode).toBe(200);
+  });
+
+  it('are filtered by what the caller may see', async () => {
+    const count = async (token: string) => (await read('/Maps', token)).services.length;
+    expect(await count('token-of-the-member')).toBe(5);
+    expect(await namesBySoap()).toHaveLength(9);
+  });
+
+  it('have a page with a form that shows what is there', async () => {
+    const headers = { cookie: 'steward_session=token-of-the-publisher', accept: 'text/html' };
+    const page = await server.get(`${services}/Maps/Roads.MapServer/edit`, headers);
+    expect(page.body).toContain('Roads and paths.</textarea>');
+    expect(page.body).toContain('<option selected>public</option>');
+  });
+});

@@ -1,0 +1,91 @@
+// A whole server in this process: the real app on a memory store, with a user of every role already signed in.
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { createApp } from '../../src/app.ts';
+import { hashPassword } from '../../src/auth/password.ts';
+import { hashToken, tokens } from '../../src/auth/token.ts';
+import { users } from '../../src/auth/user.ts';
+import { type Role, roles } from '../../src/caller.ts';
+import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import { sampleCatalog } from '../../src/catalog/sample.ts';
+import { readConfig } from '../../src/config.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { createFakeWorld } from './world.ts';
+
+export const password = 'a password for tests';
+
+// Once per test file, not once per server: it is slow on purpose.
+const passwordHash = await hashPassword(password, Buffer.alloc(16));
+const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
+
+export const namespace = 'http://www.example.com/schemas/Product/10.0';
+
+export type Server = Awaited<ReturnType<typeof startServer>>;
+
+export type ServerOptions = { env?: Record<string, string>; catalog?: CatalogFile };
+
+/** Users are named like their roles; `token(role)` is a token of each. */
+export async function startServer({ env = {}, catalog = sampleCatalog }: ServerOptions = {}) {
+  const world = createFakeWorld();
+  const store = createMemoryStore();
+  const token = (role: Role) => `token-of-the-${role}`;
+  await store.update((transaction) => {
+    for (const role of roles) {
+      const user = {
+        username: role,
+        role,
+        passwordHash,
+        credentialId: role,
+        createdAt: world.now(),
+        lastSignIn: null,
+      };
+      transaction.put(users, user);
+      const expires = world.now() + 1000 * 86_400_000;
+      transaction.put(tokens, {
+        hash: hashToken(token(role)),
+        username: role,
+        credentialId: role,
+        expires,
+        binding: null,
+      });
+    }
+  });
+  const logLines: string[] = [];
+  const logger = pino({ level: 'info' }, { write: (line: string) => void logLines.push(line) });
+  const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
+  const app = await createApp({ config, store, world, logger, wsdl, catalog, adminPassword: password });
+
+  return {
+    app,
+    http: app.http,
+    store,
+    world,
+    token,
+    logLines,
+    close: app.close,
+    /** Serves real connections too; answers the address. */
+    async listen() {
+      await app.http.listen({ host: '127.0.0.1', port: 0 });
+      return `http://127.0.0.1:${(app.http.server.address() as AddressInfo).port}`;
+    },
+    get: (path: string, headers: Record<string, string> = {}) =>
+      app.http.inject({ method: 'GET', url: path, headers }),
+    /** An urlencoded POST. */
+    post: (path: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) =>
+      app.http.inject({
+        method: 'POST',
+        url: path,
+        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+        payload: new URLSearchParams(fields).toString(),
+      }),
+    /** A SOAP 1.1 request; `body` is what stands inside soap:Body. */
+    soap: (body: string, headers: Record<string, string> = {}, query = '') =>
+      app.http.inject({
+        method: 'POST',
+        url: `${config.catalogPath}${query}`,
+        headers: { 'content-type': 'text/xml; charset=utf-8', ...headers },
+        payload: `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${body}</s:Body></s:Envelope>`,
+      }),
+  };
+}

@@ -1,0 +1,249 @@
+// How parameters come in: query, urlencoded, multipart; f; blanks and repeats.
+import { request as httpRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { prefersHtml } from '../../src/rest/reply.ts';
+import { type Server, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+type Part = { name: string; value: string | Buffer; filename?: string; type?: string };
+
+function multipart(parts: Part[]): { headers: Record<string, string>; payload: Buffer } {
+  const chunks = parts.flatMap(({ name, value, filename, type }) => [
+    Buffer.from(
+      `--xyz\r\nContent-Disposition: form-data; name="${name}"${filename === undefined ? '' : `; filename="${filename}"`}\r\n` +
+        (type === undefined ? '' : `Content-Type: ${type}\r\n`) +
+        '\r\n',
+    ),
+    Buffer.from(value),
+    Buffer.from('\r\n'),
+  ]);
+  return {
+    headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
+    payload: Buffer.concat([...chunks, Buffer.from('--xyz--\r\n')]),
+  };
+}
+
+function send(url: string, body: { headers: Record<string, string>; payload: Buffer | string }) {
+  return server.http.inject({ method: 'POST', url, ...body });
+}
+
+const token = 'token-of-the-administrator';
+const mode = '/admin/mode';
+const details = (response: { json: () => unknown }) =>
+  (response.json() as { error: { details: string[] } }).error.details;
+
+describe('multipart', () => {
+  it('serves every operation as well as urlencoded', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'folderName', value: 'Überblick' },
+    ];
+    expect((await send('/admin/services/createFolder', multipart(parts))).json()).toEqual({
+      status: 'success',
+    });
+    const folder = await server.get(`/admin/services/${encodeURIComponent('Überblick')}?token=${token}`);
+    expect(folder.json()).toEqual({ folderName: 'Überblick', description: '', folders: [], services: [] });
+  });
+
+  it('reads a text field that comes as a file part', async () => {
+    const response = await send(mode, multipart([{ name: 'token', value: token, filename: 'token.txt' }]));
+    expect(response.statusCode).toBe(200);
+  });
+
+  it('reads a text field that calls itself JSON', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'isReadOnly', value: 'false', type: 'application/json' },
+    ];
+    expect((await send('/admin/mode/update', multipart(parts))).statusCode).toBe(200);
+  });
+
+  it('takes an empty file part for an absent field', async () => {
+    const response = await send(mode, multipart([{ name: 'token', value: '', filename: '' }]));
+    expect(response.statusCode).toBe(401);
+  });
+
+  it('ignores unknown fields and files', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'other', value: 'x' },
+      { name: 'file', value: Buffer.alloc(100_000), filename: 'x.bin' },
+    ];
+    expect((await send(mode, multipart(parts))).statusCode).toBe(200);
+  });
+
+  it('refuses a repeated field', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'token', value: token },
+    ];
+    const response = await send(mode, multipart(parts));
+    expect(response.statusCode).toBe(400);
+    expect(details(response)).toEqual(['token: is given more than once.']);
+  });
+
+  it.each([
+    ['a field of more than 1 MiB', [{ name: 'token', value: 'x'.repeat(1024 ** 2 + 1) }], 413],
+    [
+      'a text of more than 1 MiB in a file part',
+      [{ name: 'token', value: 'x'.repeat(1024 ** 2 + 1), filename: 'a' }],
+      413,
+    ],
+    [
+      'a file larger than a file may be',
+      [{ name: 'x', value: Buffer.alloc(10 * 1024 ** 2 + 1), filename: 'a' }],
+      413,
+    ],
+    ['65 parts', Array.from({ length: 65 }, (_, i) => ({ name: `p${i}`, value: '' })), 413],
+    [
+      'a file part that is not UTF-8',
+      [{ name: 'token', value: Buffer.from([0xff, 0xfe]), filename: 'a' }],
+      400,
+    ],
+  ])('answers %s', async (_what, parts, status) => {
+    expect((await send(mode, multipart(parts))).statusCode).toBe(status);
+  });
+
+  it('takes 64 parts and a text of 1 MiB', async () => {
+    const parts = Array.from({ length: 62 }, (_, i) => ({ name: `p${i}`, value: '' }));
+    const whole = [...parts, { name: 'token', value: token }, { name: 'x', value: 'x'.repeat(1024 ** 2) }];
+    expect((await send(mode, multipart(whole))).statusCode).toBe(200);
+  });
+
+  it.each([
+    [
+      'a body cut short',
+      'multipart/form-data; boundary=xyz',
+      '--xyz\r\nContent-Disposition: form-data; name="a"\r\n\r\nx',
+    ],
+    ['a missing boundary', 'multipart/form-data', '--xyz--'],
+    ['a boundary that is not there', 'multipart/form-data; boundary=abc', '--xyz--\r\n'],
+    ['no multipart at all', 'multipart/form-data; boundary=xyz', 'hello'],
+  ])('refuses %s as malformed', async (_what, type, payload) => {
+    const response = await send(mode, { headers: { 'content-type': type }, payload });
+    expect(response.statusCode).toBe(400);
+  });
+
+  it('reads 16 forms of callers without a good bearer header at once, and gives each 60 seconds', async () => {
+    const own = await startServer();
+    const address = new URL(await own.listen());
+    const open = () => {
+      const request = httpRequest({
+        ...{ host: address.hostname, port: address.port, path: mode, method: 'POST' },
+        headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
+      });
+      request.write('--xyz\r\n');
+      const status = new Promise<number>((resolve) => {
+        request.on('response', (response) => resolve(response.resume().statusCode ?? 0));
+        request.on('error', () => resolve(0));
+      });
+      return { request, status };
+    };
+    const slow = Array.from({ length: 16 }, open);
+    // Each of the sixteen is being read once a seventeenth is refused.
+    let refused = 0;
+    while (refused !== 503) {
+      await new Promise(setImmediate);
+      const extra = multipart([]);
+      refused = (await own.http.inject({ method: 'POST', url: mode, ...extra })).statusCode;
+    }
+    const good = multipart([]);
+    good.headers.authorization = `Bearer ${own.token('member')}`;
+    expect((await own.http.inject({ method: 'POST', url: mode, ...good })).statusCode).toBe(200);
+    await own.world.advance(60_000);
+    expect(await Promise.all(slow.map(({ status }) => status))).toEqual(Array(16).fill(400));
+    for (const { request } of slow) request.destroy();
+    await own.close();
+  });
+});
+
+describe('urlencoded and query', () => {
+  it.each([
+    ['a bad percent escape', 'token=%zz', 'token: must be percent-encoded UTF-8 text.'],
+    ['bytes that are not UTF-8', 'token=%ff', 'token: must be percent-encoded UTF-8 text.'],
+    ['a repeated field', 'f=json&f=json', 'f: is given more than once.'],
+  ])('refuses %s', async (_what, payload, problem) => {
+    const response = await send(mode, {
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      payload,
+    });
+    expect(response.statusCode).toBe(400);
+    expect(details(response)).toEqual([problem]);
+  });
+
+  it('needs no content type for an empty POST', async () => {
+    const response = await server.http.inject({
+      method: 'POST',
+      url: mode,
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(response.statusCode).toBe(200);
+  });
+
+  it('reads only f from the query of a POST, and only where the form has none', async () => {
+    expect((await server.post(`${mode}?token=${token}`)).statusCode).toBe(401);
+    expect((await server.post(`${mode}?f=pjson`, { token })).body).toContain('\n  "isReadOnly"');
+    expect((await server.post(`${mode}?f=pjson`, { token, f: 'json' })).body).not.toContain('\n');
+  });
+
+  it('ignores one trailing slash everywhere', async () => {
+    for (const path of ['/health', '/admin', '/admin/mode', '/admin/services/Maps', '/tokens']) {
+      expect((await server.get(`${path}/?token=${token}`)).statusCode, path).toBe(200);
+    }
+    expect((await server.get('/services/?wsdl')).statusCode).toBe(200);
+    expect((await server.get(`/admin/mode//?token=${token}`)).statusCode).toBe(404);
+  });
+
+  it('keeps names that mean something to JavaScript apart', async () => {
+    const response = await server.post(mode, { token, __proto__: 'x', constructor: 'y', toString: 'z' });
+    expect(response.statusCode).toBe(200);
+    expect((await server.get(`/admin/constructor?token=${token}`)).statusCode).toBe(404);
+    expect((await server.get(`/admin/__proto__?token=${token}`)).statusCode).toBe(404);
+  });
+});
+
+describe('the response format', () => {
+  it.each([
+    ['json', 'application/json; charset=utf-8'],
+    ['PJSON', 'application/json; charset=utf-8'],
+    ['Html', 'text/html; charset=utf-8'],
+  ])('f=%s', async (f, type) => {
+    expect((await server.get(`${mode}?token=${token}&f=${f}`)).headers['content-type']).toBe(type);
+  });
+
+  it.each([
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', true],
+    ['*/*', false],
+    ['application/json', false],
+    ['text/html;q=0.5, application/json', false],
+    ['text/*, application/json;q=0.9', true],
+    ['text/html;q=nonsense', false],
+    ['', false],
+  ])('Accept: %s prefers HTML: %s', (accept, expected) => {
+    expect(prefersHtml(accept)).toBe(expected);
+  });
+
+  it('sends JSON that nobody may keep, sniff or read from another site', async () => {
+    const { headers } = await server.get(`${mode}?token=${token}`);
+    expect(headers).toMatchObject({
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+    });
+    expect(headers).not.toHaveProperty('access-control-allow-origin');
+  });
+
+  it('answers HEAD like GET without a body', async () => {
+    const own = await startServer();
+    const response = await fetch(`${await own.listen()}${mode}?token=${token}`, { method: 'HEAD' });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-length')).toBe('47');
+    expect(await response.text()).toBe('');
+    await own.close();
+  });
+});

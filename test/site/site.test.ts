@@ -1,0 +1,167 @@
+// Addresses around the two APIs, and what every request leaves behind.
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Server, namespace, password, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+describe('probes', () => {
+  it.each([
+    ['/health', { status: 'ok' }],
+    ['/ready', { status: 'ready' }],
+  ])('%s', async (path, body) => {
+    const response = await server.get(path);
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual(body);
+    expect((await server.http.inject({ method: 'HEAD', url: path })).statusCode).toBe(200);
+    const post = await server.post(path);
+    expect(post.statusCode).toBe(405);
+    expect(post.headers.allow).toBe('GET, HEAD');
+  });
+
+  it('/metrics counts requests by route and status, without ids or names', async () => {
+    await server.get('/admin/services/Maps?token=token-of-the-member');
+    await server.soap(`<GetFolders xmlns="${namespace}"/>`);
+    await server.get('/nowhere/at/all');
+    const { body, headers } = await server.get('/metrics');
+    expect(headers['content-type']).toMatch(/^text\/plain; version=0\.0\.4/);
+    expect(body).toContain(
+      'steward_http_requests_total{method="GET",route="/admin/services/{folder}",status="200"} 1',
+    );
+    expect(body).toContain('steward_http_requests_total{method="POST",route="/services",status="200"} 1');
+    expect(body).toContain('steward_http_requests_total{method="GET",route="unknown",status="404"} 1');
+    expect(body).toContain('steward_http_request_duration_seconds_bucket{le="0.001"');
+    expect(body).not.toMatch(/Maps|nowhere/);
+    const names = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(names.filter((line) => !line.startsWith('steward_'))).toEqual([]);
+  });
+});
+
+describe('addresses', () => {
+  it('/ leads to the admin tree, under the path of the public address', async () => {
+    expect((await server.get('/')).headers.location).toBe('/admin');
+    const proxied = await startServer({ env: { PUBLIC_URL: 'https://example.com/ops' } });
+    const response = await proxied.get('/');
+    expect(response.statusCode).toBe(302);
+    expect(response.headers.location).toBe('/ops/admin');
+    await proxied.close();
+  });
+
+  it('what is unknown is 404 with the error body, or a page for a browser', async () => {
+    const json = await server.get('/nothing?token=secret');
+    expect(json.statusCode).toBe(404);
+    expect(json.json()).toEqual({
+      status: 'error',
+      error: { code: 404, message: 'There is nothing at this address.', details: [] },
+    });
+    const page = await server.get('/nothing', { accept: 'text/html' });
+    expect(page.statusCode).toBe(404);
+    expect(page.body).toContain('<!doctype html>');
+    expect((await server.get('/%zz')).statusCode).toBe(404);
+    expect((await server.post('/nothing', { a: 'b' })).statusCode).toBe(404);
+  });
+
+  it('an empty ADMIN_PATH owns the root', async () => {
+    const own = await startServer({ env: { ADMIN_PATH: '', CATALOG_PATH: '/catalog' } });
+    expect((await own.get('/?token=token-of-the-member')).json()).toMatchObject({ currentVersion: '10.9.1' });
+    expect((await own.get('/services?token=token-of-the-member')).json()).toMatchObject({ folderName: '/' });
+    expect((await own.get('/nothing')).statusCode).toBe(404);
+    expect((await own.get('/health')).json()).toEqual({ status: 'ok' });
+    expect((await own.get('/catalog?wsdl')).statusCode).toBe(200);
+    const signedIn = await own.post('/tokens/generateToken', { username: 'member', password, f: 'html' });
+    expect(signedIn.headers.location).toBe('/');
+    await own.close();
+  });
+});
+
+describe('the admin root', () => {
+  it('tells the version and lists what is beneath', async () => {
+    const response = await server.get('/admin?token=token-of-the-member');
+    expect(response.json()).toEqual({
+      currentVersion: '10.9.1',
+      fullVersion: '10.9.1.1234',
+      resources: ['mode', 'security', 'services'],
+    });
+    expect((await server.get('/admin/security?token=token-of-the-administrator')).json()).toEqual({
+      resources: ['users'],
+    });
+  });
+});
+
+describe('mode', () => {
+  it('is set by an administrator, told to everybody, and keeps its message', async () => {
+    const own = await startServer();
+    const token = own.token('administrator');
+    const mode = async () => (await own.get(`/admin/mode?token=${own.token('member')}`)).json<unknown>();
+    expect(await mode()).toEqual({ isReadOnly: false, reason: null, message: '' });
+    await own.post('/admin/mode/update', { token, isReadOnly: 'TRUE', message: 'maintenance' });
+    expect(await mode()).toEqual({ isReadOnly: true, reason: 'administrator', message: 'maintenance' });
+    expect((await own.soap(`<GetFolders xmlns="${namespace}"/>`)).statusCode).toBe(200);
+    await own.post('/admin/mode/update', { token, isReadOnly: 'false' });
+    expect(await mode()).toEqual({ isReadOnly: false, reason: null, message: 'maintenance' });
+    await own.close();
+  });
+});
+
+it('nothing secret reaches the log: no query, no token, no password', async () => {
+  const own = await startServer();
+  await own.get('/admin?token=token-of-the-member');
+  await own.soap(`<GetFolders xmlns="${namespace}"/>`, {}, '?token=token-of-the-member');
+  await own.get('/admin', {
+    authorization: 'Bearer token-of-the-member',
+    cookie: 'steward_session=token-of-the-member',
+  });
+  await own.post('/tokens/generateToken?password=another-secret', { username: 'member', password });
+  await own.get('/nothing?token=token-of-the-member');
+  const log = own.logLines.join('');
+  expect(log).toContain('"path":"/admin"');
+  expect(log).not.toMatch(/token-of-the|another-secret|\?/);
+  expect(log).not.toContain(password);
+  await own.close();
+});
+
+it('what fails in us is logged with its stack and answered with nothing but its status', async () => {
+  const own = await startServer();
+  Object.assign(own.store, {
+    read: () => {
+      throw new Error('the store exploded');
+    },
+  });
+  const rest = await own.get('/admin/mode?token=token-of-the-member');
+  expect(rest.statusCode).toBe(500);
+  expect(rest.json()).toEqual({
+    status: 'error',
+    error: { code: 500, message: 'The server failed to handle this request.', details: [] },
+  });
+  Object.assign(own.store, {
+    version: () => {
+      throw new Error('the store exploded');
+    },
+  });
+  const soap = await own.soap(`<GetFolders xmlns="${namespace}"/>`);
+  expect(soap.statusCode).toBe(500);
+  expect(soap.body).toContain('<faultcode>soap:Server</faultcode>');
+  expect(soap.body).not.toContain('exploded');
+  const logged = own.logLines.filter((line) => line.includes('the store exploded'));
+  expect(logged).toHaveLength(2);
+  expect(logged[0]).toContain('"stack"');
+  await own.close();
+});
+
+it('bytes that are no HTTP get a short answer and the connection is closed', async () => {
+  const own = await startServer();
+  const { port } = new URL(await own.listen());
+  const answer = await new Promise<string>((resolve) => {
+    const socket = connect(Number(port), '127.0.0.1', () => socket.write('NONSENSE\r\n\r\n'));
+    let received = '';
+    socket.on('data', (chunk) => (received += chunk.toString()));
+    socket.on('close', () => resolve(received));
+  });
+  expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+  expect(answer).toContain('{"status":"error","error":{"code":400');
+  await own.close();
+});

@@ -1,0 +1,125 @@
+// Clients written with toolkits of other languages call a listening server. A toolkit that is not installed is skipped.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+
+const compileLimit = 120_000;
+const folder = fileURLToPath(new URL('.', import.meta.url));
+
+/** What a command prints. Never the synchronous kind: the server answers from this process. */
+async function run(command: string, args: string[], cwd = folder, timeout = 20_000): Promise<string> {
+  const { stdout } = await promisify(execFile)(command, args, { cwd, timeout });
+  return stdout;
+}
+
+const succeeds = (probe: Promise<unknown>) =>
+  probe.then(
+    () => true,
+    () => false,
+  );
+
+const importZeep = ['-c', 'import zeep'];
+const python = (await succeeds(run('/usr/bin/python3', importZeep))) ? '/usr/bin/python3' : 'python3';
+const hasZeep = await succeeds(run(python, importZeep));
+const hasPhp = await run('php', ['-m']).then(
+  (modules) => /^soap$/m.test(modules),
+  () => false,
+);
+const gsoapFlags = ['--cflags', '--libs', 'gsoap++'];
+const hasGsoap = await succeeds(
+  Promise.all([
+    run('wsdl2h', ['-V']),
+    run('soapcpp2', ['-V']),
+    run('g++', ['--version']),
+    run('pkg-config', gsoapFlags),
+  ]),
+);
+
+let server: Server;
+let address: string;
+let expected: object;
+let contentTypes: Set<string | undefined>;
+
+beforeAll(async () => {
+  server = await startServer({ env: { PUBLIC_URL: '' } });
+  address = `${await server.listen()}/services`;
+  server.http.server.on('request', ({ method, headers }) => {
+    if (method === 'POST') contentTypes.add(headers['content-type']?.split(';', 1)[0]);
+  });
+  expected = {
+    GetMessageVersion: 'svcProductVersion10',
+    GetMessageFormats: 'svcServiceCatalogMessageFormatSoap',
+    GetTokenServiceURL: `http://localhost:${new URL(address).port}/tokens/generateToken`,
+    GetFolders: ['Maps', 'Tools'],
+    RequiresTokens: false,
+    GetServiceDescriptions: [
+      'Geometry',
+      'Places',
+      'World',
+      'Maps/Boundaries',
+      'Maps/Boundaries',
+      'Maps/Elevation',
+      'Maps/Roads',
+      'Tools/Printing',
+      'Tools/Routing',
+    ],
+    GetServiceDescriptionsEx: ['Maps/Boundaries', 'Maps/Boundaries', 'Maps/Elevation', 'Maps/Roads'],
+    root: ['Geometry', 'Places', 'World'],
+    withToken: 12,
+    fault: 'There is no folder named Nowhere.',
+  };
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  contentTypes = new Set();
+});
+
+function expectAnswers(output: string, version: '1.1' | '1.2') {
+  expect(JSON.parse(output)).toEqual(expected);
+  expect([...contentTypes]).toEqual([version === '1.1' ? 'text/xml' : 'application/soap+xml']);
+}
+
+describe('zeep', () => {
+  it.skipIf(!hasZeep)('reads the WSDL strictly and calls all operations', async () => {
+    const args = ['zeep_client.py', `${address}?wsdl`, server.token('administrator')];
+    expectAnswers(await run(python, args), '1.1');
+  });
+});
+
+describe('the SoapClient of PHP', () => {
+  it.skipIf(!hasPhp).each(['1.1', '1.2'] as const)(
+    'reads the WSDL and calls all operations in SOAP %s',
+    async (version) => {
+      const args = ['php_client.php', `${address}?wsdl`, server.token('administrator'), version];
+      expectAnswers(await run('php', args), version);
+    },
+  );
+});
+
+describe('gSOAP', () => {
+  let workshop: string;
+  beforeAll(async () => {
+    workshop = await mkdtemp(join(tmpdir(), 'gsoap-'));
+    if (!hasGsoap) return;
+    const make = (command: string, ...args: string[]) => run(command, args, workshop, compileLimit);
+    await make('wsdl2h', '-o', 'catalog.h', `${address}?wsdl`);
+    await make('soapcpp2', '-j', '-C', '-L', '-x', 'catalog.h');
+    const flags = (await make('pkg-config', ...gsoapFlags)).trim().split(/\s+/);
+    const sources = [join(folder, 'gsoap_client.cpp'), 'soapC.cpp', 'soapServiceCatalogBindingProxy.cpp'];
+    await make('g++', '-O0', '-I.', '-o', 'client', ...sources, ...flags);
+  }, compileLimit);
+  afterAll(() => rm(workshop, { recursive: true }));
+
+  it.skipIf(!hasGsoap).each(['1.1', '1.2'] as const)(
+    'compiles the WSDL to classes that call all operations in SOAP %s',
+    async (version) => {
+      const args = [address, server.token('administrator'), version];
+      expectAnswers(await run(join(workshop, 'client'), args), version);
+    },
+  );
+});

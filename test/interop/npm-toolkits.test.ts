@@ -1,0 +1,172 @@
+// Two independent SOAP libraries read the WSDL over HTTP and call what they find there.
+import * as soap from 'soap';
+import { soap as strongSoap } from 'strong-soap';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+
+const operations = [
+  'GetMessageVersion',
+  'GetMessageFormats',
+  'GetTokenServiceURL',
+  'GetFolders',
+  'GetServiceDescriptions',
+  'RequiresTokens',
+  'GetServiceDescriptionsEx',
+];
+
+type Described = { Name: string; Type: string; Description: string };
+type ManyDescribed = { ServiceDescriptions: { ServiceDescription: Described[] } };
+
+type Client = {
+  /** What the library makes of the WSDL: service, port, operations. */
+  describe: () => Record<string, Record<string, object>>;
+  call: (operation: string, fields?: Record<string, string>) => Promise<unknown>;
+};
+
+/** Opens a client that calls the address the WSDL gives, or the endpoint given here. */
+type Open = (wsdl: string, endpoint?: string) => Promise<Client>;
+
+function withSoap(forceSoap12Headers: boolean): Open {
+  return async (wsdl, endpoint) => {
+    const client = await soap.createClientAsync(wsdl, { forceSoap12Headers, disableCache: true }, endpoint);
+    return {
+      describe: () => client.describe() as ReturnType<Client['describe']>,
+      async call(operation, fields = {}) {
+        const method = client[`${operation}Async`] as soap.SoapMethodAsync;
+        const answer: unknown[] = await method(fields);
+        return answer[0];
+      },
+    };
+  };
+}
+
+function withStrongSoap(forceSoapVersion: '1.1' | '1.2'): Open {
+  return async (wsdl, endpoint) => {
+    const client = await new Promise<strongSoap.Client>((resolve, reject) => {
+      strongSoap.createClient(wsdl, { forceSoapVersion, WSDL_CACHE: {} }, (error, opened) => {
+        if (error) reject(error);
+        else resolve(opened);
+      });
+    });
+    if (endpoint !== undefined) client.setEndpoint(endpoint);
+    return {
+      describe: () => client.describe(),
+      async call(operation, fields = {}) {
+        const method = client['Catalog']?.['ServiceCatalogPort']?.[operation];
+        if (!method) throw new Error(`The WSDL shows no ${operation}.`);
+        return (await method(fields)).result;
+      },
+    };
+  };
+}
+
+let server: Server;
+let address: string;
+let wsdl: string;
+
+beforeAll(async () => {
+  server = await startServer({ env: { PUBLIC_URL: '' } });
+  address = await server.listen();
+  wsdl = `${address}/services?wsdl`;
+});
+afterAll(() => server.close());
+
+describe.each([
+  ['soap, SOAP 1.1', withSoap(false), 'text/xml'],
+  ['soap, SOAP 1.2', withSoap(true), 'application/soap+xml'],
+  ['strong-soap, SOAP 1.1', withStrongSoap('1.1'), 'text/xml'],
+  ['strong-soap, SOAP 1.2', withStrongSoap('1.2'), 'application/soap+xml'],
+] as const)('%s', (_name, open, mediaType) => {
+  let client: Client;
+  beforeAll(async () => {
+    client = await open(wsdl);
+  });
+
+  const describeServices = async (operation: string, fields?: Record<string, string>, from = client) => {
+    const result = (await from.call(operation, fields)) as ManyDescribed;
+    return result.ServiceDescriptions.ServiceDescription;
+  };
+  const namesOf = (services: Described[]) => services.map(({ Name, Type }) => `${Name}.${Type}`);
+
+  it('finds one service with one port and the seven operations in the WSDL', () => {
+    const description = client.describe();
+    expect(Object.keys(description)).toEqual(['Catalog']);
+    expect(Object.keys(description['Catalog'] ?? {})).toEqual(['ServiceCatalogPort']);
+    expect(Object.keys(description['Catalog']?.['ServiceCatalogPort'] ?? {})).toEqual(operations);
+  });
+
+  it('sends requests of its SOAP version', async () => {
+    const contentTypes: (string | undefined)[] = [];
+    server.http.server.once('request', ({ headers }) => void contentTypes.push(headers['content-type']));
+    await client.call('RequiresTokens');
+    expect(contentTypes).toEqual([expect.stringContaining(`${mediaType};`)]);
+  });
+
+  it('learns from the sign-in operations how to talk to the server', async () => {
+    const port = new URL(address).port;
+    expect(await client.call('GetMessageVersion')).toEqual({ MessageVersion: 'svcProductVersion10' });
+    expect(await client.call('GetMessageFormats')).toEqual({
+      MessageFormats: 'svcServiceCatalogMessageFormatSoap',
+    });
+    expect(await client.call('GetTokenServiceURL')).toEqual({
+      TokenServiceURL: `http://localhost:${port}/tokens/generateToken`,
+    });
+    expect(await client.call('RequiresTokens')).toEqual({ Result: false });
+  });
+
+  it('lists the folders that an anonymous caller may see', async () => {
+    expect(await client.call('GetFolders')).toEqual({ FolderNames: { String: ['Maps', 'Tools'] } });
+  });
+
+  it('lists the public services of all folders, the root first', async () => {
+    expect(namesOf(await describeServices('GetServiceDescriptions'))).toEqual([
+      'Geometry.GeometryServer',
+      'Places.GeocodeServer',
+      'World.MapServer',
+      'Maps/Boundaries.FeatureServer',
+      'Maps/Boundaries.MapServer',
+      'Maps/Elevation.ImageServer',
+      'Maps/Roads.MapServer',
+      'Tools/Printing.GPServer',
+      'Tools/Routing.NAServer',
+    ]);
+  });
+
+  it('reads every field of a service of one folder', async () => {
+    const services = await describeServices('GetServiceDescriptionsEx', { FolderName: 'Maps' });
+    expect(services).toHaveLength(4);
+    expect(services[0]).toEqual({
+      Name: 'Maps/Boundaries',
+      Type: 'FeatureServer',
+      Url: `http://localhost:${new URL(address).port}/services/Maps/Boundaries/FeatureServer`,
+      ParentType: 'MapServer',
+      Capabilities: 'Query,Sync',
+      Description: 'Boundaries as features.',
+    });
+  });
+
+  it('takes an empty folder name for the root', async () => {
+    const services = await describeServices('GetServiceDescriptionsEx', { FolderName: '' });
+    expect(namesOf(services)).toEqual(['Geometry.GeometryServer', 'Places.GeocodeServer', 'World.MapServer']);
+  });
+
+  it('reports an unknown folder as an error that names it', async () => {
+    await expect(
+      client.call('GetServiceDescriptionsEx', { FolderName: 'Nowhere & <Never>' }),
+    ).rejects.toThrow('There is no folder named Nowhere & <Never>.');
+  });
+
+  it('sees everything with a token of an administrator in the endpoint', async () => {
+    const token = server.token('administrator');
+    const insider = await open(wsdl, `${address}/services?token=${token}`);
+    expect(await describeServices('GetServiceDescriptions', {}, insider)).toHaveLength(12);
+    expect(await insider.call('GetFolders')).toEqual({
+      FolderNames: { String: ['Maps', 'Operations', 'Tools'] },
+    });
+  });
+
+  it('reports a bad token as an error', async () => {
+    const stranger = await open(wsdl, `${address}/services?token=made-up`);
+    await expect(stranger.call('GetServiceDescriptions')).rejects.toThrow(/token/i);
+  });
+});

@@ -1,0 +1,133 @@
+// Every answer is validated against the schema inside the WSDL that the same server hands out.
+import { XmlDocument, XmlElement, XsdValidator } from 'libxml2-wasm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import { sampleCatalog } from '../../src/catalog/sample.ts';
+import { type Server, namespace, startServer } from '../kit/server.ts';
+
+const versions = [
+  { version: 1.1, envelope: 'http://schemas.xmlsoap.org/soap/envelope/', mediaType: 'text/xml' },
+  { version: 1.2, envelope: 'http://www.w3.org/2003/05/soap-envelope', mediaType: 'application/soap+xml' },
+];
+type Version = (typeof versions)[number];
+
+const operations = [
+  'GetMessageVersion',
+  'GetMessageFormats',
+  'GetTokenServiceURL',
+  'GetFolders',
+  'GetServiceDescriptions',
+  'RequiresTokens',
+  'GetServiceDescriptionsEx',
+];
+
+const awkwardFolder = "R & D's [1]; ö ]]&gt;";
+const awkwardText = `<b>"5 > 4" & '3 < 4'</b> ]]> &amp; <![CDATA[x]]> \t\r\n \u{1F5FA}`;
+const awkwardCatalog: CatalogFile = {
+  folders: [{ folderName: awkwardFolder, description: awkwardText }],
+  services: ['/', awkwardFolder].map((folderName) => ({
+    folderName,
+    serviceName: "Fish & chips'; &lt;",
+    type: 'MapServer',
+    parentType: '',
+    capabilities: 'Map,<Query>,"Data"&more',
+    description: awkwardText,
+    url: 'http://example.com/a?b=1&c=2',
+    access: 'public',
+  })),
+};
+
+const catalogs: [kind: string, catalog: CatalogFile, folder: string][] = [
+  ['the sample catalog', sampleCatalog, 'Maps'],
+  ['an empty catalog', { folders: [], services: [] }, ''],
+  ['a catalog full of mark-up characters', awkwardCatalog, awkwardFolder],
+];
+
+async function schemaOf(server: Server): Promise<XsdValidator> {
+  const { payload } = await server.get('/services?wsdl');
+  using wsdl = XmlDocument.fromString(payload);
+  const schema = elementAt(wsdl, '//xs:schema', { xs: 'http://www.w3.org/2001/XMLSchema' });
+  // Its prefixes are declared outside of it; the canonical form takes them along.
+  using xsd = XmlDocument.fromString(schema.canonicalizeToString());
+  return XsdValidator.fromDoc(xsd);
+}
+
+async function ask(server: Server, { envelope, mediaType }: Version, operation: string, folder: string) {
+  const escaped = folder.replaceAll('&', '&amp;');
+  const fields = operation === 'GetServiceDescriptionsEx' ? `<FolderName>${escaped}</FolderName>` : '';
+  const { statusCode, headers, payload } = await server.http.inject({
+    method: 'POST',
+    url: '/services',
+    headers: { 'content-type': `${mediaType}; charset=utf-8` },
+    payload:
+      `<e:Envelope xmlns:e="${envelope}"><e:Body>` +
+      `<${operation} xmlns="${namespace}">${fields}</${operation}></e:Body></e:Envelope>`,
+  });
+  expect({ statusCode, type: headers['content-type'] }).toEqual({
+    statusCode: 200,
+    type: `${mediaType}; charset=utf-8`,
+  });
+  return payload;
+}
+
+function elementAt(document: XmlDocument, path: string, prefixes: Record<string, string>): XmlElement {
+  const node = document.get(path, prefixes);
+  if (!(node instanceof XmlElement)) throw new Error(`There is no element ${path}.`);
+  return node;
+}
+
+describe.each(catalogs)('the answers about %s', (_kind, catalog, folder) => {
+  let server: Server;
+  let schema: XsdValidator;
+  beforeAll(async () => {
+    server = await startServer({ catalog });
+    schema = await schemaOf(server);
+  });
+  afterAll(async () => {
+    schema.dispose();
+    await server.close();
+  });
+
+  describe.each(versions)('in SOAP $version', (version) => {
+    const bodyOf = (answer: XmlDocument) =>
+      elementAt(answer, '/e:Envelope/e:Body/*', { e: version.envelope });
+
+    it.each(operations)('are valid for %s', async (operation) => {
+      using answer = XmlDocument.fromString(await ask(server, version, operation, folder));
+      const body = bodyOf(answer);
+      expect(body.name).toBe(`${operation}Response`);
+      expect(() => schema.validate(body)).not.toThrow();
+    });
+
+    it('are seen to be invalid when a field is missing, misplaced or not of its type', async () => {
+      const sound = await ask(server, version, 'RequiresTokens', folder);
+      const broken = [
+        sound.replace('<Result>false</Result>', ''),
+        sound.replace('<Result>false</Result>', '<Other/><Result>false</Result>'),
+        sound.replace('false', 'no'),
+      ];
+      for (const xml of broken) {
+        using answer = XmlDocument.fromString(xml);
+        const body = bodyOf(answer);
+        expect(() => schema.validate(body)).toThrow();
+      }
+    });
+  });
+});
+
+it.each(versions)('mark-up characters arrive unharmed in SOAP $version', async (version) => {
+  const server = await startServer({ catalog: awkwardCatalog });
+  const prefixes = { c: namespace };
+  using folders = XmlDocument.fromString(await ask(server, version, 'GetFolders', ''));
+  expect(elementAt(folders, '//c:String', prefixes).content).toBe(awkwardFolder);
+
+  using services = XmlDocument.fromString(
+    await ask(server, version, 'GetServiceDescriptionsEx', awkwardFolder),
+  );
+  const fieldOf = (name: string) => elementAt(services, `//c:ServiceDescription/c:${name}`, prefixes).content;
+  expect(fieldOf('Name')).toBe(`${awkwardFolder}/Fish & chips'; &lt;`);
+  expect(fieldOf('Url')).toBe('http://example.com/a?b=1&c=2');
+  expect(fieldOf('Capabilities')).toBe('Map,<Query>,"Data"&more');
+  expect(fieldOf('Description')).toBe(awkwardText);
+  await server.close();
+});

@@ -59,7 +59,8 @@ async function main(): Promise<void> {
 
   let isClosing = false;
   function close(signal: string): void {
-    if (isClosing) process.exit(1);
+    // A terminal and npm both pass a Ctrl-C on: the second one is no impatience.
+    if (isClosing) return;
     isClosing = true;
     logger.info({ signal }, 'closing');
     const deadline = setTimeout(() => app.http.server.closeAllConnections(), closeWithinMs);

@@ -1,9 +1,12 @@
 // What text may be taken in and kept, whatever it is for.
 
-/** Only characters that XML 1.0 can carry: what is kept here may be listed in a SOAP answer. */
+/** What XML 1.0 cannot carry: control characters but tab and line ends, lone surrogates, two non-characters. */
+// eslint-disable-next-line no-control-regex -- they are what is looked for
+export const forbiddenInXml = /[\x00-\x08\x0B\x0C\x0E-\x1F\uD800-\uDFFF\uFFFE\uFFFF]/u;
+
+/** What is kept here may be listed in a SOAP answer. */
 export function isXmlText(value: string): boolean {
-  // eslint-disable-next-line no-control-regex -- they are what is looked for
-  return !/[\x00-\x08\x0B\x0C\x0E-\x1F\uFFFE\uFFFF]|\p{Surrogate}/u.test(value);
+  return !forbiddenInXml.test(value);
 }
 
 export const httpUrlRule = 'an absolute http or https address of at most 2048 characters';

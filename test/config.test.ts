@@ -1,7 +1,7 @@
 // Configuration: defaults, every problem at once, and .env.example.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ConfigError} from '../src/config.ts';
+import type { ConfigError } from '../src/config.ts';
 import { readConfig, variableNames } from '../src/config.ts';
 
 function problemsOf(env: Record<string, string>): readonly string[] {

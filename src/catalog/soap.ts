@@ -2,7 +2,7 @@
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { SoapOperation } from '../soap/mount.ts';
-import { escapeText } from '../soap/xml.ts';
+import { escapeText } from '../soap/escape.ts';
 import { type Service, rootFolder } from './catalog.ts';
 import type { Librarian } from './librarian.ts';
 import { audienceOf } from './listing.ts';

@@ -62,7 +62,7 @@ function findEncoding(name: string, sniffed: Utf16 | undefined): Encoding {
   if (encoding === 'utf-16') return sniffed ?? 'utf-16be';
   if (encoding !== undefined) return encoding;
   const message = `The encoding "${name.slice(0, 64)}" is not supported: send UTF-8 or UTF-16.`;
-  throw new ServiceError('unsupported-media-type', message);
+  throw new ServiceError('invalid', message);
 }
 
 function decodeAs(encoding: Encoding, bytes: Buffer): string {

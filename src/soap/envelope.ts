@@ -1,6 +1,7 @@
 // SOAP envelopes in and out, versions 1.1 and 1.2, and faults in the form of each.
 import { type ErrorKind, ServiceError } from '../errors.ts';
-import { type XmlElement, escapeAttribute, escapeText } from './xml.ts';
+import { escapeAttribute, escapeText } from './escape.ts';
+import type { XmlElement } from './xml.ts';
 
 export type SoapVersion = '1.1' | '1.2';
 

@@ -1,0 +1,102 @@
+// The bytes of a message to text: byte order marks, charset parameters, declared encodings.
+import { describe, expect, it } from 'vitest';
+import { decodeXml } from '../../src/soap/decode.ts';
+import { expectRefusal } from '../kit/xml.ts';
+
+describe('decodeXml', () => {
+  const TEXT = '<a>é€😀</a>';
+  const MARKED = `\uFEFF${TEXT}`;
+  const PLAIN = utf8('<a/>');
+  const LATIN_1 = Buffer.from('<a>é</a>', 'latin1');
+
+  function utf8(text: string): Buffer {
+    return Buffer.from(text);
+  }
+
+  function utf16le(text: string): Buffer {
+    return Buffer.from(text, 'utf16le');
+  }
+
+  function utf16be(text: string): Buffer {
+    return Buffer.from(text, 'utf16le').swap16();
+  }
+
+  function declare(encoding: string): string {
+    return `<?xml version="1.0" encoding="${encoding}"?><a/>`;
+  }
+
+  type Case = [behaviour: string, bytes: Buffer, charset: string | undefined, expected: string];
+
+  const DECODED: Case[] = [
+    ['UTF-8 without further notice', utf8(TEXT), undefined, TEXT],
+    ['UTF-8 after its byte order mark', utf8(MARKED), undefined, TEXT],
+    ['UTF-8 by the charset', utf8(TEXT), 'utf-8', TEXT],
+    ['UTF-8 by the charset in capitals', utf8(TEXT), 'UTF-8', TEXT],
+    ['UTF-8 by the charset without hyphen', utf8(TEXT), 'utf8', TEXT],
+    ['ASCII by the charset', PLAIN, 'US-ASCII', '<a/>'],
+    ['UTF-16LE after its byte order mark', utf16le(MARKED), undefined, TEXT],
+    ['UTF-16BE after its byte order mark', utf16be(MARKED), undefined, TEXT],
+    ['UTF-16LE by its first bytes', utf16le(TEXT), undefined, TEXT],
+    ['UTF-16BE by its first bytes', utf16be(TEXT), undefined, TEXT],
+    ['UTF-16LE by the charset', utf16le(` ${TEXT}`), 'utf-16le', ` ${TEXT}`],
+    ['UTF-16BE by the charset', utf16be(` ${TEXT}`), 'UTF-16BE', ` ${TEXT}`],
+    ['UTF-16 by the charset, little-endian by its first bytes', utf16le(TEXT), 'utf-16', TEXT],
+    ['UTF-16 by the charset, big-endian by its first bytes', utf16be(TEXT), 'utf-16', TEXT],
+    ['UTF-16 by the charset, else big-endian', utf16be(` ${TEXT}`), 'utf-16', ` ${TEXT}`],
+    ['by the byte order mark, whatever the charset', utf16le(MARKED), 'utf-8', TEXT],
+    ['by the byte order mark, even with an unknown charset', utf8(MARKED), 'x-any', TEXT],
+    ['by the byte order mark, whatever is declared', utf8(`\uFEFF${declare('x')}`), undefined, declare('x')],
+    ['by the charset, whatever is declared', utf8(declare('x')), 'utf-8', declare('x')],
+    ['declared UTF-8', utf8(declare('UTF-8')), undefined, declare('UTF-8')],
+    ['declared ASCII', utf8(declare('us-ascii')), undefined, declare('us-ascii')],
+    ['declared UTF-16 that is little-endian', utf16le(declare('UTF-16')), undefined, declare('UTF-16')],
+    ['declared UTF-16 that is big-endian', utf16be(declare('utf-16')), undefined, declare('utf-16')],
+    ['nothing', utf8(''), undefined, ''],
+    ['without the first of two byte order marks', utf8('\uFEFF\uFEFF<a/>'), undefined, '\uFEFF<a/>'],
+  ];
+
+  it.each(DECODED)('decodes %s', (_, bytes, charset, text) => {
+    expect(decodeXml(bytes, charset)).toBe(text);
+  });
+
+  const INVALID: Case[] = [
+    ['bytes that are not UTF-8', LATIN_1, undefined, 'The message is not valid UTF-8.'],
+    ['bytes that are not UTF-8 by the charset', LATIN_1, 'utf-8', 'not valid UTF-8'],
+    [
+      'bytes not UTF-8 after its mark',
+      Buffer.concat([utf8('\uFEFF'), LATIN_1]),
+      undefined,
+      'not valid UTF-8',
+    ],
+    ['overlong UTF-8', Buffer.from([0x3c, 0xc0, 0x80]), undefined, 'not valid UTF-8'],
+    ['surrogates in UTF-8', Buffer.from([0x3c, 0xed, 0xa0, 0x80]), undefined, 'not valid UTF-8'],
+    ['UTF-8 cut short', utf8(TEXT).subarray(0, 4), undefined, 'not valid UTF-8'],
+    ['bytes beyond ASCII', utf8(TEXT), 'us-ascii', 'The message is not valid US-ASCII.'],
+    ['bytes beyond declared ASCII', utf8(declare('US-ASCII') + 'é'), undefined, 'not valid US-ASCII'],
+    ['UTF-16LE with half a character', utf16le(TEXT).subarray(0, 5), undefined, 'not valid UTF-16LE.'],
+    ['UTF-16BE with half a character', utf16be(TEXT).subarray(0, 5), undefined, 'not valid UTF-16BE.'],
+    ['UTF-16LE with a lone surrogate', utf16le('<\uD800<'), undefined, 'not valid UTF-16LE'],
+    ['UTF-16BE with a lone surrogate', utf16be('<\uDC00'), undefined, 'not valid UTF-16BE'],
+    ['UTF-16 declared in UTF-8', utf8(declare('UTF-16')), undefined, 'The XML declaration says UTF-16, but'],
+    ['UTF-8 declared in UTF-16', utf16le(declare('UTF-8')), undefined, 'The XML declaration says UTF-8, but'],
+    ['the other byte order declared', utf16le(declare('UTF-16BE')), undefined, 'says UTF-16BE, but'],
+  ];
+
+  it.each(INVALID)('refuses %s as invalid', (_, bytes, charset, message) => {
+    expectRefusal(() => decodeXml(bytes, charset), 'invalid', message);
+  });
+
+  const padded = `<?xml ${' '.repeat(5000)}version="1.0" encoding="windows-1252"?>`;
+  const UNSUPPORTED: Case[] = [
+    ['another charset', PLAIN, 'iso-8859-1', '"iso-8859-1" is not supported: send UTF-8 or UTF-16.'],
+    ['an empty charset', PLAIN, '', 'The encoding "" is not supported'],
+    ['another declared encoding', utf8(declare('ISO-8859-1')), undefined, 'The encoding "ISO-8859-1" is not'],
+    ['another declared encoding with its bytes', Buffer.from(declare('x') + 'é', 'latin1'), undefined, '"x"'],
+    ['another declared encoding after white space', utf8(padded), undefined, '"windows-1252"'],
+    ['another encoding declared in UTF-16', utf16le(declare('ISO-8859-1')), undefined, '"ISO-8859-1"'],
+  ];
+
+  it.each(UNSUPPORTED)('refuses %s as unsupported', (_, bytes, charset, message) => {
+    expectRefusal(() => decodeXml(bytes, charset), 'invalid', message);
+  });
+});

@@ -2,6 +2,7 @@
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { SoapOperation } from '../soap/mount.ts';
+import { cut } from '../soap/cursor.ts';
 import { escapeText } from '../soap/escape.ts';
 import { type Service, rootFolder } from './catalog.ts';
 import type { Librarian } from './librarian.ts';
@@ -89,7 +90,7 @@ export function describeOperations(options: CatalogSoapOptions): Record<Operatio
   function servicesIn(folderName: string, caller: Caller): readonly Service[] {
     const services = librarian.listing(audienceOf(caller)).byFolder.get(folderName);
     if (services === undefined) {
-      throw new ServiceError('not-found', `There is no folder named ${folderName.slice(0, 128)}.`);
+      throw new ServiceError('not-found', `There is no folder named ${cut(folderName, 128)}.`);
     }
     return services;
   }

@@ -55,9 +55,9 @@ export function expandReferences(cursor: Cursor, raw: string, start: number): st
   return from === 0 ? raw : expanded + raw.slice(from);
 }
 
-/** At most 64 characters of it. */
-export function cut(s: string): string {
-  return s.length > 64 ? s.slice(0, 64).replace(/[\uD800-\uDBFF]$/, '') : s;
+/** As much of it as a message needs. */
+export function cut(s: string, most = 64): string {
+  return s.length > most ? s.slice(0, most).replace(/[\uD800-\uDBFF]$/, '') : s;
 }
 
 export function refuse(cursor: Cursor, what: string, at = cursor.at): never {

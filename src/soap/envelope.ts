@@ -1,9 +1,12 @@
 // SOAP envelopes in and out, versions 1.1 and 1.2, and faults in the form of each.
 import { type ErrorKind, ServiceError } from '../errors.ts';
+import { cut } from './cursor.ts';
 import { escapeAttribute, escapeText } from './escape.ts';
 import type { XmlElement } from './xml.ts';
 
 export type SoapVersion = '1.1' | '1.2';
+
+const xmlNamespace = 'http://www.w3.org/XML/1998/namespace';
 
 const versions = {
   '1.1': {
@@ -28,19 +31,17 @@ export function contentTypeOf(version: SoapVersion): string {
   return versions[version].contentType;
 }
 
-/** The version of an envelope by its namespace; undefined for an envelope of another version. */
+/** The version of an envelope by its namespace; undefined for an envelope of another version, or none. */
 export function versionOf(root: XmlElement): SoapVersion | undefined {
-  if (root.name !== 'Envelope') {
-    throw new ServiceError('invalid', `The document is a ${named(root)}, not a SOAP Envelope.`);
-  }
+  if (root.name !== 'Envelope') return undefined;
   if (root.namespace === versions['1.1'].namespace) return '1.1';
   if (root.namespace === versions['1.2'].namespace) return '1.2';
   return undefined;
 }
 
-type Parts = { headers: readonly XmlElement[]; payload: XmlElement };
+type Parts = { headers: readonly XmlElement[]; body: XmlElement };
 
-/** The header blocks and the one element of the body; throws when the envelope is built wrongly. */
+/** The header blocks and the Body; throws when the envelope is built wrongly. */
 export function openEnvelope(root: XmlElement, version: SoapVersion): Parts {
   const { namespace } = versions[version];
   refuseText(root);
@@ -57,13 +58,18 @@ export function openEnvelope(root: XmlElement, version: SoapVersion): Parts {
   if (stray)
     throw new ServiceError('invalid', `The Envelope must not hold a ${named(stray)} after its Body.`);
   if (header) refuseText(header);
+  return { headers: header?.children ?? [], body };
+}
+
+/** The one element of a Body. Header blocks are looked at first. */
+export function payloadOf(body: XmlElement): XmlElement {
   refuseText(body);
   const [payload, second] = body.children;
   if (!payload)
     throw new ServiceError('invalid', 'The Body is empty: it must hold the element of one operation.');
   if (second)
     throw new ServiceError('invalid', `The Body must hold one element; it also has a ${named(second)}.`);
-  return { headers: header?.children ?? [], payload };
+  return payload;
 }
 
 /** The header blocks meant for us that must be understood. We understand none. */
@@ -86,7 +92,7 @@ export function refuseText(element: XmlElement): void {
 }
 
 export function named({ name }: XmlElement): string {
-  return name.length > 64 ? `${name.slice(0, 64)}…` : name;
+  return cut(name);
 }
 
 export function wrap(version: SoapVersion, content: string): string {
@@ -134,14 +140,23 @@ export function renderFault(version: SoapVersion, fault: Fault): { status: numbe
     `<soap:Reason><soap:Text xml:lang="en">${escapeText(message)}</soap:Text></soap:Reason>`,
     detail === undefined ? '' : `<soap:Detail>${detail}</soap:Detail>`,
   ];
-  const header = fault.headers
-    ? `<soap:Header>${fault.headers.map(renderNotUnderstood).join('')}</soap:Header>`
-    : '';
+  const blocks =
+    code === 'VersionMismatch' ? upgrade : (fault.headers ?? []).map(renderNotUnderstood).join('');
+  const header = blocks === '' ? '' : `<soap:Header>${blocks}</soap:Header>`;
   const body = `<soap:Body><soap:Fault>${parts.join('')}</soap:Fault></soap:Body>`;
   return { status: fault.status ?? (code === 'Client' ? 400 : 500), xml: wrap('1.2', header + body) };
 }
 
+/** Which envelopes would be understood. */
+const upgrade =
+  '<soap:Upgrade>' +
+  Object.values(versions)
+    .map(({ namespace }) => `<soap:SupportedEnvelope qname="e:Envelope" xmlns:e="${namespace}"/>`)
+    .join('') +
+  '</soap:Upgrade>';
+
 function renderNotUnderstood({ namespace, name }: XmlElement): string {
+  if (namespace === xmlNamespace) return `<soap:NotUnderstood qname="xml:${escapeAttribute(name)}"/>`;
   return namespace === ''
     ? `<soap:NotUnderstood qname="${escapeAttribute(name)}"/>`
     : `<soap:NotUnderstood qname="h:${escapeAttribute(name)}" xmlns:h="${escapeAttribute(namespace)}"/>`;

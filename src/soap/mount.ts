@@ -10,14 +10,16 @@ import {
   named,
   notUnderstood,
   openEnvelope,
+  payloadOf,
   refuseText,
   renderFault,
   responseFrame,
   versionOf,
 } from './envelope.ts';
+import { cut } from './cursor.ts';
 import { decodeXml } from './decode.ts';
 import {
-  asServiceError,
+  refusalOf,
   bytesOf,
   charsetOf,
   guessVersion,
@@ -74,7 +76,7 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
     done();
   });
   scope.setErrorHandler((error, request, reply) => {
-    sendFault(reply, guessVersion(request), faultOf(asServiceError(error, request), namespace), error);
+    sendFault(reply, guessVersion(request), faultOf(refusalOf(error, request), namespace), error);
   });
 
   scope.all(path, (request, reply) => {
@@ -91,12 +93,13 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
     try {
       const root = readXml(decodeXml(bytesOf(request), charsetOf(request)));
       const ownVersion = versionOf(root);
-      if (ownVersion === undefined) return sendFault(reply, '1.1', versionMismatch(root));
+      if (ownVersion === undefined) return refuseEnvelope(reply, root, version);
       version = ownVersion;
-      const { headers, payload } = openEnvelope(root, version);
+      const { headers, body } = openEnvelope(root, version);
       const foreign = notUnderstood(headers, version);
       if (foreign.length > 0) return sendFault(reply, version, mustUnderstand(foreign));
 
+      const payload = payloadOf(body);
       const operation = operationFor(payload);
       replyNamespace = payload.namespace;
       const caller = operation.access === 'open' ? undefined : callerOf(request);
@@ -104,7 +107,7 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
       const envelope = keepEnvelope(version, payload, content);
       return reply.header('content-type', contentTypeOf(version)).send(envelope);
     } catch (error) {
-      return sendFault(reply, version, faultOf(asServiceError(error, request), replyNamespace), error);
+      return sendFault(reply, version, faultOf(refusalOf(error, request), replyNamespace), error);
     }
   }
 
@@ -121,7 +124,7 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
   function operationFor(payload: XmlElement): SoapOperation {
     if (!isOurNamespace(payload.namespace)) {
       const given =
-        payload.namespace === '' ? 'no namespace' : `the namespace ${payload.namespace.slice(0, 200)}`;
+        payload.namespace === '' ? 'no namespace' : `the namespace ${cut(payload.namespace, 200)}`;
       throw new ServiceError(
         'invalid',
         `The element ${named(payload)} is in ${given}; it must be in ${namespace}.`,
@@ -162,12 +165,16 @@ function sendFault(reply: FastifyReply, version: SoapVersion, fault: Fault, caus
   return reply.code(status).header('content-type', contentTypeOf(version)).send(xml);
 }
 
-function versionMismatch(root: XmlElement): Fault {
-  const given = root.namespace === '' ? 'no namespace' : root.namespace.slice(0, 200);
-  return {
-    code: 'VersionMismatch',
-    message: `The Envelope is in ${given}; SOAP 1.1 and 1.2 are understood.`,
-  };
+/** An envelope of an unknown version is answered in 1.1; no envelope at all, in the version the content type names. */
+function refuseEnvelope(reply: FastifyReply, root: XmlElement, guessed: SoapVersion): FastifyReply {
+  if (root.name === 'Envelope') {
+    const given = root.namespace === '' ? 'no namespace' : cut(root.namespace, 200);
+    const message = `The Envelope is in ${given}; SOAP 1.1 and 1.2 are understood.`;
+    return sendFault(reply, '1.1', { code: 'VersionMismatch', message });
+  }
+  const message = `The document is a ${named(root)}, not a SOAP Envelope.`;
+  if (guessed === '1.1') throw new ServiceError('invalid', message);
+  return sendFault(reply, '1.2', { code: 'VersionMismatch', message });
 }
 
 function mustUnderstand(headers: XmlElement[]): Fault {

@@ -55,7 +55,7 @@ export function tokenOf(request: FastifyRequest): string | undefined {
 }
 
 /** What Fastify throws, in our words; undefined for what is our own fault, which is logged. */
-export function asServiceError(error: unknown, request: FastifyRequest): ServiceError | undefined {
+export function refusalOf(error: unknown, request: FastifyRequest): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { statusCode } = error as { statusCode?: unknown };
   if (statusCode === 413) return tooLarge();

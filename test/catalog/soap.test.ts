@@ -1,6 +1,8 @@
 // The seven operations over the wire (spec 4.2, contract 7).
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLibrarian } from '../../src/catalog/librarian.ts';
+import { services } from '../../src/catalog/catalog.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 
 let server: Server;
@@ -240,6 +242,11 @@ describe('tokens', () => {
     expect(namesIn((await server.soap(call('GetServiceDescriptions'), headers)).body)).toHaveLength(count);
   });
 
+  it('a session cookie counts for nothing here', async () => {
+    const cookie = { cookie: 'steward_session=token-of-the-administrator' };
+    expect((await guarded.soap(call('GetFolders'), cookie)).body).toContain('<Code>499</Code>');
+  });
+
   it('RequiresTokens tells, GetTokenServiceURL where to get one', async () => {
     expect((await server.soap(call('RequiresTokens'))).body).toContain('<Result>false</Result>');
     expect((await guarded.soap(call('RequiresTokens'))).body).toContain('<Result>true</Result>');
@@ -340,6 +347,28 @@ describe('what cannot be served is a proper fault', () => {
     expect(response.body).not.toMatch(/at .*\.[jt]s|node_modules/);
   });
 
+  it.each([soap11, soap12])('header blocks are looked at before the Body (%s)', async (version) => {
+    const header = '<e:Header><Sec xmlns="urn:sec" e:mustUnderstand="1"/></e:Header>';
+    const body = (inside: string) =>
+      `<e:Envelope xmlns:e="${version}">${header}<e:Body>${inside}</e:Body></e:Envelope>`;
+    for (const inside of ['', 'text', call('GetFolders').repeat(2)]) {
+      expect((await post(body(inside))).body).toContain('soap:MustUnderstand');
+    }
+  });
+
+  it('a block in the namespace of XML itself is named as one', async () => {
+    const header = '<e:Header><xml:Sec e:mustUnderstand="1"/></e:Header>';
+    const response = await post(`<e:Envelope xmlns:e="${soap12}">${header}<e:Body/></e:Envelope>`);
+    expect(response.body).toContain('<soap:NotUnderstood qname="xml:Sec"/>');
+  });
+
+  it('what is no envelope is a VersionMismatch to SOAP 1.2, with the envelopes that are understood', async () => {
+    const response = await post('<foo/>', { 'content-type': 'application/soap+xml' });
+    expect(response.statusCode).toBe(500);
+    expect(response.body).toContain('<soap:Value>soap:VersionMismatch</soap:Value>');
+    expect(response.body).toContain(`<soap:SupportedEnvelope qname="e:Envelope" xmlns:e="${soap12}"/>`);
+  });
+
   it('in SOAP 1.2 the sender’s mistakes have 400, header blocks are named', async () => {
     const type = { 'content-type': 'application/soap+xml' };
     const sender = await post(envelope(call('GetEverything'), soap12), type);
@@ -407,4 +436,14 @@ it('the neutral words become the names configured', async () => {
   expect(wsdl).toContain('<xs:simpleType name="acmeWidgetVersion">');
   expect(wsdl).not.toMatch(/svc|Product|\{/);
   await own.close();
+});
+
+it('what is made from the catalog is kept until the catalog changes', async () => {
+  const librarian = createLibrarian(server.store);
+  let made = 0;
+  const ask = () => librarian.keep('listing', () => (made += 1));
+  expect([ask(), ask(), ask()]).toEqual([1, 1, 1]);
+  const [service] = server.store.all(services);
+  if (service) await server.store.update((transaction) => transaction.put(services, service));
+  expect([ask(), ask()]).toEqual([2, 2]);
 });

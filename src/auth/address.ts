@@ -14,10 +14,13 @@ export function clientAddress(peer: string, forwardedFor: string | undefined, tr
   return client;
 }
 
-/** An IPv4 address that came as IPv6 is the IPv4 address. */
+/** One spelling for each address; an IPv4 address that came as IPv6 is the IPv4 address. */
 export function plainAddress(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  return mapped !== undefined && isIP(mapped) === 4 ? mapped : address.toLowerCase();
+  if (!URL.canParse(`http://[${address}]`)) return address.toLowerCase();
+  const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(spelled) ?? [];
+  if (high === undefined || low === undefined) return spelled;
+  return [high, low].flatMap((half) => [parseInt(half, 16) >> 8, parseInt(half, 16) & 0xff]).join('.');
 }
 
 function isTrusted(address: string, trusted: BlockList): boolean {

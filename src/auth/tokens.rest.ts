@@ -53,9 +53,11 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       ),
       next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
     },
+    admit: (request) => {
+      if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
+    },
     check: ({ values, request }) => [...queryProblems(request), ...bindingProblems(values)],
     run: async ({ values, request }): Promise<Outcome> => {
-      if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
       const { token, expires } = await gatekeeper.signIn({
         username: values.username,
         password: values.password,
@@ -65,7 +67,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       });
       const json = { token, expires, ssl: isHttps() };
       if (request.format !== 'html') return { json };
-      const next = values.next !== undefined && isOwnPath(values.next) ? values.next : options.homePath();
+      const next = ownPath(values.next ?? '') ?? options.homePath();
       return { json, seeOther: next, headers: { 'set-cookie': cookie(token) } };
     },
   });
@@ -137,7 +139,9 @@ function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
   }
 }
 
-/** A path a browser cannot read as another host's address. */
-function isOwnPath(next: string): boolean {
-  return /^\/(?![/\\])/.test(next) && !/[\s\\]/.test(next);
+/** A path of this server in the form a header carries; undefined for what a browser could read as another host's address. */
+function ownPath(next: string): string | undefined {
+  const base = 'http://own';
+  const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
+  return url?.origin === base ? url.pathname + url.search + url.hash : undefined;
 }

@@ -53,6 +53,8 @@ export type Operation<S = unknown> = {
   readonly fields: Fields;
   /** What the form shows before anything is entered: the present values of what is being changed. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
+  /** Throws when such a request is not to be taken, whatever its fields are. */
+  readonly admit: (request: RequestFacts) => void;
   /** What the fields cannot tell by themselves. Sees the values that could be read; answers further problems. */
   readonly check: (call: Call<S, never>) => readonly string[];
   /** Replaces the derived form, where people need something simpler. */
@@ -96,12 +98,20 @@ export function operation<S, F extends Fields = Fields>(
     whileReadOnly?: 'allowed';
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
+    admit?: (request: RequestFacts) => void;
     check?: (call: Call<S, Partial<Values<F>>>) => readonly string[];
     form?: 'sign-in';
     run: (call: Call<S, Values<F>>) => Outcome | Promise<Outcome>;
   },
 ): Operation<S> {
-  return { whileReadOnly: 'refused', present: () => ({}), check: () => [], form: 'derived', ...described };
+  return {
+    whileReadOnly: 'refused',
+    present: () => ({}),
+    admit: () => undefined,
+    check: () => [],
+    form: 'derived',
+    ...described,
+  };
 }
 
 export function items<S, T>(described: {

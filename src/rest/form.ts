@@ -1,7 +1,7 @@
 // A query, an urlencoded or a multipart body → one record of the fields asked for (contract 2).
 import type { FastifyRequest } from 'fastify';
 import { ServiceError, invalid } from '../errors.ts';
-import { asServiceError } from './reply.ts';
+import { asServiceError, tooLarge } from './reply.ts';
 
 export type Form = Readonly<Record<string, string | undefined>>;
 
@@ -10,72 +10,92 @@ export const maxParts = 64;
 
 /** Strict where browsers are lenient: what cannot be decoded is refused, not guessed at. */
 export function parseUrlencoded(encoded: string, wanted: ReadonlySet<string>): Form {
+  if (encoded.includes('\uFFFD')) throw invalid(['The form is not UTF-8 text.']);
   const form = emptyForm();
   const seen = new Set<string>();
-  if (encoded.includes('\uFFFD')) throw invalid(['The form is not UTF-8 text.']);
-  for (const pair of encoded.split('&')) {
-    if (pair === '') continue;
-    const equals = pair.indexOf('=');
-    const name = decode(equals < 0 ? pair : pair.slice(0, equals), 'A field name');
-    refuseRepeat(seen, name);
-    const value = decode(equals < 0 ? '' : pair.slice(equals + 1), name);
-    if (wanted.has(name)) form[name] = value;
+  const problems: string[] = [];
+  for (const { name, value } of pairsOf(encoded)) {
+    const problem = seen.has(name ?? '') ? 'is given more than once.' : value === undefined && notDecodable;
+    if (name === undefined) problems.push(`A field name: ${notDecodable}`);
+    else if (problem) problems.push(`${cut(name)}: ${problem}`);
+    else if (wanted.has(name)) form[name] = value;
+    if (name !== undefined) seen.add(name);
   }
+  if (problems.length > 0) throw invalid([...new Set(problems)].slice(0, maxParts));
   return form;
 }
 
-function decode(encoded: string, what: string): string {
-  try {
-    return decodeURIComponent(encoded.replaceAll('+', ' '));
-  } catch {
-    throw invalid([`${what}: must be percent-encoded UTF-8 text.`]);
+/** Some fields of a query whose others are none of our concern. */
+export function peekQuery(encoded: string, wanted: ReadonlySet<string>): Form {
+  const pairs = encoded.split('&').filter((pair) => {
+    const [{ name } = { name: undefined }] = pairsOf(pair);
+    return name !== undefined && wanted.has(name);
+  });
+  return parseUrlencoded(pairs.join('&'), wanted);
+}
+
+const notDecodable = 'must be percent-encoded UTF-8 text.';
+
+function* pairsOf(encoded: string): Generator<{ name: string | undefined; value: string | undefined }> {
+  for (const pair of encoded.split('&')) {
+    if (pair === '') continue;
+    const equals = pair.indexOf('=');
+    yield {
+      name: decode(equals < 0 ? pair : pair.slice(0, equals)),
+      value: decode(equals < 0 ? '' : pair.slice(equals + 1)),
+    };
   }
 }
 
-/** A text field may come as a file part; an empty file part counts as absent; parts nobody asked for are passed over. */
+function decode(encoded: string): string | undefined {
+  try {
+    return decodeURIComponent(encoded.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Every part is read as bytes (the plugin is told that each is a file), so that text is decoded in one way only. A text field may
+ * come as a file part; an empty file part counts as absent; parts nobody asked for are passed over.
+ */
 export async function readMultipart(request: FastifyRequest, wanted: ReadonlySet<string>): Promise<Form> {
   const form = emptyForm();
   const seen = new Set<string>();
   try {
     for await (const part of request.parts()) {
       const name = part.fieldname;
-      refuseRepeat(seen, name);
-      if (part.type === 'field') {
-        if (part.valueTruncated) throw tooLarge(name);
-        // The parser has already read a part that calls itself JSON; the field is its text.
-        const text = typeof part.value === 'string' ? part.value : JSON.stringify(part.value);
-        if (wanted.has(name)) form[name] = text;
-      } else if (wanted.has(name)) {
-        const bytes = await part.toBuffer();
-        if (bytes.length > maxTextBytes) throw tooLarge(name);
-        if (bytes.length > 0) form[name] = decodeUtf8(bytes, name);
-      } else {
+      if (seen.has(name)) throw invalid([`${cut(name)}: is given more than once.`]);
+      seen.add(name);
+      if (part.type !== 'file') continue;
+      if (!wanted.has(name)) {
         part.file.resume();
+        continue;
       }
+      const isFile = (part.filename as string | undefined) !== undefined;
+      const bytes = await part.toBuffer();
+      if (bytes.length > maxTextBytes) throw tooLarge(`${name}: must be at most ${maxTextBytes} bytes.`);
+      if (bytes.length > 0 || !isFile) form[name] = decodeUtf8(bytes, name);
     }
   } catch (error) {
+    // The plugin passes over a name that means something to JavaScript, and says so when all others are read.
+    if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
     throw asServiceError(error) ?? new ServiceError('invalid', 'The multipart body is malformed.');
   }
   return form;
 }
 
-function refuseRepeat(seen: Set<string>, name: string): void {
-  if (seen.has(name)) throw invalid([`${name.slice(0, 64)}: is given more than once.`]);
-  seen.add(name);
-}
-
-function tooLarge(field: string): ServiceError {
-  return new ServiceError('too-large', 'The request is too large.', {
-    details: [`${field}: must be at most ${maxTextBytes} bytes.`],
-  });
-}
-
 function decodeUtf8(bytes: Buffer, field: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw invalid([`${field}: must be UTF-8 text.`]);
   }
+}
+
+/** As much of a name as a message needs. */
+function cut(name: string): string {
+  return Array.from(name.slice(0, 65)).slice(0, 64).join('');
 }
 
 /** Without a prototype, so that no field name means anything but itself. */

@@ -3,12 +3,20 @@
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Access, type Caller, type Identify, type Presented, bearerOf, mayCall } from '../caller.ts';
+import {
+  type Access,
+  type Caller,
+  type Identify,
+  type Identity,
+  type Presented,
+  bearerOf,
+  mayCall,
+} from '../caller.ts';
 import { ServiceError, invalid } from '../errors.ts';
 import type { Match, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
 import { readFields } from './fields.ts';
-import { type Form, maxParts, maxTextBytes, parseUrlencoded, readMultipart } from './form.ts';
+import { type Form, maxParts, maxTextBytes, parseUrlencoded, peekQuery, readMultipart } from './form.ts';
 import {
   asServiceError,
   describeError,
@@ -19,8 +27,11 @@ import {
 } from './reply.ts';
 import { type Progress, type Route, cookieOf, findRoute, guessFormat, queryOf } from './request.ts';
 
-/** Forms of callers who have not shown a good token yet: so many at once, each within this time. */
+/** Forms of callers who have not shown a good token yet: so many at once over all trees, each within this time. */
 const anonymousForms = { most: 16, withinMs: 60_000 };
+
+/** How many of them are being read just now; one for all trees of a server. */
+export type FormsBeingRead = { count: number };
 
 export type MountOptions = FaceOptions & {
   readonly root: Resource;
@@ -28,6 +39,7 @@ export type MountOptions = FaceOptions & {
   /** Throws when the operation may not be called now, whoever calls it. */
   readonly admit: (match: Match) => void;
   readonly addressOf: (request: FastifyRequest) => string;
+  readonly formsBeingRead: FormsBeingRead;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly maxFileBytes: number;
   /** Send JSON errors with HTTP 200. */
@@ -35,16 +47,14 @@ export type MountOptions = FaceOptions & {
 };
 
 export async function mountDirectory(scope: FastifyInstance, options: MountOptions): Promise<void> {
-  const { prefix, root } = options;
+  const { prefix, root, formsBeingRead } = options;
   const face = createFace(options);
-  let anonymousFormsRead = 0;
 
   scope.removeAllContentTypeParsers();
   await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (body) => ({ urlencoded: body }) });
   const counts = { parts: maxParts, fields: maxParts, files: maxParts };
-  await scope.register(multipart, {
-    limits: { ...counts, fieldSize: maxTextBytes, fileSize: options.maxFileBytes },
-  });
+  const fileSize = Math.max(options.maxFileBytes, maxTextBytes);
+  await scope.register(multipart, { isPartAFile: () => true, limits: { ...counts, fileSize } });
   // A body without a content type is refused unless it is empty; any other type is refused unread.
   scope.addContentTypeParser('*', (request, payload, done) => {
     if (request.headers['content-type'] !== undefined) return done(unsupportedMediaType());
@@ -67,7 +77,12 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     request.routeLabel = [prefix, route.match.route].filter((part) => part !== '').join('/') || '/';
     refuseMethod(request, route.match);
     // A bad bearer header is answered before the body is read.
-    if (accessOf(route.match) !== 'anyone' && bearerOf(request.headers.authorization) !== undefined) {
+    const isPost = request.method === 'POST';
+    if (
+      isPost &&
+      accessOf(route.match) !== 'anyone' &&
+      bearerOf(request.headers.authorization) !== undefined
+    ) {
       progress.identity = options.identify(presentedBy(request, undefined));
     }
     done();
@@ -83,24 +98,20 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     const { operation, resource } = match;
     const isPost = request.method === 'POST';
 
-    const query = parseUrlencoded(queryOf(request), namesOf(match));
-    progress.form = isPost ? await readBody(request, reply, namesOf(match)) : query;
+    const wanted = namesOf(match);
+    const query = isPost ? peekQuery(queryOf(request), wanted) : parseUrlencoded(queryOf(request), wanted);
+    progress.form = isPost ? await readBody(request, reply, wanted) : query;
     progress.format = readFormat(progress.form.f ?? query.f, request.headers.accept);
     if (progress.format === undefined) throw invalid(['f: must be one of json, pjson, html.']);
 
     const access = accessOf(match);
-    if (access !== 'anyone')
-      progress.identity ??= options.identify(presentedBy(request, progress.form.token));
+    progress.identity ??=
+      access === 'anyone' ? sessionOf(request) : options.identify(presentedBy(request, progress.form.token));
     const caller = progress.identity?.caller;
     refuseCaller(caller, access);
     const showsForm = operation !== undefined && !isPost;
     if (!showsForm) options.admit(match);
 
-    const subject = findSubject(match, caller);
-    progress.subject = { found: subject };
-    if (showsForm) return face.form(request, reply);
-
-    const { values, problems } = readFields((operation ?? resource).fields, progress.form);
     const facts: RequestFacts = {
       format: progress.format,
       address: options.addressOf(request),
@@ -108,6 +119,13 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       cookie: cookieOf(request),
       query,
     };
+    if (operation && isPost) operation.admit(facts);
+
+    const subject = findSubject(match, caller);
+    progress.subject = { found: subject };
+    if (showsForm) return face.form(request, reply);
+
+    const { values, problems } = readFields((operation ?? resource).fields, progress.form);
     const call = { subject, values: values as never, caller, request: facts };
     if (operation) problems.push(...operation.check(call));
     if (problems.length > 0) throw invalid(problems);
@@ -128,10 +146,10 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       return parseUrlencoded(body?.urlencoded ?? '', wanted);
     }
     if (request.progress?.identity) return readMultipart(request, wanted);
-    if (anonymousFormsRead >= anonymousForms.most) {
+    if (formsBeingRead.count >= anonymousForms.most) {
       throw new ServiceError('unavailable', 'Too many forms are being read.', { retryAfterSeconds: 5 });
     }
-    anonymousFormsRead += 1;
+    formsBeingRead.count += 1;
     const hasArrived = new AbortController();
     const tooLate = options.sleep(anonymousForms.withinMs, hasArrived.signal).then(() => {
       void reply.header('connection', 'close');
@@ -141,7 +159,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     try {
       return await Promise.race([readMultipart(request, wanted), tooLate]);
     } finally {
-      anonymousFormsRead -= 1;
+      formsBeingRead.count -= 1;
       hasArrived.abort();
     }
   }
@@ -154,6 +172,15 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     const format = request.progress?.format ?? guessFormat(request);
     if (format === 'html') return face.error(request, reply, answer);
     return sendJson(reply, options.errorStatus200 ? 200 : answer.status, answer.body, format);
+  }
+
+  /** On pages that need no token a browser is still told who it is. */
+  function sessionOf(request: FastifyRequest): Identity | undefined {
+    try {
+      return request.method === 'POST' ? undefined : options.identify(presentedBy(request, undefined));
+    } catch {
+      return undefined;
+    }
   }
 
   function presentedBy(request: FastifyRequest, field: string | undefined): Presented {

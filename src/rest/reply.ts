@@ -45,13 +45,23 @@ export function describeError(error: ServiceError | undefined): ErrorAnswer {
 /** What Fastify and its parsers throw, in our words; undefined for what is our own fault. */
 export function asServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
-  const { statusCode } = error as { statusCode?: unknown };
-  if (statusCode === 413) return new ServiceError('too-large', 'The request is too large.');
+  const { statusCode, code } = error as { statusCode?: unknown; code?: unknown };
+  if (statusCode === 413) return tooLarge(limits[String(code)] ?? 'The body must be at most 1048576 bytes.');
   if (statusCode === 415) return unsupportedMediaType();
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new ServiceError('invalid', 'The request body cannot be read.');
   }
   return undefined;
+}
+
+const limits: Record<string, string> = {
+  FST_PARTS_LIMIT: 'A form must have at most 64 parts.',
+  FST_FILES_LIMIT: 'A form must have at most 64 parts.',
+  FST_REQ_FILE_TOO_LARGE: 'A part of the form is larger than a file may be.',
+};
+
+export function tooLarge(detail: string): ServiceError {
+  return new ServiceError('too-large', 'The request is too large.', { details: [detail] });
 }
 
 export function unsupportedMediaType(): ServiceError {
@@ -89,7 +99,7 @@ export function readFormat(f: string | undefined, accept: string | undefined): F
 }
 
 export function prefersHtml(accept: string | undefined): boolean {
-  if (accept?.includes('text/') !== true) return false;
+  if (accept === undefined) return false;
   return qualityOf('text/html', accept) > qualityOf('application/json', accept);
 }
 

@@ -29,9 +29,10 @@ declare module 'fastify' {
 
 /** One trailing slash is ignored; segments are decoded one by one, so an encoded slash stays inside its segment. */
 export function findRoute(root: Resource, prefix: string, url: string): Route | undefined {
-  const path = (url.split('?', 1)[0] ?? '').replace(/\/$/, '');
+  // A target may name the whole address, and may be percent-encoded within the prefix.
+  const path = (url.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0] ?? '').replace(/\/$/, '');
   const segments: string[] = [];
-  for (const segment of path.slice(prefix.length).split('/').slice(1)) {
+  for (const segment of path.split('/').slice(prefix.split('/').length)) {
     try {
       segments.push(decodeURIComponent(segment).normalize('NFC'));
     } catch {

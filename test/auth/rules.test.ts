@@ -22,6 +22,8 @@ describe('the address of a client', () => {
     ['10.0.0.1', '203.0.113.9, nonsense', '10.0.0.1', 'so that nothing behind it counts'],
     ['::ffff:10.0.0.1', '::ffff:203.0.113.9', '203.0.113.9', 'IPv4 written as IPv6'],
     ['fd00::1', '2001:DB8::1', '2001:db8::1', 'IPv6'],
+    ['10.0.0.1', '::ffff:cb00:7109', '203.0.113.9', 'IPv4 written as IPv6 in hexadecimal'],
+    ['10.0.0.1', '2001:0db8:0:0::0001', '2001:db8::1', 'IPv6 spelled out'],
   ])('%s forwarded for %s is %s: %s', (peer, forwarded, expected) => {
     expect(clientAddress(peer, forwarded, trusted)).toBe(expected);
   });
@@ -32,6 +34,7 @@ describe('bearer tokens', () => {
     ['Bearer abc', 'abc'],
     ['bearer abc', 'abc'],
     ['Bearer  abc ', 'abc'],
+    ['Bearer a b', 'a b'],
     ['Bearer', undefined],
     ['Bearer ', undefined],
     ['Basic abc', undefined],

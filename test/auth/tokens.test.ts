@@ -126,6 +126,10 @@ describe('bindings', () => {
     expect(await statusOf(elsewhere.token)).toBe(401);
     const here = await signIn({ client: 'ip', ip: '127.0.0.1' });
     expect(await statusOf(here.token)).toBe(200);
+    const spelledOut = await signIn({ client: 'ip', ip: '2001:0DB8:0:0:0:0:0:1' });
+    const headers = { authorization: `Bearer ${spelledOut.token}` };
+    const six = await server.http.inject({ url: '/admin', headers, remoteAddress: '2001:db8::1' });
+    expect(six.statusCode).toBe(200);
   });
 
   it.each([
@@ -273,6 +277,12 @@ describe('in a browser', () => {
     );
   });
 
+  it('puts any path into the form a header carries', async () => {
+    const response = await server.post(signInPath, { ...form, next: '/admin/services/地図?x=é' });
+    expect(response.statusCode).toBe(303);
+    expect(response.headers.location).toBe('/admin/services/%E5%9C%B0%E5%9B%B3?x=%C3%A9');
+  });
+
   it.each(['https://evil.example/', '//evil.example', '/\\evil.example', '/\t/evil.example', 'admin', ''])(
     'goes home when next is %j',
     async (next) => {
@@ -290,6 +300,7 @@ describe('in a browser', () => {
     [{ origin: 'http://steward.internal', host: 'steward.internal' }, 303],
     [{ origin: 'https://evil.example' }, 403],
     [{ origin: 'null' }, 403],
+    [{ origin: 'https://evil.example', 'content-type': 'application/x-www-form-urlencoded' }, 403],
   ])('answers a form with %j → %d', async (headers, status) => {
     expect((await server.post(signInPath, form, headers as Record<string, string>)).statusCode).toBe(status);
   });
@@ -315,6 +326,19 @@ describe('in a browser', () => {
     expect(response.headers.location).toBe('/ops/admin');
     expect((await secure.post(signInPath, { ...form, f: 'json' })).json<Token>().ssl).toBe(true);
     await secure.close();
+  });
+
+  it('refuses a foreign form before it looks at its fields', async () => {
+    const response = await server.post(signInPath, { f: 'html' }, { origin: 'https://evil.example' });
+    expect(response.statusCode).toBe(403);
+  });
+
+  it('knows a signed-in browser on the pages that need no token', async () => {
+    const cookie = 'steward_session=token-of-the-member';
+    const page = await server.get('/tokens/revokeToken', { cookie, accept: 'text/html' });
+    expect(page.body).toContain('Signed in as member');
+    const stale = await server.get('/tokens', { cookie: 'steward_session=gone', accept: 'text/html' });
+    expect(stale.statusCode).toBe(200);
   });
 
   it('signs out with the form token of the page', async () => {

@@ -55,12 +55,41 @@ describe('multipart', () => {
     expect(response.statusCode).toBe(200);
   });
 
-  it('reads a text field that calls itself JSON', async () => {
+  it('reads a text field that calls itself JSON as the text it is', async () => {
     const parts = [
       { name: 'token', value: token },
-      { name: 'isReadOnly', value: 'false', type: 'application/json' },
+      { name: 'isReadOnly', value: 'FALSE', type: 'application/json' },
+      { name: 'message', value: '{"a": 1.0,"b":12345678901234567890}', type: 'application/json' },
+      { name: 'other', value: '{', type: 'application/json' },
     ];
     expect((await send('/admin/mode/update', multipart(parts))).statusCode).toBe(200);
+    const { message } = (await server.get(`${mode}?token=${token}`)).json<{ message: string }>();
+    expect(message).toBe('{"a": 1.0,"b":12345678901234567890}');
+    await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: '' });
+  });
+
+  it('tells an empty text, which empties, from an empty file, which is absent', async () => {
+    await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: 'kept' });
+    const update = (part: Part) => [
+      { name: 'token', value: token },
+      { name: 'isReadOnly', value: 'false' },
+      part,
+    ];
+    const message = async () =>
+      (await server.get(`${mode}?token=${token}`)).json<{ message: string }>().message;
+    await send('/admin/mode/update', multipart(update({ name: 'message', value: '', filename: '' })));
+    expect(await message()).toBe('kept');
+    await send('/admin/mode/update', multipart(update({ name: 'message', value: '' })));
+    expect(await message()).toBe('');
+  });
+
+  it.each(['constructor', '__proto__', 'toString'])('ignores a part called %s', async (name) => {
+    const parts = [
+      { name, value: 'x' },
+      { name: 'token', value: token },
+      { name: `${name}2`, value: 'y', filename: 'f' },
+    ];
+    expect((await send(mode, multipart(parts))).statusCode).toBe(200);
   });
 
   it('takes an empty file part for an absent field', async () => {
@@ -105,8 +134,11 @@ describe('multipart', () => {
       [{ name: 'token', value: Buffer.from([0xff, 0xfe]), filename: 'a' }],
       400,
     ],
+    ['a part that is not UTF-8', [{ name: 'token', value: Buffer.from([0xff, 0xfe]) }], 400],
   ])('answers %s', async (_what, parts, status) => {
-    expect((await send(mode, multipart(parts))).statusCode).toBe(status);
+    const response = await send(mode, multipart(parts));
+    expect(response.statusCode).toBe(status);
+    expect(details(response)).toHaveLength(1);
   });
 
   it('takes 64 parts and a text of 1 MiB', async () => {
@@ -152,6 +184,9 @@ describe('multipart', () => {
       const extra = multipart([]);
       refused = (await own.http.inject({ method: 'POST', url: mode, ...extra })).statusCode;
     }
+    // The limit is one for all trees.
+    const elsewhere = await own.http.inject({ method: 'POST', url: '/tokens/revokeToken', ...multipart([]) });
+    expect(elsewhere.statusCode).toBe(503);
     const good = multipart([]);
     good.headers.authorization = `Bearer ${own.token('member')}`;
     expect((await own.http.inject({ method: 'POST', url: mode, ...good })).statusCode).toBe(200);
@@ -167,6 +202,8 @@ describe('urlencoded and query', () => {
     ['a bad percent escape', 'token=%zz', 'token: must be percent-encoded UTF-8 text.'],
     ['bytes that are not UTF-8', 'token=%ff', 'token: must be percent-encoded UTF-8 text.'],
     ['a repeated field', 'f=json&f=json', 'f: is given more than once.'],
+    ['a name that is none', '%zz=1', 'A field name: must be percent-encoded UTF-8 text.'],
+    ['a long name', `${'x'.repeat(500)}=%zz`, `${'x'.repeat(64)}: must be percent-encoded UTF-8 text.`],
   ])('refuses %s', async (_what, payload, problem) => {
     const response = await send(mode, {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -174,6 +211,18 @@ describe('urlencoded and query', () => {
     });
     expect(response.statusCode).toBe(400);
     expect(details(response)).toEqual([problem]);
+  });
+
+  it('tells every field that is wrong', async () => {
+    const payload = 'a=1&a=2&b=%zz&c=3';
+    const response = await send(mode, {
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      payload,
+    });
+    expect(details(response)).toEqual([
+      'a: is given more than once.',
+      'b: must be percent-encoded UTF-8 text.',
+    ]);
   });
 
   it('needs no content type for an empty POST', async () => {
@@ -189,6 +238,7 @@ describe('urlencoded and query', () => {
     expect((await server.post(`${mode}?token=${token}`)).statusCode).toBe(401);
     expect((await server.post(`${mode}?f=pjson`, { token })).body).toContain('\n  "isReadOnly"');
     expect((await server.post(`${mode}?f=pjson`, { token, f: 'json' })).body).not.toContain('\n');
+    expect((await server.post(`${mode}?x=1&x=2&y=%zz`, { token })).statusCode).toBe(200);
   });
 
   it('ignores one trailing slash everywhere', async () => {
@@ -200,7 +250,7 @@ describe('urlencoded and query', () => {
   });
 
   it('keeps names that mean something to JavaScript apart', async () => {
-    const response = await server.post(mode, { token, __proto__: 'x', constructor: 'y', toString: 'z' });
+    const response = await server.post(mode, { token, ['__proto__']: 'x', constructor: 'y', toString: 'z' });
     expect(response.statusCode).toBe(200);
     expect((await server.get(`/admin/constructor?token=${token}`)).statusCode).toBe(404);
     expect((await server.get(`/admin/__proto__?token=${token}`)).statusCode).toBe(404);
@@ -222,6 +272,7 @@ describe('the response format', () => {
     ['application/json', false],
     ['text/html;q=0.5, application/json', false],
     ['text/*, application/json;q=0.9', true],
+    ['TEXT/HTML', true],
     ['text/html;q=nonsense', false],
     ['', false],
   ])('Accept: %s prefers HTML: %s', (accept, expected) => {

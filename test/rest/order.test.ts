@@ -1,4 +1,6 @@
 // The contract's order of checks: path, method, body, form and f, token, role, read-only, ids, fields, state.
+import { once } from 'node:events';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -157,6 +159,33 @@ describe('the first check that fails answers', () => {
   });
 });
 
+it('an unknown f is told before a bad bearer header where there is no body to spare', async () => {
+  expect((await server.get('/admin?f=xml', { authorization: 'Bearer nonsense' })).statusCode).toBe(400);
+});
+
+it('understands a target that names the whole address, or is encoded within the prefix', async () => {
+  const own = await startServer({ env: { ADMIN_PATH: '/a/b' } });
+  const { hostname, port } = new URL(await own.listen());
+  const headers = { authorization: `Bearer ${own.token('member')}` };
+  const statusOf = async (path: string) => {
+    const request = httpRequest({ hostname, port, path, headers }).end();
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  };
+  expect(await statusOf('http://localhost/a/b/mode')).toBe(200);
+  expect(await statusOf('/%61/b/mode')).toBe(200);
+  await own.close();
+});
+
+it('the form of a write is shown in read-only mode too', async () => {
+  const own = await startServer();
+  await own.post('/admin/mode/update', { token: own.token('administrator'), isReadOnly: 'true' });
+  const headers = { cookie: 'steward_session=token-of-the-publisher', accept: 'text/html' };
+  expect((await own.get('/admin/services/createFolder', headers)).statusCode).toBe(200);
+  await own.close();
+});
+
 it('names every allowed method in Allow', async () => {
   const operation = await server.get(edit);
   expect(operation.headers.allow).toBe('POST');
@@ -190,6 +219,8 @@ it('answers errors with HTTP 200 and the same body where ERROR_STATUS=200', asyn
   expect(json.statusCode).toBe(200);
   expect(json.json<Body>().error.code).toBe(499);
   expect((await lenient.get('/tokens/nothing')).statusCode).toBe(200);
+  expect((await lenient.get('/admin/services/%ff')).json<Body>().error.code).toBe(404);
+  expect((await lenient.get('/admin/services/%ff')).statusCode).toBe(200);
   expect((await lenient.get('/admin', { accept: 'text/html' })).statusCode).toBe(401);
   expect((await lenient.get('/nothing')).statusCode).toBe(404);
   expect((await lenient.soap('<Nothing/>')).statusCode).toBe(500);

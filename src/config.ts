@@ -1,6 +1,7 @@
 // Environment → Config. Every variable, its default and its limits; `.env.example` is held to this file by a test.
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { isPassword, passwordRule, usernames } from './auth/user.ts';
 
 const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
 const path = z
@@ -39,17 +40,14 @@ const variables = z.object({
   PRODUCT_NAME: name.default('Product'),
   REQUIRE_TOKENS: flag.default(false),
   CATALOG_FILE: z.string().optional(),
-  ADMIN_USERNAME: z
-    .string()
-    .regex(/^[A-Za-z0-9._@-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ @ -')
-    .default('admin'),
-  ADMIN_PASSWORD: z
-    .string()
-    .refine((value) => value.length >= 8 && value.length <= 256, 'must have 8 to 256 characters')
-    .optional(),
+  ADMIN_USERNAME: z.string().regex(usernames.pattern, `must be ${usernames.allowed}`).default('admin'),
+  ADMIN_PASSWORD: z.string().refine(isPassword, `must be ${passwordRule}`).optional(),
   TRUSTED_PROXIES: z.string().transform(readCidrs).optional(),
   MAX_UPLOAD_BYTES: integer(1, 1024 ** 3).default(10 * 1024 ** 2),
   ERROR_STATUS: z.literal('200', 'must be 200 or absent').optional(),
+  // Refused rather than passed over, so that nobody believes their data to be kept.
+  STORE_URL: z.undefined('must be absent: this version keeps everything in memory').optional(),
+  UPGRADE_EXECUTOR: z.literal('simulated', 'must be simulated').default('simulated'),
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
     .default('info'),
@@ -89,16 +87,26 @@ export class ConfigError extends Error {
   }
 }
 
-/** Throws a ConfigError with every problem at once. A blank variable counts as absent, except ADMIN_PATH. */
-export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const given = Object.entries(env).filter(([key, value]) => value !== '' || key === 'ADMIN_PATH');
-  const parsed = variables.safeParse(Object.fromEntries(given));
-  if (!parsed.success) {
-    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}.`));
-  }
+/**
+ * Throws a ConfigError with every problem at once, those found in the files it names among them. A blank variable counts
+ * as absent, except ADMIN_PATH.
+ */
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  problemsOfFiles: readonly string[] = [],
+): Config {
+  const given = Object.fromEntries(
+    Object.entries(env).filter(([key, value]) => value !== '' || key === 'ADMIN_PATH'),
+  );
+  const parsed = variables.safeParse(given);
+  const paths = variables.pick({ ADMIN_PATH: true, CATALOG_PATH: true, TOKENS_PATH: true }).safeParse(given);
+  const problems = [
+    ...(parsed.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}.`),
+    ...(paths.success ? findOverlaps(paths.data) : []),
+    ...problemsOfFiles,
+  ];
+  if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const value = parsed.data;
-  const overlaps = findOverlaps(value);
-  if (overlaps.length > 0) throw new ConfigError(overlaps);
   return Object.freeze({
     host: value.HOST,
     port: value.PORT,

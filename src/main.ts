@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { pino } from 'pino';
 import { createApp } from './app.ts';
-import { readCatalogFile } from './catalog/catalog-file.ts';
+import { type CatalogFileResult, readCatalogFile } from './catalog/catalog-file.ts';
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { createMemoryStore } from './store/memory.ts';
@@ -15,7 +15,8 @@ const closeWithinMs = 8_000;
 
 async function main(): Promise<void> {
   if (existsSync('.env')) process.loadEnvFile('.env');
-  const config = readConfig(process.env);
+  const catalog = await readCatalog(process.env.CATALOG_FILE);
+  const config = readConfig(process.env, 'problems' in catalog ? catalog.problems : []);
   const logger = await createLogger(config);
   process.on('uncaughtException', (error) => giveUp(error));
   process.on('unhandledRejection', (error) => giveUp(error));
@@ -33,7 +34,7 @@ async function main(): Promise<void> {
     world: realWorld,
     logger,
     wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
-    catalog: await readCatalog(config),
+    catalog: 'catalog' in catalog ? catalog.catalog : sampleCatalog,
     adminPassword: config.adminPassword ?? madeUpPassword,
   });
   try {
@@ -88,15 +89,17 @@ async function createLogger({ logLevel: level }: Config) {
   return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
 }
 
-async function readCatalog({ catalogFile }: Config) {
-  if (catalogFile === undefined) return sampleCatalog;
-  const content = await readFile(catalogFile, 'utf8').catch((error: unknown) => {
-    throw new ConfigError([`CATALOG_FILE cannot be read: ${(error as Error).message}.`]);
-  });
-  const result = readCatalogFile(content);
-  if ('problems' in result)
-    throw new ConfigError(result.problems.map((problem) => `CATALOG_FILE: ${problem}`));
-  return result.catalog;
+/** The catalog of a first start, or what is wrong with its file. */
+async function readCatalog(path = ''): Promise<CatalogFileResult> {
+  if (path === '') return { catalog: sampleCatalog };
+  try {
+    const result = readCatalogFile(await readFile(path, 'utf8'));
+    return 'catalog' in result
+      ? result
+      : { problems: result.problems.map((problem) => `CATALOG_FILE: ${problem}`) };
+  } catch (error) {
+    return { problems: [`CATALOG_FILE cannot be read: ${(error as Error).message}.`] };
+  }
 }
 
 main().catch((error: unknown) => {

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import type { ConfigError } from '../src/config.ts';
 import { readConfig, variableNames } from '../src/config.ts';
 
-function problemsOf(env: Record<string, string>): readonly string[] {
+function problemsOf(env: Record<string, string>, ofFiles: string[] = []): readonly string[] {
   try {
-    readConfig(env);
+    readConfig(env, ofFiles);
     return [];
   } catch (error) {
     return (error as ConfigError).problems;
@@ -57,6 +57,10 @@ it.each([
   ['REQUIRE_TOKENS', 'yes'],
   ['ADMIN_USERNAME', 'a b'],
   ['ADMIN_PASSWORD', 'short'],
+  ['ADMIN_PASSWORD', '        '],
+  ['ADMIN_PASSWORD', 'abc\u0001defgh'],
+  ['STORE_URL', 'postgres://localhost/steward'],
+  ['UPGRADE_EXECUTOR', 'banana'],
   ['TRUSTED_PROXIES', '10.0.0.0/33'],
   ['TRUSTED_PROXIES', '10.0.0.0/8,proxy.internal'],
   ['MAX_UPLOAD_BYTES', '0'],
@@ -66,7 +70,9 @@ it.each([
   expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must`)]);
 });
 
-it('lists every problem at once', () => {
+it('lists every problem at once, also those of the files it names', () => {
+  const all = problemsOf({ PORT: 'x', ADMIN_PATH: '/services' }, ['CATALOG_FILE: is not JSON.']);
+  expect(all.map((problem) => problem.split(' ')[0])).toEqual(['PORT', 'CATALOG_PATH', 'CATALOG_FILE:']);
   expect(problemsOf({ PORT: 'x', LOG_LEVEL: 'loud', ADMIN_PATH: 'admin' })).toHaveLength(3);
 });
 

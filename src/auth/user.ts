@@ -2,6 +2,7 @@
 import type { Role } from '../caller.ts';
 import { ServiceError, invalid } from '../errors.ts';
 import type { Reader, Table, Transaction } from '../store/transaction.ts';
+import { isXmlText } from '../text.ts';
 
 export type User = {
   readonly username: string;
@@ -15,8 +16,19 @@ export type User = {
 
 export const users: Table<User> = { name: 'users', keyOf: (user) => user.username.toLowerCase() };
 
-export const usernamePattern = /^[A-Za-z0-9._@-]{1,64}$/;
+export const usernames = {
+  pattern: /^[A-Za-z0-9._@-]{1,64}$/,
+  allowed: '1 to 64 letters, digits or . _ @ -',
+};
 export const passwordLength = { from: 8, to: 256 } as const;
+export const passwordRule = `${passwordLength.from} to ${passwordLength.to} characters, not all blank and none a control character`;
+
+export function isPassword(text: string): boolean {
+  const length = Array.from(text).length;
+  return (
+    text.trim() !== '' && isXmlText(text) && length >= passwordLength.from && length <= passwordLength.to
+  );
+}
 
 export function findUser(reader: Reader, username: string): User | undefined {
   return reader.get(users, username.toLowerCase());

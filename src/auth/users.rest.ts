@@ -14,14 +14,13 @@ import {
   removeUser,
   requireFreeName,
   updateUser,
-  usernamePattern,
+  usernames,
 } from './user.ts';
 
 export function describeSecurity(store: Store, world: World, gatekeeper: Gatekeeper): Resource {
   const username = text('The user name.', {
     to: 64,
-    pattern: usernamePattern,
-    allowed: '1 to 64 letters, digits or . _ @ -',
+    ...usernames,
     normalise: (value) => value.trim(),
   });
   const existing = required(text('The name of the user.', { to: 64, normalise: (value) => value.trim() }));

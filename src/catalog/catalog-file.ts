@@ -27,107 +27,124 @@ export type CatalogFile = {
 
 const named = ({ pattern, allowed }: { pattern: RegExp; allowed: string }) =>
   z
-    .string()
+    .string(`must be ${allowed}`)
     .transform((value) => value.normalize('NFC'))
     .pipe(z.string().regex(pattern, `must be ${allowed}`));
 const plainText = (most: number) =>
   z
-    .string()
+    .string('must be text')
     .max(most, `must be at most ${most} characters`)
-    .refine(isXmlText, 'must not contain control characters');
+    .refine(isXmlText, 'must not contain control characters')
+    .default('');
+const type = z
+  .string(`must be ${serviceTypes.allowed}`)
+  .regex(serviceTypes.pattern, `must be ${serviceTypes.allowed}`);
 
-const fileSchema = z.strictObject({
-  folders: z
-    .array(
-      z.strictObject({
-        folderName: named(folderNames),
-        description: plainText(longest.description).default(''),
-      }),
-    )
-    .default([]),
-  services: z
-    .array(
-      z.strictObject({
-        folderName: z
-          .literal(['', rootFolder])
-          .transform(() => rootFolder)
-          .or(named(folderNames))
-          .default(rootFolder),
-        serviceName: named(serviceNames),
-        type: z.string().regex(serviceTypes.pattern, `must be ${serviceTypes.allowed}`),
-        description: plainText(longest.description).default(''),
-        capabilities: plainText(longest.capabilities).transform(tidyList).default(''),
-        parentType: z
-          .literal('')
-          .or(z.string().regex(serviceTypes.pattern, `must be ${serviceTypes.allowed}`))
-          .default(''),
-        url: z.string().refine(isHttpUrl, `must be ${httpUrlRule}`).nullable().default(null),
-        access: z.enum(accesses, `must be one of ${accesses.join(', ')}`).default('public'),
-      }),
-    )
-    .default([]),
+const folderSchema = z.strictObject({
+  folderName: named(folderNames),
+  description: plainText(longest.description),
 });
+const serviceSchema = z.strictObject({
+  folderName: z
+    .literal(['', rootFolder])
+    .transform(() => rootFolder)
+    .or(named(folderNames))
+    .default(rootFolder),
+  serviceName: named(serviceNames),
+  type,
+  description: plainText(longest.description),
+  capabilities: plainText(longest.capabilities).transform(tidyList),
+  parentType: z.literal('').or(type).default(''),
+  url: z
+    .string(`must be ${httpUrlRule}`)
+    .transform((value) => value.trim() || null)
+    .refine((value) => value === null || isHttpUrl(value), `must be ${httpUrlRule}`)
+    .nullable()
+    .default(null),
+  access: z.enum(accesses, `must be one of ${accesses.join(', ')}`).default('public'),
+  // What the API shows beside the rest; a service that is loaded is new.
+  createdAt: z.unknown().optional(),
+  updatedAt: z.unknown().optional(),
+});
+const list = z.array(z.unknown(), 'must be an array').default([]);
+const fileSchema = z.strictObject(
+  { folders: list, services: list },
+  'must be an object with the arrays folders and services',
+);
 
 export type CatalogFileResult = { readonly catalog: CatalogFile } | { readonly problems: readonly string[] };
 
+/** All problems of a file are told at once, wherever they are. */
 export function readCatalogFile(content: string): CatalogFileResult {
   let json: unknown;
   try {
-    json = JSON.parse(content);
+    json = JSON.parse(content.replace(/^\uFEFF/, ''));
   } catch (error) {
     return { problems: [`is not JSON: ${(error as Error).message}.`] };
   }
-  const parsed = fileSchema.safeParse(json);
-  if (!parsed.success) return { problems: parsed.error.issues.map(describeIssue) };
-  const named = [
-    ...parsed.data.folders,
-    ...parsed.data.services.filter(({ folderName }) => folderName !== rootFolder),
-  ];
-  const known = new Map<string, Folder>();
-  for (const { folderName, description } of named.map(asFolder)) {
-    const key = folderName.toLowerCase();
-    if (!known.has(key)) known.set(key, { folderName, description });
-  }
-  const problems = [
-    ...repeats(parsed.data.folders.map(folders.keyOf), 'folders'),
+  const file = fileSchema.safeParse(json);
+  if (!file.success) return { problems: file.error.issues.map((issue) => describeIssue(issue, '')) };
+  const problems: string[] = [];
+  const folderList = readEntries(file.data.folders, folderSchema, 'folders', problems);
+  const serviceList = readEntries(file.data.services, serviceSchema, 'services', problems).map(
+    ({ index, entry }) => {
+      const { createdAt, updatedAt, ...service } = entry;
+      return { index, entry: service };
+    },
+  );
+  problems.push(
+    ...repeats(folderList, folders.keyOf, 'folders'),
     ...repeats(
-      parsed.data.services.map((service) => services.keyOf({ ...service, createdAt: 0, updatedAt: 0 })),
+      serviceList,
+      (service) => services.keyOf({ ...service, createdAt: 0, updatedAt: 0 }),
       'services',
     ),
-    ...parsed.data.services.flatMap(({ folderName }, index) => {
-      const folder = known.get(folderName.toLowerCase());
-      const differs = folder !== undefined && folder.folderName !== folderName;
-      return differs
-        ? [`services[${index}].folderName: differs from ${folder.folderName} only in case.`]
-        : [];
-    }),
-  ];
+  );
+
+  const known = new Map(folderList.map(({ entry }) => [folders.keyOf(entry), entry]));
+  for (const { index, entry } of serviceList) {
+    if (entry.folderName === rootFolder) continue;
+    const key = entry.folderName.toLowerCase();
+    const folder = known.get(key) ?? { folderName: entry.folderName, description: '' };
+    known.set(key, folder);
+    if (folder.folderName !== entry.folderName) {
+      problems.push(`services[${index}].folderName: differs from ${folder.folderName} only in case.`);
+    }
+  }
   if (problems.length > 0) return { problems };
-  return { catalog: { folders: [...known.values()], services: parsed.data.services } };
+  return { catalog: { folders: [...known.values()], services: serviceList.map(({ entry }) => entry) } };
 }
 
-/** A folder that only a service names is made without a description. */
-function asFolder(entry: { folderName: string } & Partial<ServiceId> & { description: string }): Folder {
-  return {
-    folderName: entry.folderName,
-    description: entry.serviceName === undefined ? entry.description : '',
-  };
-}
+type Placed<T> = { readonly index: number; readonly entry: T };
 
-function repeats(keys: readonly string[], list: string): string[] {
-  const firsts = new Map<string, number>();
-  return keys.flatMap((key, index) => {
-    const first = firsts.get(key);
-    if (first !== undefined)
-      return [`${list}[${index}]: has the same name as ${list}[${first}] but for case.`];
-    firsts.set(key, index);
+function readEntries<T>(
+  entries: readonly unknown[],
+  schema: z.ZodType<T>,
+  where: string,
+  problems: string[],
+): Placed<T>[] {
+  return entries.flatMap((given, index) => {
+    const parsed = schema.safeParse(given);
+    if (parsed.success) return [{ index, entry: parsed.data }];
+    problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, `${where}[${index}]`)));
     return [];
   });
 }
 
-function describeIssue({ path, message }: z.core.$ZodIssue): string {
-  const where = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-  return `${where.replace(/^\./, '') || 'The file'}: ${message}.`;
+function repeats<T>(entries: readonly Placed<T>[], keyOf: (entry: T) => string, where: string): string[] {
+  const firsts = new Map<string, number>();
+  return entries.flatMap(({ index, entry }) => {
+    const first = firsts.get(keyOf(entry));
+    if (first !== undefined)
+      return [`${where}[${index}]: has the same name as ${where}[${first}] but for case.`];
+    firsts.set(keyOf(entry), index);
+    return [];
+  });
+}
+
+function describeIssue({ path, message }: z.core.$ZodIssue, where: string): string {
+  const place = `${where}.${path.map(String).join('.')}`.replace(/^\.|\.$/g, '') || 'The file';
+  return `${place}: ${message}.`;
 }
 
 /** Loads a catalog into a store that has never had one. */

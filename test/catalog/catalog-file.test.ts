@@ -47,6 +47,19 @@ describe('a catalog file', () => {
     });
   });
 
+  it('takes what the API shows, a byte order mark and a blank address', () => {
+    const shown = { folderName: '/', serviceName: 'x', type: 'T', url: '', createdAt: 1, updatedAt: 2 };
+    expect(problemsOf(`\uFEFF${JSON.stringify({ services: [shown] })}`)).toEqual([]);
+  });
+
+  it('says what is allowed where something is missing, beside what is there twice', () => {
+    const twice = { serviceName: 'x', type: 'T' };
+    expect(problemsOf({ services: [twice, { serviceName: 'y' }, { ...twice, type: 't' }] })).toEqual([
+      'services[1].type: must be a letter and up to 63 letters or digits.',
+      'services[2]: has the same name as services[0] but for case.',
+    ]);
+  });
+
   it('is refused with all its problems at once', () => {
     const service = { serviceName: 'ok', type: 'MapServer' };
     expect(

@@ -106,6 +106,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
       if (isGated) refuseWhileReadOnly(currentMode(store));
     },
     addressOf,
+    formsBeingRead: { count: 0 },
     sleep: world.sleep,
     maxFileBytes: config.maxUploadBytes,
     errorStatus200: config.errorStatus200,

@@ -39,7 +39,7 @@ const nameRule =
   '1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';
 
 export const serviceNames = {
-  pattern: /^(?!\s)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|]{1,128}(?<!\s)$/u,
+  pattern: /^(?!\s)(?!\.+$)[^\p{Cc}\p{Cs}\uFFFE\uFFFF/\\?#%*:"<>|]{1,128}(?<!\s)$/u,
   allowed: nameRule,
 };
 export const folderNames = {
@@ -85,7 +85,7 @@ export function findService(reader: Reader, id: ServiceId): Service | undefined 
 
 export function createFolder(transaction: Transaction, folder: Folder): void {
   const taken = transaction.get(folders, folders.keyOf(folder));
-  if (taken) throw new ServiceError('conflict', `A folder named ${taken.folderName} exists already.`);
+  if (taken) throw new ServiceError('conflict', `A folder named ${folder.folderName} exists already.`);
   transaction.put(folders, folder);
 }
 
@@ -113,7 +113,7 @@ export function createService(
   if (taken)
     throw new ServiceError(
       'conflict',
-      `A service named ${fileNameOf(taken)} exists already in ${taken.folderName}.`,
+      `A service named ${fileNameOf(id)} exists already in ${id.folderName}.`,
     );
   transaction.put(services, service);
 }

@@ -101,7 +101,7 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
   const servicesOf = <S>(folderNameOf: (subject: S) => string) =>
     items<S, Service>({
       param: 'service',
-      accepts: (segment) => segment.includes('.'),
+      accepts: (segment) => segment.includes('.') && !segment.includes('%'),
       find: (subject, segment, caller) => {
         const dot = segment.lastIndexOf('.');
         const id = {
@@ -195,7 +195,7 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
       servicesOf(() => rootFolder),
       items({
         param: 'folder',
-        accepts: (segment) => segment !== '',
+        accepts: (segment) => segment !== '' && !segment.includes('%'),
         find: (_root, segment, caller) => {
           const folder = visibleFolder(segment, caller);
           if (!folder) throw noSuchThing();

@@ -27,6 +27,7 @@ export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): voi
   const body = JSON.stringify({ status: 'error', error: { code: status, message: reason, details: [] } });
   socket.end(
     `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      'Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n' +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 }

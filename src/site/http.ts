@@ -19,13 +19,17 @@ export function createHttp(logger: FastifyBaseLogger, metrics: Metrics): Fastify
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
     clientErrorHandler: answerBadHttp,
+    // A path that cannot be decoded names nothing: made literal, it is answered, logged and counted like any other.
+    rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
     frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound()),
   });
   // Methods that Fastify does not know by itself are refused like any other, not unheard of.
   for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
-  // Outside both APIs no body is of interest: a wrong path or method is answered without reading it.
-  http.removeAllContentTypeParsers();
-  http.addContentTypeParser('*', (_request, _payload, done) => done(null));
+  // An unknown path is answered without looking at the body.
+  http.addHook('onRequest', (request, _reply, done) => {
+    if (request.is404) throw notFound();
+    done();
+  });
 
   http.decorateRequest('progress', null);
   http.decorateRequest('routeLabel', null);
@@ -38,12 +42,21 @@ export function createHttp(logger: FastifyBaseLogger, metrics: Metrics): Fastify
       status,
       seconds: elapsedTime / 1000,
     });
-    // Query strings may hold tokens: only the path is logged.
-    const path = request.url.split('?', 1)[0];
+    // What follows the path, or was meant to, may hold a token.
+    const [path] = request.url.split(/[?#;]|%3f/i, 1);
     request.log.info({ method, path, status, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
     done();
   });
   http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound()));
   http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error));
   return http;
+}
+
+function isDecodable(url: string): boolean {
+  try {
+    decodeURIComponent(url.split('?', 1)[0] ?? '');
+    return true;
+  } catch {
+    return false;
+  }
 }

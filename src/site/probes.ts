@@ -1,5 +1,5 @@
 // /health, /ready, /metrics and the redirect from / (contract 1): for machines and for who forgot the path.
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
 import { sendJson } from '../rest/reply.ts';
 import type { Metrics } from './metrics.ts';
@@ -29,14 +29,14 @@ export function mountProbes(
   if (homePath) probes['/'] = (reply) => reply.redirect(homePath(), 302);
 
   for (const [path, answer] of Object.entries(probes)) {
-    http.all(path, (request, reply) => {
+    const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
       request.routeLabel = path;
       if (request.method !== 'GET' && request.method !== 'HEAD') {
-        throw new ServiceError('method-not-allowed', `The method ${request.method} is not allowed here.`, {
-          allow: ['GET', 'HEAD'],
-        });
+        const message = `The method ${request.method} is not allowed here.`;
+        throw new ServiceError('method-not-allowed', message, { allow: ['GET', 'HEAD'] });
       }
-      return answer(reply);
-    });
+      done();
+    };
+    http.all(path, { onRequest }, (_request, reply) => answer(reply));
   }
 }

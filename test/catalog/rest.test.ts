@@ -46,7 +46,10 @@ describe('folders', () => {
   });
 
   it('are unique but for case, looked up exactly', async () => {
-    expect((await post('/createFolder', { folderName: 'mAPS' })).statusCode).toBe(409);
+    const taken = await post('/createFolder', { folderName: 'mAPS' });
+    expect(taken.statusCode).toBe(409);
+    // Not the stored spelling, which the caller may not be allowed to see.
+    expect(taken.json<Failure>().error.message).toBe('A folder named mAPS exists already.');
     expect((await server.get(`${services}/maps?token=token-of-the-member`)).statusCode).toBe(404);
   });
 
@@ -163,6 +166,10 @@ describe('services', () => {
       createdAt: server.world.now() - 1000,
       updatedAt: server.world.now(),
     });
+  });
+
+  it.each(['.', '..'])('may not be called %s', async (serviceName) => {
+    expect((await post('/createService', { serviceName, type: 'T' })).statusCode).toBe(400);
   });
 
   it('are unique but for case by folder, name and type', async () => {

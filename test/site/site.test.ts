@@ -63,6 +63,8 @@ describe('addresses', () => {
     expect(page.body).toContain('<!doctype html>');
     expect((await server.get('/%zz')).statusCode).toBe(404);
     expect((await server.post('/nothing', { a: 'b' })).statusCode).toBe(404);
+    expect((await server.http.inject({ method: 'QUERY' as 'GET', url: '/nothing' })).statusCode).toBe(404);
+    expect((await server.http.inject({ method: 'QUERY' as 'GET', url: '/health' })).statusCode).toBe(405);
   });
 
   it('an empty ADMIN_PATH owns the root', async () => {
@@ -117,11 +119,25 @@ it('nothing secret reaches the log: no query, no token, no password', async () =
   });
   await own.post('/tokens/generateToken?password=another-secret', { username: 'member', password });
   await own.get('/nothing?token=token-of-the-member');
+  await own.get('/health;token=token-of-the-member');
+  await own.get('/admin%3Ftoken=token-of-the-member');
+  await own.get('/%zz');
   const log = own.logLines.join('');
+  expect(log).toContain('"path":"/%25zz"');
   expect(log).toContain('"path":"/admin"');
   expect(log).not.toMatch(/token-of-the|another-secret|\?/);
   expect(log).not.toContain(password);
   await own.close();
+});
+
+it('holds slow clients to its time-outs and pages to their headers', async () => {
+  const { headersTimeout, requestTimeout, keepAliveTimeout } = server.http.server;
+  expect([headersTimeout, requestTimeout, keepAliveTimeout]).toEqual([10_000, 300_000, 72_000]);
+  expect((await server.get('/admin', { accept: 'text/html' })).headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'content-security-policy': expect.stringContaining("frame-ancestors 'none'") as string,
+  });
 });
 
 it('what fails in us is logged with its stack and answered with nothing but its status', async () => {

@@ -1,6 +1,6 @@
 // The default store: everything in this process's memory, gone when it ends.
 import type { Store } from './store.ts';
-import type { Cell, Reader, Table, Transaction } from './transaction.ts';
+import type { Cell, Log, Reader, Table, Transaction } from './transaction.ts';
 
 type Rows = Map<string, unknown>;
 
@@ -9,12 +9,15 @@ const noRows: Rows = new Map();
 export function createMemoryStore(): Store {
   const tables = new Map<string, Rows>();
   const cells: Rows = new Map();
+  const logs = new Map<string, unknown[]>();
+  const listeners = new Set<() => void>();
   const versions = new Map<string, number>();
 
   const reader: Reader = {
     get: <T>(table: Table<T>, key: string) => tables.get(table.name)?.get(key) as T | undefined,
     all: <T>(table: Table<T>) => (tables.get(table.name) ?? noRows).values() as Iterable<T>,
     read: <T>(cell: Cell<T>) => (cells.has(cell.name) ? cells.get(cell.name) : cell.initial) as T,
+    entries: <T>(log: Log<T>, key: string) => (logs.get(keyOfLog(log, key)) ?? []) as readonly T[],
   };
 
   function commit(changes: Changes): void {
@@ -27,6 +30,11 @@ export function createMemoryStore(): Store {
       }
     }
     for (const [name, value] of changes.cells) cells.set(name, value);
+    for (const [key, entries] of changes.logs) {
+      const log = logs.get(key) ?? [];
+      logs.set(key, log);
+      for (const entry of entries) log.push(entry);
+    }
     for (const name of [...changes.tables.keys(), ...changes.cells.keys()]) {
       versions.set(name, (versions.get(name) ?? 0) + 1);
     }
@@ -36,19 +44,28 @@ export function createMemoryStore(): Store {
     ...reader,
     update: (change) =>
       new Promise((resolve) => {
-        const changes: Changes = { tables: new Map(), cells: new Map() };
+        const changes: Changes = { tables: new Map(), cells: new Map(), logs: new Map() };
         const result = change(createTransaction(reader, changes));
         commit(changes);
         resolve(result);
+        for (const listener of listeners) listener();
       }),
     version: (of) => versions.get(of.name) ?? 0,
+    onUpdate(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
     problems: () => [],
     close: () => Promise.resolve(),
   };
 }
 
 /** What a transaction has written so far; a removed row is there as `undefined`. */
-type Changes = { tables: Map<string, Rows>; cells: Rows };
+type Changes = { tables: Map<string, Rows>; cells: Rows; logs: Map<string, unknown[]> };
+
+function keyOfLog({ name }: { name: string }, key: string): string {
+  return `${name} ${key}`;
+}
 
 function createTransaction(base: Reader, changes: Changes): Transaction {
   function changedRows(name: string): Rows {
@@ -69,6 +86,11 @@ function createTransaction(base: Reader, changes: Changes): Transaction {
     },
     read: <T>(cell: Cell<T>) =>
       changes.cells.has(cell.name) ? (changes.cells.get(cell.name) as T) : base.read(cell),
+    entries: (log, key) => base.entries(log, key),
+    append: (log, key, entries) => {
+      const earlier = changes.logs.get(keyOfLog(log, key)) ?? [];
+      changes.logs.set(keyOfLog(log, key), [...earlier, ...entries.map(freeze)]);
+    },
     put: (table, row) => void changedRows(table.name).set(table.keyOf(row), freeze(row)),
     remove: (table, key) => void changedRows(table.name).set(key, undefined),
     write: (cell, value) => void changes.cells.set(cell.name, freeze(value)),
@@ -77,7 +99,9 @@ function createTransaction(base: Reader, changes: Changes): Transaction {
 
 /** Values are handed out without copying, so nobody may change them. */
 function freeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  // Bytes cannot be frozen; whoever puts them in gives them away.
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value))
+    return value;
   for (const inner of Object.values(value)) freeze(inner);
   return Object.freeze(value);
 }

@@ -9,6 +9,8 @@ export type Store = Reader & {
   update: <T>(change: (transaction: Transaction) => T) => Promise<T>;
   /** A number that differs after every update that touched the table or cell. */
   version: (of: Table<never> | Cell<unknown>) => number;
+  /** Calls back after every update; answers how to stop that. */
+  onUpdate: (listener: () => void) => () => void;
   /** Why the store cannot serve at the moment; empty when it can. */
   problems: () => readonly string[];
   close: () => Promise<void>;

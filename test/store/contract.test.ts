@@ -2,12 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Cell, Table } from '../../src/store/transaction.ts';
+import type { Cell, Log, Table } from '../../src/store/transaction.ts';
 
 type Row = { readonly id: string; readonly inner: { readonly n: number } };
 const rows: Table<Row> = { name: 'rows', keyOf: (row) => row.id };
 const others: Table<Row> = { name: 'others', keyOf: (row) => row.id };
 const cell: Cell<{ readonly n: number }> = { name: 'cell', initial: { n: 0 } };
+const log: Log<{ readonly n: number }> = { name: 'log' };
 const row = (id: string, n = 0): Row => ({ id, inner: { n } });
 
 const backends: [string, () => Store | Promise<Store>][] = [['memory', createMemoryStore]];
@@ -82,6 +83,37 @@ describe.each(backends)('the %s store', (_name, open) => {
     await store.update((transaction) => transaction.put(rows, row('a')));
     expect(store.version(rows)).not.toBe(before[0]);
     expect([store.version(others), store.version(cell)]).toEqual(before.slice(1));
+    await store.close();
+  });
+
+  it('appends to lists that only grow, each under its key, all or nothing', async () => {
+    const store = await open();
+    await store.update((transaction) => transaction.append(log, 'a', [{ n: 1 }, { n: 2 }]));
+    await store.update((transaction) => {
+      transaction.append(log, 'a', [{ n: 3 }]);
+      transaction.append(log, 'a', [{ n: 4 }]);
+      transaction.append(log, 'b', [{ n: 5 }]);
+    });
+    const failed = store.update((transaction) => {
+      transaction.append(log, 'a', [{ n: 6 }]);
+      throw new Error('no');
+    });
+    await expect(failed).rejects.toThrow('no');
+    expect(store.entries(log, 'a').map(({ n }) => n)).toEqual([1, 2, 3, 4]);
+    expect(store.entries(log, 'b').map(({ n }) => n)).toEqual([5]);
+    expect(store.entries(log, 'c')).toEqual([]);
+    await store.close();
+  });
+
+  it('calls back after every update until told to stop', async () => {
+    const store = await open();
+    let calls = 0;
+    const stop = store.onUpdate(() => (calls += 1));
+    await store.update((transaction) => transaction.put(rows, row('a')));
+    expect(calls).toBe(1);
+    stop();
+    await store.update((transaction) => transaction.put(rows, row('b')));
+    expect(calls).toBe(1);
     await store.close();
   });
 

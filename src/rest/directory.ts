@@ -2,6 +2,7 @@
 // of it with `resource`, `operation` and `items`; what is said once here shows in every face of the API.
 import type { Access, Caller } from '../caller.ts';
 import type { Field, Fields, Values } from './fields.ts';
+import type { Form } from './form.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
@@ -20,7 +21,7 @@ export type RequestFacts = {
   readonly address: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly cookie: string | undefined;
-  readonly query: Readonly<Record<string, string | undefined>>;
+  readonly query: Form;
 };
 
 /** A plain answer, or one that also touches the browser: headers, and in HTML an address to go on to. */
@@ -34,6 +35,8 @@ export type Resource<S = unknown> = {
   readonly title: string;
   readonly description: string;
   readonly access: Access;
+  /** Some are not to be had while an upgrade job runs. */
+  readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
   readonly read: (call: Call<S, never>) => Json | Promise<Json>;
   /** Fixed names beneath this one. */
@@ -50,6 +53,7 @@ export type Operation<S = unknown> = {
   readonly effect: 'reads' | 'writes';
   /** For the writes that read-only mode must let through. */
   readonly whileReadOnly: 'refused' | 'allowed';
+  readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
   /** What the form shows before anything is entered: the present values of what is being changed. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
@@ -84,7 +88,7 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     items?: readonly Items<S>[];
   },
 ): Resource<S> {
-  return { fields: {}, resources: {}, operations: {}, items: [], ...described };
+  return { duringJob: 'open', fields: {}, resources: {}, operations: {}, items: [], ...described };
 }
 
 /** A resource that only holds others: it lists them. */
@@ -106,6 +110,7 @@ export function operation<S, F extends Fields = Fields>(
 ): Operation<S> {
   return {
     whileReadOnly: 'refused',
+    duringJob: 'open',
     present: () => ({}),
     admit: () => undefined,
     check: () => [],
@@ -122,6 +127,24 @@ export function items<S, T>(described: {
   resource: Resource<T>;
 }): Items<S> {
   return described as unknown as Items<S>;
+}
+
+/** Closes a resource, its operations and all beneath it while a job runs. */
+export function closeDuringJob<S>(open: Resource<S>): Resource<S> {
+  const closeAll = <T>(entries: Readonly<Record<string, T>>, close: (entry: T) => T) =>
+    Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, close(entry)]));
+  return {
+    ...open,
+    duringJob: 'closed',
+    resources: closeAll(open.resources, closeDuringJob<S>),
+    operations: closeAll(open.operations, (operation) => ({ ...operation, duringJob: 'closed' as const })),
+    items: open.items.map((entry) => ({ ...entry, resource: closeDuringJob(entry.resource) })),
+  };
+}
+
+/** The same for all that lies beneath a resource that stays open itself. */
+export function closeBeneathDuringJob<S>(open: Resource<S>): Resource<S> {
+  return { ...closeDuringJob(open), duringJob: 'open' };
 }
 
 export const success: Outcome = { json: { status: 'success' } };

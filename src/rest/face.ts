@@ -1,6 +1,7 @@
 // The HTML face of a mounted directory: which page answers a request, with its links, session and entered values.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Json, Outcome } from './directory.ts';
+import { type Form, textIn } from './form.ts';
 import { type Frame, errorPage, operationPage, resourcePage, sendHtml, signInPage } from './pages.ts';
 import type { ErrorAnswer } from './reply.ts';
 import type { Progress, Route } from './request.ts';
@@ -65,7 +66,8 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
     const progress = progressOf(request);
     const operation = progress.route?.match.operation;
     if (!operation || operation.form === 'sign-in') return showSignIn(request, reply, status, told);
-    const entered = request.method === 'POST' ? progress.form : operation.present(progress.subject?.found);
+    const entered =
+      request.method === 'POST' ? textsIn(progress.form) : operation.present(progress.subject?.found);
     const view = { action: linkTo(progress.route?.segments ?? []), entered, ...told };
     return sendHtml(reply, status, operationPage(frameOf(progress, operation.title), operation, view));
   }
@@ -74,8 +76,8 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
   function showSignIn(request: FastifyRequest, reply: FastifyReply, status: number, told: Told) {
     const { route, form } = progressOf(request);
     const isSignIn = route?.match.operation?.form === 'sign-in';
-    const next = isSignIn ? form.next : linkBase() + (route?.path ?? prefix);
-    const entered = { next, username: form.username };
+    const next = isSignIn ? textIn(form, 'next') : linkBase() + (route?.path ?? prefix);
+    const entered = { next, username: textIn(form, 'username') };
     const view = { action: tokensHref('generateToken'), entered, ...told };
     // The token service looks at Origin, which browsers withhold from a page that sends no referrer at all.
     const headers = { 'referrer-policy': 'same-origin' };
@@ -112,4 +114,9 @@ function progressOf(request: FastifyRequest): Progress {
       subject: undefined,
     }
   );
+}
+
+/** Files cannot be put back into a form. */
+function textsIn(form: Form): Record<string, string | undefined> {
+  return Object.fromEntries(Object.keys(form).map((name) => [name, textIn(form, name)]));
 }

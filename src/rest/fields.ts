@@ -3,11 +3,18 @@ import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
 
 export type Parsed<T> = { readonly value: T } | { readonly problem: string };
 
+/** A file part of a form. */
+export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };
+
+/** What a form holds under a name: text, or for a field that asks for one a file. */
+export type Raw = string | FormFile | undefined;
+
 /** How an HTML form asks for the value. */
 export type Control =
   | { readonly kind: 'text'; readonly maxLength?: number; readonly secret?: true; readonly lines?: true }
   | { readonly kind: 'number'; readonly from: number; readonly to: number }
-  | { readonly kind: 'choice'; readonly choices: readonly string[] };
+  | { readonly kind: 'choice'; readonly choices: readonly string[] }
+  | { readonly kind: 'file' };
 
 /** `T` includes undefined where the field may be left out. */
 export type Field<T> = {
@@ -17,7 +24,7 @@ export type Field<T> = {
   readonly fallback?: string;
   readonly control: Control;
   /** `undefined` for a field that is absent; blank text counts as absent unless the field is clearable. */
-  readonly read: (text: string | undefined) => Parsed<T>;
+  readonly read: (raw: Raw) => Parsed<T>;
 };
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- a record of fields of any types
@@ -28,7 +35,7 @@ export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends F
 /** Reads every field: the values of the good ones, and every problem, each naming its field. */
 export function readFields<F extends Fields>(
   fields: F,
-  form: Readonly<Record<string, string | undefined>>,
+  form: Readonly<Record<string, Raw>>,
 ): { values: Partial<Values<F>>; problems: string[] } {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
@@ -104,6 +111,49 @@ export function httpUrl(description: string): Field<string | undefined> {
   });
 }
 
+/** A JSON object, as text. */
+export function jsonObject(description: string): Field<Readonly<Record<string, unknown>> | undefined> {
+  return optional(description, { kind: 'text', lines: true }, (raw) => {
+    try {
+      const value: unknown = JSON.parse(raw);
+      if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+        return { value: value as Record<string, unknown> };
+      }
+    } catch {
+      // Refused below.
+    }
+    return { problem: 'must be a JSON object.' };
+  });
+}
+
+/** Something named by `{"id": "…"}`. */
+export function reference(description: string): Field<string | undefined> {
+  const object = jsonObject(description);
+  return {
+    ...object,
+    read: (raw) => {
+      const parsed = object.read(raw);
+      if ('value' in parsed && parsed.value === undefined) return { value: undefined };
+      const id = 'value' in parsed ? parsed.value?.id : undefined;
+      return typeof id === 'string' && id !== ''
+        ? { value: id }
+        : { problem: 'must be a JSON object of the form {"id": "…"}.' };
+    },
+  };
+}
+
+/** A file; text sent under the name is the content of one without a name. */
+export function file(description: string): Field<FormFile | undefined> {
+  return {
+    ...{ description, control: { kind: 'file' }, required: false },
+    read: (raw) => {
+      if (raw === undefined || isBlank(raw)) return { value: undefined };
+      if (typeof raw !== 'string') return { value: raw };
+      return { value: { filename: '', contentType: 'text/plain', bytes: Buffer.from(raw) } };
+    },
+  };
+}
+
 export function required<T>(field: Field<T | undefined>): Field<T> {
   return {
     ...field,
@@ -129,7 +179,11 @@ export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
 
 /** For changing an existing thing: absent keeps what is there, present and blank empties it. */
 export function clearable(field: Field<string | undefined>): Field<string | undefined> {
-  return { ...field, read: (raw) => (raw?.trim() === '' ? { value: '' } : field.read(raw)) };
+  return { ...field, read: (raw) => (isBlank(raw) ? { value: '' } : field.read(raw)) };
+}
+
+function isBlank(raw: Raw): boolean {
+  return typeof raw === 'string' && raw.trim() === '';
 }
 
 function optional<T>(
@@ -141,6 +195,6 @@ function optional<T>(
     description,
     control,
     required: false,
-    read: (raw) => (raw === undefined || raw.trim() === '' ? { value: undefined } : parse(raw)),
+    read: (raw) => (typeof raw !== 'string' || isBlank(raw) ? { value: undefined } : parse(raw)),
   };
 }

@@ -1,15 +1,24 @@
 // A query, an urlencoded or a multipart body → one record of the fields asked for (contract 2).
 import type { FastifyRequest } from 'fastify';
 import { ServiceError, invalid } from '../errors.ts';
+import type { Raw } from './fields.ts';
 import { asServiceError, tooLarge } from './reply.ts';
 
-export type Form = Readonly<Record<string, string | undefined>>;
+export type Form = Readonly<Record<string, Raw>>;
+
+/** The fields asked for, and whether each may be a file. Others are passed over. */
+export type Wanted = ReadonlyMap<string, 'text' | 'file'>;
+
+export function textIn(form: Form, name: string): string | undefined {
+  const value = form[name];
+  return typeof value === 'string' ? value : undefined;
+}
 
 export const maxTextBytes = 1024 ** 2;
 export const maxParts = 64;
 
 /** Strict where browsers are lenient: what cannot be decoded is refused, not guessed at. */
-export function parseUrlencoded(encoded: string, wanted: ReadonlySet<string>): Form {
+export function parseUrlencoded(encoded: string, wanted: Wanted): Form {
   if (encoded.includes('\uFFFD')) throw invalid(['The form is not UTF-8 text.']);
   const form = emptyForm();
   const seen = new Set<string>();
@@ -26,7 +35,7 @@ export function parseUrlencoded(encoded: string, wanted: ReadonlySet<string>): F
 }
 
 /** Some fields of a query whose others are none of our concern. */
-export function peekQuery(encoded: string, wanted: ReadonlySet<string>): Form {
+export function peekQuery(encoded: string, wanted: Wanted): Form {
   const pairs = encoded.split('&').filter((pair) => {
     const [{ name } = { name: undefined }] = pairsOf(pair);
     return name !== undefined && wanted.has(name);
@@ -59,7 +68,11 @@ function decode(encoded: string): string | undefined {
  * Every part is read as bytes (the plugin is told that each is a file), so that text is decoded in one way only. A text field may
  * come as a file part; an empty file part counts as absent; parts nobody asked for are passed over.
  */
-export async function readMultipart(request: FastifyRequest, wanted: ReadonlySet<string>): Promise<Form> {
+export async function readMultipart(
+  request: FastifyRequest,
+  wanted: Wanted,
+  maxFileBytes: number,
+): Promise<Form> {
   const form = emptyForm();
   const seen = new Set<string>();
   try {
@@ -74,8 +87,13 @@ export async function readMultipart(request: FastifyRequest, wanted: ReadonlySet
       }
       const isFile = (part.filename as string | undefined) !== undefined;
       const bytes = await part.toBuffer();
-      if (bytes.length > maxTextBytes) throw tooLarge(`${name}: must be at most ${maxTextBytes} bytes.`);
-      if (bytes.length > 0 || !isFile) form[name] = decodeUtf8(bytes, name);
+      const asFile = isFile && wanted.get(name) === 'file';
+      const most = asFile ? maxFileBytes : maxTextBytes;
+      if (bytes.length > most) throw tooLarge(`${name}: must be at most ${most} bytes.`);
+      if (bytes.length === 0 && isFile) continue;
+      form[name] = asFile
+        ? { filename: part.filename, contentType: part.mimetype, bytes }
+        : decodeUtf8(bytes, name);
     }
   } catch (error) {
     // The plugin passes over a name that means something to JavaScript, and says so when all others are read.
@@ -99,6 +117,6 @@ function cut(name: string): string {
 }
 
 /** Without a prototype, so that no field name means anything but itself. */
-function emptyForm(): Record<string, string | undefined> {
-  return Object.create(null) as Record<string, string | undefined>;
+function emptyForm(): Record<string, Raw> {
+  return Object.create(null) as Record<string, Raw>;
 }

@@ -15,8 +15,17 @@ import {
 import { ServiceError, invalid } from '../errors.ts';
 import type { Match, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
-import { readFields } from './fields.ts';
-import { type Form, maxParts, maxTextBytes, parseUrlencoded, peekQuery, readMultipart } from './form.ts';
+import { type Field, readFields } from './fields.ts';
+import {
+  type Form,
+  type Wanted,
+  maxParts,
+  maxTextBytes,
+  parseUrlencoded,
+  peekQuery,
+  readMultipart,
+  textIn,
+} from './form.ts';
 import {
   asServiceError,
   describeError,
@@ -36,8 +45,8 @@ export type FormsBeingRead = { count: number };
 export type MountOptions = FaceOptions & {
   readonly root: Resource;
   readonly identify: Identify;
-  /** Throws when the operation may not be called now, whoever calls it. */
-  readonly admit: (match: Match) => void;
+  /** Throws when the resource or operation may not be used now, whoever asks; looking at a form changes nothing. */
+  readonly admit: (match: Match, showsForm: boolean) => void;
   readonly addressOf: (request: FastifyRequest) => string;
   readonly formsBeingRead: FormsBeingRead;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -98,19 +107,21 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     const { operation, resource } = match;
     const isPost = request.method === 'POST';
 
-    const wanted = namesOf(match);
+    const wanted = wantedBy(match);
     const query = isPost ? peekQuery(queryOf(request), wanted) : parseUrlencoded(queryOf(request), wanted);
     progress.form = isPost ? await readBody(request, reply, wanted) : query;
-    progress.format = readFormat(progress.form.f ?? query.f, request.headers.accept);
+    progress.format = readFormat(textIn(progress.form, 'f') ?? textIn(query, 'f'), request.headers.accept);
     if (progress.format === undefined) throw invalid(['f: must be one of json, pjson, html.']);
 
     const access = accessOf(match);
     progress.identity ??=
-      access === 'anyone' ? sessionOf(request) : options.identify(presentedBy(request, progress.form.token));
+      access === 'anyone'
+        ? sessionOf(request)
+        : options.identify(presentedBy(request, textIn(progress.form, 'token')));
     const caller = progress.identity?.caller;
     refuseCaller(caller, access);
     const showsForm = operation !== undefined && !isPost;
-    if (!showsForm) options.admit(match);
+    options.admit(match, showsForm);
 
     const facts: RequestFacts = {
       format: progress.format,
@@ -136,16 +147,12 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     return sendJson(reply, 200, outcome.json, progress.format);
   }
 
-  async function readBody(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    wanted: ReadonlySet<string>,
-  ): Promise<Form> {
+  async function readBody(request: FastifyRequest, reply: FastifyReply, wanted: Wanted): Promise<Form> {
     if (!request.isMultipart()) {
       const body = request.body as { urlencoded: string } | undefined;
       return parseUrlencoded(body?.urlencoded ?? '', wanted);
     }
-    if (request.progress?.identity) return readMultipart(request, wanted);
+    if (request.progress?.identity) return readMultipart(request, wanted, options.maxFileBytes);
     if (formsBeingRead.count >= anonymousForms.most) {
       throw new ServiceError('unavailable', 'Too many forms are being read.', { retryAfterSeconds: 5 });
     }
@@ -157,7 +164,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     });
     tooLate.catch(() => undefined);
     try {
-      return await Promise.race([readMultipart(request, wanted), tooLate]);
+      return await Promise.race([readMultipart(request, wanted, options.maxFileBytes), tooLate]);
     } finally {
       formsBeingRead.count -= 1;
       hasArrived.abort();
@@ -216,8 +223,15 @@ function accessOf({ operation, resource }: Match): Access {
   return (operation ?? resource).access;
 }
 
-function namesOf({ operation, resource }: Match): ReadonlySet<string> {
-  return new Set(['f', 'token', ...Object.keys((operation ?? resource).fields)]);
+function wantedBy({ operation, resource }: Match): Wanted {
+  const wanted = new Map<string, 'text' | 'file'>([
+    ['f', 'text'],
+    ['token', 'text'],
+  ]);
+  for (const [name, field] of Object.entries((operation ?? resource).fields)) {
+    wanted.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
+  }
+  return wanted;
 }
 
 function findSubject({ steps }: Match, caller: Caller): unknown {

@@ -115,12 +115,13 @@ export function operationPage(frame: Frame, operation: Operation, view: FormView
   const formToken = frame.session?.formToken ?? '';
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
+  const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
   return pageOf(
     frame,
     html`<p>${operation.description}</p>
       ${view.error && problemList(view.error)} ${view.result !== undefined && resultView(view.result)}
       ${operation.access !== 'anyone' && formToken === '' && signInFirst(frame)}
-      <form method="post" action="${view.action}">
+      <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
         <input type="hidden" name="f" value="html" />
         ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
         ${fields.map(([name, field]) => fieldView(name, field as Field<unknown>, view.entered[name]))}
@@ -198,6 +199,8 @@ function controlView(name: string, { control, required }: Field<unknown>, entere
           return html`<option ${mark}>${choice}</option>`;
         })}
       </select>`;
+    case 'file':
+      return html`<input name="${name}" type="file" ${requiredMark} />`;
     case 'number':
       return html`<input name="${name}" inputmode="numeric" value="${entered}" ${requiredMark} />`;
     case 'text':

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
 import { type Format, type Match, type Resource, match } from './directory.ts';
-import { type Form, parseUrlencoded } from './form.ts';
+import { type Form, parseUrlencoded, textIn } from './form.ts';
 import { prefersHtml, readFormat } from './reply.ts';
 
 export const sessionCookie = 'steward_session';
@@ -46,8 +46,8 @@ export function findRoute(root: Resource, prefix: string, url: string): Route | 
 /** The format before anything has been checked: good enough to say what is wrong. */
 export function guessFormat(request: FastifyRequest): Format {
   try {
-    const { f } = parseUrlencoded(queryOf(request), new Set(['f']));
-    return readFormat(f, request.headers.accept) ?? 'json';
+    const form = parseUrlencoded(queryOf(request), new Map([['f', 'text']]));
+    return readFormat(textIn(form, 'f'), request.headers.accept) ?? 'json';
   } catch {
     return prefersHtml(request.headers.accept) ? 'html' : 'json';
   }

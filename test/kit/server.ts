@@ -11,6 +11,7 @@ import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
 import { createFakeWorld } from './world.ts';
 
 export const password = 'a password for tests';
@@ -23,12 +24,20 @@ export const namespace = 'http://www.example.com/schemas/Product/10.0';
 
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
-export type ServerOptions = { env?: Record<string, string>; catalog?: CatalogFile };
+export type ServerOptions = {
+  env?: Record<string, string>;
+  catalog?: CatalogFile;
+  /** A store that an earlier server left behind. */
+  store?: Store;
+};
 
 /** Users are named like their roles; `token(role)` is a token of each. */
-export async function startServer({ env = {}, catalog = sampleCatalog }: ServerOptions = {}) {
+export async function startServer({
+  env = {},
+  catalog = sampleCatalog,
+  store = createMemoryStore(),
+}: ServerOptions = {}) {
   const world = createFakeWorld();
-  const store = createMemoryStore();
   const token = (role: Role) => `token-of-the-${role}`;
   await store.update((transaction) => {
     for (const role of roles) {
@@ -79,6 +88,23 @@ export async function startServer({ env = {}, catalog = sampleCatalog }: ServerO
         headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
         payload: new URLSearchParams(fields).toString(),
       }),
+    /** A multipart POST of texts and files. */
+    postParts: (
+      path: string,
+      parts: Record<string, string | { name: string; content: string | Buffer }>,
+      token: string,
+    ) => {
+      const chunks = Object.entries(parts).flatMap(([name, part]) => {
+        const file = typeof part === 'string' ? '' : `; filename="${part.name}"`;
+        const content = typeof part === 'string' ? part : part.content;
+        const head = `--parts\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n`;
+        return [Buffer.from(head), Buffer.from(content), Buffer.from('\r\n')];
+      });
+      return app.http.inject({
+        ...{ method: 'POST', url: path, payload: Buffer.concat([...chunks, Buffer.from('--parts--\r\n')]) },
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'multipart/form-data; boundary=parts' },
+      });
+    },
     /** A SOAP 1.1 request; `body` is what stands inside soap:Body. */
     soap: (body: string, headers: Record<string, string> = {}, query = '') =>
       app.http.inject({

@@ -1,0 +1,56 @@
+// Uploaded files: what is kept of them, and within which limits (contract 6).
+import { ServiceError } from '../errors.ts';
+import type { Reader, Table, Transaction } from '../store/transaction.ts';
+
+export type Upload = {
+  readonly itemID: string;
+  readonly itemName: string;
+  readonly description: string;
+  readonly date: number;
+  readonly committed: true;
+  readonly contentType: string;
+  readonly size: number;
+};
+
+export const uploads: Table<Upload> = { name: 'uploads', keyOf: (upload) => upload.itemID };
+
+/** Kept apart, so that listing uploads does not touch them. */
+export type UploadContent = { readonly itemID: string; readonly bytes: Uint8Array };
+
+export const uploadContents: Table<UploadContent> = {
+  name: 'uploadContents',
+  keyOf: (content) => content.itemID,
+};
+
+export function listUploads(reader: Reader): Upload[] {
+  return [...reader.all(uploads)].sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1));
+}
+
+export function storeUpload(
+  transaction: Transaction,
+  upload: Upload,
+  bytes: Uint8Array,
+  mostInAll: number,
+): void {
+  let total = upload.size;
+  for (const { size } of transaction.all(uploads)) total += size;
+  if (total > mostInAll) {
+    throw new ServiceError('too-large', 'There is no room for this upload.', {
+      details: [`itemFile: all uploads together must be at most ${mostInAll} bytes; delete some first.`],
+    });
+  }
+  transaction.put(uploads, upload);
+  transaction.put(uploadContents, { itemID: upload.itemID, bytes });
+}
+
+export function deleteUpload(transaction: Transaction, { itemID }: Upload, isInUse: boolean): void {
+  if (isInUse)
+    throw new ServiceError('conflict', `The upload ${itemID} is used by a job that is in progress.`);
+  transaction.remove(uploads, itemID);
+  transaction.remove(uploadContents, itemID);
+}
+
+/** The last part of a name that may come with a path of somebody's machine. */
+export function plainFileName(name: string): string {
+  return (name.split(/[/\\]/).at(-1) ?? '').normalize('NFC').trim();
+}

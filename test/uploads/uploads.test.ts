@@ -1,0 +1,66 @@
+// Uploads (contract 6).
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { plainFileName } from '../../src/uploads/upload.ts';
+import { type Server, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer({ env: { MAX_UPLOAD_BYTES: '2000', MAX_UPLOADS_TOTAL_BYTES: '3000' } });
+});
+afterEach(() => server.close());
+
+const admin = 'token-of-the-administrator';
+const upload = (name: string, content: string | Buffer, more: Record<string, string> = {}) =>
+  server.postParts('/admin/uploads/upload', { itemFile: { name, content }, ...more }, admin);
+type Item = { item: { itemID: string; itemName: string } };
+type Failure = { error: { details: string[] } };
+
+describe('uploads', () => {
+  it('are kept with what is known of them, listed, shown and deleted', async () => {
+    const { item } = (await upload('license.json', '{}', { description: 'for 11.0' })).json<Item>();
+    const expected = {
+      ...{ itemID: item.itemID, itemName: 'license.json', description: 'for 11.0', date: server.world.now() },
+      ...{ committed: true, contentType: 'text/plain', size: 2 },
+    };
+    expect(item).toEqual(expected);
+    expect((await server.get(`/admin/uploads?token=${admin}`)).json()).toEqual({ items: [expected] });
+    expect((await server.get(`/admin/uploads/${item.itemID}?token=${admin}`)).json()).toEqual(expected);
+    expect((await server.post(`/admin/uploads/${item.itemID}/delete`, { token: admin })).json()).toEqual({
+      status: 'success',
+    });
+    expect((await server.get(`/admin/uploads/${item.itemID}?token=${admin}`)).statusCode).toBe(404);
+  });
+
+  it('may each be so large, and all together so large', async () => {
+    expect((await upload('a', Buffer.alloc(2000))).statusCode).toBe(200);
+    const tooLarge = await upload('b', Buffer.alloc(2001));
+    expect(tooLarge.statusCode).toBe(413);
+    expect(tooLarge.json<Failure>().error.details).toEqual(['itemFile: must be at most 2000 bytes.']);
+    const noRoom = await upload('c', Buffer.alloc(1001));
+    expect(noRoom.statusCode).toBe(413);
+    expect(noRoom.json<Failure>().error.details[0]).toContain(
+      'all uploads together must be at most 3000 bytes',
+    );
+    expect((await upload('c', Buffer.alloc(1000))).statusCode).toBe(200);
+  });
+
+  it('need a file with a name', async () => {
+    expect(
+      (await server.post('/admin/uploads/upload', { token: admin })).json<Failure>().error.details,
+    ).toEqual(['itemFile: is required.']);
+    expect((await upload('x'.repeat(256), 'x')).statusCode).toBe(400);
+    expect((await server.post('/admin/uploads/upload', { token: admin, itemFile: 'text' })).statusCode).toBe(
+      400,
+    );
+  });
+});
+
+it.each([
+  ['license.json', 'license.json'],
+  ['../../etc/passwd', 'passwd'],
+  ['C:\\Users\\ann\\license.json', 'license.json'],
+  ['..', '..'],
+  ['/', ''],
+])('the name of %j is %j: never a path', (given, name) => {
+  expect(plainFileName(given)).toBe(name);
+});

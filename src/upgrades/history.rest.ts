@@ -1,0 +1,104 @@
+// REST edge of jobs: the history beneath the upgrades resource, and `system/jobs`, readable while a job runs.
+import { ServiceError } from '../errors.ts';
+import { type Json, type Resource, items, operation, resource } from '../rest/directory.ts';
+import type { Store } from '../store/store.ts';
+import type { Transaction } from '../store/transaction.ts';
+import type { World } from '../world.ts';
+import { type Job, jobs, listJobs, messages, plans, requestCancel, resumeJob } from './job.ts';
+import type { Runner } from './runner.ts';
+import { entryOf, statusOf } from './status.ts';
+
+const asJson = (value: object) => value as { readonly [key: string]: Json };
+
+/** The jobs of a store by their ids, each shown by a resource of its own. */
+function jobItems(store: Store, shown: Resource<Job>) {
+  return items<unknown, Job>({
+    param: 'job',
+    accepts: (segment) => segment !== '' && !segment.includes('%'),
+    find: (_subject, id) => {
+      const job = store.get(jobs, id);
+      if (!job) throw new ServiceError('not-found', 'There is no such job.');
+      return job;
+    },
+    list: () => listJobs(store).map(({ id }) => id),
+    resource: shown,
+  });
+}
+
+export function describeHistory(store: Store): Resource {
+  const entry = resource<Job>({
+    title: 'Past job',
+    description: 'One job of the history, with its messages.',
+    access: 'administrator',
+    read: ({ subject }) => ({ ...entryOf(subject), messages: asJson(store.entries(messages, subject.id)) }),
+  });
+  return resource({
+    title: 'History',
+    description: 'Every job there was, newest first.',
+    access: 'administrator',
+    read: () => ({ history: listJobs(store).map(entryOf) }),
+    items: [jobItems(store, entry)],
+  });
+}
+
+export type JobsOptions = { store: Store; world: World; runner: Runner };
+
+export function describeJobs({ store, world, runner }: JobsOptions): Resource {
+  /** Changes the job as it is now, not as it was when it was found. */
+  const change = (id: string, rule: (transaction: Transaction, job: Job) => void) =>
+    store.update((transaction) => {
+      const job = transaction.get(jobs, id);
+      if (job) rule(transaction, job);
+    });
+  const statusNow = (id: string) => asJson(statusOf(store, store.get(jobs, id), world.now()));
+
+  const job = resource<Job>({
+    title: 'Job',
+    description: 'The status of one job.',
+    access: 'administrator',
+    read: ({ subject }) => statusNow(subject.id),
+    operations: {
+      cancel: operation<Job>({
+        title: 'Cancel job',
+        description:
+          'Ends a patch at the next step, putting back what it moved; a release only before its plan is executed.',
+        access: 'administrator',
+        effect: 'writes',
+        whileReadOnly: 'allowed',
+        fields: {},
+        run: async ({ subject, caller }) => {
+          await change(subject.id, (transaction, current) => {
+            const plan = transaction.get(plans, current.id);
+            if (plan) requestCancel(transaction, current, plan, caller?.username ?? '');
+          });
+          return { json: statusNow(subject.id) };
+        },
+      }),
+      resume: operation<Job>({
+        title: 'Resume job',
+        description: 'Goes on with the newest job, if it has failed, at the first step that is not done.',
+        access: 'administrator',
+        effect: 'writes',
+        whileReadOnly: 'allowed',
+        fields: {},
+        run: async ({ subject, caller }) => {
+          const at = world.now();
+          await change(
+            subject.id,
+            (transaction, current) => void resumeJob(transaction, current, caller?.username ?? '', at),
+          );
+          const json = statusNow(subject.id);
+          runner.run(subject.id);
+          return { json };
+        },
+      }),
+    },
+  });
+  return resource({
+    title: 'Jobs',
+    description: 'Every job there was or is, newest first.',
+    access: 'administrator',
+    read: () => ({ jobs: listJobs(store).map(entryOf) }),
+    items: [jobItems(store, job)],
+  });
+}

@@ -1,0 +1,239 @@
+// An upgrade job as a state machine (spec 3.1, contract 6).
+//
+// A job is `in_progress` from the moment it is accepted until its run ends in `success`, `failed` or `cancelled`; a failed one
+// may be resumed, which begins a new run. `next` is the first step of its plan that is not done: it moves on as steps are done, and
+// back when a failed or cancelled patch puts its workloads back, newest first (`reverting`). Read-only mode is nothing of its own: the
+// system is read-only while a job is in progress, so it cannot stay on. Each run announces it once (2165) and its end once (2166), whatever
+// happens to the process in between; the end of a run, its closing messages and its state are one update.
+import { ServiceError } from '../errors.ts';
+import type { Cell, Log, Reader, Table, Transaction } from '../store/transaction.ts';
+import { type Code, type Facts, type Message, writeMessage } from './messages.ts';
+import type { Plan, Step } from './plan.ts';
+import { type Deployment, deployment } from './releases.ts';
+
+export const stateCodes = { no_upgrade: 0, in_progress: 1, failed: 2, success: 3, cancelled: 4 } as const;
+
+export type JobState = Exclude<keyof typeof stateCodes, 'no_upgrade'>;
+
+export type Job = {
+  readonly id: string;
+  /** Jobs in the order they were started. */
+  readonly number: number;
+  readonly operation: 'upgrade' | 'rollback';
+  readonly kind: 'release' | 'patch' | 'rollback';
+  readonly targetId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly state: JobState;
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+  readonly startedBy: string;
+  readonly runStartedAt: number;
+  /** Whether this run has announced read-only mode. */
+  readonly announced: boolean;
+  readonly next: number;
+  readonly steps: number;
+  readonly workloadsDone: number;
+  readonly workloads: number;
+  readonly cancelledBy: string | null;
+  /** Set while workloads are being put back: those applied by steps before `before`. */
+  readonly reverting: { readonly before: number; readonly then: 'failed' | 'cancelled' } | null;
+  /** Uploads that must not be deleted while it runs. */
+  readonly uploads: readonly string[];
+  readonly lastMessageAt: number;
+};
+
+/** Kept apart from the job, which changes with every step. */
+export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
+
+export const jobs: Table<Job> = { name: 'jobs', keyOf: (job) => job.id };
+export const plans: Table<StoredPlan> = { name: 'plans', keyOf: (plan) => plan.jobId };
+export const messages: Log<Message> = { name: 'messages' };
+export const newestJobId: Cell<string | null> = { name: 'newestJob', initial: null };
+
+export function newestJob(reader: Reader): Job | undefined {
+  const id = reader.read(newestJobId);
+  return id === null ? undefined : reader.get(jobs, id);
+}
+
+export function isJobRunning(reader: Reader): boolean {
+  return newestJob(reader)?.state === 'in_progress';
+}
+
+export function listJobs(reader: Reader): Job[] {
+  return [...reader.all(jobs)].sort((a, b) => b.number - a.number);
+}
+
+export type NewJob = Pick<
+  Job,
+  'id' | 'operation' | 'kind' | 'targetId' | 'from' | 'to' | 'startedBy' | 'uploads'
+> & {
+  readonly plan: Plan;
+  readonly after: Deployment;
+};
+
+export function startJob(transaction: Transaction, { plan, after, ...given }: NewJob, at: number): Job {
+  refuseStart(newestJob(transaction), given);
+  const number = (newestJob(transaction)?.number ?? 0) + 1;
+  const job: Job = {
+    ...given,
+    ...{ number, state: 'in_progress', startedAt: at, endedAt: null, runStartedAt: at, announced: false },
+    ...{ next: 0, steps: plan.steps.length, workloadsDone: 0, workloads: plan.workloads },
+    ...{ cancelledBy: null, reverting: null, lastMessageAt: at },
+  };
+  transaction.put(plans, { ...plan, jobId: job.id, after });
+  transaction.write(newestJobId, job.id);
+  return record(transaction, job, [[given.operation === 'upgrade' ? 2010 : 2072]], at);
+}
+
+/** One job at a time; after a failed release or rollback only what mends it. */
+export function refuseStart(newest: Job | undefined, wanted: { operation: string; targetId: string }): void {
+  if (newest?.state === 'in_progress') {
+    throw new ServiceError('conflict', `The job ${newest.id} is in progress.`);
+  }
+  const mends =
+    newest?.kind === 'release' && wanted.operation === 'upgrade' && wanted.targetId === newest.targetId;
+  if (newest?.state === 'failed' && newest.kind !== 'patch' && !mends) {
+    const way = newest.kind === 'release' ? `resume it, or upgrade to ${newest.targetId} again` : 'resume it';
+    throw new ServiceError('conflict', `The job ${newest.id} to ${newest.to} has failed: ${way}.`);
+  }
+}
+
+/** The step at `next` is done. */
+export function advanceJob(transaction: Transaction, job: Job, step: Step, at: number): Job {
+  const { counts, workload } = step;
+  const isAnnouncement = (code: Code) => code === 2165;
+  const moved = {
+    ...job,
+    next: job.next + 1,
+    workloadsDone: counts?.done ?? job.workloadsDone,
+    announced: job.announced || step.codes.some(isAnnouncement),
+  };
+  const codes = step.codes.filter((code) => !(job.announced && isAnnouncement(code)));
+  const image = (step.action === 'rollback' ? workload?.formerImage : workload?.image) ?? '';
+  const facts = { name: step.subject, image, ...counts };
+  return record(
+    transaction,
+    moved,
+    codes.map((code) => [code, facts]),
+    at,
+  );
+}
+
+export function completeJob(transaction: Transaction, job: Job, at: number): Job {
+  const plan = transaction.get(plans, job.id);
+  if (plan) transaction.write(deployment, plan.after);
+  const closing: Code = job.operation === 'upgrade' ? 2012 : 2905;
+  return record(transaction, end(job, 'success', at), [[2166], [2011], [closing]], at);
+}
+
+/** A failed patch puts back what it moved, the failed workload included; a failed release or rollback stays where it is. */
+export function failJob(transaction: Transaction, job: Job, step: Step, cause: string, at: number): Job {
+  const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }]];
+  const before = step.action === 'apply' ? job.next + 1 : job.next;
+  if (job.kind === 'patch') {
+    return record(transaction, { ...job, announced: true, reverting: { before, then: 'failed' } }, lines, at);
+  }
+  return record(transaction, end(job, 'failed', at), [...lines, [2166]], at);
+}
+
+/** What an administrator asks for; it happens at the next border between steps. */
+export function requestCancel(transaction: Transaction, job: Job, planned: Plan, by: string): void {
+  const refuse = (why: string) =>
+    new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
+  if (job.state !== 'in_progress') throw refuse(`it is ${job.state}`);
+  if (job.kind === 'rollback') throw refuse('it is a rollback');
+  if (job.reverting) throw refuse('its workloads are being put back');
+  const executes = planned.steps.findIndex(({ codes }) => codes.includes(2271));
+  if (job.kind === 'release' && job.next > executes) throw refuse('the plan of a release is being executed');
+  transaction.put(jobs, { ...job, cancelledBy: by });
+}
+
+export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
+  const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
+  const reverting = { before: job.next, then: 'cancelled' } as const;
+  return record(transaction, { ...job, announced: true, reverting }, lines, at);
+}
+
+/** The newest applied step that is still to be put back. */
+export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: Step } | undefined {
+  for (let index = (job.reverting?.before ?? 0) - 1; index >= 0; index -= 1) {
+    const step = steps[index];
+    if (step?.action === 'apply') return { index, step };
+  }
+  return undefined;
+}
+
+/** The workload of an apply step is back at its former image, or could not be put back: the steps of it are not done. */
+export function revertStep(
+  transaction: Transaction,
+  job: Job,
+  { index, step, failure }: { index: number; step: Step; failure: string | undefined },
+  at: number,
+): Job {
+  const then = job.reverting?.then ?? 'failed';
+  const verified = transaction.get(plans, job.id)?.steps[index + 1]?.counts?.done ?? 1;
+  const workloadsDone = Math.min(job.workloadsDone, verified - 1);
+  const image = step.workload?.formerImage ?? '';
+  const line: Line =
+    failure === undefined
+      ? [2904, { name: step.subject, image }]
+      : [2901, { name: `Put back ${step.subject}`, cause: failure }];
+  return record(
+    transaction,
+    { ...job, next: index - 1, workloadsDone, reverting: { before: index, then } },
+    [line],
+    at,
+  );
+}
+
+export function endReverting(transaction: Transaction, job: Job, at: number): Job {
+  return record(transaction, end(job, job.reverting?.then ?? 'failed', at), [[2166]], at);
+}
+
+/** Only the newest job, and only when it has failed. */
+export function resumeJob(transaction: Transaction, job: Job, by: string, at: number): Job {
+  if (newestJob(transaction)?.id !== job.id || job.state !== 'failed') {
+    const why = job.state === 'failed' ? 'it is not the newest' : `it is ${job.state}`;
+    throw new ServiceError('conflict', `The job ${job.id} cannot be resumed: ${why}.`);
+  }
+  const resumed: Job = {
+    ...job,
+    state: 'in_progress',
+    endedAt: null,
+    runStartedAt: at,
+    announced: true,
+    cancelledBy: null,
+  };
+  return record(transaction, resumed, [[2902, { cause: `by ${by}` }], [2165]], at);
+}
+
+/** The process that ran it is gone; the run goes on. */
+export function continueJob(transaction: Transaction, job: Job, at: number): Job {
+  return record(transaction, job, [[2902, { cause: 'after a restart' }]], at);
+}
+
+type Line = readonly [Code, Partial<Facts>?];
+
+function announcement(job: Job): Line[] {
+  return job.announced ? [] : [[2165]];
+}
+
+function end(job: Job, state: JobState, at: number): Job {
+  return { ...job, state, endedAt: Math.max(at, job.lastMessageAt), reverting: null, announced: false };
+}
+
+/** Stores the job and appends its messages, whose times never go back. */
+function record(transaction: Transaction, job: Job, lines: readonly Line[], at: number): Job {
+  const when = Math.max(at, job.lastMessageAt);
+  const known = { from: job.from, to: job.to, elapsedMs: when - job.runStartedAt };
+  const unknown = { name: '', image: '', done: job.workloadsDone, total: job.workloads, cause: '' };
+  const stored = { ...job, lastMessageAt: when };
+  transaction.put(jobs, stored);
+  transaction.append(
+    messages,
+    job.id,
+    lines.map(([code, facts]) => writeMessage(code, { ...unknown, ...known, ...facts }, when)),
+  );
+  return stored;
+}

@@ -1,0 +1,87 @@
+// Every message code of an upgrade and its text (spec 2.4, contract 6: the codes 29xx and 2072 are our own).
+
+export type Message = { readonly code: number; readonly message: string; readonly when: number };
+
+/** What a text may have to name. A step carries the facts of its own; the rest is known when it is recorded. */
+export type Facts = {
+  readonly from: string;
+  readonly to: string;
+  readonly name: string;
+  readonly image: string;
+  /** N out of M. */
+  readonly done: number;
+  readonly total: number;
+  readonly elapsedMs: number;
+  readonly cause: string;
+};
+
+const progress = ({ done, total, elapsedMs }: Facts) =>
+  `${done} out of ${total} deployments updated. ` +
+  `Elapsed: ${elapsedMs} milliseconds (approximately ${Math.round(elapsedMs / 60_000)} minutes).`;
+
+function duration(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  const [hh, min, sec] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return `${hh} hh, ${min} min, ${sec} sec, ${ms % 1000} millisec`;
+}
+
+export const databases = ['catalog', 'hosting', 'portal'] as const;
+
+const texts = {
+  2010: ({ from, to }) => `Upgrade from ${from} to ${to} started.`,
+  2011: ({ elapsedMs }) => `Upgrade completed in ${duration(elapsedMs)}.`,
+  2012: ({ from, to }) => `The deployment was upgraded successfully from ${from} to ${to}.`,
+  2038: ({ name, image }) => `The workload ${name} was updated with the image ${image}.`,
+  2072: ({ from, to }) => `Rollback from ${from} to ${to} started.`,
+  2087: () => 'The primary instance of the relational database is set to read-only mode.',
+  2090: () => 'The standby of the relational database is promoted to primary.',
+  2092: () => 'A new standby of the relational database is added and replication is set up.',
+  2093: () => 'The new primary of the relational database is set to read-write mode.',
+  2094: () => 'The relational database is validated.',
+  2101: ({ name }) => `Release upgrade of the deployment ${name} started.`,
+  2103: ({ name }) => `Release upgrade of the deployment ${name} completed.`,
+  2108: () => 'Release upgrade of the relational database started.',
+  2109: () => 'Release upgrade of the relational database completed.',
+  2132: ({ name }) => `Release upgrade of the component ${name} completed.`,
+  2134: ({ name }) => `Release upgrade of the component ${name} started.`,
+  2144: () => 'Upgrade of the database engine started.',
+  2145: () => 'Upgrade of the database engine finished.',
+  2148: () => 'Post-upgrade of the database started.',
+  2149: () => 'Post-upgrade of the database completed.',
+  2151: () => 'Role change: the other parts of the deployment connect to the new primary.',
+  2153: () => JSON.stringify(Object.fromEntries(databases.map((name) => [name, { status: 'success' }]))),
+  2165: () => 'The system enters read-only mode.',
+  2166: () => 'The system leaves read-only mode.',
+  2168: () => 'The upgrader is launching.',
+  2173: progress,
+  2175: progress,
+  2178: () => 'Refresh of auto-deployed services started.',
+  2179: () => 'Post-upgrade operations started.',
+  2180: () => 'Post-upgrade operations for logging started.',
+  2181: () => 'Post-upgrade operations for logging succeeded.',
+  2185: () => 'Refresh of auto-deployed services completed.',
+  2187: () => 'Update of portal content started.',
+  2188: () => 'Update of portal content completed.',
+  2191: () => 'Refresh of the portal search indices for items, groups and users started.',
+  2192: () => 'Refresh of the portal search indices for items, groups and users completed.',
+  2270: () => 'An upgrade plan is being prepared.',
+  2271: () => 'The upgrade plan is being executed.',
+  2281: () => 'The search index is checked for the prerequisites of a direct upgrade.',
+  2287: () => 'Pre-diagnostics started.',
+  2288: () => 'Pre-diagnostics completed.',
+  2291: ({ name }) => `Patch update of the module ${name} started.`,
+  2901: ({ name, cause }) => `The job failed at the step "${name}": ${cause}`,
+  2902: ({ cause }) => `The job was resumed ${cause}.`,
+  2903: ({ cause }) => `The job was cancelled by ${cause}.`,
+  2904: ({ name, image }) => `The workload ${name} was put back to its former image ${image}.`,
+  2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
+} satisfies Record<number, (facts: Facts) => string>;
+
+export type Code = keyof typeof texts;
+
+export const codes = Object.keys(texts).map(Number) as Code[];
+
+export function writeMessage(code: Code, facts: Facts, when: number): Message {
+  const text: (facts: Facts) => string = texts[code];
+  return { code, message: text(facts), when };
+}

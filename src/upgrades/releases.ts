@@ -1,0 +1,114 @@
+// Where the deployment stands in the chain of versions, where it leads, and what may be installed (contract 6).
+import type { Cell, Reader } from '../store/transaction.ts';
+import { builtInManifest, freshRelease } from './built-in.ts';
+import { type Version, labelOf } from './manifest.ts';
+
+/** The installed release, then its patches, oldest first. */
+export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
+
+export const deployment: Cell<Deployment> = {
+  name: 'deployment',
+  initial: { release: freshRelease, patches: [] },
+};
+
+export type ImportedManifest = { readonly versions: readonly Version[]; readonly importedAt: number };
+
+export const importedManifest: Cell<ImportedManifest | null> = { name: 'importedManifest', initial: null };
+
+/** What is not installed comes from the imported manifest, or the built-in one. */
+export function manifestOf(reader: Reader): readonly Version[] {
+  return reader.read(importedManifest)?.versions ?? builtInManifest;
+}
+
+export function installedVersions({ release, patches }: Deployment): readonly Version[] {
+  return [release, ...patches];
+}
+
+export function newestInstalled({ release, patches }: Deployment): Version {
+  return patches.at(-1) ?? release;
+}
+
+export function isInstalled(id: string, present: Deployment): boolean {
+  return installedVersions(present).some((version) => version.id === id);
+}
+
+/** The patches of a release in the order of their links, beginning after `build`. */
+export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
+  const found: Version[] = [];
+  for (let at: string | undefined = build; at !== undefined;) {
+    const next: Version | undefined = manifest.find(
+      (version) =>
+        version.type === 'patch' && version.releaseBuild === release.build && version.previousBuild === at,
+    );
+    if (next) found.push(next);
+    at = next?.build;
+  }
+  return found;
+}
+
+/** Every version the chain leads to from here: the patches to come, then each release that follows, with all behind it. */
+export function versionsAhead(manifest: readonly Version[], present: Deployment): Version[] {
+  const behind = (release: Version): Version[] =>
+    manifest
+      .filter((version) => version.type === 'release' && version.previousReleaseBuild === release.build)
+      .filter((version) => !isInstalled(version.id, present))
+      .flatMap((next) => [next, ...patchesAfter(manifest, next, next.build), ...behind(next)]);
+  const { release } = present;
+  return [...patchesAfter(manifest, release, newestInstalled(present).build), ...behind(release)];
+}
+
+/** Why a version may not be installed now; empty when it may. */
+export function reasonsAgainst(
+  version: Version,
+  manifest: readonly Version[],
+  present: Deployment,
+): string[] {
+  const { release } = present;
+  if (isInstalled(version.id, present)) return [`${labelOf(version)} is installed already.`];
+  if (version.type === 'patch') {
+    if (version.releaseBuild !== release.build)
+      return [
+        `${labelOf(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+      ];
+    const isAhead = patchesAfter(manifest, release, newestInstalled(present).build).includes(version);
+    return isAhead ? [] : [`${labelOf(version)} does not follow ${labelOf(newestInstalled(present))}.`];
+  }
+  if (version.previousReleaseBuild !== release.build) {
+    return [
+      `${labelOf(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+    ];
+  }
+  return patchesAfter(manifest, release, newestInstalled(present).build)
+    .filter((patch) => patch.isMandatoryUpdate)
+    .map((patch) => `The mandatory patch ${labelOf(patch)} (${patch.id}) must be installed first.`);
+}
+
+/** What one can go back to, newest first: earlier patches of the installed release, and the release itself. */
+export function rollbackTargets(present: Deployment): Version[] {
+  return [...installedVersions(present)].slice(0, -1).reverse();
+}
+
+/** The deployment once a version is installed, and the patches that come along with it. */
+export function afterInstalling(present: Deployment, versions: readonly Version[]): Deployment {
+  return versions.reduce<Deployment>(
+    (at, version) =>
+      version.type === 'release'
+        ? { release: version, patches: [] }
+        : { ...at, patches: [...at.patches, version] },
+    present,
+  );
+}
+
+export function afterRollback(present: Deployment, target: Version): Deployment {
+  const keep = present.patches.findIndex(({ id }) => id === target.id) + 1;
+  return { ...present, patches: present.patches.slice(0, keep) };
+}
+
+/** The images that are in place, by container name. */
+export function imagesOf(present: Deployment): ReadonlyMap<string, string> {
+  const images = new Map<string, string>();
+  for (const { containers, newContainers } of installedVersions(present)) {
+    for (const { name, image } of [...containers, ...newContainers]) images.set(name, image);
+  }
+  return images;
+}

@@ -1,0 +1,139 @@
+// The runner carries a job to its end: asks the executor for one step after another, and records each with its messages in one update.
+import type { Store } from '../store/store.ts';
+import type { Transaction } from '../store/transaction.ts';
+import type { Tasks } from '../tasks.ts';
+import type { World } from '../world.ts';
+import type { Executor } from './executors/executor.ts';
+import {
+  type Job,
+  advanceJob,
+  beginCancel,
+  completeJob,
+  continueJob,
+  endReverting,
+  failJob,
+  jobs,
+  newestJob,
+  nextToRevert,
+  plans,
+  revertStep,
+} from './job.ts';
+import type { Plan, Step } from './plan.ts';
+
+const revertTries = 3;
+
+export type Runner = {
+  /** Takes up a job that was just accepted or resumed. */
+  run: (jobId: string) => void;
+  /** Goes on with a job that an earlier process left behind. */
+  recover: () => Promise<void>;
+};
+
+export type RunnerOptions = {
+  store: Store;
+  world: World;
+  tasks: Tasks;
+  executor: Executor;
+  stepTimeoutMs: number;
+};
+
+export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: RunnerOptions): Runner {
+  /** Changes the job unless it has ended meanwhile. */
+  function change(jobId: string, rule: (transaction: Transaction, job: Job) => void): Promise<void> {
+    return store.update((transaction) => {
+      const job = transaction.get(jobs, jobId);
+      if (job?.state === 'in_progress') rule(transaction, job);
+    });
+  }
+
+  function act(step: Step, signal: AbortSignal): Promise<void> {
+    const { action, workload } = step;
+    return workload === null || action === 'perform'
+      ? executor.perform(step, signal)
+      : executor[action](workload, signal);
+  }
+
+  /** Ends when the act ends, at the deadline, or when the process stops; the act is told to stop in the latter two. */
+  async function withDeadline(
+    work: (signal: AbortSignal) => Promise<void>,
+    stopping: AbortSignal,
+  ): Promise<void> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, stopping]);
+    const deadline = world.sleep(stepTimeoutMs, signal).then(() => {
+      throw new Error(`it took longer than ${stepTimeoutMs / 1000} seconds.`);
+    });
+    deadline.catch(() => undefined);
+    try {
+      await Promise.race([work(signal), deadline]);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async function takeStep(job: Job, step: Step, signal: AbortSignal): Promise<void> {
+    let failure: unknown;
+    try {
+      await withDeadline((within) => act(step, within), signal);
+    } catch (error) {
+      // Interrupted is not failed: whoever takes the job up again does the step again.
+      if (signal.aborted) return;
+      failure = error;
+    }
+    const at = world.now();
+    await change(job.id, (transaction, current) => {
+      if (failure === undefined) advanceJob(transaction, current, step, at);
+      else failJob(transaction, current, step, (failure as Error).message, at);
+    });
+  }
+
+  async function revert(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
+    const found = nextToRevert(job, plan);
+    const workload = found?.step.workload;
+    let failure: string | undefined;
+    for (let tries = 1; workload; tries += 1) {
+      try {
+        await withDeadline((within) => executor.rollback(workload, within), signal);
+        failure = undefined;
+        break;
+      } catch (error) {
+        if (signal.aborted) return;
+        failure = (error as Error).message;
+        if (tries === revertTries) break;
+      }
+    }
+    const at = world.now();
+    await change(job.id, (transaction, current) => {
+      if (found) revertStep(transaction, current, { ...found, failure }, at);
+      else endReverting(transaction, current, at);
+    });
+  }
+
+  async function work(jobId: string, signal: AbortSignal): Promise<void> {
+    const plan = store.get(plans, jobId);
+    while (plan && !signal.aborted) {
+      const job = store.get(jobs, jobId);
+      if (job?.state !== 'in_progress') return;
+      const step = plan.steps[job.next];
+      const at = world.now();
+      if (job.reverting) await revert(job, plan, signal);
+      else if (job.cancelledBy !== null)
+        await change(jobId, (transaction, current) => void beginCancel(transaction, current, at));
+      else if (step) await takeStep(job, step, signal);
+      else await change(jobId, (transaction, current) => void completeJob(transaction, current, at));
+    }
+  }
+
+  const run = (jobId: string) => tasks.start(`job ${jobId}`, (signal) => work(jobId, signal));
+
+  return {
+    run,
+    async recover() {
+      const job = newestJob(store);
+      if (job?.state !== 'in_progress') return;
+      const at = world.now();
+      await change(job.id, (transaction, current) => void continueJob(transaction, current, at));
+      run(job.id);
+    },
+  };
+}

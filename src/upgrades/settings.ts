@@ -1,0 +1,176 @@
+// Upgrade settings: what a version asks for, and what an administrator sends back (spec 2.3, contract 6).
+import type { UserInput, Version } from './manifest.ts';
+
+/** The shape of spec 2.3; `userForm` of a manifest may bring further keys along. */
+export type SettingEntry = UserInput & { readonly seqNum: number; readonly newfield: string };
+
+export type UpgradeSettings = { readonly userInputs: readonly SettingEntry[] };
+
+const latestPatch: UserInput = {
+  name: 'updateToLatestPatch',
+  id: 'updateToLatestPatch',
+  description: 'updateToLatestPatch',
+  type: 'Boolean',
+  value: true,
+  defaultValue: false,
+  isManagerInvisibleField: true,
+  required: true,
+};
+
+const license = (required: boolean): UserInput => ({
+  name: 'licenseUpload',
+  id: 'licenseUpload',
+  description: 'licenseFieldDescToken',
+  type: 'File',
+  value: '',
+  required,
+  validFileExtensions: ['json'],
+});
+
+const volumes: UserInput = {
+  name: 'volumesConfig',
+  id: 'volumesConfig',
+  description: 'Storage configurations for the persistent volumes that the upgrade needs.',
+  type: 'JSON',
+  value: {},
+  required: false,
+};
+
+/** A patch asks for nothing. */
+export function settingsOf(version: Version): UpgradeSettings {
+  if (version.type === 'patch') return { userInputs: [] };
+  const asked = version.userForm.flatMap(({ groupInputs }) => groupInputs);
+  const inputs = asked.length > 0 ? asked : [latestPatch, license(version.newLicensesRequired)];
+  const all = [...inputs.filter(({ id }) => id !== volumes.id), volumes];
+  return { userInputs: all.map((input, seqNum) => ({ ...{ seqNum }, ...input, seqNum, newfield: '' })) };
+}
+
+/** A file as far as settings care: its name and what is in it. */
+export type SettingFile = { readonly name: string; readonly bytes: Uint8Array };
+
+/** What came with the request: the settings, and the parts they replace since 11.0. */
+export type Given = {
+  readonly upgradeSettings: { readonly userInputs?: unknown } | undefined;
+  readonly licenseFile: SettingFile | undefined;
+  readonly updateToLatestPatch: boolean | undefined;
+  readonly findUpload: (id: string) => SettingFile | undefined;
+};
+
+export type Chosen = {
+  readonly updateToLatestPatch: boolean;
+  /** The uploads the settings name. */
+  readonly uploads: readonly string[];
+  readonly problems: readonly string[];
+};
+
+export function readSettings(version: Version, given: Given): Chosen {
+  const problems: string[] = [];
+  const values = readValues(version, given, problems);
+  if (given.upgradeSettings === undefined && version.type === 'release' && isSince11(version.version)) {
+    problems.push(`upgradeSettings: is required for a release to ${version.version}.`);
+  }
+  const asked = values.get('updateToLatestPatch');
+  const inSettings = typeof asked === 'boolean' ? asked : undefined;
+  if (
+    inSettings !== undefined &&
+    given.updateToLatestPatch !== undefined &&
+    inSettings !== given.updateToLatestPatch
+  ) {
+    problems.push(
+      `updateToLatestPatch: is ${given.updateToLatestPatch}, but ${inSettings} in upgradeSettings; send one of them.`,
+    );
+  }
+  const uploads: string[] = [];
+  for (const entry of settingsOf(version).userInputs) {
+    if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), given, uploads));
+  }
+  const fallback =
+    settingsOf(version).userInputs.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
+  const chosen = inSettings ?? given.updateToLatestPatch ?? fallback;
+  return { updateToLatestPatch: chosen, uploads, problems };
+}
+
+/** The values by id, each of the type its entry has. */
+function readValues(version: Version, { upgradeSettings }: Given, problems: string[]): Map<string, unknown> {
+  const values = new Map<string, unknown>();
+  const list = upgradeSettings?.userInputs ?? [];
+  if (!Array.isArray(list)) {
+    problems.push('upgradeSettings: userInputs must be an array.');
+    return values;
+  }
+  // A patch asks for nothing, but may be told to go on to the newest.
+  const known = version.type === 'patch' ? [latestPatch] : settingsOf(version).userInputs;
+  const types = new Map(known.map(({ id, type }) => [id, type]));
+  for (const [index, entry] of (list as unknown[]).entries()) {
+    const { id, value } = (typeof entry === 'object' && entry !== null ? entry : {}) as {
+      id?: unknown;
+      value?: unknown;
+    };
+    const where = `upgradeSettings: userInputs[${index}]`;
+    if (typeof id !== 'string' || !types.has(id)) {
+      problems.push(
+        `${where} has the unknown id ${id === undefined ? 'none' : JSON.stringify(id)}; known are ${[...types.keys()].join(', ')}.`,
+      );
+    } else if (values.has(id)) {
+      problems.push(`${where} repeats the id ${id}.`);
+    } else {
+      const wrong = describeWrongValue(types.get(id) ?? '', value);
+      if (wrong) problems.push(`upgradeSettings: the value of ${id} must be ${wrong}.`);
+      values.set(id, value);
+    }
+  }
+  return values;
+}
+
+function describeWrongValue(type: string, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (type === 'Boolean') return typeof value === 'boolean' ? undefined : 'true or false';
+  if (type === 'File') return typeof value === 'string' ? undefined : 'the id of an upload, as text';
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return type !== 'JSON' || isObject ? undefined : 'a JSON object';
+}
+
+function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: string[]): string[] {
+  const part = entry.id === 'licenseUpload' ? given.licenseFile : undefined;
+  const uploadId = typeof value === 'string' ? value.trim() : '';
+  if (uploadId === '') {
+    if (part) return isJson(part.bytes) ? [] : ['licenseFile: must be a JSON file.'];
+    const instead = entry.id === 'licenseUpload' ? ', or send licenseFile' : '';
+    return entry.required === true
+      ? [`upgradeSettings: ${entry.id} needs the id of an upload${instead}.`]
+      : [];
+  }
+  const upload = given.findUpload(uploadId);
+  if (!upload) return [`upgradeSettings: ${entry.id} names the upload ${uploadId}, which does not exist.`];
+  uploads.push(uploadId);
+  const problems: string[] = [];
+  const extensions = (Array.isArray(entry.validFileExtensions) ? entry.validFileExtensions : []).map(String);
+  const extension = /\.([^.]+)$/.exec(upload.name)?.[1]?.toLowerCase();
+  if (extensions.length > 0 && !extensions.some((allowed) => allowed.toLowerCase() === extension)) {
+    problems.push(
+      `upgradeSettings: ${entry.id} must be a file of the type ${extensions.join(', ')}; ${upload.name} is none.`,
+    );
+  }
+  if (extensions.includes('json') && !isJson(upload.bytes)) {
+    problems.push(`upgradeSettings: ${entry.id} names ${upload.name}, which is not valid JSON.`);
+  }
+  if (part && !Buffer.from(part.bytes).equals(upload.bytes)) {
+    problems.push(
+      `licenseFile: differs from the upload that licenseUpload names in upgradeSettings; send one of them.`,
+    );
+  }
+  return problems;
+}
+
+function isJson(bytes: Uint8Array): boolean {
+  try {
+    JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isSince11(version: string): boolean {
+  return Number(version.split('.')[0]) >= 11;
+}

@@ -1,0 +1,39 @@
+// The watcher tells when a job has something new to say, so that nobody has to ask again and again.
+import type { Store } from '../store/store.ts';
+import type { World } from '../world.ts';
+import { type Job, jobs, messages, newestJobId } from './job.ts';
+
+export type Watcher = {
+  /** Resolves once the job has more than `after` messages, is in another state, or the time is up; at once when it cannot change. */
+  waitForNews: (job: Job, after: number, waitMs: number) => Promise<void>;
+  /** Lets everybody go. */
+  stop: () => void;
+};
+
+export function createWatcher(store: Store, world: World): Watcher {
+  const stopping = new AbortController();
+
+  return {
+    async waitForNews(job, after, waitMs) {
+      const hasNews = () =>
+        store.entries(messages, job.id).length > after ||
+        store.get(jobs, job.id)?.state !== 'in_progress' ||
+        store.read(newestJobId) !== job.id;
+      if (waitMs === 0 || stopping.signal.aborted || hasNews()) return;
+      const over = new AbortController();
+      const signal = AbortSignal.any([over.signal, stopping.signal]);
+      await new Promise<void>((resolve) => {
+        const stopListening = store.onUpdate(() => {
+          if (hasNews()) finish();
+        });
+        const finish = () => {
+          stopListening();
+          over.abort();
+          resolve();
+        };
+        world.sleep(waitMs, signal).then(finish, finish);
+      });
+    },
+    stop: () => stopping.abort(),
+  };
+}

@@ -23,6 +23,13 @@ import { describeMode, describeRoot } from './site/rest.ts';
 import { mountSoap } from './soap/mount.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
+import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
+import { isJobRunning, newestJob } from './upgrades/job.ts';
+import { deployment, newestInstalled } from './upgrades/releases.ts';
+import { describeSystem } from './upgrades/rest.ts';
+import { createRunner } from './upgrades/runner.ts';
+import { createWatcher } from './upgrades/watcher.ts';
+import { describeUploads } from './uploads/rest.ts';
 import type { World } from './world.ts';
 
 export type AppOptions = {
@@ -56,6 +63,10 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const gatekeeper = createGatekeeper(store, world, tasks);
   const librarian = createLibrarian(store);
   const metrics = createMetrics();
+  const { upgradeStepMs: stepMs, upgradeStepTimeoutMs: stepTimeoutMs, simulatedFailures: failures } = config;
+  const executor = createSimulatedExecutor({ world, stepMs, failures });
+  const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs });
+  const watcher = createWatcher(store, world);
   const http = createHttp(logger, metrics);
   let closing = false;
 
@@ -86,10 +97,17 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
       await mount(scope);
     });
 
-  const admin = describeRoot(store, {
-    mode: describeMode(store),
+  const admin = describeRoot(() => newestInstalled(store.read(deployment)), {
+    mode: describeMode(store, isJobRunning),
     security: describeSecurity(store, world, gatekeeper),
     services: describeCatalog(store, world, librarian),
+    system: describeSystem({ store, world, executor, runner, watcher }),
+    uploads: describeUploads({
+      store,
+      world,
+      mostBytesInAll: config.maxUploadsTotalBytes,
+      isInUse: (reader, id) => isJobRunning(reader) && newestJob(reader)?.uploads.includes(id) === true,
+    }),
   });
   const tokens = describeTokenService({
     gatekeeper,
@@ -101,9 +119,15 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     linkBase,
     tokensPath: config.tokensPath,
     identify: gatekeeper.identify,
-    admit: ({ operation }: Match) => {
-      const isGated = operation?.effect === 'writes' && operation.whileReadOnly === 'refused';
-      if (isGated) refuseWhileReadOnly(currentMode(store));
+    admit: ({ operation, resource }: Match, showsForm: boolean) => {
+      if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {
+        throw new ServiceError(
+          'conflict',
+          'An upgrade job is in progress; read its status on the upgrades resource.',
+        );
+      }
+      const isGated = operation?.effect === 'writes' && operation.whileReadOnly === 'refused' && !showsForm;
+      if (isGated) refuseWhileReadOnly(currentMode(store, isJobRunning(store)));
     },
     addressOf,
     formsBeingRead: { count: 0 },
@@ -144,6 +168,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     homePath: config.adminPath === '' ? undefined : () => linkBase() + config.adminPath,
   });
   await http.ready();
+  await runner.recover();
 
   return {
     http,
@@ -152,6 +177,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     directories: { admin, tokens },
     async close() {
       closing = true;
+      watcher.stop();
       await http.close();
       await tasks.stop();
       await store.close();

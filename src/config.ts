@@ -44,6 +44,10 @@ const variables = z.object({
   ADMIN_PASSWORD: z.string().refine(isPassword, `must be ${passwordRule}`).optional(),
   TRUSTED_PROXIES: z.string().transform(readCidrs).optional(),
   MAX_UPLOAD_BYTES: integer(1, 1024 ** 3).default(10 * 1024 ** 2),
+  MAX_UPLOADS_TOTAL_BYTES: integer(1, 1024 ** 4).default(256 * 1024 ** 2),
+  UPGRADE_STEP_MS: integer(0, 600_000).default(95),
+  UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400).default(1800),
+  SIMULATED_FAILURES: z.string().transform(readFailures).optional(),
   ERROR_STATUS: z.literal('200', 'must be 200 or absent').optional(),
   // Refused rather than passed over, so that nobody believes their data to be kept.
   STORE_URL: z.undefined('must be absent: this version keeps everything in memory').optional(),
@@ -72,6 +76,11 @@ export type Config = Readonly<{
   adminPassword: string | undefined;
   trustedProxies: BlockList;
   maxUploadBytes: number;
+  maxUploadsTotalBytes: number;
+  upgradeStepMs: number;
+  upgradeStepTimeoutMs: number;
+  /** Container names in capitals, and how often their update fails. */
+  simulatedFailures: ReadonlyMap<string, number>;
   /** Answer JSON errors of the REST API with HTTP 200. */
   errorStatus200: boolean;
   logLevel: 'silent' | 'error' | 'warn' | 'info' | 'debug';
@@ -123,13 +132,17 @@ export function readConfig(
     adminPassword: value.ADMIN_PASSWORD,
     trustedProxies: value.TRUSTED_PROXIES ?? new BlockList(),
     maxUploadBytes: value.MAX_UPLOAD_BYTES,
+    maxUploadsTotalBytes: value.MAX_UPLOADS_TOTAL_BYTES,
+    upgradeStepMs: value.UPGRADE_STEP_MS,
+    upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,
+    simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
     errorStatus200: value.ERROR_STATUS === '200',
     logLevel: value.LOG_LEVEL,
   });
 }
 
 /** The first segments of the admin tree: an empty ADMIN_PATH claims them at the root. */
-export const adminNames: readonly string[] = ['mode', 'security', 'services'];
+export const adminNames: readonly string[] = ['mode', 'security', 'services', 'system', 'uploads'];
 
 const fixedPaths = ['/health', '/ready', '/metrics'];
 
@@ -164,6 +177,22 @@ function readPublicUrl(text: string, context: z.RefinementCtx): string {
     return z.NEVER;
   }
   return (url.origin + url.pathname).replace(/\/+$/, '');
+}
+
+/** `NAME` fails whenever it is updated, `NAME:2` twice. */
+function readFailures(text: string, context: z.RefinementCtx): ReadonlyMap<string, number> {
+  const failures = new Map<string, number>();
+  for (const entry of text.split(',').map((part) => part.trim())) {
+    const [, name, times] = /^([A-Za-z0-9_.-]{1,128})(?::([1-9][0-9]{0,5}))?$/.exec(entry) ?? [];
+    if (name === undefined) {
+      context.addIssue(
+        `must be a comma list of container names, each with how often it fails, such as MAP_SERVER:2; "${entry}" is none`,
+      );
+      return z.NEVER;
+    }
+    failures.set(name.toUpperCase(), times === undefined ? Infinity : Number(times));
+  }
+  return failures;
 }
 
 function readCidrs(text: string, context: z.RefinementCtx): BlockList {

@@ -9,6 +9,7 @@ import { type CatalogFileResult, readCatalogFile } from './catalog/catalog-file.
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { createMemoryStore } from './store/memory.ts';
+import { builtInNames } from './upgrades/built-in.ts';
 import { realWorld } from './world.ts';
 
 const closeWithinMs = 8_000;
@@ -57,6 +58,9 @@ async function main(): Promise<void> {
     ]);
   }
   logger.info('the store is in memory: nothing survives a restart');
+  const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
+  if (unknown.length > 0)
+    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers of no built-in version');
 
   let isClosing = false;
   function close(signal: string): void {

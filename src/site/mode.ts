@@ -1,6 +1,6 @@
-// Read-only mode: what an administrator has set, and what it means for a request (contract 6).
+// Read-only mode: derived from a running job, or set by an administrator; and what it means for a request (contract 6).
 import { ServiceError } from '../errors.ts';
-import type { Cell, Reader } from '../store/transaction.ts';
+import type { Cell, Reader, Transaction } from '../store/transaction.ts';
 
 export type SetMode = { readonly isReadOnly: boolean; readonly message: string };
 
@@ -8,13 +8,28 @@ export const setMode: Cell<SetMode> = { name: 'mode', initial: { isReadOnly: fal
 
 export type Mode = {
   readonly isReadOnly: boolean;
-  readonly reason: 'administrator' | null;
+  readonly reason: 'upgrade' | 'administrator' | null;
   readonly message: string;
 };
 
-export function currentMode(reader: Reader): Mode {
+export function currentMode(reader: Reader, isJobRunning: boolean): Mode {
   const { isReadOnly, message } = reader.read(setMode);
+  if (isJobRunning)
+    return { isReadOnly: true, reason: 'upgrade', message: message || 'An upgrade job is in progress.' };
   return { isReadOnly, reason: isReadOnly ? 'administrator' : null, message };
+}
+
+/** What is set while a job runs holds after it. */
+export function changeMode(
+  transaction: Transaction,
+  isReadOnly: boolean,
+  message: string | undefined,
+  isJobRunning: boolean,
+): void {
+  if (isJobRunning && !isReadOnly) {
+    throw new ServiceError('conflict', 'The system stays read-only until the upgrade job has ended.');
+  }
+  transaction.write(setMode, { isReadOnly, message: message ?? transaction.read(setMode).message });
 }
 
 /** The gate every write passes. */

@@ -2,17 +2,22 @@
 import { type Resource, operation, resource, success } from '../rest/directory.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
-import { deployment } from './deployment.ts';
-import { currentMode, setMode } from './mode.ts';
+import type { Reader } from '../store/transaction.ts';
+import { changeMode, currentMode, setMode } from './mode.ts';
 
-export function describeRoot(store: Store, resources: Record<string, Resource>): Resource {
+export type InstalledVersion = { readonly version: string; readonly build: string };
+
+export function describeRoot(
+  installed: () => InstalledVersion,
+  resources: Record<string, Resource>,
+): Resource {
   return resource({
     title: 'Administration',
     description: 'The administrator directory of this deployment.',
     access: 'member',
     resources,
     read: () => {
-      const { version, build } = store.read(deployment);
+      const { version, build } = installed();
       return {
         currentVersion: version,
         fullVersion: `${version}.${build}`,
@@ -22,12 +27,12 @@ export function describeRoot(store: Store, resources: Record<string, Resource>):
   });
 }
 
-export function describeMode(store: Store): Resource {
+export function describeMode(store: Store, isJobRunning: (reader: Reader) => boolean): Resource {
   return resource({
     title: 'Mode',
     description: 'Whether the system accepts changes, and why not.',
     access: 'member',
-    read: () => currentMode(store),
+    read: () => currentMode(store, isJobRunning(store)),
     operations: {
       update: operation({
         title: 'Update mode',
@@ -44,9 +49,9 @@ export function describeMode(store: Store): Resource {
           return { isReadOnly: String(isReadOnly), message };
         },
         run: async ({ values: { isReadOnly, message } }) => {
-          await store.update((transaction) => {
-            transaction.write(setMode, { isReadOnly, message: message ?? transaction.read(setMode).message });
-          });
+          await store.update((transaction) =>
+            changeMode(transaction, isReadOnly, message, isJobRunning(transaction)),
+          );
           return success;
         },
       }),

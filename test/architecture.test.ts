@@ -10,13 +10,10 @@ const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 
 const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf8');
 
 const engines = [
-  'tasks.ts',
-  'auth/gatekeeper.ts',
-  'catalog/librarian.ts',
-  'site/metrics.ts',
-  'store/memory.ts',
+  ...['tasks.ts', 'auth/gatekeeper.ts', 'catalog/librarian.ts', 'site/metrics.ts', 'store/memory.ts'],
+  ...['upgrades/runner.ts', 'upgrades/watcher.ts', 'upgrades/executors/simulated.ts'],
 ];
-const ports = ['world.ts', 'store/store.ts'];
+const ports = ['world.ts', 'store/store.ts', 'upgrades/executors/executor.ts'];
 
 /** Rules 0, ports 1, engines 2, kits 3, edges 4, the process 5. */
 function levelOf(name: string): number {

@@ -1,6 +1,8 @@
 // The README's examples work as printed, one after another in one shell.
 import { execFile, execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { hashPassword } from '../src/auth/password.ts';
@@ -18,7 +20,7 @@ const hasCurl = (() => {
 })();
 
 it.skipIf(!hasCurl)('the README’s shell examples do what it says', async () => {
-  const server = await startServer({ env: { PUBLIC_URL: '' } });
+  const server = await startServer({ env: { PUBLIC_URL: '', UPGRADE_STEP_MS: '0' } });
   const passwordHash = await hashPassword('correct horse', Buffer.alloc(16));
   await server.store.update((transaction) => {
     const admin = {
@@ -36,12 +38,22 @@ it.skipIf(!hasCurl)('the README’s shell examples do what it says', async () =>
     .map((block) => `${block}\necho; echo ----\n`)
     .join('')
     .replaceAll('http://localhost:8080', address);
-  const { stdout } = await promisify(execFile)('bash', ['-e', '-c', script]);
+  const cwd = mkdtempSync(join(tmpdir(), 'steward-'));
+  const { stdout } = await promisify(execFile)('bash', ['-e', '-c', script], { cwd });
+  rmSync(cwd, { recursive: true });
   const answers = stdout.split('----\n');
   expect(answers[0]).toContain('<Name>Maps/Roads</Name>');
   expect(answers[1]).toContain('"currentVersion": "10.9.1"');
   expect(answers[2]).toMatch(/^\{"status":"success"\}\{"status":"success"\}.*<Name>Harbour\/Depths<\/Name>/s);
   expect(answers[3]).toContain('"username": "ann"');
   expect(answers[3]).toContain('"message":"The system is in read-only mode.","details":["Back at noon."]');
+  expect(answers[4]).toContain('"id":"rel_14072022_2632"');
+  expect(answers[4]).toContain('"id": "licenseUpload"');
+  expect(answers[5]).toMatch(
+    /"problems":\[\]\}\s*\{"status":\{"state":"in_progress","code":1,"messages":\[\{"code":2010/,
+  );
+  expect(answers[6]).toContain('48 out of 48 deployments updated.');
+  expect(answers[6]).toContain('"state":"success"');
+  expect(answers[6]).toContain('"fullVersion":"11.0.0.2670"');
   await server.close();
 });

@@ -86,7 +86,7 @@ describe('the admin root', () => {
     expect(response.json()).toEqual({
       currentVersion: '10.9.1',
       fullVersion: '10.9.1.1234',
-      resources: ['mode', 'security', 'services'],
+      resources: ['mode', 'security', 'services', 'system', 'uploads'],
     });
     expect((await server.get('/admin/security?token=token-of-the-administrator')).json()).toEqual({
       resources: ['users'],

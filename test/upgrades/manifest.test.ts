@@ -1,0 +1,170 @@
+// Version manifests: what is read, what is refused, and where the chain leads (contract 6).
+import { describe, expect, it } from 'vitest';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import { type Version, readManifest } from '../../src/upgrades/manifest.ts';
+import {
+  type Deployment,
+  afterInstalling,
+  reasonsAgainst,
+  rollbackTargets,
+  versionsAhead,
+} from '../../src/upgrades/releases.ts';
+
+const containers = [{ name: 'A', image: 'a:1' }];
+const release = (id: string, build: string, previousReleaseBuild: string, extra = {}) => ({
+  ...{ id, type: 'release', version: '11.0.0', build, previousReleaseBuild, containers },
+  ...extra,
+});
+const patch = (id: string, build: string, releaseBuild: string, previousBuild: string, extra = {}) => ({
+  ...{ id, type: 'patch', version: '11.0.0', build, releaseBuild, previousBuild, containers },
+  ...extra,
+});
+const read = (json: unknown) =>
+  readManifest(typeof json === 'string' ? json : JSON.stringify(json), [freshRelease]);
+const problemsOf = (json: unknown) => {
+  const result = read(json);
+  return 'problems' in result ? result.problems : [];
+};
+
+describe('a manifest', () => {
+  it('is a bare array or {"versions": […]}, with flags and checksums filled in and unknown fields kept', () => {
+    const [version] = (
+      read({ versions: [release('r', '2', '1', { mystery: 1 })] }) as { versions: Version[] }
+    ).versions;
+    expect(version).toMatchObject({
+      ...{ isMandatoryUpdate: false, newLicensesRequired: false, newContainers: [], mystery: 1 },
+      containers: [{ name: 'A', image: 'a:1', checksum: 'N/A' }],
+    });
+  });
+
+  it('may spell the mandatory flag in either way', () => {
+    const result = read([release('r', '2', '1'), patch('p', '3', '2', '2', { ismandatoryUpdate: true })]);
+    expect('versions' in result && result.versions[1]?.isMandatoryUpdate).toBe(true);
+  });
+
+  it('lists everything that is missing at once', () => {
+    const broken = [{}, { id: 'x', type: 'patch', version: '11', build: '1', containers: [{ name: 'A' }] }];
+    expect(problemsOf(broken)).toEqual([
+      '[0].type: must be release or patch.',
+      '[1].version: must have three parts, such as 11.0.0.',
+      '[1].containers[0].image: is required.',
+      '[1].releaseBuild: is required.',
+      '[1].previousBuild: is required.',
+    ]);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no JSON', '{', 'is not JSON'],
+    ['no array', { a: 1 }, 'must be a JSON array of versions'],
+    ['an id twice', [release('r', '2', '1'), release('r', '3', '1')], 'r: is there more than once.'],
+    [
+      'a patch of no release',
+      [patch('p', '3', '9', '9')],
+      'p: releaseBuild 9 is no release in the file or installed.',
+    ],
+    [
+      'a patch after no patch',
+      [release('r', '2', '1'), patch('p', '4', '2', '3')],
+      'p: previousBuild 3 is no patch of its release in the file or installed.',
+    ],
+    [
+      'two patches in one place',
+      [release('r', '2', '1'), patch('p', '3', '2', '2'), patch('q', '4', '2', '2')],
+      'q: has the same previousBuild 2 as p.',
+    ],
+    [
+      'a circle of releases',
+      [release('r', '2', '3'), release('s', '3', '2')],
+      'r: the versions before it form a circle.',
+    ],
+    [
+      'a circle of patches',
+      [release('r', '2', '1'), patch('p', '3', '2', '4'), patch('q', '4', '2', '3')],
+      'p: the versions before it form a circle.',
+    ],
+  ])('is refused for %s', (_what, json, problem) => {
+    expect(problemsOf(json)[0]).toContain(problem);
+  });
+
+  it('may begin with a release whose predecessor is not in the file, and several may follow one', () => {
+    expect(
+      problemsOf([release('r', '20', '10'), release('s', '30', '20'), release('t', '31', '20')]),
+    ).toEqual([]);
+    expect(problemsOf([patch('p', '1300', '1234', '1234')])).toEqual([]);
+  });
+
+  it('built in: 10.9.1 with two optional patches, 11.0.0 with 48 deployments, its last patch mandatory, 11.1.0, 11.2.0', () => {
+    expect(problemsOf(builtInManifest)).toEqual([]);
+    expect(
+      builtInManifest.map(({ version, build, type, isMandatoryUpdate }) => [
+        version,
+        build,
+        type,
+        isMandatoryUpdate,
+      ]),
+    ).toEqual([
+      ...[
+        ['10.9.1', '1250', 'patch', false],
+        ['10.9.1', '1260', 'patch', false],
+        ['11.0.0', '2632', 'release', false],
+      ],
+      ...[
+        ['11.0.0', '2650', 'patch', false],
+        ['11.0.0', '2670', 'patch', true],
+      ],
+      ...[
+        ['11.1.0', '3923', 'release', false],
+        ['11.2.0', '5207', 'release', false],
+      ],
+    ]);
+    const eleven = builtInManifest[2];
+    expect((eleven?.containers.length ?? 0) + (eleven?.newContainers.length ?? 0)).toBe(48);
+    expect(eleven?.newLicensesRequired).toBe(true);
+  });
+});
+
+describe('the chain', () => {
+  const fresh: Deployment = { release: freshRelease, patches: [] };
+  const byId = (id: string) => builtInManifest.find((version) => version.id === id) as Version;
+  const [patch1, patch2, eleven, eleven1, eleven2, next] = builtInManifest.map(({ id }) => byId(id)) as [
+    Version,
+    Version,
+    Version,
+    Version,
+    Version,
+    Version,
+  ];
+
+  it('leads from here to every later version, in order', () => {
+    expect(versionsAhead(builtInManifest, fresh)).toEqual(builtInManifest);
+    expect(versionsAhead(builtInManifest, afterInstalling(fresh, [patch1]))).toEqual(
+      builtInManifest.slice(1),
+    );
+    expect(versionsAhead(builtInManifest, afterInstalling(fresh, [eleven, eleven1]))).toEqual(
+      builtInManifest.slice(4),
+    );
+  });
+
+  it('lets a release follow the installed release, patched or not, once the mandatory patches are in', () => {
+    expect(reasonsAgainst(eleven, builtInManifest, fresh)).toEqual([]);
+    expect(reasonsAgainst(eleven, builtInManifest, afterInstalling(fresh, [patch1, patch2]))).toEqual([]);
+    expect(reasonsAgainst(next, builtInManifest, afterInstalling(fresh, [eleven]))).toEqual([
+      'The mandatory patch 11.0.0.2670 (pat_08122022_2670) must be installed first.',
+    ]);
+    expect(reasonsAgainst(next, builtInManifest, afterInstalling(fresh, [eleven, eleven1, eleven2]))).toEqual(
+      [],
+    );
+    expect(reasonsAgainst(next, builtInManifest, fresh)).toEqual([
+      '11.1.0.3923 follows build 2632; installed is 10.9.1.1234.',
+    ]);
+    expect(reasonsAgainst(patch1, builtInManifest, afterInstalling(fresh, [patch1]))).toEqual([
+      '10.9.1.1250 is installed already.',
+    ]);
+    expect(reasonsAgainst(patch2, builtInManifest, fresh)).toEqual([]);
+  });
+
+  it('can be gone back along the patches of the installed release, newest first', () => {
+    expect(rollbackTargets(fresh)).toEqual([]);
+    expect(rollbackTargets(afterInstalling(fresh, [patch1, patch2]))).toEqual([patch1, freshRelease]);
+  });
+});

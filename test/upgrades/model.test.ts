@@ -1,0 +1,265 @@
+// Random sequences of start, fail, resume, cancel, rollback and restart against a small model of the contract's paragraphs
+// on runs, failure and cancelling. A cluster of images stands in for the deployment; every step is let through one by one.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
+import { type Tasks, createTasks } from '../../src/tasks.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import type { Executor } from '../../src/upgrades/executors/executor.ts';
+import {
+  jobs,
+  messages,
+  newestJob,
+  plans,
+  requestCancel,
+  resumeJob,
+  startJob,
+} from '../../src/upgrades/job.ts';
+import type { Version } from '../../src/upgrades/manifest.ts';
+import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
+import { deployment, imagesOf, newestInstalled } from '../../src/upgrades/releases.ts';
+import { type Runner, createRunner } from '../../src/upgrades/runner.ts';
+import { createFakeWorld } from '../kit/world.ts';
+
+const runs = Number(process.env.FUZZ_RUNS ?? 150);
+
+/** A small chain, so that a few steps make a job: two patches of a release, and the release after it. */
+const small = (version: Version, names: string[]): Version => ({
+  ...version,
+  containers: names.map((name) => ({ name, image: `${name}:${version.build}`, checksum: 'N/A' })),
+  newContainers: [],
+  newLicensesRequired: false,
+});
+const [patchA, patchB, next] = builtInManifest as [Version, Version, Version];
+const start = small(freshRelease, ['A_1', 'A_2', 'B_1']);
+const manifest = [
+  small(patchA, ['A_1', 'B_1']),
+  small(patchB, ['A_1']),
+  { ...small(next, ['A_1', 'A_2', 'B_1']), version: '10.9.2' },
+];
+const targets = [...manifest.map(({ id }) => id), start.id];
+
+type Pending = { go: () => void; fail: () => void };
+
+class System {
+  readonly store: Store = createMemoryStore();
+  readonly world = createFakeWorld();
+  readonly cluster = new Map(imagesOf({ release: start, patches: [] }));
+  pending: Pending | undefined;
+  tasks: Tasks = createTasks((_name, error) => this.crashes.push(error));
+  runner: Runner = this.createRunner();
+  readonly crashes: unknown[] = [];
+  /** The model: where the deployment stood when the newest job began. */
+  imagesBefore = new Map(this.cluster);
+  ids = 0;
+
+  createRunner(): Runner {
+    const gate = (signal: AbortSignal, effect: () => void) =>
+      new Promise<void>((resolve, reject) => {
+        const done = (act: () => void) => {
+          this.pending = undefined;
+          act();
+        };
+        signal.addEventListener('abort', () => done(() => reject(new Error('stopped'))));
+        this.pending = {
+          go: () => done(() => (effect(), resolve())),
+          // A failed update may have taken effect all the same.
+          fail: () => done(() => (effect(), reject(new Error('it breaks.')))),
+        };
+      });
+    const put = (name: string, image: string | null) =>
+      image === null ? this.cluster.delete(name) : this.cluster.set(name, image);
+    const executor: Executor = {
+      preflight: () => Promise.resolve([]),
+      perform: (_step, signal) => gate(signal, () => undefined),
+      apply: ({ name, image }, signal) => gate(signal, () => put(name, image)),
+      verify: (_workload, signal) => gate(signal, () => undefined),
+      rollback: ({ name, formerImage }, signal) =>
+        newestJob(this.store)?.reverting
+          ? Promise.resolve(void put(name, formerImage))
+          : gate(signal, () => put(name, formerImage)),
+    };
+    return createRunner({
+      store: this.store,
+      world: this.world,
+      tasks: this.tasks,
+      executor,
+      stepTimeoutMs: 1e9,
+    });
+  }
+
+  /** Until the runner waits for us, or there is nothing to run. */
+  async settle(): Promise<void> {
+    for (let i = 0; i < 500 && !this.pending && this.running(); i += 1) await new Promise(setImmediate);
+  }
+
+  running(): boolean {
+    return newestJob(this.store)?.state === 'in_progress';
+  }
+
+  async begin(targetId: string, isRollback: boolean): Promise<void> {
+    const given = {
+      upgradeSettings: {},
+      licenseFile: undefined,
+      updateToLatestPatch: undefined,
+      findUpload: () => undefined,
+    };
+    const id = `job-${(this.ids += 1)}`;
+    const at = this.world.now();
+    await this.store.update((transaction) => {
+      const { problems, to, ...prepared } = isRollback
+        ? prepareRollback(transaction, targetId)
+        : prepareUpgrade(transaction, targetId, given, manifest);
+      if (problems.length > 0 || to === null) throw new ServiceError('invalid', problems.join(' '));
+      startJob(transaction, { ...prepared, id, to, startedBy: 'ann' }, at);
+    });
+    this.imagesBefore = new Map(this.cluster);
+    this.runner.run(id);
+  }
+
+  async restart(): Promise<void> {
+    await this.tasks.stop();
+    this.pending = undefined;
+    this.tasks = createTasks((_name, error) => this.crashes.push(error));
+    this.runner = this.createRunner();
+    await this.runner.recover();
+  }
+}
+
+type Command =
+  | { kind: 'upgrade' | 'rollback'; target: number }
+  | { kind: 'go'; times: number }
+  | { kind: 'fail' | 'cancel' | 'resume' | 'restart' };
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('upgrade' as const), target: fc.nat({ max: 3 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('rollback' as const), target: fc.nat({ max: 3 }) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant('go' as const), times: fc.integer({ min: 1, max: 40 }) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('fail' as const, 'cancel' as const, 'resume' as const, 'restart' as const),
+    }),
+  },
+);
+
+/** What the contract says of a request, told from the newest job alone. */
+function isAllowed(system: System, asked: Command): boolean {
+  const job = newestJob(system.store);
+  const executing = job && system.store.entries(messages, job.id).some(({ code }) => code === 2271);
+  if (asked.kind === 'cancel')
+    return (
+      job?.state === 'in_progress' &&
+      !job.reverting &&
+      (job.kind === 'patch' || (job.kind === 'release' && !executing))
+    );
+  if (asked.kind === 'resume') return job?.state === 'failed';
+  if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return true;
+  if (job?.state === 'in_progress') return false;
+  const target = targets[asked.target];
+  const isSame = asked.kind === 'upgrade' && job?.kind === 'release' && job.targetId === target;
+  return !(job?.state === 'failed' && job.kind !== 'patch') || isSame;
+}
+
+async function attempt(system: System, asked: Command): Promise<void> {
+  const newest = newestJob(system.store);
+  switch (asked.kind) {
+    case 'upgrade':
+    case 'rollback':
+      return system.begin(targets[asked.target] ?? '', asked.kind === 'rollback');
+    case 'go':
+      for (let i = 0; i < asked.times; i += 1) {
+        await system.world.advance(7);
+        await system.settle();
+        system.pending?.go();
+        await system.settle();
+      }
+      return;
+    case 'fail':
+      await system.settle();
+      system.pending?.fail();
+      return system.settle();
+    case 'restart':
+      return system.restart();
+    case 'cancel':
+      return system.store.update((transaction) => {
+        const job = newest && transaction.get(jobs, newest.id);
+        const plan = newest && transaction.get(plans, newest.id);
+        if (!job || !plan) throw new ServiceError('conflict', 'nothing to cancel');
+        requestCancel(transaction, job, plan, 'ann');
+      });
+    case 'resume':
+      if (!newest) throw new ServiceError('conflict', 'nothing to resume');
+      await system.store.update(
+        (transaction) => void resumeJob(transaction, newest, 'ann', system.world.now()),
+      );
+      return system.runner.run(newest.id);
+  }
+}
+
+function check(system: System): void {
+  expect(system.crashes).toEqual([]);
+  const job = newestJob(system.store);
+  if (!job) return;
+  const all = system.store.entries(messages, job.id);
+  expect(all.every(({ when }, index) => index === 0 || when >= (all[index - 1]?.when ?? 0))).toBe(true);
+  // Runs: from a start or a resume by somebody to the next end of read-only mode.
+  const starts = all.flatMap(({ code, message }, index) =>
+    code === 2010 || code === 2072 || (code === 2902 && message.includes(' by ')) ? [index] : [],
+  );
+  for (const [position, from] of starts.entries()) {
+    const run = all.slice(from, starts[position + 1]);
+    const count = (wanted: number) => run.filter(({ code }) => code === wanted).length;
+    const hasEnded = position < starts.length - 1 || job.state !== 'in_progress';
+    expect(count(2166)).toBe(hasEnded ? 1 : 0);
+    expect(count(2165)).toBeLessThanOrEqual(1);
+    if (hasEnded) expect(count(2165)).toBe(1);
+    const counts = run.flatMap(({ message }) => /^(\d+) out of/.exec(message)?.slice(1).map(Number) ?? []);
+    expect(counts.every((n, index) => index === 0 || n >= (counts[index - 1] ?? 0))).toBe(true);
+  }
+  if (job.state === 'in_progress') return;
+  const now = system.store.read(deployment);
+  const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
+  expect(label).toBe(job.state === 'success' ? job.to : job.from);
+  // The cluster: a job that succeeded is wholly there; a patch that did not is wholly gone.
+  if (job.state === 'success') expect(new Map([...imagesOf(now)])).toEqual(system.cluster);
+  else if (job.kind === 'patch') expect(system.cluster).toEqual(system.imagesBefore);
+  expect(all.at(-1)?.code).toBe(job.state === 'success' ? (job.operation === 'upgrade' ? 2012 : 2905) : 2166);
+}
+
+it('jobs behave like the model whatever is asked of them, and whenever the process is gone', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 25 }), async (commands) => {
+      const system = new System();
+      await system.store.update((transaction) =>
+        transaction.write(deployment, { release: start, patches: [] }),
+      );
+      for (const asked of commands) {
+        const allowed = isAllowed(system, asked);
+        let refusal: unknown;
+        try {
+          await attempt(system, asked);
+        } catch (error) {
+          refusal = error;
+        }
+        await system.settle();
+        if (refusal !== undefined) expect(refusal).toBeInstanceOf(ServiceError);
+        // What preflight refuses (no such chain) is not part of this model.
+        if ((refusal as ServiceError | undefined)?.kind !== 'invalid')
+          expect(refusal === undefined, asked.kind).toBe(allowed);
+        check(system);
+      }
+      // Whatever happened, it can be brought to an end.
+      for (let i = 0; i < 200 && system.running(); i += 1) await attempt(system, { kind: 'go', times: 1 });
+      expect(system.running()).toBe(false);
+      check(system);
+      await system.tasks.stop();
+    }),
+    { numRuns: runs },
+  );
+}, 300_000);

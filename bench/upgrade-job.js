@@ -1,0 +1,98 @@
+// How the cost of an upgrade job grows: jobs of 1,000 to 10,000 workloads without pauses, and reading the status of the largest.
+// Ratios are against the smallest job of the same run: 1.0 means linear. Run with `npm run bench`, which builds first.
+import { createMemoryStore } from '../dist/store/memory.js';
+import { createTasks } from '../dist/tasks.js';
+import { freshRelease } from '../dist/upgrades/built-in.js';
+import { createSimulatedExecutor } from '../dist/upgrades/executors/simulated.js';
+import { newestJob, startJob } from '../dist/upgrades/job.js';
+import { prepareUpgrade } from '../dist/upgrades/preflight.js';
+import { createRunner } from '../dist/upgrades/runner.js';
+import { statusOf } from '../dist/upgrades/status.js';
+import { realWorld as world } from '../dist/world.js';
+
+const sizes = [1000, 2000, 5000, 10_000];
+const rounds = 3;
+
+function manifestOf(workloads) {
+  const containers = Array.from({ length: workloads }, (_, i) => ({
+    name: `C${i % 50}_${i}`,
+    image: `c${i}:2`,
+    checksum: 'N/A',
+  }));
+  const links = { previousReleaseBuild: freshRelease.build, newContainers: [], userForm: [] };
+  return [
+    {
+      id: 'next',
+      type: 'release',
+      version: '10.9.2',
+      build: '2',
+      isMandatoryUpdate: false,
+      newLicensesRequired: false,
+      containers,
+      ...links,
+    },
+  ];
+}
+
+async function runJob(workloads) {
+  const store = createMemoryStore();
+  const failures = [];
+  const tasks = createTasks((_name, error) => failures.push(error));
+  const executor = createSimulatedExecutor({ world, stepMs: 0, failures: new Map() });
+  const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs: 60_000 });
+  const given = { upgradeSettings: {}, findUpload: () => undefined };
+  const manifest = manifestOf(workloads);
+  const started = performance.now();
+  await store.update((transaction) => {
+    const prepared = prepareUpgrade(transaction, 'next', given, manifest);
+    startJob(transaction, { ...prepared, id: 'job', startedBy: 'bench' }, world.now());
+  });
+  runner.run('job');
+  await tasks.idle();
+  const ms = performance.now() - started;
+  if (newestJob(store).state !== 'success' || failures.length > 0) throw new Error('the job did not succeed');
+  return { ms, store };
+}
+
+function timeReads(read) {
+  const started = performance.now();
+  let times = 0;
+  while (performance.now() - started < 200) {
+    for (let i = 0; i < 100; i += 1) read();
+    times += 100;
+  }
+  return ((performance.now() - started) * 1000) / times;
+}
+
+const median = (numbers) => numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
+const tell = (line) => process.stdout.write(`${line}\n`);
+
+await runJob(1000);
+const results = new Map(sizes.map((size) => [size, []]));
+let largest;
+for (let round = 0; round < rounds; round += 1) {
+  for (const size of sizes) {
+    largest = await runJob(size);
+    results.get(size).push(largest.ms);
+  }
+}
+const perWorkload = (size) => (median(results.get(size)) * 1000) / size;
+tell('workloads        ms   µs per workload   against the smallest');
+for (const size of sizes) {
+  const row = [
+    median(results.get(size)).toFixed(0),
+    perWorkload(size).toFixed(1),
+    (perWorkload(size) / perWorkload(sizes[0])).toFixed(2),
+  ];
+  tell(`${String(size).padStart(9)}${row[0].padStart(10)}${row[1].padStart(18)}${row[2].padStart(23)}`);
+}
+
+const { store } = largest;
+const job = newestJob(store);
+const small = createMemoryStore();
+const whole = timeReads(() => statusOf(store, job, world.now()));
+const none = timeReads(() => statusOf(small, job, world.now()));
+const { messageCount } = statusOf(store, job, world.now());
+tell(
+  `status with ${messageCount} messages: ${whole.toFixed(2)} µs, ${(whole / none).toFixed(2)} of one with none`,
+);

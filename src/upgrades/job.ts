@@ -73,7 +73,7 @@ export type NewJob = Pick<
 };
 
 export function startJob(transaction: Transaction, { plan, after, ...given }: NewJob, at: number): Job {
-  refuseStart(newestJob(transaction), given);
+  refuseStart(transaction, given);
   const number = (newestJob(transaction)?.number ?? 0) + 1;
   const job: Job = {
     ...given,
@@ -87,16 +87,25 @@ export function startJob(transaction: Transaction, { plan, after, ...given }: Ne
 }
 
 /** One job at a time; after a failed release or rollback only what mends it. */
-export function refuseStart(newest: Job | undefined, wanted: { operation: string; targetId: string }): void {
+function refuseStart(reader: Reader, wanted: { operation: string; targetId: string }): void {
+  const newest = newestJob(reader);
   if (newest?.state === 'in_progress') {
     throw new ServiceError('conflict', `The job ${newest.id} is in progress.`);
   }
+  // A cancelled job has changed nothing: what stood before it still stands.
+  const standing = listJobs(reader).find(({ state }) => state !== 'cancelled');
+  if (standing?.state !== 'failed' || standing.kind === 'patch') return;
   const mends =
-    newest?.kind === 'release' && wanted.operation === 'upgrade' && wanted.targetId === newest.targetId;
-  if (newest?.state === 'failed' && newest.kind !== 'patch' && !mends) {
-    const way = newest.kind === 'release' ? `resume it, or upgrade to ${newest.targetId} again` : 'resume it';
-    throw new ServiceError('conflict', `The job ${newest.id} to ${newest.to} has failed: ${way}.`);
-  }
+    standing.kind === 'release' && wanted.operation === 'upgrade' && wanted.targetId === standing.targetId;
+  if (mends) return;
+  const ways = [
+    ...(standing.id === newest?.id ? ['resume it'] : []),
+    ...(standing.kind === 'release' ? [`upgrade to ${standing.targetId} again`] : []),
+  ];
+  throw new ServiceError(
+    'conflict',
+    `The job ${standing.id} to ${standing.to} has failed: ${ways.join(', or ')}.`,
+  );
 }
 
 /** The step at `next` is done. */

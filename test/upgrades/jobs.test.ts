@@ -449,6 +449,19 @@ describe('a failed release', () => {
     ]);
   });
 
+  it('stands until it is mended, also when mending it is cancelled', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    const failed = (await release()).json<Status>();
+    await finish();
+    const { jobId } = (await release()).json<Status>();
+    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    expect((await finish()).status.state).toBe('cancelled');
+    const refused = await upgrade(patch1);
+    expect(refused.statusCode).toBe(409);
+    expect(refused.json<Failure>().error.message).toContain(failed.jobId);
+    expect((await release()).statusCode).toBe(200);
+  });
+
   it('can be cancelled until its plan is being executed', async () => {
     await start();
     const { jobId } = (await release()).json<Status>();

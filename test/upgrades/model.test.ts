@@ -10,6 +10,7 @@ import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import {
   jobs,
+  listJobs,
   messages,
   newestJob,
   plans,
@@ -41,7 +42,7 @@ const manifest = [
 ];
 const targets = [...manifest.map(({ id }) => id), start.id];
 
-type Pending = { go: () => void; fail: () => void };
+type Pending = { go: () => void; fail: (takesEffect: boolean) => void };
 
 class System {
   readonly store: Store = createMemoryStore();
@@ -65,8 +66,11 @@ class System {
         signal.addEventListener('abort', () => done(() => reject(new Error('stopped'))));
         this.pending = {
           go: () => done(() => (effect(), resolve())),
-          // A failed update may have taken effect all the same.
-          fail: () => done(() => (effect(), reject(new Error('it breaks.')))),
+          fail: (takesEffect) =>
+            done(() => {
+              if (takesEffect) effect();
+              reject(new Error('it breaks.'));
+            }),
         };
       });
     const put = (name: string, image: string | null) =>
@@ -131,21 +135,17 @@ class System {
 type Command =
   | { kind: 'upgrade' | 'rollback'; target: number }
   | { kind: 'go'; times: number }
-  | { kind: 'fail' | 'cancel' | 'resume' | 'restart' };
+  // A failed update may have taken effect all the same.
+  | { kind: 'fail'; takesEffect: boolean }
+  | { kind: 'cancel' | 'resume' | 'restart' };
 
+const kind = <K extends string>(name: K) => fc.constant(name);
 const command: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('upgrade' as const), target: fc.nat({ max: 3 }) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('rollback' as const), target: fc.nat({ max: 3 }) }) },
-  {
-    weight: 6,
-    arbitrary: fc.record({ kind: fc.constant('go' as const), times: fc.integer({ min: 1, max: 40 }) }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constantFrom('fail' as const, 'cancel' as const, 'resume' as const, 'restart' as const),
-    }),
-  },
+  { weight: 3, arbitrary: fc.record({ kind: kind('upgrade'), target: fc.nat({ max: 3 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('rollback'), target: fc.nat({ max: 3 }) }) },
+  { weight: 6, arbitrary: fc.record({ kind: kind('go'), times: fc.integer({ min: 1, max: 40 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('fail'), takesEffect: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'resume', 'restart') }) },
 );
 
 /** What the contract says of a request, told from the newest job alone. */
@@ -162,8 +162,9 @@ function isAllowed(system: System, asked: Command): boolean {
   if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return true;
   if (job?.state === 'in_progress') return false;
   const target = targets[asked.target];
-  const isSame = asked.kind === 'upgrade' && job?.kind === 'release' && job.targetId === target;
-  return !(job?.state === 'failed' && job.kind !== 'patch') || isSame;
+  const standing = listJobs(system.store).find(({ state }) => state !== 'cancelled');
+  const isSame = asked.kind === 'upgrade' && standing?.kind === 'release' && standing.targetId === target;
+  return !(standing?.state === 'failed' && standing.kind !== 'patch') || isSame;
 }
 
 async function attempt(system: System, asked: Command): Promise<void> {
@@ -182,7 +183,7 @@ async function attempt(system: System, asked: Command): Promise<void> {
       return;
     case 'fail':
       await system.settle();
-      system.pending?.fail();
+      system.pending?.fail(asked.takesEffect);
       return system.settle();
     case 'restart':
       return system.restart();

@@ -6,6 +6,11 @@ import type { Form } from './form.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
+/** What rules keep is plain JSON; their types only do not say so. */
+export function asJson(value: object): { readonly [key: string]: Json } {
+  return value as { readonly [key: string]: Json };
+}
+
 export type Format = 'json' | 'pjson' | 'html';
 
 /** What the edge hands to a resource or operation. `S` is what the ids in the path have found. */

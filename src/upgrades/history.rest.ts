@@ -1,14 +1,12 @@
 // REST edge of jobs: the history beneath the upgrades resource, and `system/jobs`, readable while a job runs.
 import { ServiceError } from '../errors.ts';
-import { type Json, type Resource, items, operation, resource } from '../rest/directory.ts';
+import { type Resource, asJson, items, operation, resource } from '../rest/directory.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { World } from '../world.ts';
 import { type Job, jobs, listJobs, messages, plans, requestCancel, resumeJob } from './job.ts';
 import type { Runner } from './runner.ts';
 import { entryOf, statusOf } from './status.ts';
-
-const asJson = (value: object) => value as { readonly [key: string]: Json };
 
 /** The jobs of a store by their ids, each shown by a resource of its own. */
 function jobItems(store: Store, shown: Resource<Job>) {

@@ -1,6 +1,6 @@
 // REST edge of uploads (contract 6).
 import { ServiceError } from '../errors.ts';
-import { type Json, type Resource, items, operation, resource, success } from '../rest/directory.ts';
+import { type Resource, asJson, items, operation, resource, success } from '../rest/directory.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
@@ -43,7 +43,7 @@ export function describeUploads({ store, world, mostBytesInAll, isInUse }: Uploa
         size: itemFile.bytes.length,
       };
       await store.update((transaction) => storeUpload(transaction, item, itemFile.bytes, mostBytesInAll));
-      return { json: { status: 'success', item: toJson(item) } };
+      return { json: { status: 'success', item: asJson(item) } };
     },
   });
 
@@ -51,7 +51,7 @@ export function describeUploads({ store, world, mostBytesInAll, isInUse }: Uploa
     title: 'Upload',
     description: 'One uploaded file.',
     access: 'administrator',
-    read: ({ subject }) => toJson(subject),
+    read: ({ subject }) => asJson(subject),
     operations: {
       delete: operation<Upload>({
         title: 'Delete upload',
@@ -73,7 +73,7 @@ export function describeUploads({ store, world, mostBytesInAll, isInUse }: Uploa
     title: 'Uploads',
     description: 'Files that were uploaded, for example licenses.',
     access: 'administrator',
-    read: () => ({ items: listUploads(store).map(toJson) }),
+    read: () => ({ items: listUploads(store).map(asJson) }),
     operations: { upload },
     items: [
       items({
@@ -89,8 +89,4 @@ export function describeUploads({ store, world, mostBytesInAll, isInUse }: Uploa
       }),
     ],
   });
-}
-
-function toJson(upload: Upload): Json {
-  return { ...upload };
 }

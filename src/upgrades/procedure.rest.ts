@@ -1,0 +1,185 @@
+// REST edge of the upgrade procedure: its operations beneath the upgrades resource (spec 4.4, 4.5, contract 6).
+import { invalid } from '../errors.ts';
+import { type Json, asJson, operation, success } from '../rest/directory.ts';
+import { type FormFile, boolean, file, jsonObject, reference, required } from '../rest/fields.ts';
+import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/transaction.ts';
+import { uploadContents, uploads } from '../uploads/upload.ts';
+import type { World } from '../world.ts';
+import type { Executor } from './executors/executor.ts';
+import { startJob } from './job.ts';
+import { type Version, readManifest } from './manifest.ts';
+import { describePlan } from './plan.ts';
+import { type Prepared, prepareRollback, prepareUpgrade } from './preflight.ts';
+import { deployment, importedManifest, installedVersions, manifestOf } from './releases.ts';
+import type { Runner } from './runner.ts';
+import { type Given, settingsOf } from './settings.ts';
+import { statusOf } from './status.ts';
+
+export type ProcedureOptions = { store: Store; world: World; executor: Executor; runner: Runner };
+
+const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
+
+const upgradeFields = {
+  versionManifest: versionField,
+  upgradeSettings: jsonObject(
+    'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
+  ),
+  licenseFile: file('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
+  updateToLatestPatch: boolean('Deprecated since 11.0: the setting of the same name replaces it.'),
+  versionManifestFile: file('A version manifest to use, and to keep once the upgrade is accepted.'),
+};
+
+type UpgradeValues = {
+  readonly versionManifest: string;
+  readonly upgradeSettings: Readonly<Record<string, unknown>> | undefined;
+  readonly licenseFile: FormFile | undefined;
+  readonly updateToLatestPatch: boolean | undefined;
+  readonly versionManifestFile: FormFile | undefined;
+};
+
+export function describeProcedure({ store, world, executor, runner }: ProcedureOptions) {
+  /** The versions of a file that came along; throws with all reasons against it. */
+  function readFileOf(given: FormFile | undefined, field: string): readonly Version[] | undefined {
+    if (!given) return undefined;
+    const result = readManifest(given.bytes.toString('utf8'), installedVersions(store.read(deployment)));
+    if ('problems' in result) throw invalid(result.problems.map((problem) => `${field}: ${problem}`));
+    return result.versions;
+  }
+
+  function prepare(
+    reader: Reader,
+    values: UpgradeValues,
+    manifest: readonly Version[] | undefined,
+  ): Prepared {
+    const { licenseFile, upgradeSettings, updateToLatestPatch } = values;
+    const given: Given = {
+      upgradeSettings,
+      updateToLatestPatch,
+      licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
+      findUpload: (id) => {
+        const upload = reader.get(uploads, id);
+        const content = reader.get(uploadContents, id);
+        return upload && content && { name: upload.itemName, bytes: content.bytes };
+      },
+    };
+    return prepareUpgrade(reader, values.versionManifest, given, manifest);
+  }
+
+  async function withExecutorChecks(prepared: Prepared): Promise<Prepared> {
+    const found = await executor.preflight(prepared.plan.steps);
+    return { ...prepared, problems: [...prepared.problems, ...found] };
+  }
+
+  /** Checked again inside the update: what was true when it was prepared must be true when it starts. */
+  async function start(
+    prepareIn: (reader: Reader) => Prepared,
+    startedBy: string,
+    manifest?: readonly Version[],
+  ): Promise<Json> {
+    const { problems } = await withExecutorChecks(prepareIn(store));
+    if (problems.length > 0) throw invalid(problems);
+    const id = world.newId();
+    const at = world.now();
+    const job = await store.update((transaction) => {
+      const { problems: now, to, ...prepared } = prepareIn(transaction);
+      if (now.length > 0 || to === null) throw invalid(now);
+      if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
+      return startJob(transaction, { ...prepared, id, startedBy, to }, at);
+    });
+    const accepted = statusOf(store, job, at);
+    // The answer shows the job as it was accepted, whatever the runner adds meanwhile.
+    const answer = { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
+    runner.run(job.id);
+    return answer;
+  }
+
+  return {
+    getUpgradeSettings: operation({
+      title: 'Get upgrade settings',
+      description: 'The settings a version asks for. Edit their values and pass the whole object to upgrade.',
+      access: 'administrator',
+      effect: 'reads',
+      fields: { upgradeId: versionField },
+      check: ({ values: { upgradeId } }) =>
+        upgradeId === undefined || findVersion(store, upgradeId)
+          ? []
+          : [`upgradeId: there is no version with the id ${upgradeId}.`],
+      run: ({ values: { upgradeId } }) => {
+        const version = findVersion(store, upgradeId);
+        return { json: version ? asJson(settingsOf(version)) : {} };
+      },
+    }),
+    plan: operation({
+      title: 'Plan',
+      description: 'What an upgrade would do, and what stands against it. Starts nothing.',
+      access: 'administrator',
+      effect: 'reads',
+      fields: upgradeFields,
+      run: async ({ values }) => {
+        const manifest = readFileOf(values.versionManifestFile, 'versionManifestFile');
+        const { from, to, plan, problems } = await withExecutorChecks(prepare(store, values, manifest));
+        return { json: { from, to, steps: describePlan(plan), problems } };
+      },
+    }),
+    upgrade: operation({
+      title: 'Upgrade',
+      description:
+        'Starts an upgrade of the deployment to a patch or a release. The upgrades resource tells its progress.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: upgradeFields,
+      run: async ({ values, caller }) => {
+        const manifest = readFileOf(values.versionManifestFile, 'versionManifestFile');
+        return {
+          json: await start((reader) => prepare(reader, values, manifest), caller?.username ?? '', manifest),
+        };
+      },
+    }),
+    rollback: operation({
+      title: 'Rollback',
+      description: 'Takes back patches: names the version to go back to, one that checkRollback lists.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: { versionManifest: versionField },
+      run: async ({ values, caller }) => ({
+        json: await start(
+          (reader) => prepareRollback(reader, values.versionManifest),
+          caller?.username ?? '',
+        ),
+      }),
+    }),
+    importManifest: operation({
+      title: 'Import manifest',
+      description: 'Replaces the version manifest for all that is not installed.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: {
+        manifestFile: required(file('A version manifest: a JSON array of versions, or {"versions": […]}.')),
+      },
+      run: async ({ values }) => {
+        const versions = readFileOf(values.manifestFile, 'manifestFile') ?? [];
+        const importedAt = world.now();
+        await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
+        return success;
+      },
+    }),
+    deleteImportedManifest: operation({
+      title: 'Delete imported manifest',
+      description: 'Goes back to the built-in version manifest.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: {},
+      run: async () => {
+        await store.update((transaction) => transaction.write(importedManifest, null));
+        return success;
+      },
+    }),
+  };
+}
+
+function findVersion(reader: Reader, id: string): Version | undefined {
+  return [...manifestOf(reader), ...installedVersions(reader.read(deployment))].find(
+    (version) => version.id === id,
+  );
+}

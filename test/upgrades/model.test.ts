@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
-import { type Tasks, createTasks } from '../../src/tasks.ts';
+import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import {
@@ -21,7 +20,7 @@ import {
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { deployment, imagesOf, newestInstalled } from '../../src/upgrades/releases.ts';
-import { type Runner, createRunner } from '../../src/upgrades/runner.ts';
+import { createRunner } from '../../src/upgrades/runner.ts';
 import { createFakeWorld } from '../kit/world.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 150);
@@ -44,92 +43,93 @@ const targets = [...manifest.map(({ id }) => id), start.id];
 
 type Pending = { go: () => void; fail: (takesEffect: boolean) => void };
 
-class System {
-  readonly store: Store = createMemoryStore();
-  readonly world = createFakeWorld();
-  readonly cluster = new Map(imagesOf({ release: start, patches: [] }));
-  pending: Pending | undefined;
-  tasks: Tasks = createTasks((_name, error) => this.crashes.push(error));
-  runner: Runner = this.createRunner();
-  readonly crashes: unknown[] = [];
+type System = ReturnType<typeof createSystem>;
+
+function createSystem() {
+  const store = createMemoryStore();
+  const world = createFakeWorld();
+  const cluster = new Map(imagesOf({ release: start, patches: [] }));
+  const crashes: unknown[] = [];
+  let pending: Pending | undefined;
+  let ids = 0;
+
+  function gate(signal: AbortSignal, effect: () => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (act: () => void) => {
+        pending = undefined;
+        act();
+      };
+      signal.addEventListener('abort', () => done(() => reject(new Error('stopped'))));
+      pending = {
+        go: () => done(() => (effect(), resolve())),
+        fail: (takesEffect) =>
+          done(() => {
+            if (takesEffect) effect();
+            reject(new Error('it breaks.'));
+          }),
+      };
+    });
+  }
+
+  const put = (name: string, image: string | null) =>
+    image === null ? cluster.delete(name) : cluster.set(name, image);
+  const executor: Executor = {
+    preflight: () => Promise.resolve([]),
+    perform: (_step, signal) => gate(signal, () => undefined),
+    apply: ({ name, image }, signal) => gate(signal, () => put(name, image)),
+    verify: (_workload, signal) => gate(signal, () => undefined),
+    rollback: ({ name, formerImage }, signal) =>
+      newestJob(store)?.reverting
+        ? Promise.resolve(void put(name, formerImage))
+        : gate(signal, () => put(name, formerImage)),
+  };
+
+  /** What is gone when the process is. */
+  function boot() {
+    const tasks = createTasks((_name, error) => crashes.push(error));
+    return { tasks, runner: createRunner({ store, world, tasks, executor, stepTimeoutMs: 1e9 }) };
+  }
+  let booted = boot();
   /** The model: where the deployment stood when the newest job began. */
-  imagesBefore = new Map(this.cluster);
-  ids = 0;
+  let imagesBefore = new Map(cluster);
 
-  createRunner(): Runner {
-    const gate = (signal: AbortSignal, effect: () => void) =>
-      new Promise<void>((resolve, reject) => {
-        const done = (act: () => void) => {
-          this.pending = undefined;
-          act();
-        };
-        signal.addEventListener('abort', () => done(() => reject(new Error('stopped'))));
-        this.pending = {
-          go: () => done(() => (effect(), resolve())),
-          fail: (takesEffect) =>
-            done(() => {
-              if (takesEffect) effect();
-              reject(new Error('it breaks.'));
-            }),
-        };
+  const isRunning = () => newestJob(store)?.state === 'in_progress';
+  return {
+    store,
+    world,
+    cluster,
+    crashes,
+    isRunning,
+    imagesBefore: () => imagesBefore,
+    pending: () => pending,
+    run: (id: string) => booted.runner.run(id),
+    stop: () => booted.tasks.stop(),
+    /** Until the runner waits for us, or there is nothing to run. */
+    async settle(): Promise<void> {
+      for (let i = 0; i < 500 && !pending && isRunning(); i += 1) await new Promise(setImmediate);
+    },
+    async begin(targetId: string, isRollback: boolean): Promise<void> {
+      const none = { licenseFile: undefined, updateToLatestPatch: undefined };
+      const given = { upgradeSettings: {}, ...none, findUpload: () => undefined };
+      const id = `job-${(ids += 1)}`;
+      const at = world.now();
+      await store.update((transaction) => {
+        const { problems, to, ...prepared } = isRollback
+          ? prepareRollback(transaction, targetId)
+          : prepareUpgrade(transaction, targetId, given, manifest);
+        if (problems.length > 0 || to === null) throw new ServiceError('invalid', problems.join(' '));
+        startJob(transaction, { ...prepared, id, to, startedBy: 'ann' }, at);
       });
-    const put = (name: string, image: string | null) =>
-      image === null ? this.cluster.delete(name) : this.cluster.set(name, image);
-    const executor: Executor = {
-      preflight: () => Promise.resolve([]),
-      perform: (_step, signal) => gate(signal, () => undefined),
-      apply: ({ name, image }, signal) => gate(signal, () => put(name, image)),
-      verify: (_workload, signal) => gate(signal, () => undefined),
-      rollback: ({ name, formerImage }, signal) =>
-        newestJob(this.store)?.reverting
-          ? Promise.resolve(void put(name, formerImage))
-          : gate(signal, () => put(name, formerImage)),
-    };
-    return createRunner({
-      store: this.store,
-      world: this.world,
-      tasks: this.tasks,
-      executor,
-      stepTimeoutMs: 1e9,
-    });
-  }
-
-  /** Until the runner waits for us, or there is nothing to run. */
-  async settle(): Promise<void> {
-    for (let i = 0; i < 500 && !this.pending && this.running(); i += 1) await new Promise(setImmediate);
-  }
-
-  running(): boolean {
-    return newestJob(this.store)?.state === 'in_progress';
-  }
-
-  async begin(targetId: string, isRollback: boolean): Promise<void> {
-    const given = {
-      upgradeSettings: {},
-      licenseFile: undefined,
-      updateToLatestPatch: undefined,
-      findUpload: () => undefined,
-    };
-    const id = `job-${(this.ids += 1)}`;
-    const at = this.world.now();
-    await this.store.update((transaction) => {
-      const { problems, to, ...prepared } = isRollback
-        ? prepareRollback(transaction, targetId)
-        : prepareUpgrade(transaction, targetId, given, manifest);
-      if (problems.length > 0 || to === null) throw new ServiceError('invalid', problems.join(' '));
-      startJob(transaction, { ...prepared, id, to, startedBy: 'ann' }, at);
-    });
-    this.imagesBefore = new Map(this.cluster);
-    this.runner.run(id);
-  }
-
-  async restart(): Promise<void> {
-    await this.tasks.stop();
-    this.pending = undefined;
-    this.tasks = createTasks((_name, error) => this.crashes.push(error));
-    this.runner = this.createRunner();
-    await this.runner.recover();
-  }
+      imagesBefore = new Map(cluster);
+      booted.runner.run(id);
+    },
+    async restart(): Promise<void> {
+      await booted.tasks.stop();
+      pending = undefined;
+      booted = boot();
+      await booted.runner.recover();
+    },
+  };
 }
 
 type Command =
@@ -177,13 +177,13 @@ async function attempt(system: System, asked: Command): Promise<void> {
       for (let i = 0; i < asked.times; i += 1) {
         await system.world.advance(7);
         await system.settle();
-        system.pending?.go();
+        system.pending()?.go();
         await system.settle();
       }
       return;
     case 'fail':
       await system.settle();
-      system.pending?.fail(asked.takesEffect);
+      system.pending()?.fail(asked.takesEffect);
       return system.settle();
     case 'restart':
       return system.restart();
@@ -199,7 +199,7 @@ async function attempt(system: System, asked: Command): Promise<void> {
       await system.store.update(
         (transaction) => void resumeJob(transaction, newest, 'ann', system.world.now()),
       );
-      return system.runner.run(newest.id);
+      return system.run(newest.id);
   }
 }
 
@@ -229,14 +229,14 @@ function check(system: System): void {
   expect(label).toBe(job.state === 'success' ? job.to : job.from);
   // The cluster: a job that succeeded is wholly there; a patch that did not is wholly gone.
   if (job.state === 'success') expect(new Map([...imagesOf(now)])).toEqual(system.cluster);
-  else if (job.kind === 'patch') expect(system.cluster).toEqual(system.imagesBefore);
+  else if (job.kind === 'patch') expect(system.cluster).toEqual(system.imagesBefore());
   expect(all.at(-1)?.code).toBe(job.state === 'success' ? (job.operation === 'upgrade' ? 2012 : 2905) : 2166);
 }
 
 it('jobs behave like the model whatever is asked of them, and whenever the process is gone', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 25 }), async (commands) => {
-      const system = new System();
+      const system = createSystem();
       await system.store.update((transaction) =>
         transaction.write(deployment, { release: start, patches: [] }),
       );
@@ -256,10 +256,10 @@ it('jobs behave like the model whatever is asked of them, and whenever the proce
         check(system);
       }
       // Whatever happened, it can be brought to an end.
-      for (let i = 0; i < 200 && system.running(); i += 1) await attempt(system, { kind: 'go', times: 1 });
-      expect(system.running()).toBe(false);
+      for (let i = 0; i < 200 && system.isRunning(); i += 1) await attempt(system, { kind: 'go', times: 1 });
+      expect(system.isRunning()).toBe(false);
       check(system);
-      await system.tasks.stop();
+      await system.stop();
     }),
     { numRuns: runs },
   );

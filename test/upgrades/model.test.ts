@@ -143,8 +143,8 @@ const kind = <K extends string>(name: K) => fc.constant(name);
 const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: kind('upgrade'), target: fc.nat({ max: 3 }) }) },
   { weight: 1, arbitrary: fc.record({ kind: kind('rollback'), target: fc.nat({ max: 3 }) }) },
-  { weight: 6, arbitrary: fc.record({ kind: kind('go'), times: fc.integer({ min: 1, max: 40 }) }) },
-  { weight: 1, arbitrary: fc.record({ kind: kind('fail'), takesEffect: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ kind: kind('go'), times: fc.integer({ min: 1, max: 14 }) }) },
+  { weight: 3, arbitrary: fc.record({ kind: kind('fail'), takesEffect: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'resume', 'restart') }) },
 );
 

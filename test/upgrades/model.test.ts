@@ -23,7 +23,7 @@ import { deployment, imagesOf, newestInstalled } from '../../src/upgrades/releas
 import { createRunner } from '../../src/upgrades/runner.ts';
 import { createFakeWorld } from '../kit/world.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 150);
+const runs = Number(process.env.FUZZ_RUNS ?? 400);
 
 /** A small chain, so that a few steps make a job: two patches of a release, and the release after it. */
 const small = (version: Version, names: string[]): Version => ({

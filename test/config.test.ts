@@ -64,6 +64,11 @@ it.each([
   ['TRUSTED_PROXIES', '10.0.0.0/33'],
   ['TRUSTED_PROXIES', '10.0.0.0/8,proxy.internal'],
   ['MAX_UPLOAD_BYTES', '0'],
+  ['MAX_UPLOADS_TOTAL_BYTES', '0'],
+  ['UPGRADE_STEP_MS', '600001'],
+  ['UPGRADE_STEP_TIMEOUT_SECONDS', '0'],
+  ['SIMULATED_FAILURES', 'MAP SERVER'],
+  ['SIMULATED_FAILURES', 'MAP_SERVER:0'],
   ['ERROR_STATUS', '500'],
   ['LOG_LEVEL', 'loud'],
 ])('%s=%s is refused by name', (name, value) => {

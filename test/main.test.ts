@@ -125,6 +125,14 @@ describe('the process', () => {
     expect(await exited).toBe(0);
   });
 
+  it('warns of simulated failures that can never happen', async () => {
+    const { child, said, exited, listening } = start({ SIMULATED_FAILURES: 'map_server:2,NO_SUCH' });
+    await listening;
+    await expect.poll(() => said.out).toContain('"names":["NO_SUCH"]');
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+  });
+
   it('says so when its port is taken', async () => {
     const first = start();
     const { port } = new URL(await first.listening);

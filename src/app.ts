@@ -94,6 +94,11 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
           throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
         done();
       });
+      // A connection that is kept would keep the server from closing.
+      scope.addHook('onSend', (_request, reply, payload, done) => {
+        if (closing) void reply.header('connection', 'close');
+        done(null, payload);
+      });
       await mount(scope);
     });
 
@@ -178,8 +183,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     async close() {
       closing = true;
       watcher.stop();
-      await http.close();
-      await tasks.stop();
+      await Promise.all([http.close(), tasks.stop()]);
       await store.close();
     },
   };

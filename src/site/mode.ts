@@ -14,8 +14,9 @@ export type Mode = {
 
 export function currentMode(reader: Reader, isJobRunning: boolean): Mode {
   const { isReadOnly, message } = reader.read(setMode);
+  const own = isReadOnly ? message : '';
   if (isJobRunning)
-    return { isReadOnly: true, reason: 'upgrade', message: message || 'An upgrade job is in progress.' };
+    return { isReadOnly: true, reason: 'upgrade', message: own || 'An upgrade job is in progress.' };
   return { isReadOnly, reason: isReadOnly ? 'administrator' : null, message };
 }
 

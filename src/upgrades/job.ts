@@ -22,6 +22,8 @@ export type Job = {
   readonly operation: 'upgrade' | 'rollback';
   readonly kind: 'release' | 'patch' | 'rollback';
   readonly targetId: string;
+  /** The ids of the versions it installs. */
+  readonly installs: readonly string[];
   readonly from: string;
   readonly to: string;
   readonly state: JobState;
@@ -34,6 +36,8 @@ export type Job = {
   readonly next: number;
   readonly steps: number;
   readonly workloadsDone: number;
+  /** How many were done when this run began. */
+  readonly doneBeforeRun: number;
   readonly workloads: number;
   readonly cancelledBy: string | null;
   /** Set while workloads are being put back: those applied by steps before `before`. */
@@ -66,19 +70,20 @@ export function listJobs(reader: Reader): Job[] {
 
 export type NewJob = Pick<
   Job,
-  'id' | 'operation' | 'kind' | 'targetId' | 'from' | 'to' | 'startedBy' | 'uploads'
+  'id' | 'operation' | 'kind' | 'targetId' | 'installs' | 'from' | 'to' | 'startedBy' | 'uploads'
 > & {
   readonly plan: Plan;
   readonly after: Deployment;
 };
 
 export function startJob(transaction: Transaction, { plan, after, ...given }: NewJob, at: number): Job {
-  refuseStart(transaction, given);
+  const reason = reasonNotToStart(transaction, given);
+  if (reason !== undefined) throw new ServiceError('conflict', reason);
   const number = (newestJob(transaction)?.number ?? 0) + 1;
   const job: Job = {
     ...given,
     ...{ number, state: 'in_progress', startedAt: at, endedAt: null, runStartedAt: at, announced: false },
-    ...{ next: 0, steps: plan.steps.length, workloadsDone: 0, workloads: plan.workloads },
+    ...{ next: 0, steps: plan.steps.length, workloadsDone: 0, doneBeforeRun: 0, workloads: plan.workloads },
     ...{ cancelledBy: null, reverting: null, lastMessageAt: at },
   };
   transaction.put(plans, { ...plan, jobId: job.id, after });
@@ -86,26 +91,24 @@ export function startJob(transaction: Transaction, { plan, after, ...given }: Ne
   return record(transaction, job, [[given.operation === 'upgrade' ? 2010 : 2072]], at);
 }
 
-/** One job at a time; after a failed release or rollback only what mends it. */
-function refuseStart(reader: Reader, wanted: { operation: string; targetId: string }): void {
+/** Why no such job may start now: one at a time, and after a failed release or rollback only what mends it. */
+export function reasonNotToStart(
+  reader: Reader,
+  wanted: { operation: string; targetId: string },
+): string | undefined {
   const newest = newestJob(reader);
-  if (newest?.state === 'in_progress') {
-    throw new ServiceError('conflict', `The job ${newest.id} is in progress.`);
-  }
+  if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
   // A cancelled job has changed nothing: what stood before it still stands.
   const standing = listJobs(reader).find(({ state }) => state !== 'cancelled');
-  if (standing?.state !== 'failed' || standing.kind === 'patch') return;
+  if (standing?.state !== 'failed' || standing.kind === 'patch') return undefined;
   const mends =
     standing.kind === 'release' && wanted.operation === 'upgrade' && wanted.targetId === standing.targetId;
-  if (mends) return;
+  if (mends) return undefined;
   const ways = [
     ...(standing.id === newest?.id ? ['resume it'] : []),
     ...(standing.kind === 'release' ? [`upgrade to ${standing.targetId} again`] : []),
   ];
-  throw new ServiceError(
-    'conflict',
-    `The job ${standing.id} to ${standing.to} has failed: ${ways.join(', or ')}.`,
-  );
+  return `The job ${standing.id} to ${standing.to} has failed: ${ways.join(', or ')}.`;
 }
 
 /** The step at `next` is done. */
@@ -138,12 +141,15 @@ export function completeJob(transaction: Transaction, job: Job, at: number): Job
 
 /** A failed patch puts back what it moved, the failed workload included; a failed release or rollback stays where it is. */
 export function failJob(transaction: Transaction, job: Job, step: Step, cause: string, at: number): Job {
-  const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }]];
+  // Whoever asked for it to be cancelled is told both.
+  const cancelled: Line[] = job.cancelledBy === null ? [] : [[2903, { cause: job.cancelledBy }]];
+  const state = job.cancelledBy === null ? 'failed' : 'cancelled';
+  const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
   const before = step.action === 'apply' ? job.next + 1 : job.next;
   if (job.kind === 'patch') {
-    return record(transaction, { ...job, announced: true, reverting: { before, then: 'failed' } }, lines, at);
+    return record(transaction, { ...job, announced: true, reverting: { before, then: state } }, lines, at);
   }
-  return record(transaction, end(job, 'failed', at), [...lines, [2166]], at);
+  return record(transaction, end(job, state, at), [...lines, [2166]], at);
 }
 
 /** What an administrator asks for; it happens at the next border between steps. */
@@ -208,6 +214,7 @@ export function resumeJob(transaction: Transaction, job: Job, by: string, at: nu
   }
   const resumed: Job = {
     ...job,
+    doneBeforeRun: job.workloadsDone,
     state: 'in_progress',
     endedAt: null,
     runStartedAt: at,

@@ -73,7 +73,10 @@ const texts = {
   2901: ({ name, cause }) => `The job failed at the step "${name}": ${cause}`,
   2902: ({ cause }) => `The job was resumed ${cause}.`,
   2903: ({ cause }) => `The job was cancelled by ${cause}.`,
-  2904: ({ name, image }) => `The workload ${name} was put back to its former image ${image}.`,
+  2904: ({ name, image }) =>
+    image === ''
+      ? `The workload ${name} was taken away: it had no former image.`
+      : `The workload ${name} was put back to its former image ${image}.`,
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
 } satisfies Record<number, (facts: Facts) => string>;
 

@@ -156,7 +156,7 @@ export function planPatches(patches: readonly Version[], present: Deployment): P
 export function planRollback(present: Deployment, after: Deployment): Plan {
   const now = imagesOf(present);
   const then = imagesOf(after);
-  const moved = [...now].filter(([name, image]) => then.has(name) && then.get(name) !== image).reverse();
+  const moved = [...now].filter(([name, image]) => then.get(name) !== image).reverse();
   const steps = [
     step('Launch the upgrader', 2168),
     step('Enter read-only mode', 2165),

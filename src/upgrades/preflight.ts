@@ -4,6 +4,7 @@ import type { NewJob } from './job.ts';
 import { type Version, labelOf } from './manifest.ts';
 import { type Plan, planPatches, planRelease, planRollback } from './plan.ts';
 import {
+  type Deployment,
   afterInstalling,
   afterRollback,
   deployment,
@@ -37,38 +38,34 @@ export function prepareUpgrade(
     operation: 'upgrade',
     kind: 'release',
     targetId: id,
+    installs: [],
     from,
     uploads: [],
-    plan: nothing,
-    after: present,
   } as const;
+  const nowhere = { plan: nothing, after: present } as const;
   const target = [...manifest, ...installedVersions(present)].find((version) => version.id === id);
-  if (!target)
-    return { ...base, to: null, problems: [`versionManifest: there is no version with the id ${id}.`] };
-
+  if (!target) {
+    return {
+      ...base,
+      ...nowhere,
+      to: null,
+      problems: [`versionManifest: there is no version with the id ${id}.`],
+    };
+  }
+  const { uploads, updateToLatestPatch, problems } = readSettings(target, given);
+  const known = { ...base, kind: target.type, uploads };
   const reasons = reasonsAgainst(target, manifest, present).map((reason) => `versionManifest: ${reason}`);
-  const settings = readSettings(target, given);
-  const problems = [...reasons, ...settings.problems];
-  const installs = versionsToInstall(
-    target,
-    manifest,
-    present.release,
-    newestInstalled(present).build,
-    settings.updateToLatestPatch,
-  );
-  const to = labelOf(installs.at(-1) ?? target);
-  const { uploads } = settings;
-  if (reasons.length > 0) return { ...base, kind: target.type, to, uploads, problems };
-  const [first, ...others] = installs;
-  const plan =
-    first?.type === 'release' ? planRelease(first, others, present) : planPatches(installs, present);
+  if (reasons.length > 0)
+    return { ...known, ...nowhere, to: labelOf(target), problems: [...reasons, ...problems] };
+
+  const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
+  const [first, ...others] = versions;
   return {
-    ...base,
-    kind: target.type,
-    to,
-    uploads,
-    plan,
-    after: afterInstalling(present, installs),
+    ...known,
+    installs: versions.map((version) => version.id),
+    to: labelOf(versions.at(-1) ?? target),
+    plan: first?.type === 'release' ? planRelease(first, others, present) : planPatches(versions, present),
+    after: afterInstalling(present, versions),
     problems,
   };
 }
@@ -77,13 +74,13 @@ export function prepareUpgrade(
 function versionsToInstall(
   target: Version,
   manifest: readonly Version[],
-  release: Version,
-  build: string,
+  present: Deployment,
   toLatest: boolean,
 ): Version[] {
-  if (target.type === 'release')
+  if (target.type === 'release') {
     return [target, ...(toLatest ? patchesAfter(manifest, target, target.build) : [])];
-  const patches = patchesAfter(manifest, release, build);
+  }
+  const patches = patchesAfter(manifest, present.release, newestInstalled(present).build);
   return toLatest ? patches : patches.slice(0, patches.indexOf(target) + 1);
 }
 
@@ -91,7 +88,14 @@ function versionsToInstall(
 export function prepareRollback(reader: Reader, id: string): Prepared {
   const present = reader.read(deployment);
   const from = labelOf(newestInstalled(present));
-  const base = { operation: 'rollback', kind: 'rollback', targetId: id, from, uploads: [] } as const;
+  const base = {
+    operation: 'rollback',
+    kind: 'rollback',
+    targetId: id,
+    installs: [],
+    from,
+    uploads: [],
+  } as const;
   const target = rollbackTargets(present).find((version) => version.id === id);
   if (!target) {
     const targets = rollbackTargets(present).map((version) => version.id);

@@ -7,7 +7,7 @@ import type { Reader } from '../store/transaction.ts';
 import { uploadContents, uploads } from '../uploads/upload.ts';
 import type { World } from '../world.ts';
 import type { Executor } from './executors/executor.ts';
-import { startJob } from './job.ts';
+import { reasonNotToStart, startJob } from './job.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { describePlan } from './plan.ts';
 import { type Prepared, prepareRollback, prepareUpgrade } from './preflight.ts';
@@ -39,12 +39,35 @@ type UpgradeValues = {
 };
 
 export function describeProcedure({ store, world, executor, runner }: ProcedureOptions) {
-  /** The versions of a file that came along; throws with all reasons against it. */
-  function readFileOf(given: FormFile | undefined, field: string): readonly Version[] | undefined {
-    if (!given) return undefined;
-    const result = readManifest(given.bytes.toString('utf8'), installedVersions(store.read(deployment)));
-    if ('problems' in result) throw invalid(result.problems.map((problem) => `${field}: ${problem}`));
-    return result.versions;
+  /** The versions of a file that came along, or all reasons against it. */
+  function readFileOf(given: FormFile | undefined, field: string) {
+    const result = given && readManifest(given.bytes, installedVersions(store.read(deployment)));
+    const problems = result && 'problems' in result ? result.problems : [];
+    return {
+      versions: result && 'versions' in result ? result.versions : undefined,
+      problems: problems.map((problem) => `${field}: ${problem}`),
+    };
+  }
+
+  function fileProblems({ values: { versionManifestFile } }: { values: Partial<UpgradeValues> }): string[] {
+    return readFileOf(versionManifestFile, 'versionManifestFile').problems;
+  }
+
+  /** Everything that stands against an upgrade, as far as its fields could be read. */
+  function upgradeProblems({ values }: { values: Partial<UpgradeValues> }): readonly string[] {
+    const { versions, problems } = readFileOf(values.versionManifestFile, 'versionManifestFile');
+    const { versionManifest, upgradeSettings, licenseFile, updateToLatestPatch } = values;
+    if (versionManifest === undefined || problems.length > 0) return problems;
+    const readable = {
+      versionManifest,
+      upgradeSettings,
+      licenseFile,
+      updateToLatestPatch,
+      versionManifestFile: undefined,
+    };
+    const found = prepare(store, readable, versions).problems;
+    const hasUnreadable = !('upgradeSettings' in values && 'updateToLatestPatch' in values);
+    return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
   }
 
   function prepare(
@@ -67,7 +90,7 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
   }
 
   async function withExecutorChecks(prepared: Prepared): Promise<Prepared> {
-    const found = await executor.preflight(prepared.plan.steps);
+    const found = await executor.preflight(prepared.plan.steps.flatMap(({ workload }) => workload ?? []));
     return { ...prepared, problems: [...prepared.problems, ...found] };
   }
 
@@ -107,7 +130,7 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
           : [`upgradeId: there is no version with the id ${upgradeId}.`],
       run: ({ values: { upgradeId } }) => {
         const version = findVersion(store, upgradeId);
-        return { json: version ? asJson(settingsOf(version)) : {} };
+        return { json: asJson(version ? settingsOf(version) : { userInputs: [] }) };
       },
     }),
     plan: operation({
@@ -116,9 +139,13 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       access: 'administrator',
       effect: 'reads',
       fields: upgradeFields,
+      check: fileProblems,
       run: async ({ values }) => {
-        const manifest = readFileOf(values.versionManifestFile, 'versionManifestFile');
-        const { from, to, plan, problems } = await withExecutorChecks(prepare(store, values, manifest));
+        const { versions } = readFileOf(values.versionManifestFile, 'versionManifestFile');
+        const prepared = await withExecutorChecks(prepare(store, values, versions));
+        const { from, to, plan } = prepared;
+        const reason = reasonNotToStart(store, prepared);
+        const problems = [...prepared.problems, ...(reason === undefined ? [] : [reason])];
         return { json: { from, to, steps: describePlan(plan), problems } };
       },
     }),
@@ -129,11 +156,15 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       access: 'administrator',
       effect: 'writes',
       fields: upgradeFields,
+      check: upgradeProblems,
       run: async ({ values, caller }) => {
-        const manifest = readFileOf(values.versionManifestFile, 'versionManifestFile');
-        return {
-          json: await start((reader) => prepare(reader, values, manifest), caller?.username ?? '', manifest),
-        };
+        const { versions } = readFileOf(values.versionManifestFile, 'versionManifestFile');
+        const json = await start(
+          (reader) => prepare(reader, values, versions),
+          caller?.username ?? '',
+          versions,
+        );
+        return { json };
       },
     }),
     rollback: operation({
@@ -157,8 +188,9 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       fields: {
         manifestFile: required(file('A version manifest: a JSON array of versions, or {"versions": […]}.')),
       },
+      check: ({ values: { manifestFile } }) => readFileOf(manifestFile, 'manifestFile').problems,
       run: async ({ values }) => {
-        const versions = readFileOf(values.manifestFile, 'manifestFile') ?? [];
+        const { versions = [] } = readFileOf(values.manifestFile, 'manifestFile');
         const importedAt = world.now();
         await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
         return success;

@@ -34,16 +34,14 @@ export function isInstalled(id: string, present: Deployment): boolean {
 
 /** The patches of a release in the order of their links, beginning after `build`. */
 export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
-  const found: Version[] = [];
-  for (let at: string | undefined = build; at !== undefined;) {
-    const next: Version | undefined = manifest.find(
-      (version) =>
-        version.type === 'patch' && version.releaseBuild === release.build && version.previousBuild === at,
-    );
-    if (next) found.push(next);
-    at = next?.build;
-  }
-  return found;
+  const patches = manifest.filter(
+    ({ type, releaseBuild }) => type === 'patch' && releaseBuild === release.build,
+  );
+  const byPrevious = new Map(patches.map((patch) => [patch.previousBuild, patch]));
+  const found = new Set<Version>();
+  for (let next = byPrevious.get(build); next && !found.has(next); next = byPrevious.get(next.build))
+    found.add(next);
+  return [...found];
 }
 
 /** Every version the chain leads to from here: the patches to come, then each release that follows, with all behind it. */

@@ -11,7 +11,7 @@ import { defaultTo, integer, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import { describeHistory, describeJobs } from './history.rest.ts';
 import { listJobs, messages, newestJob } from './job.ts';
-import { type Version, labelOf } from './manifest.ts';
+import type { Version } from './manifest.ts';
 import { type ProcedureOptions, describeProcedure } from './procedure.rest.ts';
 import {
   deployment,
@@ -94,11 +94,10 @@ export function describeSystem(options: UpgradesOptions): Resource {
   );
 }
 
-/** Of the newest job that led to the version; a version gone back to may have none. */
+/** Of the newest job that installed the version; no job installed what a fresh deployment has. */
 function messagesOfInstaller(store: Store, version: Version) {
-  const label = labelOf(version);
   const installer = listJobs(store).find(
-    ({ operation, state, to }) => operation === 'upgrade' && state === 'success' && to === label,
+    ({ state, installs }) => state === 'success' && installs.includes(version.id),
   );
   return installer ? store.entries(messages, installer.id) : [];
 }

@@ -49,7 +49,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: R
   function act(step: Step, signal: AbortSignal): Promise<void> {
     const { action, workload } = step;
     return workload === null || action === 'perform'
-      ? executor.perform(step, signal)
+      ? executor.perform(step.name, signal)
       : executor[action](workload, signal);
   }
 
@@ -111,7 +111,10 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: R
 
   async function work(jobId: string, signal: AbortSignal): Promise<void> {
     const plan = store.get(plans, jobId);
-    while (plan && !signal.aborted) {
+    while (plan) {
+      // Steps without any waiting in them must not keep everybody else waiting.
+      await world.breathe();
+      if (signal.aborted) return;
       const job = store.get(jobs, jobId);
       if (job?.state !== 'in_progress') return;
       const step = plan.steps[job.next];

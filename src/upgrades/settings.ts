@@ -81,11 +81,11 @@ export function readSettings(version: Version, given: Given): Chosen {
     );
   }
   const uploads: string[] = [];
-  for (const entry of settingsOf(version).userInputs) {
+  const entries = settingsOf(version).userInputs;
+  for (const entry of entries) {
     if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), given, uploads));
   }
-  const fallback =
-    settingsOf(version).userInputs.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
+  const fallback = entries.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
   const chosen = inSettings ?? given.updateToLatestPatch ?? fallback;
   return { updateToLatestPatch: chosen, uploads, problems };
 }
@@ -93,7 +93,7 @@ export function readSettings(version: Version, given: Given): Chosen {
 /** The values by id, each of the type its entry has. */
 function readValues(version: Version, { upgradeSettings }: Given, problems: string[]): Map<string, unknown> {
   const values = new Map<string, unknown>();
-  const list = upgradeSettings?.userInputs ?? [];
+  const list = upgradeSettings?.userInputs === undefined ? [] : upgradeSettings.userInputs;
   if (!Array.isArray(list)) {
     problems.push('upgradeSettings: userInputs must be an array.');
     return values;
@@ -109,7 +109,7 @@ function readValues(version: Version, { upgradeSettings }: Given, problems: stri
     const where = `upgradeSettings: userInputs[${index}]`;
     if (typeof id !== 'string' || !types.has(id)) {
       problems.push(
-        `${where} has the unknown id ${id === undefined ? 'none' : JSON.stringify(id)}; known are ${[...types.keys()].join(', ')}.`,
+        `${where} must have a known id, not ${JSON.stringify(id ?? null)}; known are ${[...types.keys()].join(', ')}.`,
       );
     } else if (values.has(id)) {
       problems.push(`${where} repeats the id ${id}.`);
@@ -151,7 +151,7 @@ function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: s
       `upgradeSettings: ${entry.id} must be a file of the type ${extensions.join(', ')}; ${upload.name} is none.`,
     );
   }
-  if (extensions.includes('json') && !isJson(upload.bytes)) {
+  if (extensions.some((allowed) => allowed.toLowerCase() === 'json') && !isJson(upload.bytes)) {
     problems.push(`upgradeSettings: ${entry.id} names ${upload.name}, which is not valid JSON.`);
   }
   if (part && !Buffer.from(part.bytes).equals(upload.bytes)) {

@@ -15,13 +15,12 @@ export function statusOf(reader: Reader, job: Job | undefined, at: number, after
 }
 
 /** The remaining time is what the rest takes at the pace so far; unknown before anything is done. */
-function progressOf(
-  { state, workloadsDone: done, workloads: total, runStartedAt, endedAt }: Job,
-  at: number,
-) {
+function progressOf(job: Job, at: number) {
+  const { state, workloadsDone: done, workloads: total, doneBeforeRun, runStartedAt, endedAt } = job;
   const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);
   const percent = total === 0 ? (state === 'success' ? 100 : 0) : Math.floor((100 * done) / total);
-  const estimate = done === 0 ? null : Math.round((elapsedMs / done) * (total - done));
+  const doneInRun = done - doneBeforeRun;
+  const estimate = doneInRun <= 0 ? null : Math.round((elapsedMs / doneInRun) * (total - done));
   return { done, total, percent, elapsedMs, remainingMs: state === 'in_progress' ? estimate : 0 };
 }
 

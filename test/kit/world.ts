@@ -13,10 +13,15 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
 
   return {
     now: () => time,
+    breathe: () => new Promise(setImmediate),
     newId: () => `id-${(ids += 1)}`,
     newSecret: (bytes) => randomBytes(bytes),
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
+        if (signal?.aborted) {
+          reject(signal.reason as Error);
+          return;
+        }
         const stop = () => {
           sleepers = sleepers.filter((other) => other !== sleeper);
           reject(signal?.reason as Error);
@@ -32,6 +37,8 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
         signal?.addEventListener('abort', stop);
       }),
     async advance(ms) {
+      await new Promise(setImmediate);
+      await new Promise(setImmediate);
       const end = time + ms;
       for (;;) {
         const next = sleepers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0];
@@ -39,7 +46,8 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
         sleepers = sleepers.filter((other) => other !== next);
         time = Math.max(time, next.at);
         next.wake();
-        await new Promise(setImmediate);
+        // A few turns, so that what was woken gets to where it sleeps again.
+        for (let turns = 0; turns < 4; turns += 1) await new Promise(setImmediate);
       }
       time = end;
     },

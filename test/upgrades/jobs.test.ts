@@ -305,6 +305,21 @@ describe('what is refused', () => {
     expect((await status()).status.state).toBe('no_upgrade');
   });
 
+  it('is told with every other problem of the request', async () => {
+    await start();
+    const bad = { updateToLatestPatch: 'maybe', versionManifestFile: { name: 'm.json', content: 'garbage' } };
+    const both = (await upgrade('nope', bad)).json<Failure>().error.details;
+    expect(both.map((detail) => detail.split(':')[0])).toEqual([
+      'updateToLatestPatch',
+      'versionManifestFile',
+    ]);
+    const unknown = (await upgrade('nope', { updateToLatestPatch: 'maybe' })).json<Failure>().error.details;
+    expect(unknown).toEqual([
+      'updateToLatestPatch: must be true or false.',
+      'versionManifest: there is no version with the id nope.',
+    ]);
+  });
+
   it('a member and a publisher may see and do none of it', async () => {
     await start();
     for (const path of [
@@ -407,6 +422,16 @@ describe('a patch', () => {
     }
   });
 
+  it('that fails after it was asked to be cancelled says why, and is cancelled', async () => {
+    await start({ SIMULATED_FAILURES: 'gateway_proxy' });
+    const { jobId } = (await upgrade(patch1)).json<Status>();
+    await server.world.advance(10_500);
+    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    const done = await finish();
+    expect(done.status.state).toBe('cancelled');
+    expect(codesOf(done).slice(7)).toEqual([2291, 2038, 2173, 2291, 2901, 2903, 2904, 2904, 2166]);
+  });
+
   it('cancelled before it began still enters and leaves read-only mode once', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
@@ -435,7 +460,15 @@ describe('a failed release', () => {
     const refused = await upgrade(patch1);
     expect(refused.statusCode).toBe(409);
     expect(refused.json<Failure>().error.message).toContain(jobId);
+    const plan = await server.post(`${upgrades}/plan`, {
+      token: admin,
+      versionManifest: JSON.stringify({ id: patch1 }),
+    });
+    expect(plan.json<{ problems: string[] }>().problems[0]).toContain(jobId);
     await server.post(`/admin/system/jobs/${jobId}/resume`, { token: admin });
+    const resumed = await status();
+    expect(resumed.progress.done).toBeGreaterThan(10);
+    expect(resumed.progress.remainingMs).toBeNull();
     const again = await finish();
     expect(codesOf(again).slice(failed.messageCount)).toEqual([2902, 2165, 2901, 2166]);
     expect((await release()).statusCode).toBe(200);
@@ -513,9 +546,45 @@ describe('a rollback', () => {
       'The deployment was rolled back from 10.9.1.1260 to 10.9.1.1234.',
     );
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
+    expect(await get(`${upgrades}/currentVersion`)).toMatchObject({ id: 'rel_10092021_1234', messages: [] });
     expect((await back(patch1)).json<Failure>().error.details).toEqual([
       `versionManifest: ${patch1} is nothing to go back to; no patch is installed.`,
     ]);
+  });
+});
+
+describe('a rollback of what a patch brought new', () => {
+  it('takes it away again, and the version gone back to keeps the messages of its job', async () => {
+    await start();
+    const at = (id: string, build: string, previousBuild: string, more: object) => ({
+      ...{
+        id,
+        type: 'patch',
+        version: '10.9.1',
+        build,
+        releaseBuild: '1234',
+        previousBuild,
+        containers: [],
+        ...more,
+      },
+    });
+    const content = JSON.stringify([
+      at('one', '1300', '1234', { containers: [{ name: 'MAP_SERVER', image: 'map:1300' }] }),
+      at('two', '1301', '1300', { newContainers: [{ name: 'BRAND_NEW', image: 'new:1301' }] }),
+    ]);
+    const installed = (await upgrade('two', { versionManifestFile: { name: 'm', content } })).json<Status>();
+    await finish();
+    await server.post(`${upgrades}/rollback`, { token: admin, versionManifest: '{"id":"one"}' });
+    const done = await finish();
+    expect(codesOf(done).slice(5, -3)).toEqual([2904, 2173]);
+    expect(done.status.messages[5]?.message).toBe(
+      'The workload BRAND_NEW was taken away: it had no former image.',
+    );
+    const current = await get<{ id: string; messages: Message[] }>(`${upgrades}/currentVersion`);
+    expect(current.id).toBe('one');
+    expect(current.messages).toHaveLength(
+      (await get<Status>(`/admin/system/jobs/${installed.jobId}`)).messageCount,
+    );
   });
 });
 

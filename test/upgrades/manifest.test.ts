@@ -20,7 +20,7 @@ const patch = (id: string, build: string, releaseBuild: string, previousBuild: s
   ...extra,
 });
 const read = (json: unknown) =>
-  readManifest(typeof json === 'string' ? json : JSON.stringify(json), [freshRelease]);
+  readManifest(Buffer.from(typeof json === 'string' ? json : JSON.stringify(json)), [freshRelease]);
 const problemsOf = (json: unknown) => {
   const result = read(json);
   return 'problems' in result ? result.problems : [];
@@ -42,14 +42,28 @@ describe('a manifest', () => {
     expect('versions' in result && result.versions[1]?.isMandatoryUpdate).toBe(true);
   });
 
-  it('lists everything that is missing at once', () => {
-    const broken = [{}, { id: 'x', type: 'patch', version: '11', build: '1', containers: [{ name: 'A' }] }];
+  it('lists everything that is wrong at once, the chain included', () => {
+    const broken = [
+      { id: 'q' },
+      { id: 'x', type: 'patch', version: '11', build: '1', containers: [{ name: 'A' }] },
+      patch('lost', '9', '1234', '8'),
+      patch('one', '1300', '1234', '1234'),
+      patch('two', '1301', '1234', '1234'),
+      1,
+    ];
     expect(problemsOf(broken)).toEqual([
-      '[0].type: must be release or patch.',
-      '[1].version: must have three parts, such as 11.0.0.',
-      '[1].containers[0].image: is required.',
-      '[1].releaseBuild: is required.',
-      '[1].previousBuild: is required.',
+      ...['[0].type: must be release or patch.', '[0].version: must have three parts, such as 11.0.0.'],
+      ...[
+        '[0].build: must be a build: letters, digits or . _ -.',
+        '[0].containers: must be an array of containers.',
+      ],
+      ...['[1].version: must have three parts, such as 11.0.0.'],
+      ...['[1].containers[0].image: must be a text of at most 512 characters.'],
+      ...['[1].releaseBuild: must be a build: letters, digits or . _ -.'],
+      ...['[1].previousBuild: must be a build: letters, digits or . _ -.'],
+      '[5]: must be a version object.',
+      'lost: previousBuild 8 is no patch of its release in the file or installed.',
+      'two: has the same previousBuild 1234 as one.',
     ]);
   });
 

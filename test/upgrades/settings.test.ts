@@ -115,7 +115,7 @@ describe('settings of a release', () => {
       'an unknown id',
       given([good, { id: 'x', value: 1 }]),
       [
-        'upgradeSettings: userInputs[1] has the unknown id "x"; known are updateToLatestPatch, licenseUpload, volumesConfig.',
+        'upgradeSettings: userInputs[1] must have a known id, not "x"; known are updateToLatestPatch, licenseUpload, volumesConfig.',
       ],
     ],
     ['a repeated id', given([good, good]), ['upgradeSettings: userInputs[1] repeats the id licenseUpload.']],

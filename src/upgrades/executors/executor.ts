@@ -1,12 +1,12 @@
 // What carries out the steps of a plan. The runner owns order, messages and counters; an executor knows none of them.
-import type { Step, Workload } from '../plan.ts';
+import type { Workload } from '../plan.ts';
 
 /** Each act may be asked for again after a crash, must then end the same way, and ends soon after its signal is aborted. */
 export type Executor = {
   /** Problems that only the deployment itself can tell. */
-  preflight: (steps: readonly Step[]) => Promise<readonly string[]>;
-  /** A step of the deployment as a whole. */
-  perform: (step: Step, signal: AbortSignal) => Promise<void>;
+  preflight: (workloads: readonly Workload[]) => Promise<readonly string[]>;
+  /** A step of the deployment as a whole, by its name. */
+  perform: (step: string, signal: AbortSignal) => Promise<void>;
   /** Moves a workload to its new image. */
   apply: (workload: Workload, signal: AbortSignal) => Promise<void>;
   /** Resolves once the workload runs with its new image. */

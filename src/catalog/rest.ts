@@ -1,6 +1,6 @@
 // REST edge of the catalog: `services`, its folders and services (contract 4).
 import type { Caller } from '../caller.ts';
-import { type Json, type Resource, items, operation, resource, success } from '../rest/directory.ts';
+import { type Json, type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
 import { choice, clearable, defaultTo, httpUrl, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
@@ -101,7 +101,7 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
   const servicesOf = <S>(folderNameOf: (subject: S) => string) =>
     items<S, Service>({
       param: 'service',
-      accepts: (segment) => segment.includes('.') && !segment.includes('%'),
+      accepts: (segment) => isId(segment) && segment.includes('.'),
       find: (subject, segment, caller) => {
         const dot = segment.lastIndexOf('.');
         const id = {
@@ -195,7 +195,7 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
       servicesOf(() => rootFolder),
       items({
         param: 'folder',
-        accepts: (segment) => segment !== '' && !segment.includes('%'),
+        accepts: isId,
         find: (_root, segment, caller) => {
           const folder = visibleFolder(segment, caller);
           if (!folder) throw noSuchThing();

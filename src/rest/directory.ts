@@ -152,6 +152,11 @@ export function closeBeneathDuringJob<S>(open: Resource<S>): Resource<S> {
   return { ...closeDuringJob(open), duringJob: 'open' };
 }
 
+/** For items known by any id: `accepts` of a path segment that could be one. */
+export function isId(segment: string): boolean {
+  return segment !== '' && !segment.includes('%');
+}
+
 export const success: Outcome = { json: { status: 'success' } };
 
 /** Where a path leads: the chain of data segments on the way, and the resource or operation at its end. */

@@ -1,6 +1,6 @@
 // REST edge of jobs: the history beneath the upgrades resource, and `system/jobs`, readable while a job runs.
 import { ServiceError } from '../errors.ts';
-import { type Resource, asJson, items, operation, resource } from '../rest/directory.ts';
+import { type Resource, asJson, isId, items, operation, resource } from '../rest/directory.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { World } from '../world.ts';
@@ -12,7 +12,7 @@ import { entryOf, statusOf } from './status.ts';
 function jobItems(store: Store, shown: Resource<Job>) {
   return items<unknown, Job>({
     param: 'job',
-    accepts: (segment) => segment !== '' && !segment.includes('%'),
+    accepts: isId,
     find: (_subject, id) => {
       const job = store.get(jobs, id);
       if (!job) throw new ServiceError('not-found', 'There is no such job.');

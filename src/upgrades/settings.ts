@@ -42,6 +42,7 @@ export function settingsOf(version: Version): UpgradeSettings {
   const asked = version.userForm.flatMap(({ groupInputs }) => groupInputs);
   const inputs = asked.length > 0 ? asked : [latestPatch, license(version.newLicensesRequired)];
   const all = [...inputs.filter(({ id }) => id !== volumes.id), volumes];
+  // The position counts over the result, whatever the form says of it, and is shown first.
   return { userInputs: all.map((input, seqNum) => ({ ...{ seqNum }, ...input, seqNum, newfield: '' })) };
 }
 

@@ -1,6 +1,6 @@
 // REST edge of uploads (contract 6).
 import { ServiceError } from '../errors.ts';
-import { type Resource, asJson, items, operation, resource, success } from '../rest/directory.ts';
+import { type Resource, asJson, isId, items, operation, resource, success } from '../rest/directory.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
@@ -78,7 +78,7 @@ export function describeUploads({ store, world, mostBytesInAll, isInUse }: Uploa
     items: [
       items({
         param: 'itemID',
-        accepts: (segment) => segment !== '' && !segment.includes('%'),
+        accepts: isId,
         find: (_root, id) => {
           const found = store.get(uploads, id);
           if (!found) throw new ServiceError('not-found', 'There is no such upload.');

@@ -24,7 +24,7 @@ import { mountSoap } from './soap/mount.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { isJobRunning, newestJob } from './upgrades/job.ts';
+import { isJobRunning, newestJob } from './upgrades/job-record.ts';
 import { deployment, newestInstalled } from './upgrades/releases.ts';
 import { describeSystem } from './upgrades/rest.ts';
 import { createRunner } from './upgrades/runner.ts';

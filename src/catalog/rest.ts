@@ -1,6 +1,7 @@
 // REST edge of the catalog: `services`, its folders and services (contract 4).
 import type { Caller } from '../caller.ts';
-import { type Json, type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
+import { type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
+import type { Json } from '../rest/json.ts';
 import { choice, clearable, defaultTo, httpUrl, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';

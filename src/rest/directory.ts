@@ -3,15 +3,7 @@
 import type { Access, Caller } from '../caller.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Form } from './form.ts';
-
-export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
-
-/** What rules keep is plain JSON; their types only do not say so. */
-export function asJson(value: object): { readonly [key: string]: Json } {
-  return value as { readonly [key: string]: Json };
-}
-
-export type Format = 'json' | 'pjson' | 'html';
+import type { Format, Json } from './json.ts';
 
 /** What the edge hands to a resource or operation. `S` is what the ids in the path have found. */
 export type Call<S, V> = {

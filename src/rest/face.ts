@@ -1,6 +1,7 @@
 // The HTML face of a mounted directory: which page answers a request, with its links, session and entered values.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Json, Outcome } from './directory.ts';
+import type { Outcome } from './directory.ts';
+import type { Json } from './json.ts';
 import { type Form, textIn } from './form.ts';
 import { type Frame, errorPage, operationPage, resourcePage, sendHtml, signInPage } from './pages.ts';
 import type { ErrorAnswer } from './reply.ts';

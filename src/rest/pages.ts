@@ -1,7 +1,8 @@
 // The HTML faces of the directory: resource, operation form, sign-in, error. Plain markup that works without script.
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../caller.ts';
-import type { Json, Operation } from './directory.ts';
+import type { Operation } from './directory.ts';
+import type { Json } from './json.ts';
 import type { Field } from './fields.ts';
 import { html, type Html } from './html.ts';
 

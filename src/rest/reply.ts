@@ -1,7 +1,7 @@
 // Answers: the response format, JSON, and errors in the contract's form (contract 2).
 import type { FastifyReply } from 'fastify';
 import { type ErrorKind, ServiceError } from '../errors.ts';
-import type { Format, Json } from './directory.ts';
+import type { Format, Json } from './json.ts';
 
 /** `error.code` differs from the HTTP status only where clients of this family of APIs expect it to. */
 const table: Record<ErrorKind, { status: number; code: number }> = {

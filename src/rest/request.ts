@@ -1,7 +1,8 @@
 // What the REST kit reads off a request before and beside its form.
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
-import { type Format, type Match, type Resource, match } from './directory.ts';
+import { type Match, type Resource, match } from './directory.ts';
+import type { Format } from './json.ts';
 import { type Form, parseUrlencoded, textIn } from './form.ts';
 import { prefersHtml, readFormat } from './reply.ts';
 

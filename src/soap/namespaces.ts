@@ -1,6 +1,7 @@
 // Namespaces in XML 1.0: what prefixes an element declares, and what names mean.
 import { type Cursor, cut, refuse } from './cursor.ts';
-import type { XmlAttribute } from './xml.ts';
+
+export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
 
 /** One object per namespace name and document, so that equal names are the same object. */
 export type Namespace = { readonly uri: string };

@@ -9,13 +9,12 @@ import {
   type Namespace,
   type RawAttribute,
   type Scopes,
+  type XmlAttribute,
   declareNamespace,
   localPart,
   resolveAttributes,
   resolvePrefix,
 } from './namespaces.ts';
-
-export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
 
 export type XmlElement = {
   /** '' when none. */

@@ -1,10 +1,12 @@
 // REST edge of jobs: the history beneath the upgrades resource, and `system/jobs`, readable while a job runs.
 import { ServiceError } from '../errors.ts';
-import { type Resource, asJson, isId, items, operation, resource } from '../rest/directory.ts';
+import { type Resource, isId, items, operation, resource } from '../rest/directory.ts';
+import { asJson } from '../rest/json.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { World } from '../world.ts';
-import { type Job, jobs, listJobs, messages, plans, requestCancel, resumeJob } from './job.ts';
+import { requestCancel, resumeJob } from './job.ts';
+import { type Job, jobs, listJobs, messages, plans } from './job-record.ts';
 import type { Runner } from './runner.ts';
 import { entryOf, statusOf } from './status.ts';
 

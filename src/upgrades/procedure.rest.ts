@@ -1,6 +1,7 @@
 // REST edge of the upgrade procedure: its operations beneath the upgrades resource (spec 4.4, 4.5, contract 6).
 import { invalid } from '../errors.ts';
-import { type Json, asJson, operation, success } from '../rest/directory.ts';
+import { operation, success } from '../rest/directory.ts';
+import { type Json, asJson } from '../rest/json.ts';
 import { type FormFile, boolean, file, jsonObject, reference, required } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';

@@ -1,16 +1,10 @@
 // REST edge of upgrades: the resource that tells the progress, and what lies beneath it (spec 4.4, contract 6).
-import {
-  type Json,
-  type Resource,
-  asJson,
-  closeBeneathDuringJob,
-  folder,
-  resource,
-} from '../rest/directory.ts';
+import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/directory.ts';
+import { type Json, asJson } from '../rest/json.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import { describeHistory, describeJobs } from './history.rest.ts';
-import { listJobs, messages, newestJob } from './job.ts';
+import { listJobs, messages, newestJob } from './job-record.ts';
 import type { Version } from './manifest.ts';
 import { type ProcedureOptions, describeProcedure } from './procedure.rest.ts';
 import {

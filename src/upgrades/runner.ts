@@ -5,19 +5,16 @@ import type { Tasks } from '../tasks.ts';
 import type { World } from '../world.ts';
 import type { Executor } from './executors/executor.ts';
 import {
-  type Job,
   advanceJob,
   beginCancel,
   completeJob,
   continueJob,
   endReverting,
   failJob,
-  jobs,
-  newestJob,
   nextToRevert,
-  plans,
   revertStep,
 } from './job.ts';
+import { type Job, jobs, newestJob, plans } from './job-record.ts';
 import type { Plan, Step } from './plan.ts';
 
 const revertTries = 3;

@@ -1,6 +1,6 @@
 // What is told of a job: the status object of spec 2.3 with what the contract puts beside it, and entries of the history.
 import type { Reader } from '../store/transaction.ts';
-import { type Job, messages, stateCodes } from './job.ts';
+import { type Job, messages, stateCodes } from './job-record.ts';
 
 /** Without a job there is nothing but the state. Only the messages after the first `after` are told. */
 export function statusOf(reader: Reader, job: Job | undefined, at: number, after = 0) {

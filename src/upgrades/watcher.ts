@@ -1,7 +1,7 @@
 // The watcher tells when a job has something new to say, so that nobody has to ask again and again.
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
-import { type Job, jobs, messages, newestJobId } from './job.ts';
+import { type Job, jobs, messages, newestJobId } from './job-record.ts';
 
 export type Watcher = {
   /** Resolves once the job has more than `after` messages, is in another state, or the time is up; at once when it cannot change. */

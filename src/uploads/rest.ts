@@ -1,6 +1,7 @@
 // REST edge of uploads (contract 6).
 import { ServiceError } from '../errors.ts';
-import { type Resource, asJson, isId, items, operation, resource, success } from '../rest/directory.ts';
+import { type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
+import { asJson } from '../rest/json.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';

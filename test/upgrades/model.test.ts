@@ -7,16 +7,8 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import {
-  jobs,
-  listJobs,
-  messages,
-  newestJob,
-  plans,
-  requestCancel,
-  resumeJob,
-  startJob,
-} from '../../src/upgrades/job.ts';
+import { requestCancel, resumeJob, startJob } from '../../src/upgrades/job.ts';
+import { jobs, listJobs, messages, newestJob, plans } from '../../src/upgrades/job-record.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { deployment, imagesOf, newestInstalled } from '../../src/upgrades/releases.ts';

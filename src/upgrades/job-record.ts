@@ -1,0 +1,62 @@
+// What is stored of a job, and how it is found.
+import type { Cell, Log, Reader, Table } from '../store/transaction.ts';
+import type { Message } from './messages.ts';
+import type { Plan } from './plan.ts';
+import type { Deployment } from './releases.ts';
+
+export const stateCodes = { no_upgrade: 0, in_progress: 1, failed: 2, success: 3, cancelled: 4 } as const;
+
+export type JobState = Exclude<keyof typeof stateCodes, 'no_upgrade'>;
+
+export type Job = {
+  readonly id: string;
+  /** Jobs in the order they were started. */
+  readonly number: number;
+  readonly operation: 'upgrade' | 'rollback';
+  readonly kind: 'release' | 'patch' | 'rollback';
+  readonly targetId: string;
+  /** The ids of the versions it installs. */
+  readonly installs: readonly string[];
+  readonly from: string;
+  readonly to: string;
+  readonly state: JobState;
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+  readonly startedBy: string;
+  readonly runStartedAt: number;
+  /** Whether this run has announced read-only mode. */
+  readonly announced: boolean;
+  readonly next: number;
+  readonly steps: number;
+  readonly workloadsDone: number;
+  /** How many were done when this run began. */
+  readonly doneBeforeRun: number;
+  readonly workloads: number;
+  readonly cancelledBy: string | null;
+  /** Set while workloads are being put back: those applied by steps before `before`. */
+  readonly reverting: { readonly before: number; readonly then: 'failed' | 'cancelled' } | null;
+  /** Uploads that must not be deleted while it runs. */
+  readonly uploads: readonly string[];
+  readonly lastMessageAt: number;
+};
+
+/** Kept apart from the job, which changes with every step. */
+export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
+
+export const jobs: Table<Job> = { name: 'jobs', keyOf: (job) => job.id };
+export const plans: Table<StoredPlan> = { name: 'plans', keyOf: (plan) => plan.jobId };
+export const messages: Log<Message> = { name: 'messages' };
+export const newestJobId: Cell<string | null> = { name: 'newestJob', initial: null };
+
+export function newestJob(reader: Reader): Job | undefined {
+  const id = reader.read(newestJobId);
+  return id === null ? undefined : reader.get(jobs, id);
+}
+
+export function isJobRunning(reader: Reader): boolean {
+  return newestJob(reader)?.state === 'in_progress';
+}
+
+export function listJobs(reader: Reader): Job[] {
+  return [...reader.all(jobs)].sort((a, b) => b.number - a.number);
+}

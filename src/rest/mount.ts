@@ -67,8 +67,12 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   // A body without a content type is refused unless it is empty; any other type is refused unread.
   scope.addContentTypeParser('*', (request, payload, done) => {
     if (request.headers['content-type'] !== undefined) return done(unsupportedMediaType());
-    payload.once('data', () => done(unsupportedMediaType()));
-    payload.once('end', () => done(null));
+    const accept = () => done(null);
+    payload.once('end', accept);
+    payload.once('data', () => {
+      payload.off('end', accept);
+      done(unsupportedMediaType());
+    });
   });
 
   scope.addHook('onRequest', (request, _reply, done) => {

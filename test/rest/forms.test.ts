@@ -234,6 +234,19 @@ describe('urlencoded and query', () => {
     expect(response.statusCode).toBe(200);
   });
 
+  it('tells an empty body from one without a content type also where no length is given', async () => {
+    const own = await startServer();
+    const address = `${await own.listen()}${mode}`;
+    const post = async (chunks: string[]) => {
+      const body = ReadableStream.from(chunks.map((chunk) => Buffer.from(chunk)));
+      const request = { method: 'POST', body, duplex: 'half', headers: { authorization: `Bearer ${token}` } };
+      return (await fetch(address, request as RequestInit)).status;
+    };
+    expect(await post([])).toBe(200);
+    expect(await post(['a', 'b'])).toBe(415);
+    await own.close();
+  });
+
   it('reads only f from the query of a POST, and only where the form has none', async () => {
     expect((await server.post(`${mode}?token=${token}`)).statusCode).toBe(401);
     expect((await server.post(`${mode}?f=pjson`, { token })).body).toContain('\n  "isReadOnly"');

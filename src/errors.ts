@@ -44,3 +44,7 @@ export class ServiceError extends Error {
 export function invalid(problems: readonly string[]): ServiceError {
   return new ServiceError('invalid', 'Invalid or missing input parameters.', { details: problems });
 }
+
+export function methodNotAllowed(method: string, allow: readonly string[]): ServiceError {
+  return new ServiceError('method-not-allowed', `The method ${method} is not allowed here.`, { allow });
+}

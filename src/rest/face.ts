@@ -5,7 +5,7 @@ import type { Json } from './json.ts';
 import { type Form, textIn } from './form.ts';
 import { type Frame, errorPage, operationPage, resourcePage, sendHtml, signInPage } from './pages.ts';
 import type { ErrorAnswer } from './reply.ts';
-import type { Progress, Route } from './request.ts';
+import { type Progress, type Route, beginProgress } from './request.ts';
 
 export type FaceOptions = {
   readonly prefix: string;
@@ -105,16 +105,9 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
   };
 }
 
+/** A request that was refused before it got anywhere is shown an error page all the same. */
 function progressOf(request: FastifyRequest): Progress {
-  return (
-    request.progress ?? {
-      route: undefined,
-      format: 'html',
-      form: {},
-      identity: undefined,
-      subject: undefined,
-    }
-  );
+  return request.progress ?? beginProgress();
 }
 
 /** Files cannot be put back into a form. */

@@ -1,7 +1,8 @@
 // Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
 import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
 
-export type Parsed<T> = { readonly value: T } | { readonly problem: string };
+/** Most fields have one thing wrong with them; a whole file may have many. */
+export type Parsed<T> = { readonly value: T } | { readonly problem: string | readonly string[] };
 
 /** A file part of a form. */
 export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };
@@ -41,7 +42,8 @@ export function readFields<F extends Fields>(
   const problems: string[] = [];
   for (const [name, field] of Object.entries(fields)) {
     const parsed = field.read(form[name]) as Parsed<unknown>;
-    if ('problem' in parsed) problems.push(`${name}: ${parsed.problem}`);
+    if ('problem' in parsed)
+      problems.push(...[parsed.problem].flat().map((problem) => `${name}: ${problem}`));
     else values[name] = parsed.value;
   }
   return { values: values as Partial<Values<F>>, problems };

@@ -20,10 +20,22 @@ export const maxParts = 64;
 /** Strict where browsers are lenient: what cannot be decoded is refused, not guessed at. */
 export function parseUrlencoded(encoded: string, wanted: Wanted): Form {
   if (encoded.includes('\uFFFD')) throw invalid(['The form is not UTF-8 text.']);
+  return collect(pairsOf(encoded), wanted);
+}
+
+/** Some fields of a query whose others are none of our concern. */
+export function peekQuery(encoded: string, wanted: Wanted): Form {
+  return collect(
+    pairsOf(encoded).filter(({ name }) => name !== undefined && wanted.has(name)),
+    wanted,
+  );
+}
+
+function collect(pairs: readonly Pair[], wanted: Wanted): Form {
   const form = emptyForm();
   const seen = new Set<string>();
   const problems: string[] = [];
-  for (const { name, value } of pairsOf(encoded)) {
+  for (const { name, value } of pairs) {
     const problem = seen.has(name ?? '') ? 'is given more than once.' : value === undefined && notDecodable;
     if (name === undefined) problems.push(`A field name: ${notDecodable}`);
     else if (problem) problems.push(`${cut(name)}: ${problem}`);
@@ -34,26 +46,22 @@ export function parseUrlencoded(encoded: string, wanted: Wanted): Form {
   return form;
 }
 
-/** Some fields of a query whose others are none of our concern. */
-export function peekQuery(encoded: string, wanted: Wanted): Form {
-  const pairs = encoded.split('&').filter((pair) => {
-    const [{ name } = { name: undefined }] = pairsOf(pair);
-    return name !== undefined && wanted.has(name);
-  });
-  return parseUrlencoded(pairs.join('&'), wanted);
-}
+/** What cannot be decoded is undefined. */
+type Pair = { readonly name: string | undefined; readonly value: string | undefined };
 
 const notDecodable = 'must be percent-encoded UTF-8 text.';
 
-function* pairsOf(encoded: string): Generator<{ name: string | undefined; value: string | undefined }> {
-  for (const pair of encoded.split('&')) {
-    if (pair === '') continue;
-    const equals = pair.indexOf('=');
-    yield {
-      name: decode(equals < 0 ? pair : pair.slice(0, equals)),
-      value: decode(equals < 0 ? '' : pair.slice(equals + 1)),
-    };
-  }
+function pairsOf(encoded: string): Pair[] {
+  return encoded
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const equals = pair.indexOf('=');
+      return {
+        name: decode(equals < 0 ? pair : pair.slice(0, equals)),
+        value: decode(equals < 0 ? '' : pair.slice(equals + 1)),
+      };
+    });
 }
 
 function decode(encoded: string): string | undefined {

@@ -12,10 +12,10 @@ import {
   bearerOf,
   mayCall,
 } from '../caller.ts';
-import { ServiceError, invalid } from '../errors.ts';
+import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
 import type { Match, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
-import { type Field, readFields } from './fields.ts';
+import { type Field, type Fields, readFields } from './fields.ts';
 import {
   type Form,
   type Wanted,
@@ -34,7 +34,7 @@ import {
   sendJson,
   unsupportedMediaType,
 } from './reply.ts';
-import { type Progress, type Route, cookieOf, findRoute, guessFormat, queryOf } from './request.ts';
+import { type Route, cookieOf, findRoute, guessFormat, queryOf, beginProgress } from './request.ts';
 
 /** Forms of callers who have not shown a good token yet: so many at once over all trees, each within this time. */
 const anonymousForms = { most: 16, withinMs: 60_000 };
@@ -76,13 +76,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   });
 
   scope.addHook('onRequest', (request, _reply, done) => {
-    const progress: Progress = {
-      route: undefined,
-      format: undefined,
-      form: {},
-      identity: undefined,
-      subject: undefined,
-    };
+    const progress = beginProgress();
     request.progress = progress;
     const route = findRoute(root, prefix, request.raw.url ?? '/');
     if (!route) throw notFound();
@@ -211,9 +205,7 @@ function refuseMethod(request: FastifyRequest, { operation }: Match): void {
   const { method } = request;
   const isRead = method === 'GET' || method === 'HEAD';
   if (method === 'POST' || (isRead && (!operation || guessFormat(request) === 'html'))) return;
-  throw new ServiceError('method-not-allowed', `The method ${method} is not allowed here.`, {
-    allow: operation && isRead ? ['POST'] : ['GET', 'HEAD', 'POST'],
-  });
+  throw methodNotAllowed(method, operation && isRead ? ['POST'] : ['GET', 'HEAD', 'POST']);
 }
 
 function refuseCaller(caller: Caller, access: Access): void {
@@ -227,14 +219,21 @@ function accessOf({ operation, resource }: Match): Access {
   return (operation ?? resource).access;
 }
 
+/** The same for every request, so worked out once for each record of fields. */
+const wantedByFields = new WeakMap<Fields, Wanted>();
+
 function wantedBy({ operation, resource }: Match): Wanted {
+  const { fields } = operation ?? resource;
+  const known = wantedByFields.get(fields);
+  if (known) return known;
   const wanted = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
     ['token', 'text'],
   ]);
-  for (const [name, field] of Object.entries((operation ?? resource).fields)) {
+  for (const [name, field] of Object.entries(fields)) {
     wanted.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
   }
+  wantedByFields.set(fields, wanted);
   return wanted;
 }
 

@@ -19,6 +19,10 @@ export type Progress = {
   subject: { readonly found: unknown } | undefined;
 };
 
+export function beginProgress(): Progress {
+  return { route: undefined, format: undefined, form: {}, identity: undefined, subject: undefined };
+}
+
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {

@@ -1,6 +1,6 @@
 // /health, /ready, /metrics and the redirect from / (contract 1): for machines and for who forgot the path.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ServiceError } from '../errors.ts';
+import { methodNotAllowed } from '../errors.ts';
 import { sendJson } from '../rest/reply.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -32,8 +32,7 @@ export function mountProbes(
     const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
       request.routeLabel = path;
       if (request.method !== 'GET' && request.method !== 'HEAD') {
-        const message = `The method ${request.method} is not allowed here.`;
-        throw new ServiceError('method-not-allowed', message, { allow: ['GET', 'HEAD'] });
+        throw methodNotAllowed(request.method, ['GET', 'HEAD']);
       }
       done();
     };

@@ -2,11 +2,10 @@
 import { type ErrorKind, ServiceError } from '../errors.ts';
 import { cut } from './cursor.ts';
 import { escapeAttribute, escapeText } from './escape.ts';
+import { XML } from './namespaces.ts';
 import type { XmlElement } from './xml.ts';
 
 export type SoapVersion = '1.1' | '1.2';
-
-const xmlNamespace = 'http://www.w3.org/XML/1998/namespace';
 
 const versions = {
   '1.1': {
@@ -156,7 +155,7 @@ const upgrade =
   '</soap:Upgrade>';
 
 function renderNotUnderstood({ namespace, name }: XmlElement): string {
-  if (namespace === xmlNamespace) return `<soap:NotUnderstood qname="xml:${escapeAttribute(name)}"/>`;
+  if (namespace === XML.uri) return `<soap:NotUnderstood qname="xml:${escapeAttribute(name)}"/>`;
   return namespace === ''
     ? `<soap:NotUnderstood qname="${escapeAttribute(name)}"/>`
     : `<soap:NotUnderstood qname="h:${escapeAttribute(name)}" xmlns:h="${escapeAttribute(namespace)}"/>`;

@@ -1,7 +1,7 @@
 // Hangs a document/literal service on Fastify: POST dispatches on the body element's name, GET ?wsdl serves the description.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, type Identify, bearerOf } from '../caller.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, methodNotAllowed } from '../errors.ts';
 import {
   type Fault,
   type SoapVersion,
@@ -67,11 +67,7 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
 
   scope.addHook('onRequest', (request, _reply, done) => {
     request.routeLabel = path;
-    if (!methods.includes(request.method)) {
-      throw new ServiceError('method-not-allowed', `The method ${request.method} is not allowed here.`, {
-        allow: methods,
-      });
-    }
+    if (!methods.includes(request.method)) throw methodNotAllowed(request.method, methods);
     if (request.method === 'POST') refuseMediaType(request);
     done();
   });
@@ -113,12 +109,14 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
 
   /** Envelopes in our own namespace are kept whole; for a client of another version its frame is put around the kept content. */
   function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): Buffer {
-    const [before, after] = responseFrame(version, payload.name, payload.namespace);
+    const frame = (content: Buffer) => {
+      const [before, after] = responseFrame(version, payload.name, payload.namespace);
+      return Buffer.concat([Buffer.from(before), content, Buffer.from(after)]);
+    };
     if (payload.namespace === namespace) {
-      return options.keep(`${version} ${payload.name} ${key}`, () => Buffer.from(before + make() + after));
+      return options.keep(`${version} ${payload.name} ${key}`, () => frame(Buffer.from(make())));
     }
-    const content = options.keep(`content ${payload.name} ${key}`, () => Buffer.from(make()));
-    return Buffer.concat([Buffer.from(before), content, Buffer.from(after)]);
+    return frame(options.keep(`content ${payload.name} ${key}`, () => Buffer.from(make())));
   }
 
   function operationFor(payload: XmlElement): SoapOperation {

@@ -16,7 +16,7 @@ export type Scopes = Cursor & {
 
 export type RawAttribute = { readonly tag: string; readonly value: string };
 
-const XML: Namespace = { uri: 'http://www.w3.org/XML/1998/namespace' };
+export const XML: Namespace = { uri: 'http://www.w3.org/XML/1998/namespace' };
 const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
 const NO_NAMESPACE: Namespace = { uri: '' };
 

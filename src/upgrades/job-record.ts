@@ -27,7 +27,6 @@ export type Job = {
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
   readonly next: number;
-  readonly steps: number;
   readonly workloadsDone: number;
   /** How many were done when this run began. */
   readonly doneBeforeRun: number;

@@ -36,7 +36,7 @@ export function startJob(transaction: Transaction, { plan, after, ...given }: Ne
   const job: Job = {
     ...given,
     ...{ number, state: 'in_progress', startedAt: at, endedAt: null, runStartedAt: at, announced: false },
-    ...{ next: 0, steps: plan.steps.length, workloadsDone: 0, doneBeforeRun: 0, workloads: plan.workloads },
+    ...{ next: 0, workloadsDone: 0, doneBeforeRun: 0, workloads: plan.workloads },
     ...{ cancelledBy: null, reverting: null, lastMessageAt: at },
   };
   transaction.put(plans, { ...plan, jobId: job.id, after });

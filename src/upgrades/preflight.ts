@@ -8,7 +8,7 @@ import {
   afterInstalling,
   afterRollback,
   deployment,
-  installedVersions,
+  findVersion,
   manifestOf,
   newestInstalled,
   patchesAfter,
@@ -43,7 +43,7 @@ export function prepareUpgrade(
     uploads: [],
   } as const;
   const nowhere = { plan: nothing, after: present } as const;
-  const target = [...manifest, ...installedVersions(present)].find((version) => version.id === id);
+  const target = findVersion(manifest, present, id);
   if (!target) {
     return {
       ...base,

@@ -2,7 +2,16 @@
 import { invalid } from '../errors.ts';
 import { operation, success } from '../rest/directory.ts';
 import { type Json, asJson } from '../rest/json.ts';
-import { type FormFile, boolean, file, jsonObject, reference, required } from '../rest/fields.ts';
+import {
+  type Field,
+  type FormFile,
+  type Parsed,
+  boolean,
+  file,
+  jsonObject,
+  reference,
+  required,
+} from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { uploadContents, uploads } from '../uploads/upload.ts';
@@ -12,7 +21,7 @@ import { reasonNotToStart, startJob } from './job.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { describePlan } from './plan.ts';
 import { type Prepared, prepareRollback, prepareUpgrade } from './preflight.ts';
-import { deployment, importedManifest, installedVersions, manifestOf } from './releases.ts';
+import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './releases.ts';
 import type { Runner } from './runner.ts';
 import { type Given, settingsOf } from './settings.ts';
 import { statusOf } from './status.ts';
@@ -21,62 +30,60 @@ export type ProcedureOptions = { store: Store; world: World; executor: Executor;
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
-const upgradeFields = {
-  versionManifest: versionField,
-  upgradeSettings: jsonObject(
-    'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
-  ),
-  licenseFile: file('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
-  updateToLatestPatch: boolean('Deprecated since 11.0: the setting of the same name replaces it.'),
-  versionManifestFile: file('A version manifest to use, and to keep once the upgrade is accepted.'),
-};
-
 type UpgradeValues = {
   readonly versionManifest: string;
   readonly upgradeSettings: Readonly<Record<string, unknown>> | undefined;
   readonly licenseFile: FormFile | undefined;
   readonly updateToLatestPatch: boolean | undefined;
-  readonly versionManifestFile: FormFile | undefined;
+  readonly versionManifestFile: readonly Version[] | undefined;
 };
 
 export function describeProcedure({ store, world, executor, runner }: ProcedureOptions) {
-  /** The versions of a file that came along, or all reasons against it. */
-  function readFileOf(given: FormFile | undefined, field: string) {
-    const result = given && readManifest(given.bytes, installedVersions(store.read(deployment)));
-    const problems = result && 'problems' in result ? result.problems : [];
+  /** A version manifest as a file: the versions in it, or all reasons against it. */
+  function manifestField(description: string): Field<readonly Version[] | undefined> {
+    const asFile = file(description);
     return {
-      versions: result && 'versions' in result ? result.versions : undefined,
-      problems: problems.map((problem) => `${field}: ${problem}`),
+      ...asFile,
+      read: (raw) => {
+        const parsed = asFile.read(raw);
+        if ('problem' in parsed || parsed.value === undefined) return parsed as Parsed<undefined>;
+        const result = readManifest(parsed.value.bytes, installedVersions(store.read(deployment)));
+        return 'versions' in result ? { value: result.versions } : { problem: result.problems };
+      },
     };
   }
 
-  function fileProblems({ values: { versionManifestFile } }: { values: Partial<UpgradeValues> }): string[] {
-    return readFileOf(versionManifestFile, 'versionManifestFile').problems;
-  }
+  const upgradeFields = {
+    versionManifest: versionField,
+    upgradeSettings: jsonObject(
+      'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
+    ),
+    licenseFile: file('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
+    updateToLatestPatch: boolean('Deprecated since 11.0: the setting of the same name replaces it.'),
+    versionManifestFile: manifestField(
+      'A version manifest to use, and to keep once the upgrade is accepted.',
+    ),
+  };
 
   /** Everything that stands against an upgrade, as far as its fields could be read. */
   function upgradeProblems({ values }: { values: Partial<UpgradeValues> }): readonly string[] {
-    const { versions, problems } = readFileOf(values.versionManifestFile, 'versionManifestFile');
-    const { versionManifest, upgradeSettings, licenseFile, updateToLatestPatch } = values;
-    if (versionManifest === undefined || problems.length > 0) return problems;
+    const { versionManifest, upgradeSettings, licenseFile, updateToLatestPatch, versionManifestFile } =
+      values;
+    if (versionManifest === undefined || !('versionManifestFile' in values)) return [];
     const readable = {
       versionManifest,
       upgradeSettings,
       licenseFile,
       updateToLatestPatch,
-      versionManifestFile: undefined,
+      versionManifestFile,
     };
-    const found = prepare(store, readable, versions).problems;
+    const found = prepare(store, readable).problems;
     const hasUnreadable = !('upgradeSettings' in values && 'updateToLatestPatch' in values);
     return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
   }
 
-  function prepare(
-    reader: Reader,
-    values: UpgradeValues,
-    manifest: readonly Version[] | undefined,
-  ): Prepared {
-    const { licenseFile, upgradeSettings, updateToLatestPatch } = values;
+  function prepare(reader: Reader, values: UpgradeValues): Prepared {
+    const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
     const given: Given = {
       upgradeSettings,
       updateToLatestPatch,
@@ -87,8 +94,10 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
         return upload && content && { name: upload.itemName, bytes: content.bytes };
       },
     };
-    return prepareUpgrade(reader, values.versionManifest, given, manifest);
+    return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile);
   }
+
+  const knownVersion = (id: string) => findVersion(manifestOf(store), store.read(deployment), id);
 
   async function withExecutorChecks(prepared: Prepared): Promise<Prepared> {
     const found = await executor.preflight(prepared.plan.steps.flatMap(({ workload }) => workload ?? []));
@@ -126,11 +135,11 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       effect: 'reads',
       fields: { upgradeId: versionField },
       check: ({ values: { upgradeId } }) =>
-        upgradeId === undefined || findVersion(store, upgradeId)
+        upgradeId === undefined || knownVersion(upgradeId)
           ? []
           : [`upgradeId: there is no version with the id ${upgradeId}.`],
       run: ({ values: { upgradeId } }) => {
-        const version = findVersion(store, upgradeId);
+        const version = knownVersion(upgradeId);
         return { json: asJson(version ? settingsOf(version) : { userInputs: [] }) };
       },
     }),
@@ -140,10 +149,8 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       access: 'administrator',
       effect: 'reads',
       fields: upgradeFields,
-      check: fileProblems,
       run: async ({ values }) => {
-        const { versions } = readFileOf(values.versionManifestFile, 'versionManifestFile');
-        const prepared = await withExecutorChecks(prepare(store, values, versions));
+        const prepared = await withExecutorChecks(prepare(store, values));
         const { from, to, plan } = prepared;
         const reason = reasonNotToStart(store, prepared);
         const problems = [...prepared.problems, ...(reason === undefined ? [] : [reason])];
@@ -159,12 +166,8 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       fields: upgradeFields,
       check: upgradeProblems,
       run: async ({ values, caller }) => {
-        const { versions } = readFileOf(values.versionManifestFile, 'versionManifestFile');
-        const json = await start(
-          (reader) => prepare(reader, values, versions),
-          caller?.username ?? '',
-          versions,
-        );
+        const { versionManifestFile: manifest } = values;
+        const json = await start((reader) => prepare(reader, values), caller?.username ?? '', manifest);
         return { json };
       },
     }),
@@ -187,11 +190,12 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       access: 'administrator',
       effect: 'writes',
       fields: {
-        manifestFile: required(file('A version manifest: a JSON array of versions, or {"versions": […]}.')),
+        manifestFile: required(
+          manifestField('A version manifest: a JSON array of versions, or {"versions": […]}.'),
+        ),
       },
-      check: ({ values: { manifestFile } }) => readFileOf(manifestFile, 'manifestFile').problems,
       run: async ({ values }) => {
-        const { versions = [] } = readFileOf(values.manifestFile, 'manifestFile');
+        const { manifestFile: versions } = values;
         const importedAt = world.now();
         await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
         return success;
@@ -209,10 +213,4 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       },
     }),
   };
-}
-
-function findVersion(reader: Reader, id: string): Version | undefined {
-  return [...manifestOf(reader), ...installedVersions(reader.read(deployment))].find(
-    (version) => version.id === id,
-  );
 }

@@ -28,6 +28,15 @@ export function newestInstalled({ release, patches }: Deployment): Version {
   return patches.at(-1) ?? release;
 }
 
+/** Among what is installed and what the manifest knows. */
+export function findVersion(
+  manifest: readonly Version[],
+  present: Deployment,
+  id: string,
+): Version | undefined {
+  return [...manifest, ...installedVersions(present)].find((version) => version.id === id);
+}
+
 export function isInstalled(id: string, present: Deployment): boolean {
   return installedVersions(present).some((version) => version.id === id);
 }

@@ -2,17 +2,7 @@
 import * as soap from 'soap';
 import { soap as strongSoap } from 'strong-soap';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Server, startServer } from '../kit/server.ts';
-
-const operations = [
-  'GetMessageVersion',
-  'GetMessageFormats',
-  'GetTokenServiceURL',
-  'GetFolders',
-  'GetServiceDescriptions',
-  'RequiresTokens',
-  'GetServiceDescriptionsEx',
-];
+import { type Server, operationNames as operations, startServer } from '../kit/server.ts';
 
 type Described = { Name: string; Type: string; Description: string };
 type ManyDescribed = { ServiceDescriptions: { ServiceDescription: Described[] } };

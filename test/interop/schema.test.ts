@@ -3,23 +3,13 @@ import { XmlDocument, XmlElement, XsdValidator } from 'libxml2-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
-import { type Server, namespace, startServer } from '../kit/server.ts';
+import { type Server, namespace, operationNames as operations, startServer } from '../kit/server.ts';
 
 const versions = [
   { version: 1.1, envelope: 'http://schemas.xmlsoap.org/soap/envelope/', mediaType: 'text/xml' },
   { version: 1.2, envelope: 'http://www.w3.org/2003/05/soap-envelope', mediaType: 'application/soap+xml' },
 ];
 type Version = (typeof versions)[number];
-
-const operations = [
-  'GetMessageVersion',
-  'GetMessageFormats',
-  'GetTokenServiceURL',
-  'GetFolders',
-  'GetServiceDescriptions',
-  'RequiresTokens',
-  'GetServiceDescriptionsEx',
-];
 
 const awkwardFolder = "R & D's [1]; ö ]]&gt;";
 const awkwardText = `<b>"5 > 4" & '3 < 4'</b> ]]> &amp; <![CDATA[x]]> \t\r\n \u{1F5FA}`;

@@ -22,6 +22,17 @@ const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';
 
+/** The operations of spec 4.2. */
+export const operationNames = [
+  'GetMessageVersion',
+  'GetMessageFormats',
+  'GetTokenServiceURL',
+  'GetFolders',
+  'GetServiceDescriptions',
+  'RequiresTokens',
+  'GetServiceDescriptionsEx',
+];
+
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
 export type ServerOptions = {

@@ -36,6 +36,8 @@ export type Resource<S = unknown> = {
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
   readonly read: (call: Call<S, never>) => Json | Promise<Json>;
+  /** What a POST does, where it does not read like a GET. */
+  readonly onPost: Operation<S> | undefined;
   /** Fixed names beneath this one. */
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
@@ -70,7 +72,7 @@ export type Items<S = unknown> = {
   /** Throws a not-found error when there is no such thing or the caller may not see it. */
   readonly find: (subject: S, segment: string, caller: Caller) => unknown;
   /** The segments a page links to. */
-  readonly list: (subject: S, caller: Caller) => readonly string[];
+  readonly list: (subject: S, caller: Caller) => readonly string[] | Promise<readonly string[]>;
   readonly resource: Resource;
 };
 
@@ -80,12 +82,14 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
   described: Described & {
     fields?: F;
     read: (call: Call<S, Values<F>>) => Json | Promise<Json>;
+    onPost?: Operation<S>;
     resources?: Record<string, Resource<S>>;
     operations?: Record<string, Operation<S>>;
     items?: readonly Items<S>[];
   },
 ): Resource<S> {
-  return { duringJob: 'open', fields: {}, resources: {}, operations: {}, items: [], ...described };
+  const nothingBeneath = { resources: {}, operations: {}, items: [] };
+  return { duringJob: 'open', fields: {}, onPost: undefined, ...nothingBeneath, ...described };
 }
 
 /** A resource that only holds others: it lists them. */
@@ -119,8 +123,8 @@ export function operation<S, F extends Fields = Fields>(
 export function items<S, T>(described: {
   param: string;
   accepts: (segment: string) => boolean;
-  find: (subject: S, segment: string, caller: Caller) => T;
-  list: (subject: S, caller: Caller) => readonly string[];
+  find: (subject: S, segment: string, caller: Caller) => T | Promise<T>;
+  list: (subject: S, caller: Caller) => readonly string[] | Promise<readonly string[]>;
   resource: Resource<T>;
 }): Items<S> {
   return described as unknown as Items<S>;
@@ -130,11 +134,13 @@ export function items<S, T>(described: {
 export function closeDuringJob<S>(open: Resource<S>): Resource<S> {
   const closeAll = <T>(entries: Readonly<Record<string, T>>, close: (entry: T) => T) =>
     Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, close(entry)]));
+  const closeOperation = (operation: Operation<S>) => ({ ...operation, duringJob: 'closed' as const });
   return {
     ...open,
     duringJob: 'closed',
     resources: closeAll(open.resources, closeDuringJob<S>),
-    operations: closeAll(open.operations, (operation) => ({ ...operation, duringJob: 'closed' as const })),
+    onPost: open.onPost && closeOperation(open.onPost),
+    operations: closeAll(open.operations, closeOperation),
     items: open.items.map((entry) => ({ ...entry, resource: closeDuringJob(entry.resource) })),
   };
 }
@@ -157,11 +163,11 @@ export type Match = {
   readonly route: string;
   readonly steps: readonly { readonly items: Items; readonly segment: string }[];
   readonly resource: Resource;
-  /** Set when the path names an operation of the resource. */
+  /** Set when the path names an operation of the resource, or the method does. */
   readonly operation: Operation | undefined;
 };
 
-export function match(root: Resource, segments: readonly string[]): Match | undefined {
+export function match(root: Resource, segments: readonly string[], method: string): Match | undefined {
   let at = root;
   const route: string[] = [];
   const steps: { items: Items; segment: string }[] = [];
@@ -179,7 +185,12 @@ export function match(root: Resource, segments: readonly string[]): Match | unde
     route.push(items ? `{${items.param}}` : segment);
     at = next;
   }
-  return { route: route.join('/'), steps, resource: at, operation: undefined };
+  return {
+    route: route.join('/'),
+    steps,
+    resource: at,
+    operation: method === 'POST' ? at.onPost : undefined,
+  };
 }
 
 function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
@@ -196,6 +207,7 @@ export type Entry = {
 export function* walk(root: Resource, route = ''): Generator<Entry> {
   const below = (name: string) => (route === '' ? name : `${route}/${name}`);
   yield { route, resource: root, operation: undefined };
+  if (root.onPost) yield { route, resource: root, operation: root.onPost };
   for (const [name, operation] of Object.entries(root.operations)) {
     yield { route: below(name), resource: root, operation };
   }

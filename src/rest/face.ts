@@ -16,7 +16,7 @@ export type FaceOptions = {
 };
 
 export type Face = {
-  outcome: (request: FastifyRequest, reply: FastifyReply, outcome: Outcome) => FastifyReply;
+  outcome: (request: FastifyRequest, reply: FastifyReply, outcome: Outcome) => Promise<FastifyReply>;
   form: (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
   error: (request: FastifyRequest, reply: FastifyReply, answer: ErrorAnswer) => FastifyReply;
 };
@@ -48,16 +48,25 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
     };
   }
 
-  function showResource(reply: FastifyReply, progress: Progress, { match, segments }: Route, json: Json) {
+  async function showResource(
+    reply: FastifyReply,
+    progress: Progress,
+    { match, segments }: Route,
+    json: Json,
+  ) {
     const { resource } = match;
+    const { onPost } = resource;
+    const subject = progress.subject?.found;
     const below = (name: string) => ({ name, href: linkTo([...segments, name]) });
-    const listed = resource.items.flatMap((items) =>
-      items.list(progress.subject?.found, progress.identity?.caller),
-    );
+    const listed: string[] = [];
+    for (const items of resource.items) {
+      listed.push(...(await items.list(subject, progress.identity?.caller)));
+    }
     const page = resourcePage(frameOf(progress, resource.title), {
       description: resource.description,
       children: [...Object.keys(resource.resources), ...listed].map(below),
       operations: Object.keys(resource.operations).map(below),
+      form: onPost && { operation: onPost, action: linkTo(segments), entered: onPost.present(subject) },
       json,
     });
     return sendHtml(reply, 200, page);
@@ -86,7 +95,7 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
   }
 
   return {
-    outcome(request, reply, outcome) {
+    async outcome(request, reply, outcome) {
       const progress = progressOf(request);
       if (outcome.seeOther !== undefined) return reply.redirect(outcome.seeOther, 303);
       if (!progress.route || progress.route.match.operation) {

@@ -115,33 +115,53 @@ export function httpUrl(description: string): Field<string | undefined> {
 
 /** A JSON object, as text. */
 export function jsonObject(description: string): Field<Readonly<Record<string, unknown>> | undefined> {
+  return optional(description, { kind: 'text', lines: true }, parseJsonObject);
+}
+
+/** A JSON object that is kept as the text it came as. */
+export function jsonText(description: string, mostBytes: number): Field<string | undefined> {
   return optional(description, { kind: 'text', lines: true }, (raw) => {
-    try {
-      const value: unknown = JSON.parse(raw);
-      if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-        return { value: value as Record<string, unknown> };
-      }
-    } catch {
-      // Refused below.
-    }
-    return { problem: 'must be a JSON object.' };
+    if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
+    const parsed = parseJsonObject(raw);
+    return 'problem' in parsed ? parsed : { value: raw.trim() };
   });
+}
+
+function parseJsonObject(raw: string): Parsed<Readonly<Record<string, unknown>>> {
+  try {
+    const value: unknown = JSON.parse(raw);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      return { value: value as Record<string, unknown> };
+    }
+  } catch {
+    // Refused below.
+  }
+  return { problem: 'must be a JSON object.' };
+}
+
+/** Makes something else of what a field has read, or refuses it. */
+export function refine<T, U>(
+  field: Field<T | undefined>,
+  parse: (value: T) => Parsed<U>,
+): Field<U | undefined> {
+  return {
+    ...field,
+    read: (raw) => {
+      const parsed = field.read(raw);
+      if ('problem' in parsed) return parsed;
+      return parsed.value === undefined ? { value: undefined } : parse(parsed.value);
+    },
+  };
 }
 
 /** Something named by `{"id": "…"}`. */
 export function reference(description: string): Field<string | undefined> {
-  const object = jsonObject(description);
-  return {
-    ...object,
-    read: (raw) => {
-      const parsed = object.read(raw);
-      if ('value' in parsed && parsed.value === undefined) return { value: undefined };
-      const id = 'value' in parsed ? parsed.value?.id : undefined;
-      return typeof id === 'string' && id !== ''
-        ? { value: id }
-        : { problem: 'must be a JSON object of the form {"id": "…"}.' };
-    },
-  };
+  const problem = 'must be a JSON object of the form {"id": "…"}.';
+  return optional(description, { kind: 'text', lines: true }, (raw) => {
+    const parsed = parseJsonObject(raw);
+    const id = 'value' in parsed ? parsed.value.id : undefined;
+    return typeof id === 'string' && id !== '' ? { value: id } : { problem };
+  });
 }
 
 /** A file; text sent under the name is the content of one without a name. */
@@ -182,6 +202,11 @@ export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
 /** For changing an existing thing: absent keeps what is there, present and blank empties it. */
 export function clearable(field: Field<string | undefined>): Field<string | undefined> {
   return { ...field, read: (raw) => (isBlank(raw) ? { value: '' } : field.read(raw)) };
+}
+
+/** What was given, where absent keeps what is there. */
+export function definedOnly<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
 }
 
 function isBlank(raw: Raw): boolean {

@@ -78,7 +78,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   scope.addHook('onRequest', (request, _reply, done) => {
     const progress = beginProgress();
     request.progress = progress;
-    const route = findRoute(root, prefix, request.raw.url ?? '/');
+    const route = findRoute(root, prefix, request.raw.url ?? '/', request.method);
     if (!route) throw notFound();
     progress.route = route;
     request.routeLabel = [prefix, route.match.route].filter((part) => part !== '').join('/') || '/';
@@ -130,7 +130,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     };
     if (operation && isPost) operation.admit(facts);
 
-    const subject = findSubject(match, caller);
+    const subject = await findSubject(match, caller);
     progress.subject = { found: subject };
     if (showsForm) return face.form(request, reply);
 
@@ -141,7 +141,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
 
     const outcome = operation ? await operation.run(call) : { json: await resource.read(call) };
     void reply.headers(outcome.headers ?? {});
-    if (progress.format === 'html') return face.outcome(request, reply, outcome);
+    if (progress.format === 'html') return await face.outcome(request, reply, outcome);
     return sendJson(reply, 200, outcome.json, progress.format);
   }
 
@@ -237,9 +237,8 @@ function wantedBy({ operation, resource }: Match): Wanted {
   return wanted;
 }
 
-function findSubject({ steps }: Match, caller: Caller): unknown {
-  return steps.reduce<unknown>(
-    (subject, { items, segment }) => items.find(subject, segment, caller),
-    undefined,
-  );
+async function findSubject({ steps }: Match, caller: Caller): Promise<unknown> {
+  let subject: unknown;
+  for (const { items, segment } of steps) subject = await items.find(subject, segment, caller);
+  return subject;
 }

@@ -80,17 +80,21 @@ export type ResourceView = {
   readonly description: string;
   readonly children: readonly Link[];
   readonly operations: readonly Link[];
+  /** What a POST to the same address does, where that is something else than reading. */
+  readonly form: (FormView & { readonly operation: Operation }) | undefined;
   readonly json: Json;
 };
 
-export function resourcePage(frame: Frame, { description, children, operations, json }: ResourceView): Html {
+export function resourcePage(frame: Frame, view: ResourceView): Html {
+  const { description, children, operations, form, json } = view;
   return pageOf(
     frame,
     html`<p>${description}</p>
       ${linkList('Resources', children)} ${linkList('Operations', operations)}
       <h2>Contents</h2>
       <pre>${JSON.stringify(json, null, 2)}</pre>
-      <p><a href="?f=json">JSON</a> <a href="?f=pjson">Pretty JSON</a></p>`,
+      <p><a href="?f=json">JSON</a> <a href="?f=pjson">Pretty JSON</a></p>
+      ${form && operationForm(frame, form.operation, form)}`,
   );
 }
 
@@ -113,22 +117,26 @@ export type FormView = {
 };
 
 export function operationPage(frame: Frame, operation: Operation, view: FormView): Html {
+  return pageOf(
+    frame,
+    html`<p>${operation.description}</p>
+      ${operationForm(frame, operation, view)}`,
+  );
+}
+
+function operationForm(frame: Frame, operation: Operation, view: FormView): Html {
   const formToken = frame.session?.formToken ?? '';
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
   const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
-  return pageOf(
-    frame,
-    html`<p>${operation.description}</p>
-      ${view.error && problemList(view.error)} ${view.result !== undefined && resultView(view.result)}
+  return html`${view.error && problemList(view.error)} ${view.result !== undefined && resultView(view.result)}
       ${operation.access !== 'anyone' && formToken === '' && signInFirst(frame)}
       <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
         <input type="hidden" name="f" value="html" />
         ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
         ${fields.map(([name, field]) => fieldView(name, field as Field<unknown>, view.entered[name]))}
         <p><button>${operation.title}</button></p>
-      </form>`,
-  );
+      </form>`;
 }
 
 function signInFirst({ session }: Frame): Html {

@@ -33,7 +33,7 @@ declare module 'fastify' {
 }
 
 /** One trailing slash is ignored; segments are decoded one by one, so an encoded slash stays inside its segment. */
-export function findRoute(root: Resource, prefix: string, url: string): Route | undefined {
+export function findRoute(root: Resource, prefix: string, url: string, method: string): Route | undefined {
   // A target may name the whole address, and may be percent-encoded within the prefix.
   const path = (url.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0] ?? '').replace(/\/$/, '');
   const segments: string[] = [];
@@ -44,7 +44,7 @@ export function findRoute(root: Resource, prefix: string, url: string): Route | 
       return undefined;
     }
   }
-  const found = match(root, segments);
+  const found = match(root, segments, method);
   return found && { match: found, path, segments };
 }
 

@@ -1,6 +1,7 @@
 // The default store: everything in this process's memory, gone when it ends.
+import { type MemoryQueue, createMemoryQueue } from './memory-queue.ts';
 import type { Store } from './store.ts';
-import type { Cell, Log, Reader, Table, Transaction } from './transaction.ts';
+import type { Cell, Log, Queue, Reader, Table, Transaction } from './transaction.ts';
 
 type Rows = Map<string, unknown>;
 
@@ -10,14 +11,23 @@ export function createMemoryStore(): Store {
   const tables = new Map<string, Rows>();
   const cells: Rows = new Map();
   const logs = new Map<string, unknown[]>();
+  const queues = new Map<string, unknown>();
   const listeners = new Set<() => void>();
   const versions = new Map<string, number>();
+
+  function queueOf<T>(queue: Queue<T>): MemoryQueue<T> {
+    const known = queues.get(queue.name) as MemoryQueue<T> | undefined;
+    const found = known ?? createMemoryQueue(queue);
+    queues.set(queue.name, found);
+    return found;
+  }
 
   const reader: Reader = {
     get: <T>(table: Table<T>, key: string) => tables.get(table.name)?.get(key) as T | undefined,
     all: <T>(table: Table<T>) => (tables.get(table.name) ?? noRows).values() as Iterable<T>,
     read: <T>(cell: Cell<T>) => (cells.has(cell.name) ? cells.get(cell.name) : cell.initial) as T,
     entries: <T>(log: Log<T>, key: string) => (logs.get(keyOfLog(log, key)) ?? []) as readonly T[],
+    waiting: (queue) => queueOf(queue).waiting(),
   };
 
   function commit(changes: Changes): void {
@@ -35,7 +45,8 @@ export function createMemoryStore(): Store {
       logs.set(key, log);
       for (const entry of entries) log.push(entry);
     }
-    for (const name of [...changes.tables.keys(), ...changes.cells.keys()]) {
+    for (const act of changes.acts) act();
+    for (const name of [...changes.tables.keys(), ...changes.cells.keys(), ...changes.queues]) {
       versions.set(name, (versions.get(name) ?? 0) + 1);
     }
   }
@@ -44,12 +55,18 @@ export function createMemoryStore(): Store {
     ...reader,
     update: (change) =>
       new Promise((resolve) => {
-        const changes: Changes = { tables: new Map(), cells: new Map(), logs: new Map() };
-        const result = change(createTransaction(reader, changes));
+        const changes: Changes = {
+          ...{ tables: new Map(), cells: new Map(), logs: new Map() },
+          ...{ queues: new Set<string>(), acts: [] },
+        };
+        const result = change(createTransaction(reader, queueOf, changes));
         commit(changes);
         resolve(result);
         for (const listener of listeners) listener();
       }),
+    claim: (queue, claim) => Promise.resolve(queueOf(queue).claim(claim)),
+    find: (queue, key) => Promise.resolve(queueOf(queue).find(key)),
+    page: (queue, owner, start, num) => Promise.resolve(queueOf(queue).page(owner, start, num)),
     version: (of) => versions.get(of.name) ?? 0,
     onUpdate(listener) {
       listeners.add(listener);
@@ -61,13 +78,30 @@ export function createMemoryStore(): Store {
 }
 
 /** What a transaction has written so far; a removed row is there as `undefined`. */
-type Changes = { tables: Map<string, Rows>; cells: Rows; logs: Map<string, unknown[]> };
+type Changes = {
+  tables: Map<string, Rows>;
+  cells: Rows;
+  logs: Map<string, unknown[]>;
+  /** The names of the queues that are touched. */
+  queues: Set<string>;
+  /** What is done to them when the transaction takes effect. */
+  acts: (() => void)[];
+};
 
 function keyOfLog({ name }: { name: string }, key: string): string {
   return `${name} ${key}`;
 }
 
-function createTransaction(base: Reader, changes: Changes): Transaction {
+function createTransaction(
+  base: Reader,
+  queueOf: <T>(queue: Queue<T>) => MemoryQueue<T>,
+  changes: Changes,
+): Transaction {
+  function later<T>(queue: Queue<T>, act: (queue: MemoryQueue<T>) => void): void {
+    changes.queues.add(queue.name);
+    changes.acts.push(() => act(queueOf(queue)));
+  }
+
   function changedRows(name: string): Rows {
     const rows = changes.tables.get(name) ?? new Map<string, unknown>();
     changes.tables.set(name, rows);
@@ -87,6 +121,7 @@ function createTransaction(base: Reader, changes: Changes): Transaction {
     read: <T>(cell: Cell<T>) =>
       changes.cells.has(cell.name) ? (changes.cells.get(cell.name) as T) : base.read(cell),
     entries: (log, key) => base.entries(log, key),
+    waiting: (queue) => base.waiting(queue),
     append: (log, key, entries) => {
       const earlier = changes.logs.get(keyOfLog(log, key)) ?? [];
       changes.logs.set(keyOfLog(log, key), [...earlier, ...entries.map(freeze)]);
@@ -94,6 +129,16 @@ function createTransaction(base: Reader, changes: Changes): Transaction {
     put: (table, row) => void changedRows(table.name).set(table.keyOf(row), freeze(row)),
     remove: (table, key) => void changedRows(table.name).set(key, undefined),
     write: (cell, value) => void changes.cells.set(cell.name, freeze(value)),
+    enqueue: (queue, row) => later(queue, ({ put }) => put(freeze(row))),
+    settle: (queue, row) => later(queue, ({ settle }) => settle(freeze(row))),
+    amend: (queue, owner, change) => {
+      for (const row of queueOf(queue).unclaimed(owner)) {
+        const changed = freeze(change(row));
+        if (changed !== row) later(queue, ({ put }) => put(changed));
+      }
+    },
+    trim: (queue, owner, keep) => later(queue, ({ trim }) => trim(owner, keep)),
+    drop: (queue, owner) => later(queue, ({ drop }) => drop(owner)),
   };
 }
 

@@ -1,5 +1,5 @@
 // The store as the engines and edges use it. Reads are answered at once from memory; there is one way to change anything.
-import type { Cell, Reader, Table, Transaction } from './transaction.ts';
+import type { Cell, Queue, Reader, Table, Transaction } from './transaction.ts';
 
 export type Store = Reader & {
   /**
@@ -7,11 +7,31 @@ export type Store = Reader & {
    * The change is synchronous and may run more than once, so it must do nothing but read and write the transaction.
    */
   update: <T>(change: (transaction: Transaction) => T) => Promise<T>;
-  /** A number that differs after every update that touched the table or cell. */
-  version: (of: Table<never> | Cell<unknown>) => number;
+  /** Takes rows that are due for this process alone, until it settles them. */
+  claim: <T>(queue: Queue<T>, claim: Claim<T>) => Promise<Claimed<T>>;
+  find: <T>(queue: Queue<T>, key: string) => Promise<T | undefined>;
+  /** The rows of an owner, newest first, and how many there are in all. */
+  page: <T>(
+    queue: Queue<T>,
+    owner: string,
+    start: number,
+    num: number,
+  ) => Promise<{ readonly rows: readonly T[]; readonly total: number }>;
+  /** A number that differs after every update that touched the table, cell or queue. */
+  version: (of: Table<never> | Cell<unknown> | Queue<never>) => number;
   /** Calls back after every update; answers how to stop that. */
   onUpdate: (listener: () => void) => () => void;
   /** Why the store cannot serve at the moment; empty when it can. */
   problems: () => readonly string[];
   close: () => Promise<void>;
 };
+
+export type Claim<T> = {
+  readonly at: number;
+  readonly most: number;
+  /** Whether there is room for this row; asked once for each row that is taken, and for some that are not. */
+  readonly reserve: (row: T) => boolean;
+};
+
+/** `nextAt`: when the first of the rows that are not due yet will be. */
+export type Claimed<T> = { readonly rows: readonly T[]; readonly nextAt: number | undefined };

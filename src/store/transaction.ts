@@ -8,12 +8,25 @@ export type Cell<T> = { readonly name: string; readonly initial: T };
 /** Lists that only grow, each under its key. */
 export type Log<T> = { readonly name: string; readonly entry?: T };
 
+/** Work for later. What is listed, changed or removed together has one owner. */
+export type Queue<T> = {
+  readonly name: string;
+  readonly keyOf: (row: T) => string;
+  readonly ownerOf: (row: T) => string;
+  /** When it may be taken up; null when nothing is left to do. */
+  readonly dueAt: (row: T) => number | null;
+};
+
+/** The rows of a queue that are not finished, claimed ones included. */
+export type Waiting<T> = { readonly count: number; readonly oldest: () => T | undefined };
+
 export type Reader = {
   get: <T>(table: Table<T>, key: string) => T | undefined;
   all: <T>(table: Table<T>) => Iterable<T>;
   read: <T>(cell: Cell<T>) => T;
   /** The entries under a key, oldest first; not a copy. */
   entries: <T>(log: Log<T>, key: string) => readonly T[];
+  waiting: <T>(queue: Queue<T>) => Waiting<T>;
 };
 
 export type Transaction = Reader & {
@@ -23,4 +36,14 @@ export type Transaction = Reader & {
   write: <T>(cell: Cell<T>, value: T) => void;
   /** Appended entries are seen by readers once the transaction has taken effect. */
   append: <T>(log: Log<T>, key: string, entries: readonly T[]) => void;
+  // What is done to a queue is seen by readers once the transaction has taken effect.
+  enqueue: <T>(queue: Queue<T>, row: T) => void;
+  /** Replaces a row that was claimed and gives it free; nothing happens to one that was dropped meanwhile. */
+  settle: <T>(queue: Queue<T>, row: T) => void;
+  /** Replaces the rows that wait and that nobody has claimed, of one owner or (undefined) of all. */
+  amend: <T>(queue: Queue<T>, owner: string | undefined, change: (row: T) => T) => void;
+  /** Removes the owner's finished rows, the first finished first, until so many are left. */
+  trim: (queue: Queue<never>, owner: string, keep: number) => void;
+  /** Removes all rows of the owner. */
+  drop: (queue: Queue<never>, owner: string) => void;
 };

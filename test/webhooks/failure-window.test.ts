@@ -1,0 +1,286 @@
+// The deactivation rule: the sentences of spec 3.2 and contract 5 one by one, then random histories against a slow model of them.
+// FUZZ_RUNS raises the number of histories (10,000 unless told); fast-check prints its seed when they disagree.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type FailurePolicy,
+  type FailureWindow,
+  countFailure,
+  endOfWindow,
+} from '../../src/webhooks/failure-window.ts';
+
+const dayMs = 86_400_000;
+/** A moment of real size, so that nothing depends on small numbers. */
+const firstFailure = 1_767_225_600_000;
+/** Day n of the spec is from n − 1 to n days after the first failure. */
+const after = (days: number) => firstFailure + Math.round(days * dayMs);
+
+const policyOf = (numberOfFailures: number, daysInPast: number): FailurePolicy => ({
+  numberOfFailures,
+  daysInPast,
+});
+const fiveInFive = policyOf(5, 5);
+
+/** One failure after another, until one deactivates or there are no more. */
+function replay(failures: readonly { policy: FailurePolicy; at: number }[]) {
+  let window: FailureWindow | null = null;
+  for (const { policy, at } of failures) {
+    const counted = countFailure(policy, window, at);
+    window = counted.window;
+    if (counted.deactivates) return { window, deactivatedAt: at };
+  }
+  return { window, deactivatedAt: null };
+}
+
+type Row = {
+  says: string;
+  policy?: FailurePolicy;
+  /** In days after the first. */
+  failures: number[];
+  /** In days after the first; null for a webhook that is active in the end. */
+  deactivatedAt: number | null;
+  window: { start: number; count: number };
+};
+
+// The last sentence, on the name of the state, rules nothing.
+const spec: Row[] = [
+  {
+    says: '`numberOfFailures` failures occur within a window of `daysInPast` days → deactivated',
+    policy: policyOf(3, 2),
+    failures: [0, 0.5, 1.9],
+    deactivatedAt: 1.9,
+    window: { start: 0, count: 3 },
+  },
+  {
+    says: 'a window that ends with fewer failures than `numberOfFailures` → active',
+    policy: policyOf(3, 2),
+    failures: [0, 1.9, 2.1, 3],
+    deactivatedAt: null,
+    window: { start: 2.1, count: 2 },
+  },
+  {
+    says: 'A failure after the window ends starts a new window.',
+    policy: policyOf(3, 2),
+    failures: [0, 1.9, 9],
+    deactivatedAt: null,
+    window: { start: 9, count: 1 },
+  },
+  {
+    says: 'the window starts at the first failure',
+    failures: [0, 2, 3, 4],
+    deactivatedAt: null,
+    window: { start: 0, count: 4 },
+  },
+  {
+    says: 'With a policy of 5 failures in 5 days, 1 failure per day for 5 days deactivates the webhook on the fifth day.',
+    failures: [0, 1.2, 2.4, 3.6, 4.8],
+    deactivatedAt: 4.8,
+    window: { start: 0, count: 5 },
+  },
+  {
+    says: '3 failures on day 1 and 2 on day 2 deactivate it on day 2.',
+    failures: [0, 0.1, 0.2, 1.1, 1.2],
+    deactivatedAt: 1.2,
+    window: { start: 0, count: 5 },
+  },
+  {
+    says: '2 failures on day 1 and 2 on day 3 with none on days 4 and 5 do not deactivate it.',
+    failures: [0, 0.1, 2.1, 2.2],
+    deactivatedAt: null,
+    window: { start: 0, count: 4 },
+  },
+  {
+    says: 'A failure on day 6 starts a new 5-day window.',
+    failures: [0, 0.1, 2.1, 2.2, 5.5],
+    deactivatedAt: null,
+    window: { start: 5.5, count: 1 },
+  },
+  {
+    says: '3 more failures in that new window then deactivate it. (1 + 3 are 4: the rule of 5 binds, it stays active)',
+    failures: [0, 0.1, 2.1, 2.2, 5.5, 6, 7, 8],
+    deactivatedAt: null,
+    window: { start: 5.5, count: 4 },
+  },
+  {
+    says: '3 more failures in that new window then deactivate it. (2 + 3 are 5: deactivated)',
+    failures: [0, 0.1, 2.1, 2.2, 5.5, 5.6, 6, 7, 8],
+    deactivatedAt: 8,
+    window: { start: 5.5, count: 5 },
+  },
+];
+
+const ms = 1 / dayMs;
+const borders: Row[] = [
+  {
+    says: 'the last millisecond of a window is inside it',
+    failures: [0, 1, 2, 3, 5 - ms],
+    deactivatedAt: 5 - ms,
+    window: { start: 0, count: 5 },
+  },
+  {
+    says: 'a failure exactly at the end opens a new window',
+    failures: [0, 1, 2, 3, 5],
+    deactivatedAt: null,
+    window: { start: 5, count: 1 },
+  },
+  {
+    says: 'a new window ends as late after its own start',
+    failures: [0, 7, 8, 9, 10, 12 - ms],
+    deactivatedAt: 12 - ms,
+    window: { start: 7, count: 5 },
+  },
+  {
+    says: 'windows do not slide: five failures within five days may lie in two of them',
+    failures: [0, 3, 4, 4.5, 5, 6],
+    deactivatedAt: null,
+    window: { start: 5, count: 2 },
+  },
+  {
+    says: 'one failure too few',
+    failures: [0, 0, 0, 0],
+    deactivatedAt: null,
+    window: { start: 0, count: 4 },
+  },
+  {
+    says: 'failures of one moment all count',
+    failures: [0, 0, 0, 0, 0],
+    deactivatedAt: 0,
+    window: { start: 0, count: 5 },
+  },
+  {
+    says: 'with numberOfFailures 1 the first failure deactivates',
+    policy: policyOf(1, 5),
+    failures: [0],
+    deactivatedAt: 0,
+    window: { start: 0, count: 1 },
+  },
+  {
+    says: 'the longest window lasts 365 times 24 hours',
+    policy: policyOf(2, 365),
+    failures: [0, 365, 730 - ms],
+    deactivatedAt: 730 - ms,
+    window: { start: 365, count: 2 },
+  },
+  {
+    says: 'a clock that goes back neither opens a window nor moves one',
+    policy: policyOf(3, 1),
+    failures: [0, -40, 1 - ms],
+    deactivatedAt: 1 - ms,
+    window: { start: 0, count: 3 },
+  },
+];
+
+describe.each([
+  ['spec 3.2', spec],
+  ['borders', borders],
+])('%s', (_of, rows) => {
+  // Told as %s, for $says would be cut short.
+  it.each(rows.map((row) => [row.says, row] as const))('%s', (_says, row) => {
+    const { policy = fiveInFive, failures, deactivatedAt, window } = row;
+    expect(replay(failures.map((days) => ({ policy, at: after(days) })))).toEqual({
+      window: { start: after(window.start), count: window.count },
+      deactivatedAt: deactivatedAt === null ? null : after(deactivatedAt),
+    });
+  });
+});
+
+describe('the settings in force at each failure decide', () => {
+  const four = { start: firstFailure, count: 4 };
+
+  it.each([
+    ['a lower number deactivates at the next failure', policyOf(2, 5), 4.5, { count: 5 }, true],
+    ['a higher number allows more', policyOf(6, 5), 4.5, { count: 5 }, false],
+    ['a shorter window is over', policyOf(5, 4), 4, { start: after(4), count: 1 }, false],
+    ['a longer window is open again', policyOf(5, 7), 6.5, { count: 5 }, true],
+    ['both lower: what is over is not counted', policyOf(2, 1), 4.5, { start: after(4.5), count: 1 }, false],
+  ])('%s', (_name, policy, days, window, deactivates) => {
+    expect(countFailure(policy, four, after(days))).toEqual({ window: { ...four, ...window }, deactivates });
+  });
+
+  it('the end of a window moves with them', () => {
+    expect(endOfWindow(fiveInFive, four)).toBe(after(5));
+    expect(endOfWindow(policyOf(5, 365), four)).toBe(after(365));
+  });
+});
+
+it('a window that was given is left as it was', () => {
+  const window = Object.freeze({ start: firstFailure, count: 1 });
+  expect(countFailure(fiveInFive, window, after(1)).window).toEqual({ start: firstFailure, count: 2 });
+});
+
+type Event =
+  | { kind: 'failure' | 'success' | 'activate'; days: number; ms: number }
+  | { kind: 'policy'; policy: FailurePolicy };
+
+/** Few days and whole ones, more or less a millisecond, so that many failures fall on a border, together or before the one before. */
+const passing = { days: fc.constantFrom(0, 0, 0, 1, 1, 2, 3, -2), ms: fc.constantFrom(0, 0, 0, -1, 1) };
+const policies = fc.record({
+  numberOfFailures: fc.integer({ min: 1, max: 5 }),
+  daysInPast: fc.integer({ min: 1, max: 4 }),
+});
+const event: fc.Arbitrary<Event> = fc.oneof(
+  { weight: 12, arbitrary: fc.record({ kind: fc.constant('failure'), ...passing }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('success'), ...passing }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('activate'), ...passing }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('policy'), policy: policies }) },
+);
+
+type Failure = { at: number; policy: FailurePolicy };
+
+/**
+ * What the contract says of the newest of all failures since the window was last cleared, from nothing but these: "The window opens at
+ * the first failure and lasts `daysInPast` × 24 h; a failure at or after its end opens a new one; reaching `numberOfFailures` inside it
+ * deactivates"; "the settings in force at each failure decide".
+ */
+function judge(failures: readonly Failure[]) {
+  const opensNewAfter = (opener: Failure) => (failure: Failure) =>
+    failure.at - opener.at >= failure.policy.daysInPast * 24 * 3600 * 1000;
+  const windows: Failure[][] = [];
+  let rest = failures;
+  while (rest[0] !== undefined) {
+    const next = rest.findIndex(opensNewAfter(rest[0]));
+    windows.push(rest.slice(0, next === -1 ? rest.length : next));
+    rest = next === -1 ? [] : rest.slice(next);
+  }
+  const newest = windows.at(-1) ?? [];
+  const deactivates = newest.length >= (newest.at(-1)?.policy.numberOfFailures ?? Infinity);
+  return { windows: windows.length, start: newest[0]?.at, count: newest.length, deactivates };
+}
+
+it('agrees with the model on random histories', () => {
+  const runs = Math.max(10_000, Number(process.env.FUZZ_RUNS ?? 0));
+  const seen = { deactivated: 0, reopened: 0, active: 0 };
+  const histories = fc.array(event, { minLength: 1, maxLength: 20, size: 'max' });
+  const property = fc.property(policies, histories, (firstPolicy, history) => {
+    let policy = firstPolicy;
+    let at = firstFailure;
+    let window: FailureWindow | null = null;
+    let failures: Failure[] = [];
+    const actual: unknown[] = [];
+    const expected: unknown[] = [];
+    for (const event of history) {
+      if (event.kind === 'policy') {
+        policy = event.policy;
+        continue;
+      }
+      at += event.days * dayMs + event.ms;
+      if (event.kind === 'activate') {
+        window = null;
+        failures = [];
+      }
+      if (event.kind !== 'failure') continue;
+      const counted = countFailure(policy, window, at);
+      window = counted.window;
+      actual.push({ ...counted.window, deactivates: counted.deactivates });
+      failures.push({ at, policy });
+      const { windows, ...judged } = judge(failures);
+      expected.push(judged);
+      seen[judged.deactivates ? 'deactivated' : 'active'] += 1;
+      if (windows > 1 && judged.count === 1) seen.reopened += 1;
+    }
+    expect(actual).toEqual(expected);
+  });
+  fc.assert(property, { numRuns: runs });
+  for (const [what, times] of Object.entries(seen))
+    expect(times, `too few failures of the kind: ${what}`).toBeGreaterThan(runs / 2);
+}, 300_000);

@@ -1,5 +1,5 @@
-// The door to time and chance. Everything that reads a clock, waits or draws random bits does it through a World,
-// so tests can stand in for it.
+// The door to time, chance and other people's servers. Everything that reads a clock, waits, draws random bits or sends a
+// request does it through a World, so tests can stand in for it.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 
@@ -12,9 +12,24 @@ export type World = {
   breathe: () => Promise<void>;
   newId: () => string;
   newSecret: (bytes: number) => Buffer;
+  /** Rejects when there is no answer, with a message for people; and as soon as the signal is aborted. */
+  post: (outgoing: Outgoing, signal: AbortSignal) => Promise<Answer>;
 };
 
-export const realWorld: World = {
+/** An HTTP POST to an address that somebody else has chosen. */
+export type Outgoing = {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** How long a new connection may take; the whole is ended by the signal. */
+  readonly connectWithinMs: number;
+};
+
+/** `body` is the first of what came, as bytes and as they came. */
+export type Answer = { readonly status: number; readonly body: Buffer };
+
+/** `post` is left to `webhooks/egress.ts`, which is told at start where requests may go. */
+export const realWorld: Omit<World, 'post'> = {
   now: () => Date.now(),
   sleep: (ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }),
   breathe: () => nextTurn(),

@@ -40,7 +40,14 @@ async function runJob(workloads) {
   const failures = [];
   const tasks = createTasks((_name, error) => failures.push(error));
   const executor = createSimulatedExecutor({ world, stepMs: 0, failures: new Map() });
-  const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs: 60_000 });
+  const runner = createRunner({
+    store,
+    world,
+    tasks,
+    executor,
+    stepTimeoutMs: 60_000,
+    tell: () => undefined,
+  });
   const given = { upgradeSettings: {}, findUpload: () => undefined };
   const manifest = manifestOf(workloads);
   const started = performance.now();

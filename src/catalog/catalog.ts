@@ -3,6 +3,14 @@ import type { Caller } from '../caller.ts';
 import { ServiceError, invalid } from '../errors.ts';
 import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
 
+/** Told of each change to a service, within the same update. */
+export type TellService = (
+  transaction: Transaction,
+  change: 'Created' | 'Updated' | 'Deleted',
+  id: ServiceId,
+  at: number,
+) => void;
+
 export const accesses = ['public', 'organization', 'administrators'] as const;
 
 export type ServiceAccess = (typeof accesses)[number];
@@ -56,6 +64,17 @@ export const longest = { description: 4000, capabilities: 1000 } as const;
 /** How a service reads in a path: the last dot divides name and type. */
 export function fileNameOf({ serviceName, type }: { serviceName: string; type: string }): string {
   return `${serviceName}.${type}`;
+}
+
+/** How a service is named where its folder is not known: `Folder/Name.Type`, at the root `Name.Type`. */
+export function pathOfService(id: ServiceId): string {
+  return id.folderName === rootFolder ? fileNameOf(id) : `${id.folderName}/${fileNameOf(id)}`;
+}
+
+export function serviceAtPath(reader: Reader, path: string): Service | undefined {
+  const [, folderName = rootFolder, serviceName = '', type = ''] =
+    /^(?:([^/]+)\/)?([^/]+)\.([^./]+)$/.exec(path) ?? [];
+  return findService(reader, { folderName, serviceName, type });
 }
 
 export function mayList(service: Service, caller: Caller): boolean {

@@ -2,12 +2,13 @@
 import type { Caller } from '../caller.ts';
 import { type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
 import type { Json } from '../rest/json.ts';
-import { choice, clearable, defaultTo, httpUrl, required, text } from '../rest/fields.ts';
+import { choice, clearable, defaultTo, definedOnly, httpUrl, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
 import {
   type Folder,
   type Service,
+  type TellService,
   accesses,
   createFolder,
   createService,
@@ -51,7 +52,17 @@ const fields = {
   access: choice('Who sees it: everybody, any token, or administrators.', accesses),
 };
 
-export function describeCatalog(store: Store, world: World, librarian: Librarian): Resource {
+export type CatalogOptions = {
+  store: Store;
+  world: World;
+  librarian: Librarian;
+  tell: TellService;
+  /** What other features hang beneath `services`, and beneath each service. */
+  resources: Record<string, Resource>;
+  serviceResources: Record<string, Resource<Service>>;
+};
+
+export function describeCatalog({ store, world, librarian, tell, ...beneath }: CatalogOptions): Resource {
   function contents(folderName: string, caller: Caller, folders: readonly string[]) {
     const listed = librarian.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
     return { folders, services: listed.map(toJson) };
@@ -62,6 +73,7 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
     description: 'One service of the catalog.',
     access: 'member',
     read: ({ subject }) => toJson(subject),
+    resources: beneath.serviceResources,
     operations: {
       edit: operation<Service, typeof editFields>({
         title: 'Edit service',
@@ -81,7 +93,10 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
           refuseGrant(caller, values.access);
           const { url, ...rest } = values;
           const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
-          await store.update((transaction) => editService(transaction, subject, change, at));
+          await store.update((transaction) => {
+            editService(transaction, subject, change, at);
+            tell(transaction, 'Updated', subject, at);
+          });
           return success;
         },
       }),
@@ -92,7 +107,11 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
         effect: 'writes',
         fields: {},
         run: async ({ subject }) => {
-          await store.update((transaction) => deleteService(transaction, subject));
+          const at = world.now();
+          await store.update((transaction) => {
+            deleteService(transaction, subject);
+            tell(transaction, 'Deleted', subject, at);
+          });
           return success;
         },
       }),
@@ -178,7 +197,10 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
       refuseGrant(caller, values.access);
       const at = world.now();
       const id = { folderName, serviceName, type };
-      await store.update((transaction) => createService(transaction, id, { ...traits, url }, at));
+      await store.update((transaction) => {
+        createService(transaction, id, { ...traits, url }, at);
+        tell(transaction, 'Created', id, at);
+      });
       return success;
     },
   });
@@ -191,6 +213,7 @@ export function describeCatalog(store: Store, world: World, librarian: Librarian
       folderName: rootFolder,
       ...contents(rootFolder, caller, librarian.listing(audienceOf(caller)).folders),
     }),
+    resources: beneath.resources,
     operations: { createFolder: createFolderOperation, createService: createServiceOperation },
     items: [
       servicesOf(() => rootFolder),
@@ -232,8 +255,4 @@ function toJson(service: Service): Json {
     createdAt,
     updatedAt,
   };
-}
-
-function definedOnly<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
 }

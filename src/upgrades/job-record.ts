@@ -1,5 +1,5 @@
 // What is stored of a job, and how it is found.
-import type { Cell, Log, Reader, Table } from '../store/transaction.ts';
+import type { Cell, Log, Reader, Table, Transaction } from '../store/transaction.ts';
 import type { Message } from './messages.ts';
 import type { Plan } from './plan.ts';
 import type { Deployment } from './releases.ts';
@@ -32,6 +32,8 @@ export type Job = {
   readonly doneBeforeRun: number;
   readonly workloads: number;
   readonly cancelledBy: string | null;
+  /** Why its newest run failed or was cancelled. */
+  readonly reason: string | null;
   /** Set while workloads are being put back: those applied by steps before `before`. */
   readonly reverting: { readonly before: number; readonly then: 'failed' | 'cancelled' } | null;
   /** Uploads that must not be deleted while it runs. */
@@ -41,6 +43,9 @@ export type Job = {
 
 /** Kept apart from the job, which changes with every step. */
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
+
+/** Told of each job when it has been started and when a run of it has ended, within the same update. */
+export type TellJob = (transaction: Transaction, job: Job, at: number) => void;
 
 export const jobs: Table<Job> = { name: 'jobs', keyOf: (job) => job.id };
 export const plans: Table<StoredPlan> = { name: 'plans', keyOf: (plan) => plan.jobId };

@@ -37,7 +37,7 @@ export function startJob(transaction: Transaction, { plan, after, ...given }: Ne
     ...given,
     ...{ number, state: 'in_progress', startedAt: at, endedAt: null, runStartedAt: at, announced: false },
     ...{ next: 0, workloadsDone: 0, doneBeforeRun: 0, workloads: plan.workloads },
-    ...{ cancelledBy: null, reverting: null, lastMessageAt: at },
+    ...{ cancelledBy: null, reason: null, reverting: null, lastMessageAt: at },
   };
   transaction.put(plans, { ...plan, jobId: job.id, after });
   transaction.write(newestJobId, job.id);
@@ -99,10 +99,11 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   const state = job.cancelledBy === null ? 'failed' : 'cancelled';
   const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
   const before = step.action === 'apply' ? job.next + 1 : job.next;
+  const failed = { ...job, reason: `${step.name}: ${cause}` };
   if (job.kind === 'patch') {
-    return record(transaction, { ...job, announced: true, reverting: { before, then: state } }, lines, at);
+    return record(transaction, { ...failed, announced: true, reverting: { before, then: state } }, lines, at);
   }
-  return record(transaction, end(job, state, at), [...lines, [2166]], at);
+  return record(transaction, end(failed, state, at), [...lines, [2166]], at);
 }
 
 /** What an administrator asks for; it happens at the next border between steps. */
@@ -120,7 +121,8 @@ export function requestCancel(transaction: Transaction, job: Job, planned: Plan,
 export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
   const reverting = { before: job.next, then: 'cancelled' } as const;
-  return record(transaction, { ...job, announced: true, reverting }, lines, at);
+  const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
+  return record(transaction, { ...job, reason, announced: true, reverting }, lines, at);
 }
 
 /** The newest applied step that is still to be put back. */
@@ -173,6 +175,7 @@ export function resumeJob(transaction: Transaction, job: Job, by: string, at: nu
     runStartedAt: at,
     announced: true,
     cancelledBy: null,
+    reason: null,
   };
   return record(transaction, resumed, [[2902, { cause: `by ${by}` }], [2165]], at);
 }

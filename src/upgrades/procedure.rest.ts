@@ -5,11 +5,11 @@ import { type Json, asJson } from '../rest/json.ts';
 import {
   type Field,
   type FormFile,
-  type Parsed,
   boolean,
   file,
   jsonObject,
   reference,
+  refine,
   required,
 } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
@@ -18,6 +18,7 @@ import { uploadContents, uploads } from '../uploads/upload.ts';
 import type { World } from '../world.ts';
 import type { Executor } from './executors/executor.ts';
 import { reasonNotToStart, startJob } from './job.ts';
+import type { TellJob } from './job-record.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { describePlan } from './plan.ts';
 import { type Prepared, prepareRollback, prepareUpgrade } from './preflight.ts';
@@ -26,7 +27,13 @@ import type { Runner } from './runner.ts';
 import { type Given, settingsOf } from './settings.ts';
 import { statusOf } from './status.ts';
 
-export type ProcedureOptions = { store: Store; world: World; executor: Executor; runner: Runner };
+export type ProcedureOptions = {
+  store: Store;
+  world: World;
+  executor: Executor;
+  runner: Runner;
+  tell: TellJob;
+};
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
@@ -38,19 +45,13 @@ type UpgradeValues = {
   readonly versionManifestFile: readonly Version[] | undefined;
 };
 
-export function describeProcedure({ store, world, executor, runner }: ProcedureOptions) {
+export function describeProcedure({ store, world, executor, runner, tell }: ProcedureOptions) {
   /** A version manifest as a file: the versions in it, or all reasons against it. */
   function manifestField(description: string): Field<readonly Version[] | undefined> {
-    const asFile = file(description);
-    return {
-      ...asFile,
-      read: (raw) => {
-        const parsed = asFile.read(raw);
-        if ('problem' in parsed || parsed.value === undefined) return parsed as Parsed<undefined>;
-        const result = readManifest(parsed.value.bytes, installedVersions(store.read(deployment)));
-        return 'versions' in result ? { value: result.versions } : { problem: result.problems };
-      },
-    };
+    return refine(file(description), ({ bytes }) => {
+      const result = readManifest(bytes, installedVersions(store.read(deployment)));
+      return 'versions' in result ? { value: result.versions } : { problem: result.problems };
+    });
   }
 
   const upgradeFields = {
@@ -118,7 +119,9 @@ export function describeProcedure({ store, world, executor, runner }: ProcedureO
       const { problems: now, to, ...prepared } = prepareIn(transaction);
       if (now.length > 0 || to === null) throw invalid(now);
       if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
-      return startJob(transaction, { ...prepared, id, startedBy, to }, at);
+      const started = startJob(transaction, { ...prepared, id, startedBy, to }, at);
+      tell(transaction, started, at);
+      return started;
     });
     const accepted = statusOf(store, job, at);
     // The answer shows the job as it was accepted, whatever the runner adds meanwhile.

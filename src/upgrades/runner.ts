@@ -14,7 +14,7 @@ import {
   nextToRevert,
   revertStep,
 } from './job.ts';
-import { type Job, jobs, newestJob, plans } from './job-record.ts';
+import { type Job, type TellJob, jobs, newestJob, plans } from './job-record.ts';
 import type { Plan, Step } from './plan.ts';
 
 const revertTries = 3;
@@ -32,14 +32,21 @@ export type RunnerOptions = {
   tasks: Tasks;
   executor: Executor;
   stepTimeoutMs: number;
+  tell: TellJob;
 };
 
-export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: RunnerOptions): Runner {
+export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tell }: RunnerOptions): Runner {
   /** Changes the job unless it has ended meanwhile. */
-  function change(jobId: string, rule: (transaction: Transaction, job: Job) => void): Promise<void> {
+  function change(
+    jobId: string,
+    rule: (transaction: Transaction, job: Job, at: number) => Job,
+  ): Promise<void> {
+    const at = world.now();
     return store.update((transaction) => {
       const job = transaction.get(jobs, jobId);
-      if (job?.state === 'in_progress') rule(transaction, job);
+      if (job?.state !== 'in_progress') return;
+      const changed = rule(transaction, job, at);
+      if (changed.state !== 'in_progress') tell(transaction, changed, at);
     });
   }
 
@@ -77,11 +84,11 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: R
       if (signal.aborted) return;
       failure = error;
     }
-    const at = world.now();
-    await change(job.id, (transaction, current) => {
-      if (failure === undefined) advanceJob(transaction, current, step, at);
-      else failJob(transaction, current, step, (failure as Error).message, at);
-    });
+    await change(job.id, (transaction, current, at) =>
+      failure === undefined
+        ? advanceJob(transaction, current, step, at)
+        : failJob(transaction, current, step, (failure as Error).message, at),
+    );
   }
 
   async function revert(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
@@ -99,11 +106,11 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: R
         if (tries === revertTries) break;
       }
     }
-    const at = world.now();
-    await change(job.id, (transaction, current) => {
-      if (found) revertStep(transaction, current, { ...found, failure }, at);
-      else endReverting(transaction, current, at);
-    });
+    await change(job.id, (transaction, current, at) =>
+      found
+        ? revertStep(transaction, current, { ...found, failure }, at)
+        : endReverting(transaction, current, at),
+    );
   }
 
   async function work(jobId: string, signal: AbortSignal): Promise<void> {
@@ -115,12 +122,10 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: R
       const job = store.get(jobs, jobId);
       if (job?.state !== 'in_progress') return;
       const step = plan.steps[job.next];
-      const at = world.now();
       if (job.reverting) await revert(job, plan, signal);
-      else if (job.cancelledBy !== null)
-        await change(jobId, (transaction, current) => void beginCancel(transaction, current, at));
+      else if (job.cancelledBy !== null) await change(jobId, beginCancel);
       else if (step) await takeStep(job, step, signal);
-      else await change(jobId, (transaction, current) => void completeJob(transaction, current, at));
+      else await change(jobId, completeJob);
     }
   }
 
@@ -131,8 +136,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs }: R
     async recover() {
       const job = newestJob(store);
       if (job?.state !== 'in_progress') return;
-      const at = world.now();
-      await change(job.id, (transaction, current) => void continueJob(transaction, current, at));
+      await change(job.id, continueJob);
       run(job.id);
     },
   };

@@ -79,7 +79,10 @@ function createSystem() {
   /** What is gone when the process is. */
   function boot() {
     const tasks = createTasks((_name, error) => crashes.push(error));
-    return { tasks, runner: createRunner({ store, world, tasks, executor, stepTimeoutMs: 1e9 }) };
+    return {
+      tasks,
+      runner: createRunner({ store, world, tasks, executor, stepTimeoutMs: 1e9, tell: () => undefined }),
+    };
   }
   let booted = boot();
   /** The model: where the deployment stood when the newest job began. */

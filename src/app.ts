@@ -24,12 +24,17 @@ import { mountSoap } from './soap/mount.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { isJobRunning, newestJob } from './upgrades/job-record.ts';
+import { type TellJob, isJobRunning, newestJob } from './upgrades/job-record.ts';
 import { deployment, newestInstalled } from './upgrades/releases.ts';
 import { describeSystem } from './upgrades/rest.ts';
 import { createRunner } from './upgrades/runner.ts';
 import { createWatcher } from './upgrades/watcher.ts';
 import { describeUploads } from './uploads/rest.ts';
+import { startCourier } from './webhooks/courier.ts';
+import { webhookFigures } from './webhooks/delivery.ts';
+import { jobNews, serviceNews } from './webhooks/event.ts';
+import { createHerald } from './webhooks/herald.ts';
+import { describeWebhooks } from './webhooks/rest.ts';
 import type { World } from './world.ts';
 
 export type AppOptions = {
@@ -41,6 +46,8 @@ export type AppOptions = {
   wsdl: string;
   /** What a store that has never had a catalog is loaded with. */
   catalog: CatalogFile;
+  /** This program's own, as receivers of webhooks are told. */
+  version: string;
   /** For the first administrator, where there is none yet. */
   adminPassword: string;
 };
@@ -63,11 +70,14 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const gatekeeper = createGatekeeper(store, world, tasks);
   const librarian = createLibrarian(store);
   const metrics = createMetrics();
+  const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
+  const tellJob: TellJob = (transaction, job, at) => herald.announce(transaction, jobNews(job), at);
   const { upgradeStepMs: stepMs, upgradeStepTimeoutMs: stepTimeoutMs, simulatedFailures: failures } = config;
   const executor = createSimulatedExecutor({ world, stepMs, failures });
-  const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs });
+  const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs, tell: tellJob });
   const watcher = createWatcher(store, world);
   const http = createHttp(logger, metrics);
+  metrics.watchWebhooks(() => webhookFigures(store, world.now()));
   let closing = false;
 
   const startedAt = world.now();
@@ -102,11 +112,21 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
       await mount(scope);
     });
 
+  const webhookResources = describeWebhooks({
+    ...{ store, world, herald },
+    allowed: config.webhookAllowCidrs,
+    history: config.webhookHistory,
+  });
   const admin = describeRoot(() => newestInstalled(store.read(deployment)), {
     mode: describeMode(store, isJobRunning),
     security: describeSecurity(store, world, gatekeeper),
-    services: describeCatalog(store, world, librarian),
-    system: describeSystem({ store, world, executor, runner, watcher }),
+    services: describeCatalog({
+      ...{ store, world, librarian },
+      tell: (transaction, change, id, at) => herald.announce(transaction, serviceNews(change, id), at),
+      resources: { webhooks: webhookResources.ofAll },
+      serviceResources: { webhooks: webhookResources.ofService },
+    }),
+    system: describeSystem({ store, world, executor, runner, watcher, tell: tellJob }),
     uploads: describeUploads({
       store,
       world,
@@ -174,6 +194,26 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   });
   await http.ready();
   await runner.recover();
+  startCourier({
+    ...{ store, world, tasks, herald },
+    concurrency: config.webhookConcurrency,
+    history: config.webhookHistory,
+    userAgent: `Steward/${options.version}`,
+    onAttempt: ({ durationMs, error }, { state }) => {
+      metrics.countAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
+      if (state === 'failed') metrics.countFailedDelivery();
+    },
+    onDeactivated: ({ webhook, window }) =>
+      logger.warn(
+        {
+          webhookId: webhook.id,
+          webhookName: webhook.name,
+          failures: window.count,
+          windowStart: window.start,
+        },
+        'webhook deactivated: too many deliveries to it have failed',
+      ),
+  });
 
   return {
     http,

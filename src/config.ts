@@ -43,6 +43,10 @@ const variables = z.object({
   ADMIN_USERNAME: z.string().regex(usernames.pattern, `must be ${usernames.allowed}`).default('admin'),
   ADMIN_PASSWORD: z.string().refine(isPassword, `must be ${passwordRule}`).optional(),
   TRUSTED_PROXIES: z.string().transform(readCidrs).optional(),
+  WEBHOOK_ALLOW_CIDRS: z.string().transform(readCidrs).optional(),
+  WEBHOOK_CONCURRENCY: integer(1, 1000).default(64),
+  WEBHOOK_HISTORY: integer(0, 10_000).default(100),
+  WEBHOOK_MAX_PENDING: integer(1, 10_000_000).default(100_000),
   MAX_UPLOAD_BYTES: integer(1, 1024 ** 3).default(10 * 1024 ** 2),
   MAX_UPLOADS_TOTAL_BYTES: integer(1, 1024 ** 4).default(256 * 1024 ** 2),
   UPGRADE_STEP_MS: integer(0, 600_000).default(95),
@@ -75,6 +79,11 @@ export type Config = Readonly<{
   adminUsername: string;
   adminPassword: string | undefined;
   trustedProxies: BlockList;
+  /** Special addresses that webhooks may point to all the same. */
+  webhookAllowCidrs: BlockList;
+  webhookConcurrency: number;
+  webhookHistory: number;
+  webhookMaxPending: number;
   maxUploadBytes: number;
   maxUploadsTotalBytes: number;
   upgradeStepMs: number;
@@ -131,6 +140,10 @@ export function readConfig(
     adminUsername: value.ADMIN_USERNAME,
     adminPassword: value.ADMIN_PASSWORD,
     trustedProxies: value.TRUSTED_PROXIES ?? new BlockList(),
+    webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS ?? new BlockList(),
+    webhookConcurrency: value.WEBHOOK_CONCURRENCY,
+    webhookHistory: value.WEBHOOK_HISTORY,
+    webhookMaxPending: value.WEBHOOK_MAX_PENDING,
     maxUploadBytes: value.MAX_UPLOAD_BYTES,
     maxUploadsTotalBytes: value.MAX_UPLOADS_TOTAL_BYTES,
     upgradeStepMs: value.UPGRADE_STEP_MS,

@@ -10,6 +10,7 @@ import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { createMemoryStore } from './store/memory.ts';
 import { builtInNames } from './upgrades/built-in.ts';
+import { createEgress } from './webhooks/egress.ts';
 import { realWorld } from './world.ts';
 
 const closeWithinMs = 8_000;
@@ -32,7 +33,8 @@ async function main(): Promise<void> {
   const app = await createApp({
     config,
     store: createMemoryStore(),
-    world: realWorld,
+    world: { ...realWorld, post: createEgress(config.webhookAllowCidrs).post },
+    version: await readVersion(),
     logger,
     wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
     catalog: 'catalog' in catalog ? catalog.catalog : sampleCatalog,
@@ -91,6 +93,11 @@ async function createLogger({ logLevel: level }: Config) {
   if (!process.stdout.isTTY) return pino({ level });
   const { default: pretty } = await import('pino-pretty');
   return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
+}
+
+async function readVersion(): Promise<string> {
+  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
 }
 
 /** The catalog of a first start, or what is wrong with its file. */

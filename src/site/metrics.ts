@@ -1,11 +1,17 @@
 // What /metrics shows: requests by route and status, and the process itself. No label names a user or an id.
-import { Counter, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
 export type Metrics = {
   countRequest: (request: { method: string; route: string; status: number; seconds: number }) => void;
+  countAttempt: (attempt: { succeeded: boolean; seconds: number }) => void;
+  countFailedDelivery: () => void;
+  /** Figures that are asked for when somebody looks. */
+  watchWebhooks: (look: () => WebhookFigures) => void;
   contentType: string;
   render: () => Promise<string>;
 };
+
+export type WebhookFigures = { pending: number; oldestPendingSeconds: number; deactivated: number };
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -24,7 +30,40 @@ export function createMetrics(): Metrics {
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
     registers: [registry],
   });
+  const attempts = new Histogram({
+    name: 'steward_webhook_attempt_duration_seconds',
+    help: 'Time of an attempt to deliver an event, by how it ended.',
+    labelNames: ['outcome'] as const,
+    buckets: [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
+    registers: [registry],
+  });
+  const failures = new Counter({
+    name: 'steward_webhook_failures_total',
+    help: 'Deliveries whose attempts were all spent.',
+    registers: [registry],
+  });
   return {
+    countAttempt: ({ succeeded, seconds }) =>
+      attempts.observe({ outcome: succeeded ? 'succeeded' : 'failed' }, seconds),
+    countFailedDelivery: () => failures.inc(),
+    watchWebhooks(look) {
+      const gauge = (name: string, help: string, figure: keyof WebhookFigures) =>
+        new Gauge({
+          name: `steward_webhook_${name}`,
+          help,
+          registers: [registry],
+          collect() {
+            this.set(look()[figure]);
+          },
+        });
+      gauge('deliveries_pending', 'Deliveries that have not ended.', 'pending');
+      gauge(
+        'oldest_pending_seconds',
+        'Age of the oldest delivery that has not ended.',
+        'oldestPendingSeconds',
+      );
+      gauge('deactivated', 'Webhooks that were deactivated for their failures.', 'deactivated');
+    },
     countRequest({ method, route, status, seconds }) {
       const labels = { method, route, status: String(status) };
       requests.inc(labels);

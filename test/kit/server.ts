@@ -12,7 +12,7 @@ import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createFakeWorld } from './world.ts';
+import { type Receiver, createFakeWorld } from './world.ts';
 
 export const password = 'a password for tests';
 
@@ -40,6 +40,7 @@ export type ServerOptions = {
   catalog?: CatalogFile;
   /** A store that an earlier server left behind. */
   store?: Store;
+  receiver?: Receiver;
 };
 
 /** Users are named like their roles; `token(role)` is a token of each. */
@@ -47,8 +48,10 @@ export async function startServer({
   env = {},
   catalog = sampleCatalog,
   store = createMemoryStore(),
+  receiver,
 }: ServerOptions = {}) {
   const world = createFakeWorld();
+  if (receiver) world.receiver = receiver;
   const token = (role: Role) => `token-of-the-${role}`;
   await store.update((transaction) => {
     for (const role of roles) {
@@ -74,7 +77,9 @@ export async function startServer({
   const logLines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void logLines.push(line) });
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
-  const app = await createApp({ config, store, world, logger, wsdl, catalog, adminPassword: password });
+  const app = await createApp({
+    ...{ config, store, world, logger, wsdl, catalog, version: '0.0.0', adminPassword: password },
+  });
 
   return {
     app,
@@ -83,7 +88,12 @@ export async function startServer({
     world,
     token,
     logLines,
-    close: app.close,
+    close: async () => {
+      const closed = app.close();
+      // Attempts under way have some seconds to end, which pass only here.
+      await world.advance(10_000);
+      await closed;
+    },
     /** Serves real connections too; answers the address. */
     async listen() {
       await app.http.listen({ host: '127.0.0.1', port: 0 });

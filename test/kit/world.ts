@@ -1,8 +1,19 @@
 // A world whose clock moves only when told to; sleepers wake in the order of their times.
 import { randomBytes } from 'node:crypto';
-import type { World } from '../../src/world.ts';
+import type { Answer, Outgoing, World } from '../../src/world.ts';
 
-export type FakeWorld = World & { advance: (ms: number) => Promise<void> };
+export type FakeWorld = World & {
+  advance: (ms: number) => Promise<void>;
+  /** Who answers what is posted; an answer may be a status alone. Nobody at first: the connection is refused. */
+  receiver: Receiver;
+};
+
+type Answered = number | Answer | Promise<number | Answer>;
+
+export type Receiver = (outgoing: Outgoing, signal: AbortSignal, at: number) => Answered;
+
+/** A receiver that never answers. */
+export const blackHole: Receiver = () => new Promise(() => undefined);
 
 type Sleeper = { at: number; wake: () => void };
 
@@ -11,7 +22,7 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
   let ids = 0;
   let sleepers: Sleeper[] = [];
 
-  return {
+  const world: FakeWorld = {
     now: () => time,
     breathe: () => new Promise(setImmediate),
     newId: () => `id-${(ids += 1)}`,
@@ -51,5 +62,17 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
       }
       time = end;
     },
+    receiver: () => {
+      throw new Error('The connection was refused.');
+    },
+    post: async (outgoing, signal) => {
+      const given = new Promise<never>((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(new Error('given up'))),
+      );
+      given.catch(() => undefined);
+      const answered = await Promise.race([given, world.receiver(outgoing, signal, time)]);
+      return typeof answered === 'number' ? { status: answered, body: Buffer.alloc(0) } : answered;
+    },
   };
+  return world;
 }

@@ -1,0 +1,85 @@
+// REST edge of deliveries: what became of each event on its way to a webhook, and sending it once more (contract 5).
+import { ServiceError } from '../errors.ts';
+import { type Resource, isId, items, operation, resource } from '../rest/directory.ts';
+import { defaultTo, integer } from '../rest/fields.ts';
+import { type Json, asJson } from '../rest/json.ts';
+import type { Store } from '../store/store.ts';
+import type { World } from '../world.ts';
+import { type Delivery, addDelivery, deliveries } from './delivery.ts';
+import { type Webhook, noSuchWebhook, webhooks } from './webhook.ts';
+
+const mostPerPage = 100;
+
+export function describeDeliveries(store: Store, world: World): Resource<Webhook> {
+  const one = resource<Delivery>({
+    title: 'Delivery',
+    description: 'One event on its way to the webhook, with its attempts.',
+    access: 'administrator',
+    read: ({ subject }) => toJson(subject),
+    operations: {
+      redeliver: operation<Delivery>({
+        title: 'Redeliver',
+        description: 'Sends the same event once more, as a new delivery.',
+        access: 'administrator',
+        effect: 'writes',
+        fields: {},
+        run: async ({ subject: { webhookId, event, isPing } }) => {
+          const id = world.newId();
+          const at = world.now();
+          await store.update((transaction) => {
+            const webhook = transaction.get(webhooks, webhookId);
+            if (!webhook) throw noSuchWebhook();
+            if (!webhook.active) {
+              throw new ServiceError(
+                'conflict',
+                `The webhook ${webhook.name} is not active: activate it first.`,
+              );
+            }
+            addDelivery(transaction, { id, webhookId, event, isPing }, at);
+          });
+          return { json: { status: 'success', deliveryId: id } };
+        },
+      }),
+    },
+  });
+
+  return resource<Webhook, typeof pageFields>({
+    title: 'Deliveries',
+    description: 'What was sent to the webhook and what is still to be sent, newest first.',
+    access: 'administrator',
+    fields: pageFields,
+    read: async ({ subject, values: { start, num } }) => {
+      const { rows, total } = await store.page(deliveries, subject.id, start, num);
+      return { deliveries: rows.map(toJson), total };
+    },
+    items: [
+      items<Webhook, Delivery>({
+        param: 'delivery',
+        accepts: isId,
+        find: async (webhook, id) => {
+          const delivery = await store.find(deliveries, id);
+          if (delivery?.webhookId !== webhook.id) {
+            throw new ServiceError('not-found', 'There is no such delivery.');
+          }
+          return delivery;
+        },
+        list: async (webhook) =>
+          (await store.page(deliveries, webhook.id, 0, mostPerPage)).rows.map(({ id }) => id),
+        resource: one,
+      }),
+    ],
+  });
+}
+
+const pageFields = {
+  start: defaultTo(integer('How many of the newest to pass over.', 0, 1_000_000_000), 0),
+  num: defaultTo(integer('How many to show.', 1, mostPerPage), 25),
+};
+
+function toJson(delivery: Delivery): Json {
+  const { id, event, state, createdAt, endedAt, nextAttemptAt, attempts } = delivery;
+  return {
+    ...{ id, event: { id: event.id, type: event.type, timestamp: event.timestamp } },
+    ...{ state, createdAt, endedAt, nextAttemptAt, attempts: attempts.map(asJson) },
+  };
+}

@@ -1,0 +1,181 @@
+// A delivery: one event on its way to one webhook (spec 4.3, contract 5).
+//
+// It is `pending` from the moment its event is stored. Each attempt ends it as `delivered` or, while the settings in force at that moment
+// allow another, leaves it pending until the wait is over; the last one ends it as `failed`. A delivery whose webhook is deactivated
+// meanwhile is `discarded`; that of a deleted webhook is gone. A failed delivery counts towards the deactivation of its webhook
+// (failure-window.ts). A ping is tried once, whether or not the webhook is active, and never counts.
+import type { Queue, Reader, Transaction } from '../store/transaction.ts';
+import type { News, WebhookEvent } from './event.ts';
+import { type FailureWindow, countFailure } from './failure-window.ts';
+import { type WebhookSettings, webhookSettings } from './settings.ts';
+import { type Webhook, deactivation, listWebhooks, wants, webhooks } from './webhook.ts';
+
+export type Attempt = {
+  readonly when: number;
+  readonly durationMs: number;
+  readonly status: number | null;
+  /** Null when it succeeded. */
+  readonly error: string | null;
+  /** The first of the receiver's answer, as text. */
+  readonly response: string | null;
+};
+
+export type Delivery = {
+  readonly id: string;
+  readonly webhookId: string;
+  readonly event: WebhookEvent;
+  readonly isPing: boolean;
+  readonly state: 'pending' | 'delivered' | 'failed' | 'discarded';
+  readonly createdAt: number;
+  readonly endedAt: number | null;
+  readonly nextAttemptAt: number | null;
+  readonly attempts: readonly Attempt[];
+};
+
+export const deliveries: Queue<Delivery> = {
+  name: 'deliveries',
+  keyOf: ({ id }) => id,
+  ownerOf: ({ webhookId }) => webhookId,
+  // Clocks cut off parts of a millisecond: one more, and no wait is shorter than it should be.
+  dueAt: ({ nextAttemptAt, attempts }) =>
+    nextAttemptAt === null || attempts.length === 0 ? nextAttemptAt : nextAttemptAt + 1,
+};
+
+const noAttempts: readonly Attempt[] = Object.freeze([]);
+
+export type NewDelivery = Pick<Delivery, 'id' | 'webhookId' | 'event' | 'isPing'>;
+
+export function addDelivery(transaction: Transaction, given: NewDelivery, at: number): void {
+  const { id, webhookId, event, isPing } = given;
+  const times = { createdAt: at, endedAt: null, nextAttemptAt: at };
+  transaction.enqueue(deliveries, {
+    ...{ id, webhookId, event, isPing, state: 'pending', attempts: noAttempts },
+    ...times,
+  });
+}
+
+/** Stores a delivery for every active webhook that wants the event; answers how many. */
+export function addDeliveries(transaction: Transaction, event: WebhookEvent, newId: () => string): number {
+  const wanting = listWebhooks(transaction).filter((webhook) => wants(webhook, event));
+  for (const { id: webhookId } of wanting) {
+    addDelivery(transaction, { id: newId(), webhookId, event, isPing: false }, event.timestamp);
+  }
+  return wanting.length;
+}
+
+/** How an attempt that is now over leaves its delivery. */
+export function endAttempt(
+  delivery: Delivery,
+  attempt: Attempt,
+  { notificationAttempts, notificationElapsedTimeInSeconds }: WebhookSettings,
+  isActive: boolean,
+  at: number,
+): Delivery {
+  const tried = { ...delivery, attempts: [...delivery.attempts, attempt] };
+  if (attempt.error === null) return end(tried, 'delivered', at);
+  if (delivery.isPing || tried.attempts.length >= notificationAttempts) return end(tried, 'failed', at);
+  if (!isActive) return end(tried, 'discarded', at);
+  return { ...tried, nextAttemptAt: at + notificationElapsedTimeInSeconds * 1000 };
+}
+
+function end(delivery: Delivery, state: 'delivered' | 'failed' | 'discarded', at: number): Delivery {
+  return { ...delivery, state, endedAt: at, nextAttemptAt: null };
+}
+
+/** A webhook that was deactivated for its failures, and the window that did it. */
+export type Deactivated = { readonly webhook: Webhook; readonly window: FailureWindow };
+
+/** Records a claimed delivery's attempt, and what follows from it for the webhook. */
+export function settleAttempt(
+  transaction: Transaction,
+  delivery: Delivery,
+  attempt: Attempt,
+  { keep, at }: { keep: number; at: number },
+): { readonly delivery: Delivery; readonly deactivated: Deactivated | undefined } {
+  const webhook = transaction.get(webhooks, delivery.webhookId);
+  const settings = transaction.read(webhookSettings);
+  const settled = endAttempt(delivery, attempt, settings, webhook?.active ?? false, at);
+  transaction.settle(deliveries, settled);
+  const isFailure = settled.state === 'failed' && !settled.isPing && webhook?.active === true;
+  const deactivated = isFailure ? recordFailure(transaction, webhook, settings, { keep, at }) : undefined;
+  if (settled.nextAttemptAt === null) transaction.trim(deliveries, delivery.webhookId, keep);
+  return { delivery: settled, deactivated };
+}
+
+function recordFailure(
+  transaction: Transaction,
+  webhook: Webhook,
+  settings: WebhookSettings,
+  { keep, at }: { keep: number; at: number },
+): Deactivated | undefined {
+  const { window, deactivates } = countFailure(settings, webhook.window, at);
+  const counted = { ...webhook, window };
+  transaction.put(webhooks, deactivates ? { ...counted, ...deactivation('failures', at) } : counted);
+  if (!deactivates) return undefined;
+  discardPending(transaction, webhook.id, { keep, at });
+  return { webhook, window };
+}
+
+/** Nothing more is sent to the webhook; an attempt that is under way still ends. */
+export function discardPending(
+  transaction: Transaction,
+  webhookId: string,
+  { keep, at }: { keep: number; at: number },
+): void {
+  transaction.amend(deliveries, webhookId, (delivery) =>
+    delivery.isPing ? delivery : end(delivery, 'discarded', at),
+  );
+  transaction.trim(deliveries, webhookId, keep);
+}
+
+/** A claimed delivery whose webhook was deactivated before it could be sent. */
+export function discardClaimed(
+  transaction: Transaction,
+  delivery: Delivery,
+  { keep, at }: { keep: number; at: number },
+): void {
+  transaction.settle(deliveries, end(delivery, 'discarded', at));
+  transaction.trim(deliveries, delivery.webhookId, keep);
+}
+
+/** Changed settings hold for the next attempt of every delivery: waits that have begun are reckoned anew. */
+export function changeSettings(transaction: Transaction, change: Partial<WebhookSettings>): WebhookSettings {
+  const before = transaction.read(webhookSettings);
+  const settings = { ...before, ...change };
+  transaction.write(webhookSettings, settings);
+  const elapsed = settings.notificationElapsedTimeInSeconds;
+  if (elapsed === before.notificationElapsedTimeInSeconds) return settings;
+  transaction.amend(deliveries, undefined, (delivery) => {
+    const last = delivery.attempts.at(-1);
+    return last ? { ...delivery, nextAttemptAt: last.when + last.durationMs + elapsed * 1000 } : delivery;
+  });
+  return settings;
+}
+
+/** What an operator watches. */
+export function webhookFigures(reader: Reader, at: number) {
+  const { count, oldest } = reader.waiting(deliveries);
+  const deactivated = listWebhooks(reader).filter(({ deactivatedBy }) => deactivatedBy === 'failures');
+  return {
+    pending: count,
+    oldestPendingSeconds: Math.max(0, at - (oldest()?.createdAt ?? at)) / 1000,
+    deactivated: deactivated.length,
+  };
+}
+
+export function deactivatedNews({ webhook, window }: Deactivated): News {
+  const { id: webhookId, name: webhookName } = webhook;
+  const data = { webhookId, webhookName, failures: window.count, windowStart: window.start };
+  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
+}
+
+/** What is sent: the same for every attempt. */
+export function bodyOf({ event }: Delivery, { id, name, contentType }: Webhook): string {
+  const { data, ...told } = event;
+  const head = JSON.stringify({
+    ...{ id: told.id, type: told.type, timestamp: told.timestamp, service: told.service },
+    ...{ webhookId: id, webhookName: name },
+  });
+  const json = `${head.slice(0, -1)},"data":${data}}`;
+  return contentType === 'application/json' ? json : new URLSearchParams({ payload: json }).toString();
+}

@@ -1,0 +1,72 @@
+// Events: what has happened and whom it concerns (spec 6 leaves them open; contract 5).
+import { type ServiceId, pathOfService } from '../catalog/catalog.ts';
+import type { Job } from '../upgrades/job-record.ts';
+
+/** What has happened, before it has an id and a time. */
+export type News = {
+  readonly type: string;
+  /** `Folder/Name.Type`; null for what concerns no single service. */
+  readonly service: string | null;
+  /** A JSON object as text: it is sent far more often than it is looked into. */
+  readonly data: string;
+};
+
+export type WebhookEvent = News & { readonly id: string; readonly timestamp: number };
+
+export const changeTypeRule = {
+  pattern: /^[A-Za-z][A-Za-z0-9]{0,63}$/,
+  allowed: 'a letter and up to 63 letters or digits',
+};
+
+export const eventIdRule = {
+  pattern: /^[A-Za-z0-9_-]{1,64}$/,
+  allowed: '1 to 64 letters, digits, _ or -',
+};
+
+export const mostPayloadBytes = 256 * 1024;
+
+const mostChangeTypes = 100;
+
+/** A JSON array or a comma list of change types, `*` for all; undefined when it is neither. */
+export function readChangeTypes(text: string): readonly string[] | undefined {
+  const entries = text.trim().startsWith('[') ? readArray(text) : text.split(',');
+  const types = new Set(entries?.map((entry) => entry.trim()).filter((entry) => entry !== ''));
+  const isGood = [...types].every((type) => type === '*' || changeTypeRule.pattern.test(type));
+  if (!isGood || types.size === 0 || types.size > mostChangeTypes) return undefined;
+  return types.has('*') ? ['*'] : [...types];
+}
+
+function readArray(text: string): string[] | undefined {
+  try {
+    const parsed = JSON.parse(text) as unknown[];
+    return parsed.every((entry) => typeof entry === 'string') ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const changeTypesRule = `a JSON array or comma list of 1 to ${mostChangeTypes} change types, each ${changeTypeRule.allowed}, or * for all`;
+
+export function serviceNews(
+  change: 'Created' | 'Updated' | 'Deleted',
+  { folderName, serviceName, type }: ServiceId,
+): News {
+  const data = { folderName, serviceName, type };
+  return { type: `Service${change}`, service: pathOfService(data), data: JSON.stringify(data) };
+}
+
+const typeOfJob: Readonly<Record<Job['state'], string>> = {
+  in_progress: 'UpgradeStarted',
+  success: 'UpgradeSucceeded',
+  failed: 'UpgradeFailed',
+  cancelled: 'UpgradeCancelled',
+};
+
+/** For a job that has just been started or has ended. */
+export function jobNews({ id, operation, from, to, state, reason }: Job): News {
+  const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
+  return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
+}
+
+/** What a receiver gets to see that it can be reached. */
+export const pingNews: News = { type: 'Ping', service: null, data: '{}' };

@@ -1,0 +1,62 @@
+// The herald takes in events: each is stored together with its deliveries, and a repeated one does nothing.
+import { ServiceError } from '../errors.ts';
+import type { Store } from '../store/store.ts';
+import type { Table, Transaction } from '../store/transaction.ts';
+import type { Tasks } from '../tasks.ts';
+import type { World } from '../world.ts';
+import { addDeliveries, deliveries } from './delivery.ts';
+import type { News } from './event.ts';
+
+export type Herald = {
+  /** For the server's own events: part of the change that they tell of, and never refused. */
+  announce: (transaction: Transaction, news: News, at: number) => void;
+  /** Refused while too many deliveries are pending. An id that was given is remembered: its repeat is answered as the first was. */
+  publish: (news: News, eventId: string | undefined) => Promise<Published>;
+};
+
+export type Published = { readonly eventId: string; readonly deliveries: number };
+
+type Publication = Published & { readonly publishedAt: number };
+
+const publications: Table<Publication> = { name: 'publications', keyOf: ({ eventId }) => eventId };
+
+const rememberedForMs = 24 * 3_600_000;
+const sweepEveryMs = 600_000;
+
+export type HeraldOptions = { store: Store; world: World; tasks: Tasks; maxPending: number };
+
+export function createHerald({ store, world, tasks, maxPending }: HeraldOptions): Herald {
+  const isRemembered = ({ publishedAt }: Publication, at: number) => at < publishedAt + rememberedForMs;
+
+  tasks.start('publication sweep', async (signal) => {
+    for (;;) {
+      await world.sleep(sweepEveryMs, signal);
+      const at = world.now();
+      const spent = [...store.all(publications)].filter((publication) => !isRemembered(publication, at));
+      if (spent.length === 0) continue;
+      await store.update((transaction) => {
+        for (const { eventId } of spent) transaction.remove(publications, eventId);
+      });
+    }
+  });
+
+  return {
+    announce: (transaction, news, at) =>
+      void addDeliveries(transaction, { ...news, id: world.newId(), timestamp: at }, world.newId),
+    publish: (news, given) => {
+      const at = world.now();
+      const eventId = given ?? world.newId();
+      return store.update((transaction) => {
+        const earlier = transaction.get(publications, eventId);
+        if (earlier && isRemembered(earlier, at)) return { eventId, deliveries: earlier.deliveries };
+        if (transaction.waiting(deliveries).count >= maxPending) {
+          throw new ServiceError('unavailable', 'Too many deliveries are pending.', { retryAfterSeconds: 5 });
+        }
+        const count = addDeliveries(transaction, { ...news, id: eventId, timestamp: at }, world.newId);
+        if (given !== undefined)
+          transaction.put(publications, { eventId, publishedAt: at, deliveries: count });
+        return { eventId, deliveries: count };
+      });
+    },
+  };
+}

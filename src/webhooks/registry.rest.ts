@@ -1,0 +1,270 @@
+// REST edge of the registry: webhooks are listed, created, changed, rotated, pinged and deleted (contract 5).
+import type { BlockList } from 'node:net';
+import type { Caller } from '../caller.ts';
+import { mayList, serviceAtPath } from '../catalog/catalog.ts';
+import { type Outcome, type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
+import {
+  boolean,
+  choice,
+  clearable,
+  defaultTo,
+  definedOnly,
+  httpUrl,
+  integer,
+  refine,
+  required,
+  text,
+} from '../rest/fields.ts';
+import type { Json } from '../rest/json.ts';
+import type { Store } from '../store/store.ts';
+import type { World } from '../world.ts';
+import { describeDeliveries } from './deliveries.rest.ts';
+import { addDelivery, deliveries, discardPending } from './delivery.ts';
+import { changeTypesRule, pingNews, readChangeTypes } from './event.ts';
+import { problemOfReceiver } from './receiver.ts';
+import { webhookSettings } from './settings.ts';
+import { isSignatureKey, makeSignatureKey, signatureKeyBytes, signatureKeyRule } from './signature.ts';
+import {
+  type Webhook,
+  type WebhookTraits,
+  activation,
+  contentTypes,
+  createWebhook,
+  deactivation,
+  describeWebhook,
+  editWebhook,
+  listWebhooks,
+  noSuchWebhook,
+  rotateKey,
+  webhooks,
+} from './webhook.ts';
+
+export type RegistryOptions = {
+  store: Store;
+  world: World;
+  /** Special addresses that receivers may have all the same. */
+  allowed: BlockList;
+  /** Finished deliveries kept of each webhook. */
+  history: number;
+};
+
+const tidy = (value: string) => value.trim().normalize('NFC');
+
+/** `Folder/Name.Type`: as long as its parts may be. */
+export const serviceField = (description: string) => text(description, { to: 322, normalise: tidy });
+
+/** What stands against a service that a field names, for this caller. */
+export function serviceProblems(store: Store, path: string | undefined, caller: Caller): readonly string[] {
+  if (path === undefined) return [];
+  const service = serviceAtPath(store, path);
+  return service && mayList(service, caller)
+    ? []
+    : [`service: there is no service ${path}; it must be Folder/Name.Type, or Name.Type at the root.`];
+}
+
+export function describeRegistry({ store, world, allowed, history }: RegistryOptions) {
+  const fields = {
+    name: text('A name for people, unlike any other.', { to: 128, normalise: tidy }),
+    hookUrl: refine(httpUrl('The http or https address events are posted to.'), (url) => {
+      const problem = problemOfReceiver(url, allowed);
+      return problem === undefined ? { value: url } : { problem };
+    }),
+    changeTypes: refine(
+      text('The types of events it is told: a JSON array or comma list, * for all.', { to: 8192 }),
+      (list) => {
+        const types = readChangeTypes(list);
+        return types ? { value: types } : { problem: `must be ${changeTypesRule}.` };
+      },
+    ),
+    contentType: choice('How the event is sent.', contentTypes),
+    active: boolean('Whether it is told anything.'),
+  };
+  const service = serviceField('The service whose events it is told, as Folder/Name.Type; blank for all.');
+  const signatureKey = refine(
+    text('What deliveries are signed with; one is made up when absent.', {
+      to: 128,
+      secret: true,
+      normalise: (value) => value.trim(),
+    }),
+    (key) => (isSignatureKey(key) ? { value: key } : { problem: `must be ${signatureKeyRule}.` }),
+  );
+  const createFields = {
+    name: required(fields.name),
+    hookUrl: required(fields.hookUrl),
+    changeTypes: required(fields.changeTypes),
+    signatureKey,
+    active: defaultTo(fields.active, true),
+    contentType: defaultTo(fields.contentType, 'application/json'),
+  };
+
+  const newKey = () => makeSignatureKey(world.newSecret(signatureKeyBytes.default));
+  const tell = (webhook: Webhook): Json => describeWebhook(webhook, store.read(webhookSettings), world.now());
+  const list = (path?: string): Json => ({ webhooks: listWebhooks(store, path).map(tell) });
+
+  type Created = WebhookTraits & { active: boolean; signatureKey: string | undefined };
+
+  async function create({ signatureKey: given, ...traits }: Created) {
+    const at = world.now();
+    const key = given ?? newKey();
+    const id = world.newId();
+    const webhook = await store.update((transaction) =>
+      createWebhook(transaction, { ...traits, id, signatureKey: key }, at),
+    );
+    return { json: { status: 'success', webhook: tell(webhook), signatureKey: key } };
+  }
+
+  const described = {
+    title: 'Create webhook',
+    description: 'Registers a receiver. The answer shows its signature key, which is never shown again.',
+    access: 'administrator',
+    effect: 'writes',
+  } as const;
+
+  const createForAll = operation({
+    ...described,
+    fields: { ...createFields, service },
+    check: ({ values, caller }) => serviceProblems(store, values.service, caller),
+    run: ({ values }) => create({ ...values, service: values.service ?? null }),
+  });
+
+  /** The list and `create` beneath one service. */
+  function describeWebhooksOf<S>(pathOf: (subject: S) => string): Resource<S> {
+    return resource<S>({
+      title: 'Webhooks of the service',
+      description: 'Who is told what happens to this service.',
+      access: 'administrator',
+      read: ({ subject }) => list(pathOf(subject)),
+      operations: {
+        create: operation<S, typeof createFields>({
+          ...described,
+          fields: createFields,
+          run: ({ subject, values }) => create({ ...values, service: pathOf(subject) }),
+        }),
+      },
+    });
+  }
+
+  /** Changes the webhook; one that is no longer active is sent nothing more. */
+  async function change(id: string, changeOf: (webhook: Webhook, at: number) => Partial<Webhook>) {
+    const at = world.now();
+    await store.update((transaction) => {
+      const webhook = transaction.get(webhooks, id);
+      if (!webhook) throw noSuchWebhook();
+      const { active } = editWebhook(transaction, id, changeOf(webhook, at), at);
+      if (!active) discardPending(transaction, id, { keep: history, at });
+    });
+    return success;
+  }
+
+  const setActive = (webhook: Webhook, active: boolean, at: number): Partial<Webhook> => {
+    if (active === webhook.active) return {};
+    return active ? activation : deactivation('administrator', at);
+  };
+
+  /** An operation on one webhook that administrators may do, without fields. */
+  const act = (title: string, description: string, run: (webhook: Webhook) => Promise<Outcome>) =>
+    operation<Webhook>({
+      ...{ title, description, access: 'administrator', effect: 'writes', fields: {} },
+      run: ({ subject }) => run(subject),
+    });
+
+  const editFields = { ...fields, service: clearable(service) };
+
+  const webhook = resource<Webhook>({
+    title: 'Webhook',
+    description: 'One receiver: what it is told, where, and how it has been doing.',
+    access: 'administrator',
+    read: ({ subject }) => tell(subject),
+    resources: { deliveries: describeDeliveries(store, world) },
+    operations: {
+      edit: operation<Webhook, typeof editFields>({
+        title: 'Edit webhook',
+        description: 'Changes what is given. What is pending is sent to the new address.',
+        access: 'administrator',
+        effect: 'writes',
+        fields: editFields,
+        present: (subject) => ({
+          name: subject.name,
+          hookUrl: subject.hookUrl,
+          changeTypes: subject.changeTypes.join(','),
+          contentType: subject.contentType,
+          active: String(subject.active),
+          service: subject.service ?? '',
+        }),
+        // A service that was deleted may stay where it is.
+        check: ({ subject, values, caller }) =>
+          values.service === subject.service
+            ? []
+            : serviceProblems(store, values.service || undefined, caller),
+        run: ({ subject, values: { active, service: path, ...traits } }) =>
+          change(subject.id, (current, at) => ({
+            ...definedOnly(traits),
+            ...(path !== undefined && { service: path === '' ? null : path }),
+            ...(active !== undefined && setActive(current, active, at)),
+          })),
+      }),
+      delete: act('Delete webhook', 'Forgets the webhook and its deliveries.', async (subject) => {
+        await store.update((transaction) => {
+          transaction.remove(webhooks, subject.id);
+          transaction.drop(deliveries, subject.id);
+        });
+        return success;
+      }),
+      activate: act(
+        'Activate webhook',
+        'Tells it events again. Failures are counted from the beginning.',
+        (subject) => change(subject.id, () => activation),
+      ),
+      deactivate: act(
+        'Deactivate webhook',
+        'Tells it nothing more; what is pending is discarded.',
+        (subject) => change(subject.id, (current, at) => setActive(current, false, at)),
+      ),
+      rotateKey: operation<Webhook, typeof rotateFields>({
+        title: 'Rotate key',
+        description: 'Makes a new signature key, shown only now. Until the grace is over both keys sign.',
+        access: 'administrator',
+        effect: 'writes',
+        fields: rotateFields,
+        run: async ({ subject, values: { graceHours } }) => {
+          const key = newKey();
+          const at = world.now();
+          const { previousKey } = await store.update((transaction) =>
+            rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
+          );
+          return {
+            json: { status: 'success', signatureKey: key, previousKeyUntil: previousKey?.until ?? null },
+          };
+        },
+      }),
+      ping: act('Ping', 'Sends one event of the type Ping, once, also while inactive.', async (subject) => {
+        const at = world.now();
+        const id = world.newId();
+        const event = { ...pingNews, id: world.newId(), timestamp: at };
+        await store.update((transaction) => {
+          if (!transaction.get(webhooks, subject.id)) throw noSuchWebhook();
+          addDelivery(transaction, { id, webhookId: subject.id, event, isPing: true }, at);
+        });
+        return { json: { status: 'success', deliveryId: id } };
+      }),
+    },
+  });
+
+  const byId = items<unknown, Webhook>({
+    param: 'webhook',
+    accepts: isId,
+    find: (_all, id) => {
+      const found = store.get(webhooks, id);
+      if (!found) throw noSuchWebhook();
+      return found;
+    },
+    list: () => listWebhooks(store).map(({ id }) => id),
+    resource: webhook,
+  });
+
+  return { list, createForAll, byId, describeWebhooksOf };
+}
+
+const rotateFields = {
+  graceHours: defaultTo(integer('How many hours the former key signs too.', 0, 168), 24),
+};

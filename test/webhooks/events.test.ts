@@ -1,0 +1,238 @@
+// Events: publishing them, what the server itself tells, and who gets them.
+import { Webhook } from 'standardwebhooks';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { blackHole } from '../kit/world.ts';
+import { bodyOf, quick, startHooks } from '../kit/hooks.ts';
+
+let hooks: Awaited<ReturnType<typeof startHooks>>;
+beforeEach(async () => {
+  hooks = await startHooks({ env: { UPGRADE_STEP_MS: '0', SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } });
+});
+afterEach(() => hooks.close());
+
+const publish = (fields: Record<string, string>, role: 'administrator' | 'publisher' = 'administrator') =>
+  hooks.post('/admin/services/webhooks/publish', fields, { authorization: `Bearer ${hooks.token(role)}` });
+
+describe('publish', () => {
+  it('delivers a signed event to every webhook that wants it', async () => {
+    const { id, signatureKey } = await hooks.register({ name: 'All' });
+    await hooks.register({ changeTypes: 'Other' });
+    await hooks.register({ active: 'false' });
+    const at = hooks.world.now();
+    const payload = '{ "größe": 12345678901234567890, "b": [1, 2] }';
+    const { eventId, deliveries } = await hooks.publish({ payload, service: 'Maps/Roads.MapServer' });
+    await hooks.settle();
+    expect(deliveries).toBe(1);
+    expect(hooks.arrivals).toHaveLength(1);
+    const [sent] = hooks.arrivals;
+    expect(sent).toMatchObject({
+      url: 'https://hooks.example/in',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Steward/0.0.0',
+        'webhook-id': eventId,
+        'webhook-timestamp': String(Math.floor(at / 1000)),
+      },
+    });
+    const head = { id: eventId, type: 'Tested', timestamp: at, service: 'Maps/Roads.MapServer' };
+    const whole = `${JSON.stringify({ ...head, webhookId: id, webhookName: 'All' }).slice(0, -1)},"data":${payload}}`;
+    expect(sent?.body).toBe(whole);
+    vi.setSystemTime(at);
+    expect(new Webhook(signatureKey).verify(sent?.body ?? '', sent?.headers ?? {})).toEqual(
+      JSON.parse(whole),
+    );
+    vi.useRealTimers();
+  });
+
+  it('is sent as a form to who wants a form, signed as it is sent', async () => {
+    const { signatureKey } = await hooks.register({ contentType: 'application/x-www-form-urlencoded' });
+    const { eventId } = await hooks.publish({ payload: '{"a":"ä &+"}' });
+    await hooks.settle();
+    const [sent] = hooks.arrivals;
+    expect(sent?.headers['content-type']).toBe('application/x-www-form-urlencoded');
+    const payload = new URLSearchParams(sent?.body).get('payload') ?? '';
+    expect(JSON.parse(payload)).toMatchObject({ id: eventId, data: { a: 'ä &+' } });
+    vi.setSystemTime(hooks.world.now());
+    // It verifies before it parses, and a form is no JSON.
+    const verify = () => new Webhook(signatureKey).verify(sent?.body ?? '', sent?.headers ?? {});
+    expect(verify).toThrow(SyntaxError);
+    vi.useRealTimers();
+  });
+
+  it('does nothing the second time, and answers as the first time, for 24 hours', async () => {
+    await hooks.register();
+    const first = await hooks.publish({ eventId: 'order-7' });
+    expect(first).toEqual({ status: 'success', eventId: 'order-7', deliveries: 1 });
+    await hooks.register();
+    await hooks.world.advance(86_399_999);
+    expect(await hooks.publish({ eventId: 'order-7', payload: '{"other":true}' })).toEqual(first);
+    expect(hooks.arrivals).toHaveLength(1);
+    await hooks.world.advance(1);
+    expect(await hooks.publish({ eventId: 'order-7' })).toMatchObject({ deliveries: 2 });
+  });
+
+  it('may be done by a publisher, for a service that they may see', async () => {
+    expect(
+      (await publish({ changeType: 'X', service: 'Maps/Roads.MapServer' }, 'publisher')).statusCode,
+    ).toBe(200);
+    const hidden = { serviceName: 'Hidden', type: 'MapServer', access: 'administrators' };
+    await hooks.post('/admin/services/createService', hidden, hooks.administrator);
+    expect((await publish({ changeType: 'X', service: 'Hidden.MapServer' }, 'publisher')).statusCode).toBe(
+      400,
+    );
+    expect((await publish({ changeType: 'X', service: 'Hidden.MapServer' })).statusCode).toBe(200);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ['changeType: is required.', { changeType: '' }],
+    ['changeType: must be a letter and up to 63 letters or digits.', { changeType: '7up' }],
+    ['changeType: must be a letter and up to 63 letters or digits.', { changeType: '*' }],
+    ['service: there is no service None.Such', { service: 'None.Such' }],
+    ['payload: must be a JSON object.', { payload: '[]' }],
+    ['payload: must be a JSON object.', { payload: '{"a":1' }],
+    ['payload: must be at most 262144 bytes.', { payload: `{"a":"${'ä'.repeat(131_070)}"}` }],
+    ['eventId: must be 1 to 64 letters, digits, _ or -.', { eventId: 'a b' }],
+    ['eventId: must be 1 to 64 letters, digits, _ or -.', { eventId: 'x'.repeat(65) }],
+  ])('refuses: %s', async (problem, bad) => {
+    const response = await publish({ changeType: 'Tested', ...bad });
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toMatchObject({ error: { details: [expect.stringContaining(problem)] } });
+  });
+
+  it('takes a payload of 256 KiB', async () => {
+    const payload = `{"a":"${'x'.repeat(262_144 - 8)}"}`;
+    expect((await publish({ changeType: 'Tested', payload })).statusCode).toBe(200);
+  });
+});
+
+describe('too many pending deliveries', () => {
+  it('refuse publish alone, and lose nothing', async () => {
+    await hooks.close();
+    hooks = await startHooks({ env: { WEBHOOK_MAX_PENDING: '3' } });
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
+    const answered = await hooks.publish({ eventId: 'one' });
+    await hooks.publish();
+    await hooks.publish();
+    const refused = await publish({ changeType: 'Tested' });
+    expect(refused.statusCode).toBe(503);
+    expect(refused.headers['retry-after']).toBe('5');
+    expect(await hooks.publish({ eventId: 'one' })).toEqual(answered);
+    const service = { serviceName: 'New', type: 'MapServer' };
+    expect((await hooks.post('/admin/services/createService', service, hooks.administrator)).statusCode).toBe(
+      200,
+    );
+    await hooks.act(`${id}/ping`);
+    expect((await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state)).toEqual(
+      Array(5).fill('pending'),
+    );
+    hooks.world.receiver = () => 200;
+    await hooks.world.advance(60_000);
+    const { deliveries } = await hooks.deliveriesOf(id);
+    expect(deliveries.map(({ state }) => state)).toEqual(Array(5).fill('delivered'));
+    expect((await publish({ changeType: 'Tested' })).statusCode).toBe(200);
+  });
+});
+
+const told = () =>
+  hooks.arrivals.map((sent) => bodyOf(sent)).map(({ type, service, data }) => ({ type, service, data }));
+
+describe('the server’s own events', () => {
+  it('of services, also to the webhooks of that service', async () => {
+    await hooks.register({ service: 'Maps/Roads.MapServer' });
+    const ships = { folderName: 'Maps', serviceName: 'Ships', type: 'MapServer' };
+    await hooks.post('/admin/services/createService', ships, hooks.administrator);
+    await hooks.register({ name: 'All' });
+    const roads = { folderName: 'Maps', serviceName: 'Roads', type: 'MapServer' };
+    await hooks.post(
+      '/admin/services/Maps/Roads.MapServer/edit',
+      { description: 'New' },
+      hooks.administrator,
+    );
+    await hooks.post('/admin/services/Maps/Ships.MapServer/delete', {}, hooks.administrator);
+    await hooks.settle();
+    expect(told().filter(({ type }) => type === 'ServiceUpdated')).toEqual(
+      Array(2).fill({ type: 'ServiceUpdated', service: 'Maps/Roads.MapServer', data: roads }),
+    );
+    expect(told().filter(({ type }) => type !== 'ServiceUpdated')).toEqual([
+      { type: 'ServiceDeleted', service: 'Maps/Ships.MapServer', data: ships },
+    ]);
+  });
+
+  it('are not told of a change that is refused', async () => {
+    await hooks.register();
+    await hooks.post('/admin/services/createService', { serviceName: 'x', type: '1' }, hooks.administrator);
+    const twice = { folderName: 'Maps', serviceName: 'Roads', type: 'MapServer' };
+    await hooks.post('/admin/services/createService', twice, hooks.administrator);
+    await hooks.settle();
+    expect(told()).toEqual([]);
+  });
+
+  const upgrade = (id: string) =>
+    hooks.post(
+      '/admin/system/upgrades/upgrade',
+      { versionManifest: JSON.stringify({ id }) },
+      hooks.administrator,
+    );
+  const finish = async () => {
+    for (let turns = 0; turns < 200; turns += 1) await hooks.world.advance(0);
+  };
+
+  it('of upgrades: one start, and one end of each run, read-only mode or not', async () => {
+    await hooks.register();
+    const { jobId } = (await upgrade('pat_17022022_1250')).json<{ jobId: string }>();
+    await finish();
+    const data = { jobId, operation: 'upgrade', from: '10.9.1.1234', to: '10.9.1.1250' };
+    const reason =
+      'Update module SECURITY_DIRECTORY: the update of SECURITY_DIRECTORY fails by SIMULATED_FAILURES.';
+    const started = { type: 'UpgradeStarted', service: null, data };
+    const failed = { type: 'UpgradeFailed', service: null, data: { ...data, reason } };
+    expect(told()).toEqual([started, failed]);
+    await hooks.post(`/admin/system/jobs/${jobId}/resume`, {}, hooks.administrator);
+    await finish();
+    expect(told()).toEqual([started, failed, { type: 'UpgradeSucceeded', service: null, data }]);
+  });
+
+  it('of a cancelled upgrade', async () => {
+    await hooks.register({ changeTypes: 'UpgradeCancelled' });
+    const { jobId } = (await upgrade('pat_17022022_1250')).json<{ jobId: string }>();
+    await hooks.post(`/admin/system/jobs/${jobId}/cancel`, {}, hooks.administrator);
+    await finish();
+    expect(told()).toMatchObject([{ data: { jobId, reason: 'Cancelled by administrator.' } }]);
+  });
+
+  it('of a webhook that was deactivated for its failures: to the others, with the count', async () => {
+    await hooks.act('settings', { ...quick, notificationAttempts: '1' });
+    const { id } = await hooks.register({
+      name: 'Broken',
+      hookUrl: 'https://broken.example/',
+      changeTypes: 'Tested',
+    });
+    await hooks.register({ name: 'Watcher', changeTypes: 'WebhookDeactivated' });
+    const arrivals = hooks.world.receiver;
+    hooks.world.receiver = (sent, signal, at) =>
+      sent.url.includes('broken') ? 500 : arrivals(sent, signal, at);
+    const windowStart = hooks.world.now();
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.world.advance(1000);
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.settle();
+    expect(told()).toEqual([
+      {
+        type: 'WebhookDeactivated',
+        service: null,
+        data: { webhookId: id, webhookName: 'Broken', failures: 2, windowStart },
+      },
+    ]);
+    const line = hooks.logLines
+      .map((text) => JSON.parse(text) as Record<string, unknown>)
+      .find(({ level }) => level === 40);
+    expect(line).toMatchObject({ webhookId: id, webhookName: 'Broken', failures: 2, windowStart });
+    await hooks.act(`${id}/activate`);
+    await hooks.act(`${id}/deactivate`);
+    await hooks.settle();
+    expect(told()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,242 @@
+// Webhooks over HTTP: registering, changing, keys, and who is told what.
+import { Webhook } from 'standardwebhooks';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { bodyOf, startHooks } from '../kit/hooks.ts';
+
+let hooks: Awaited<ReturnType<typeof startHooks>>;
+beforeEach(async () => {
+  hooks = await startHooks();
+  vi.setSystemTime(hooks.world.now());
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await hooks.close();
+});
+
+const base = '/admin/services/webhooks';
+const good = { name: 'Ops', hookUrl: 'https://hooks.example/in?x=1', changeTypes: 'ServiceCreated, Tested' };
+const create = (fields: Record<string, string>, path = base) =>
+  hooks.post(`${path}/create`, fields, hooks.administrator);
+const detailsOf = async (response: ReturnType<typeof create>) =>
+  (await response).json<{ error: { details: string[] } }>().error.details;
+
+it('answers the record and, this once, the key', async () => {
+  const response = await create(good);
+  const { webhook, signatureKey, status } = response.json<Record<string, Record<string, unknown>>>();
+  expect(status).toBe('success');
+  expect(signatureKey).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  expect(webhook).toEqual({
+    id: webhook?.id,
+    name: 'Ops',
+    hookUrl: 'https://hooks.example/in?x=1',
+    changeTypes: ['ServiceCreated', 'Tested'],
+    service: null,
+    active: true,
+    contentType: 'application/json',
+    createdAt: hooks.world.now(),
+    updatedAt: hooks.world.now(),
+    deactivatedAt: null,
+    deactivatedBy: null,
+    failures: { count: 0, windowStart: null, windowEnd: null },
+    previousKeyUntil: null,
+  });
+  expect(await hooks.read('')).toEqual({ webhooks: [webhook] });
+  expect(await hooks.read(`/${String(webhook?.id)}`)).toEqual(webhook);
+});
+
+it('neither shows nor logs a key again', async () => {
+  const key = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+  const { id, signatureKey } = await hooks.register({ signatureKey: key });
+  expect(signatureKey).toBe(key);
+  const { signatureKey: next } = await hooks.act<{ signatureKey: string }>(`${id}/rotateKey`);
+  await hooks.publish();
+  await hooks.settle();
+  const shown = [await hooks.read(''), await hooks.read(`/${id}`), await hooks.deliveriesOf(id)];
+  const pages = [await hooks.get(`${base}/${id}/edit?f=html`, hooks.administrator)].map(({ body }) => body);
+  const everything = [JSON.stringify(shown), ...pages, ...hooks.logLines].join('\n');
+  for (const secret of [key, next]) expect(everything).not.toContain(secret.slice('whsec_'.length));
+});
+
+describe('what is refused', () => {
+  it.each<[Record<string, string>, string]>([
+    [{ name: '' }, 'name: is required.'],
+    [{ name: 'x'.repeat(129) }, 'name: must be at most 128 characters.'],
+    [{ hookUrl: 'ftp://hooks.example' }, 'hookUrl: must be an absolute http or https address'],
+    [{ hookUrl: 'https://me:secret@hooks.example' }, 'hookUrl: must not contain a user name or password.'],
+    [{ hookUrl: 'http://127.0.0.1/' }, 'hookUrl: must not point to the address 127.0.0.1'],
+    [{ hookUrl: 'http://0x7f.1/' }, 'hookUrl: must not point to the address 127.0.0.1'],
+    [{ hookUrl: 'http://[::1]/' }, 'hookUrl: must not point to the address ::1'],
+    [{ hookUrl: 'http://localhost:9000/' }, 'hookUrl: must not point to localhost'],
+    [{ changeTypes: '' }, 'changeTypes: is required.'],
+    [
+      { changeTypes: 'Good, not good' },
+      'changeTypes: must be a JSON array or comma list of 1 to 100 change types',
+    ],
+    [{ changeTypes: '["Good", 7]' }, 'changeTypes: must be a JSON array or comma list'],
+    [{ changeTypes: '[]' }, 'changeTypes: must be a JSON array or comma list'],
+    [{ changeTypes: '["Good"' }, 'changeTypes: must be a JSON array or comma list'],
+    [{ changeTypes: '{}' }, 'changeTypes: must be a JSON array or comma list'],
+    [{ changeTypes: ',,' }, 'changeTypes: must be a JSON array or comma list'],
+    [
+      { changeTypes: Array.from({ length: 101 }, (_, i) => `T${i}`).join() },
+      'changeTypes: must be a JSON array or comma list of 1 to 100',
+    ],
+    [{ service: 'Maps/None.MapServer' }, 'service: there is no service Maps/None.MapServer'],
+    [{ service: 'Maps' }, 'service: there is no service Maps'],
+    [{ signatureKey: 'whsec_short' }, 'signatureKey: must be whsec_ and the base64 of 24 to 64 bytes'],
+    [{ active: 'maybe' }, 'active: must be true or false.'],
+    [
+      { contentType: 'text/plain' },
+      'contentType: must be one of application/json, application/x-www-form-urlencoded.',
+    ],
+  ])('%o', async (bad, problem) => {
+    const response = create({ ...good, ...bad });
+    expect((await response).statusCode).toBe(400);
+    expect(await detailsOf(response)).toEqual([expect.stringContaining(problem)]);
+    expect(await hooks.read('')).toEqual({ webhooks: [] });
+  });
+
+  it('all at once', async () => {
+    const details = await detailsOf(create({ changeTypes: '-', service: 'None.Such' }));
+    expect(details.map((detail) => detail.split(':')[0])).toEqual([
+      'name',
+      'hookUrl',
+      'changeTypes',
+      'service',
+    ]);
+  });
+
+  it('a name that is taken, but for case', async () => {
+    await create(good);
+    expect((await create({ ...good, name: 'OPS' })).statusCode).toBe(409);
+    const { id } = await hooks.register();
+    const renamed = await hooks.post(`${base}/${id}/edit`, { name: 'ops' }, hooks.administrator);
+    expect(renamed.statusCode).toBe(409);
+  });
+});
+
+it.each<[string, string[]]>([
+  ['["A","B","A"]', ['A', 'B']],
+  [' A , B,,A ', ['A', 'B']],
+  ['*', ['*']],
+  ['A,*', ['*']],
+])('change types %s', async (given, kept) => {
+  const { webhook } = (await create({ ...good, changeTypes: given })).json<{ webhook: unknown }>();
+  expect(webhook).toMatchObject({ changeTypes: kept });
+});
+
+describe('beneath a service', () => {
+  const roads = '/admin/services/Maps/Roads.MapServer/webhooks';
+
+  it('lists and creates its own', async () => {
+    await create(good);
+    const { webhook } = (await create({ ...good, name: 'Roads' }, roads)).json<{
+      webhook: { service: string };
+    }>();
+    expect(webhook.service).toBe('Maps/Roads.MapServer');
+    const { webhooks } = (await hooks.get(roads, hooks.administrator)).json<{ webhooks: unknown[] }>();
+    expect(webhooks).toEqual([webhook]);
+    expect((await hooks.read<{ webhooks: unknown[] }>('')).webhooks).toHaveLength(2);
+  });
+
+  it('outlives its service, and may be edited then', async () => {
+    const { id } = await hooks.register({ service: 'Maps/Roads.MapServer', changeTypes: 'ServiceDeleted' });
+    await hooks.post('/admin/services/Maps/Roads.MapServer/delete', {}, hooks.administrator);
+    await hooks.settle();
+    expect(hooks.arrivals.map((sent) => bodyOf(sent).type)).toEqual(['ServiceDeleted']);
+    await hooks.act(`${id}/edit`, { name: 'Was roads', service: 'Maps/Roads.MapServer' });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ name: 'Was roads', service: 'Maps/Roads.MapServer' });
+  });
+});
+
+describe('edit', () => {
+  it('changes what is given and keeps the rest', async () => {
+    const { id } = await hooks.register({ ...good, service: 'Maps/Roads.MapServer' });
+    const before = await hooks.read(`/${id}`);
+    await hooks.world.advance(1000);
+    await hooks.act(`${id}/edit`, { hookUrl: 'https://hooks.example/new', contentType: '' });
+    const updatedAt = hooks.world.now();
+    expect(await hooks.read(`/${id}`)).toEqual({
+      ...before,
+      hookUrl: 'https://hooks.example/new',
+      updatedAt,
+    });
+    await hooks.act(`${id}/edit`, { service: '' });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ service: null });
+  });
+
+  it('activates and deactivates', async () => {
+    const { id } = await hooks.register();
+    await hooks.act(`${id}/edit`, { active: 'false' });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ active: false, deactivatedBy: 'administrator' });
+    await hooks.act(`${id}/edit`, { active: 'true' });
+    expect(await hooks.read(`/${id}`)).toMatchObject({
+      active: true,
+      deactivatedBy: null,
+      deactivatedAt: null,
+    });
+  });
+
+  it('refuses what create refuses', async () => {
+    const { id } = await hooks.register();
+    const response = hooks.post(`${base}/${id}/edit`, { hookUrl: 'http://10.0.0.1/' }, hooks.administrator);
+    expect(await detailsOf(response)).toEqual([expect.stringContaining('hookUrl: must not point to')]);
+  });
+});
+
+describe('rotateKey', () => {
+  const verifies = (key: string) => {
+    const sent = hooks.arrivals.at(-1);
+    try {
+      new Webhook(key).verify(sent?.body ?? '', sent?.headers ?? {});
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  it('lets both keys sign until the grace is over', async () => {
+    const { id, signatureKey: former } = await hooks.register();
+    const answer = await hooks.act<{ signatureKey: string; previousKeyUntil: number }>(`${id}/rotateKey`, {
+      graceHours: '2',
+    });
+    expect(answer.previousKeyUntil).toBe(hooks.world.now() + 2 * 3_600_000);
+    expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: answer.previousKeyUntil });
+    await hooks.publish();
+    await hooks.settle();
+    expect([verifies(former), verifies(answer.signatureKey)]).toEqual([true, true]);
+    await hooks.world.advance(2 * 3_600_000);
+    vi.setSystemTime(hooks.world.now());
+    await hooks.publish();
+    await hooks.settle();
+    expect([verifies(former), verifies(answer.signatureKey)]).toEqual([false, true]);
+    expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: null });
+  });
+
+  it('has a day of grace unless told otherwise, and none with 0', async () => {
+    const { id, signatureKey: former } = await hooks.register();
+    expect(await hooks.act(`${id}/rotateKey`)).toMatchObject({
+      previousKeyUntil: hooks.world.now() + 86_400_000,
+    });
+    expect(await hooks.act(`${id}/rotateKey`, { graceHours: '0' })).toMatchObject({ previousKeyUntil: null });
+    await hooks.publish();
+    await hooks.settle();
+    expect(verifies(former)).toBe(false);
+    const { statusCode } = await hooks.post(
+      `${base}/${id}/rotateKey`,
+      { graceHours: '169' },
+      hooks.administrator,
+    );
+    expect(statusCode).toBe(400);
+  });
+});
+
+it('forgets a deleted webhook and its deliveries', async () => {
+  const { id } = await hooks.register();
+  await hooks.publish();
+  await hooks.act(`${id}/delete`);
+  expect(await hooks.read('')).toEqual({ webhooks: [] });
+  for (const path of [`/${id}`, `/${id}/deliveries`]) {
+    expect((await hooks.get(base + path, hooks.administrator)).statusCode).toBe(404);
+  }
+});

@@ -1,0 +1,126 @@
+// The webhook settings over HTTP: what is told, taken and refused (spec 4.3).
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+
+const path = '/admin/services/webhooks/settings';
+const initial = {
+  notificationAttempts: 3,
+  notificationTimeOutInSeconds: 10,
+  notificationElapsedTimeInSeconds: 5,
+  daysInPast: 5,
+  numberOfFailures: 5,
+  status: 'success',
+};
+
+let server: Server;
+let token: string;
+beforeEach(async () => {
+  server = await startServer();
+  token = server.token('administrator');
+});
+afterEach(() => server.close());
+
+const set = (fields: Record<string, string>) => server.post(path, { token, ...fields });
+
+it('reads the stored values: the defaults at first', async () => {
+  const { statusCode, body } = await server.get(`${path}?token=${token}`);
+  expect(statusCode).toBe(200);
+  expect(JSON.parse(body)).toEqual(initial);
+});
+
+it('answers the five stored integers and the status, and keeps them', async () => {
+  const given = {
+    notificationAttempts: '5',
+    notificationTimeOutInSeconds: '60',
+    notificationElapsedTimeInSeconds: '86400',
+    daysInPast: '365',
+    numberOfFailures: '10000',
+  };
+  const stored = {
+    ...Object.fromEntries(Object.entries(given).map(([k, v]) => [k, Number(v)])),
+    status: 'success',
+  };
+  expect((await set(given)).json()).toEqual(stored);
+  expect((await server.get(`${path}?token=${token}`)).json()).toEqual(stored);
+});
+
+it('keeps what is absent or blank', async () => {
+  await set({ notificationAttempts: '5' });
+  const { statusCode, body } = await set({ numberOfFailures: '7', notificationAttempts: ' ' });
+  expect(statusCode).toBe(200);
+  expect(JSON.parse(body)).toEqual({ ...initial, notificationAttempts: 5, numberOfFailures: 7 });
+  expect((await set({})).json()).toEqual({ ...initial, notificationAttempts: 5, numberOfFailures: 7 });
+});
+
+describe.each([
+  ['notificationAttempts', 1, 5],
+  ['notificationTimeOutInSeconds', 1, 60],
+  ['notificationElapsedTimeInSeconds', 0, 86_400],
+  ['numberOfFailures', 1, 10_000],
+  ['daysInPast', 1, 365],
+])('%s', (field, from, to) => {
+  it.each([from, to])('may be %i', async (value) => {
+    expect((await set({ [field]: ` ${value} ` })).json()).toEqual({ ...initial, [field]: value });
+  });
+  it.each([String(from - 1), String(to + 1), '1.0', '1e1', '0x1', 'three', '--1'])(
+    'may not be %s',
+    async (value) => {
+      const response = await set({ [field]: value });
+      expect(response.statusCode).toBe(400);
+      expect(response.json()).toMatchObject({
+        error: { code: 400, details: [`${field}: must be an integer from ${from} to ${to}.`] },
+      });
+    },
+  );
+});
+
+it('tells all problems at once and stores nothing then', async () => {
+  const bad = { notificationAttempts: '6', notificationTimeOutInSeconds: '0', daysInPast: '3' };
+  const response = await set(bad);
+  expect(response.json<{ error: { details: string[] } }>().error.details).toEqual([
+    'notificationAttempts: must be an integer from 1 to 5.',
+    'notificationTimeOutInSeconds: must be an integer from 1 to 60.',
+  ]);
+  expect((await server.get(`${path}?token=${token}`)).json()).toEqual(initial);
+});
+
+it('takes multipart as well', async () => {
+  const { statusCode, body } = await server.postParts(path, { notificationAttempts: '2' }, token);
+  expect([statusCode, JSON.parse(body)]).toEqual([200, { ...initial, notificationAttempts: 2 }]);
+});
+
+it.each(['member', 'publisher'] as const)('is not for a %s', async (role) => {
+  const headers = { authorization: `Bearer ${server.token(role)}` };
+  expect((await server.get(path, headers)).statusCode).toBe(403);
+  expect((await server.post(path, { notificationAttempts: '2' }, headers)).statusCode).toBe(403);
+});
+
+it('is read, not written, in read-only mode', async () => {
+  await server.post('/admin/mode/update', { token, isReadOnly: 'true' });
+  expect((await server.get(`${path}?token=${token}`)).statusCode).toBe(200);
+  expect((await set({ notificationAttempts: '2' })).statusCode).toBe(503);
+});
+
+it('shows one page with the values in a form', async () => {
+  const cookie = `steward_session=${token}`;
+  const page = await server.get(path, { accept: 'text/html', cookie });
+  expect(page.statusCode).toBe(200);
+  expect(page.body).toMatch(/<input name="notificationAttempts"[^>]* value="3"/);
+  const formToken = /name="token" value="([^"]+)"/.exec(page.body)?.[1] ?? '';
+  const bad = await server.post(path, { token: formToken, f: 'html', notificationAttempts: '9' }, { cookie });
+  expect(bad.statusCode).toBe(400);
+  expect(bad.body).toContain('notificationAttempts: must be an integer from 1 to 5.');
+  expect(bad.body).toMatch(/<input name="notificationAttempts"[^>]* value="9"/);
+  const good = await server.post(
+    path,
+    { token: formToken, f: 'html', notificationAttempts: '4' },
+    { cookie },
+  );
+  expect(good.statusCode).toBe(200);
+  expect((await server.get(`${path}?token=${token}`)).json()).toMatchObject({ notificationAttempts: 4 });
+});
+
+it.each(['PUT', 'DELETE', 'PATCH'] as const)('refuses %s', async (method) => {
+  const { statusCode, headers } = await server.http.inject({ method, url: path });
+  expect([statusCode, headers.allow]).toEqual([405, 'GET, HEAD, POST']);
+});

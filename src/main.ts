@@ -30,10 +30,11 @@ async function main(): Promise<void> {
   }
 
   const madeUpPassword = randomBytes(12).toString('base64url');
+  const egress = createEgress(config.webhookAllowCidrs);
   const app = await createApp({
     config,
     store: createMemoryStore(),
-    world: { ...realWorld, post: createEgress(config.webhookAllowCidrs).post },
+    world: { ...realWorld, post: egress.post },
     version: await readVersion(),
     logger,
     wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
@@ -71,14 +72,17 @@ async function main(): Promise<void> {
     isClosing = true;
     logger.info({ signal }, 'closing');
     const deadline = setTimeout(() => app.http.server.closeAllConnections(), closeWithinMs);
-    app.close().then(
-      () => {
-        clearTimeout(deadline);
-        logger.info('closed');
-        logger.flush();
-      },
-      (error: unknown) => giveUp(error),
-    );
+    app
+      .close()
+      .then(egress.close)
+      .then(
+        () => {
+          clearTimeout(deadline);
+          logger.info('closed');
+          logger.flush();
+        },
+        (error: unknown) => giveUp(error),
+      );
   }
   process.on('SIGTERM', close);
   process.on('SIGINT', close);

@@ -1,13 +1,13 @@
 // The README's examples work as printed, one after another in one shell.
 import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { hashPassword } from '../src/auth/password.ts';
-import { users } from '../src/auth/user.ts';
-import { startServer } from './kit/server.ts';
+import { startProcess } from './kit/process.ts';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 const hasCurl = (() => {
@@ -20,24 +20,17 @@ const hasCurl = (() => {
 })();
 
 it.skipIf(!hasCurl)('the README’s shell examples do what it says', async () => {
-  const server = await startServer({ env: { PUBLIC_URL: '', UPGRADE_STEP_MS: '0' } });
-  const passwordHash = await hashPassword('correct horse', Buffer.alloc(16));
-  await server.store.update((transaction) => {
-    const admin = {
-      username: 'admin',
-      role: 'administrator' as const,
-      credentialId: 'x',
-      createdAt: 0,
-      lastSignIn: null,
-    };
-    transaction.put(users, { ...admin, passwordHash });
-  });
-  const address = await server.listen();
+  const env = {
+    ...{ ADMIN_PASSWORD: 'correct horse', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', UPGRADE_STEP_MS: '0' },
+  };
+  const server = startProcess(env);
+  const address = await server.listening;
   const blocks = [...readme.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block ?? '');
   const script = blocks
     .map((block) => `${block}\necho; echo ----\n`)
     .join('')
-    .replaceAll('http://localhost:8080', address);
+    .replaceAll('http://localhost:8080', address)
+    .replaceAll('9099', String(await freePort()));
   const cwd = mkdtempSync(join(tmpdir(), 'steward-'));
   const { stdout } = await promisify(execFile)('bash', ['-e', '-c', script], { cwd });
   rmSync(cwd, { recursive: true });
@@ -55,5 +48,21 @@ it.skipIf(!hasCurl)('the README’s shell examples do what it says', async () =>
   expect(answers[6]).toContain('48 out of 48 deployments updated.');
   expect(answers[6]).toContain('"state":"success"');
   expect(answers[6]).toContain('"fullVersion":"11.0.0.2670"');
-  await server.close();
+  expect(answers[7]).toContain('"signatureKey":"whsec_');
+  expect(answers[8]).toMatch(
+    /"deliveries":1\}\s*true \{"id":"[^"]+","type":"HarbourClosed",.*"data":\{"berth":7\}\}/,
+  );
+  expect(answers[9]).toContain('"deactivatedBy":"failures"');
+  expect(answers[9]?.match(/"error": "The connection was refused."/g)).toHaveLength(4);
+  expect(answers[10]).toMatch(/true \{"id":"closing-2",/);
+  server.child.kill('SIGTERM');
+  await server.exited;
 });
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}

@@ -53,6 +53,7 @@ export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): Memor
       return;
     }
     unfinished += 1;
+    shelf.finished.delete(key);
     shelf.due.push(at, row);
     turns.add(owner);
   }
@@ -69,7 +70,9 @@ export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): Memor
   function headOf(shelf: Shelf<T>) {
     for (;;) {
       const head = shelf.due.peek();
-      if (head === undefined || rows.get(keyOf(head.value)) === head.value) return head;
+      if (head === undefined) return undefined;
+      const key = keyOf(head.value);
+      if (rows.get(key) === head.value && !claimed.has(key)) return head;
       shelf.due.pop();
     }
   }

@@ -33,5 +33,5 @@ export type Claim<T> = {
   readonly reserve: (row: T) => boolean;
 };
 
-/** `nextAt`: when the first of the rows that are not due yet will be. */
+/** `nextAt`: when the next row will be due; surely known only where all that is due was taken. */
 export type Claimed<T> = { readonly rows: readonly T[]; readonly nextAt: number | undefined };

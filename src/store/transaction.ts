@@ -36,7 +36,8 @@ export type Transaction = Reader & {
   write: <T>(cell: Cell<T>, value: T) => void;
   /** Appended entries are seen by readers once the transaction has taken effect. */
   append: <T>(log: Log<T>, key: string, entries: readonly T[]) => void;
-  // What is done to a queue is seen by readers once the transaction has taken effect.
+  // What is done to a queue is seen once the transaction has taken effect, also by the transaction itself.
+  /** Adds a row under a key that was never used. */
   enqueue: <T>(queue: Queue<T>, row: T) => void;
   /** Replaces a row that was claimed and gives it free; nothing happens to one that was dropped meanwhile. */
   settle: <T>(queue: Queue<T>, row: T) => void;

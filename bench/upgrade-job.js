@@ -38,7 +38,7 @@ function manifestOf(workloads) {
 async function runJob(workloads) {
   const store = createMemoryStore();
   const failures = [];
-  const tasks = createTasks((_name, error) => failures.push(error));
+  const tasks = createTasks(world, (_name, error) => failures.push(error));
   const executor = createSimulatedExecutor({ world, stepMs: 0, failures: new Map() });
   const runner = createRunner({
     store,

@@ -31,8 +31,8 @@ import { createRunner } from './upgrades/runner.ts';
 import { createWatcher } from './upgrades/watcher.ts';
 import { describeUploads } from './uploads/rest.ts';
 import { startCourier } from './webhooks/courier.ts';
-import { webhookFigures } from './webhooks/delivery.ts';
 import { jobNews, serviceNews } from './webhooks/event.ts';
+import { webhookFigures } from './webhooks/figures.ts';
 import { createHerald } from './webhooks/herald.ts';
 import { describeWebhooks } from './webhooks/rest.ts';
 import type { World } from './world.ts';
@@ -64,7 +64,7 @@ export type App = {
 };
 
 export async function createApp({ config, store, world, logger, ...options }: AppOptions): Promise<App> {
-  const tasks = createTasks((name, error) =>
+  const tasks = createTasks(world, (name, error) =>
     logger.error({ err: error, task: name }, 'background work failed'),
   );
   const gatekeeper = createGatekeeper(store, world, tasks);
@@ -199,9 +199,9 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     concurrency: config.webhookConcurrency,
     history: config.webhookHistory,
     userAgent: `Steward/${options.version}`,
-    onAttempt: ({ durationMs, error }, { state }) => {
+    onAttempt: ({ durationMs, error }, { state, isPing }) => {
       metrics.countAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
-      if (state === 'failed') metrics.countFailedDelivery();
+      if (state === 'failed' && !isPing) metrics.countFailedDelivery();
     },
     onDeactivated: ({ webhook, window }) =>
       logger.warn(

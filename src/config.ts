@@ -215,7 +215,7 @@ function readCidrs(text: string, context: z.RefinementCtx): BlockList {
     const version = isIP(address);
     const most = version === 4 ? 32 : 128;
     const length = bits === undefined ? most : /^[0-9]{1,3}$/.test(bits) ? Number(bits) : NaN;
-    if (version === 0 || entry.split('/').length > 2 || !(length <= most)) {
+    if (version === 0 || address.includes('%') || entry.split('/').length > 2 || !(length <= most)) {
       context.addIssue(
         `must be a comma list of addresses or CIDR ranges such as 10.0.0.0/8; "${entry}" is none`,
       );

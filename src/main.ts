@@ -14,6 +14,7 @@ import { createEgress } from './webhooks/egress.ts';
 import { realWorld } from './world.ts';
 
 const closeWithinMs = 8_000;
+const lingerMs = 500;
 
 async function main(): Promise<void> {
   if (existsSync('.env')) process.loadEnvFile('.env');
@@ -80,6 +81,8 @@ async function main(): Promise<void> {
           clearTimeout(deadline);
           logger.info('closed');
           logger.flush();
+          // A look-up of a name that nobody answers for cannot be called off.
+          setTimeout(() => process.exit(), lingerMs).unref();
         },
         (error: unknown) => giveUp(error),
       );

@@ -21,8 +21,6 @@ export type Outgoing = {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** How long a new connection may take; the whole is ended by the signal. */
-  readonly connectWithinMs: number;
 };
 
 /** `body` is the first of what came, as bytes and as they came. */

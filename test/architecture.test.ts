@@ -11,7 +11,13 @@ const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf
 
 const engines = [
   ...['tasks.ts', 'auth/gatekeeper.ts', 'catalog/librarian.ts', 'site/metrics.ts', 'store/memory.ts'],
-  ...['store/memory-queue.ts', 'webhooks/courier.ts', 'webhooks/egress.ts', 'webhooks/herald.ts'],
+  ...[
+    'store/memory-queue.ts',
+    'webhooks/courier.ts',
+    'webhooks/egress.ts',
+    'webhooks/herald.ts',
+    'webhooks/resolver.ts',
+  ],
   ...['upgrades/runner.ts', 'upgrades/watcher.ts', 'upgrades/executors/simulated.ts'],
 ];
 const ports = ['world.ts', 'store/store.ts', 'upgrades/executors/executor.ts'];

@@ -152,12 +152,7 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
     });
   }
 
-  tasks.start('token sweep', async (signal) => {
-    for (;;) {
-      await world.sleep(sweepEveryMs, signal);
-      await sweep(world.now());
-    }
-  });
+  tasks.every('token sweep', sweepEveryMs, () => sweep(world.now()));
 
   return { identify, signIn, revoke, hashPassword: makeHash, ensureAdministrator };
 }

@@ -3,10 +3,12 @@ import type { Caller } from '../caller.ts';
 import { ServiceError, invalid } from '../errors.ts';
 import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
 
+export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
+
 /** Told of each change to a service, within the same update. */
 export type TellService = (
   transaction: Transaction,
-  change: 'Created' | 'Updated' | 'Deleted',
+  change: ServiceChange,
   id: ServiceId,
   at: number,
 ) => void;
@@ -66,15 +68,25 @@ export function fileNameOf({ serviceName, type }: { serviceName: string; type: s
   return `${serviceName}.${type}`;
 }
 
-/** How a service is named where its folder is not known: `Folder/Name.Type`, at the root `Name.Type`. */
+/** How a service is named outside its folder: `Folder/Name.Type`, at the root `Name.Type`. */
 export function pathOfService(id: ServiceId): string {
   return id.folderName === rootFolder ? fileNameOf(id) : `${id.folderName}/${fileNameOf(id)}`;
 }
 
+/** By the name it has in a path: the last dot divides name and type. */
+export function serviceInFolder(reader: Reader, folderName: string, fileName: string): Service | undefined {
+  const dot = fileName.lastIndexOf('.');
+  return findService(reader, {
+    folderName,
+    serviceName: fileName.slice(0, dot),
+    type: fileName.slice(dot + 1),
+  });
+}
+
 export function serviceAtPath(reader: Reader, path: string): Service | undefined {
-  const [, folderName = rootFolder, serviceName = '', type = ''] =
-    /^(?:([^/]+)\/)?([^/]+)\.([^./]+)$/.exec(path) ?? [];
-  return findService(reader, { folderName, serviceName, type });
+  const slash = path.indexOf('/');
+  const folderName = slash < 0 ? rootFolder : path.slice(0, slash);
+  return serviceInFolder(reader, folderName, path.slice(slash + 1));
 }
 
 export function mayList(service: Service, caller: Caller): boolean {

@@ -17,7 +17,6 @@ import {
   editService,
   fileNameOf,
   findFolder,
-  findService,
   folderNames,
   longest,
   mayList,
@@ -25,6 +24,7 @@ import {
   noSuchThing,
   refuseGrant,
   rootFolder,
+  serviceInFolder,
   serviceNames,
   serviceTypes,
   tidyList,
@@ -123,13 +123,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
       param: 'service',
       accepts: (segment) => isId(segment) && segment.includes('.'),
       find: (subject, segment, caller) => {
-        const dot = segment.lastIndexOf('.');
-        const id = {
-          folderName: folderNameOf(subject),
-          serviceName: segment.slice(0, dot),
-          type: segment.slice(dot + 1),
-        };
-        const service = findService(store, id);
+        const service = serviceInFolder(store, folderNameOf(subject), segment);
         if (!service || !mayList(service, caller)) throw noSuchThing();
         return service;
       },

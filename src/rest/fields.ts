@@ -72,6 +72,7 @@ export function text(description: string, options: TextOptions): Field<string | 
       if (length < from || length > to || (pattern && !pattern.test(value)))
         return { problem: `must be ${allowed}.` };
       if (!isXmlText(value)) return { problem: 'must not contain control characters.' };
+      if (!lines && /[\n\r\u0085\u2028\u2029]/.test(value)) return { problem: 'must be one line.' };
       return { value };
     },
   );

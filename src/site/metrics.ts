@@ -1,5 +1,6 @@
-// What /metrics shows: requests by route and status, and the process itself. No label names a user or an id.
+// What /metrics shows: requests by route and status, webhook deliveries, and the process itself. No label names a user or an id.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import type { WebhookFigures } from '../webhooks/figures.ts';
 
 export type Metrics = {
   countRequest: (request: { method: string; route: string; status: number; seconds: number }) => void;
@@ -10,8 +11,6 @@ export type Metrics = {
   contentType: string;
   render: () => Promise<string>;
 };
-
-export type WebhookFigures = { pending: number; oldestPendingSeconds: number; deactivated: number };
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -47,22 +46,22 @@ export function createMetrics(): Metrics {
       attempts.observe({ outcome: succeeded ? 'succeeded' : 'failed' }, seconds),
     countFailedDelivery: () => failures.inc(),
     watchWebhooks(look) {
-      const gauge = (name: string, help: string, figure: keyof WebhookFigures) =>
+      const gauge = (name: string, help: string, collect?: () => void) =>
         new Gauge({
           name: `steward_webhook_${name}`,
           help,
           registers: [registry],
-          collect() {
-            this.set(look()[figure]);
-          },
+          ...(collect && { collect }),
         });
-      gauge('deliveries_pending', 'Deliveries that have not ended.', 'pending');
-      gauge(
-        'oldest_pending_seconds',
-        'Age of the oldest delivery that has not ended.',
-        'oldestPendingSeconds',
-      );
-      gauge('deactivated', 'Webhooks that were deactivated for their failures.', 'deactivated');
+      // Collected first, and for all of them.
+      const pending = gauge('deliveries_pending', 'Deliveries that have not ended.', () => {
+        const figures = look();
+        pending.set(figures.pending);
+        oldest.set(figures.oldestPendingSeconds);
+        deactivated.set(figures.deactivated);
+      });
+      const oldest = gauge('oldest_pending_seconds', 'Age of the oldest delivery that has not ended.');
+      const deactivated = gauge('deactivated', 'Webhooks that were deactivated for their failures.');
     },
     countRequest({ method, route, status, seconds }) {
       const labels = { method, route, status: String(status) };

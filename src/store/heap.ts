@@ -4,6 +4,7 @@ export type Heap<T> = {
   push: (at: number, value: T) => void;
   peek: () => { readonly at: number; readonly value: T } | undefined;
   pop: () => void;
+  size: () => number;
 };
 
 type Entry<T> = { readonly at: number; readonly number: number; readonly value: T };
@@ -45,6 +46,7 @@ export function createHeap<T>(): Heap<T> {
     push(at, value) {
       rise({ at, number: (added += 1), value }, entries.length);
     },
+    size: () => entries.length,
     peek: () => entries[0],
     pop() {
       const last = entries.pop();

@@ -11,21 +11,24 @@ export type MemoryQueue<T> = {
   /** Rows that wait and are not claimed, of one owner or of all. */
   unclaimed: (owner: string | undefined) => Iterable<T>;
   waiting: () => Waiting<T>;
-  claim: (claim: Claim<T>) => Claimed<T>;
+  claim: (claim: Claim) => Claimed<T>;
   find: (key: string) => T | undefined;
   page: (owner: string, start: number, num: number) => { rows: readonly T[]; total: number };
 };
 
+type Lines<T> = { readonly urgent: Heap<T>; readonly other: Heap<T> };
+
 type Shelf<T> = {
   /** Oldest first. */
   readonly rows: Map<string, T>;
-  /** Also holds rows that have changed since: those are passed over. */
-  readonly due: Heap<T>;
+  /** By whether they are urgent. Also hold rows that have changed since: those are passed over. */
+  due: Lines<T>;
   /** Keys, the one that was finished first in front. */
   readonly finished: Set<string>;
 };
 
-export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): MemoryQueue<T> {
+export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
+  const { keyOf, ownerOf, dueAt, isUrgent, isDull } = queue;
   const owners = new Map<string, Shelf<T>>();
   const rows = new Map<string, T>();
   const claimed = new Set<string>();
@@ -34,7 +37,11 @@ export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): Memor
   let unfinished = 0;
 
   function shelfOf(owner: string): Shelf<T> {
-    const shelf = owners.get(owner) ?? { rows: new Map(), due: createHeap<T>(), finished: new Set<string>() };
+    const shelf = owners.get(owner) ?? {
+      rows: new Map(),
+      due: createLines<T>(),
+      finished: new Set<string>(),
+    };
     owners.set(owner, shelf);
     return shelf;
   }
@@ -54,7 +61,8 @@ export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): Memor
     }
     unfinished += 1;
     shelf.finished.delete(key);
-    shelf.due.push(at, row);
+    line(shelf, at, row);
+    tidy(shelf);
     turns.add(owner);
   }
 
@@ -66,31 +74,62 @@ export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): Memor
     shelf.finished.delete(key);
   }
 
-  /** The first of the owner's rows that waits for its time. */
-  function headOf(shelf: Shelf<T>) {
-    for (;;) {
-      const head = shelf.due.peek();
-      if (head === undefined) return undefined;
-      const key = keyOf(head.value);
-      if (rows.get(key) === head.value && !claimed.has(key)) return head;
-      shelf.due.pop();
+  function line(shelf: Shelf<T>, at: number, row: T): void {
+    (isUrgent(row) ? shelf.due.urgent : shelf.due.other).push(at, row);
+  }
+
+  /** Leaves behind what is only passed over, before there is much of it. */
+  function tidy(shelf: Shelf<T>): void {
+    const { urgent, other } = shelf.due;
+    if (urgent.size() + other.size() <= 2 * shelf.rows.size + 16) return;
+    shelf.due = createLines();
+    for (const [key, row] of shelf.rows) {
+      const at = dueAt(row);
+      if (at !== null && !claimed.has(key)) line(shelf, at, row);
     }
   }
 
-  function claim({ at, most, reserve }: Claim<T>): Claimed<T> {
+  /** The first of a line that waits for its time. */
+  function headOf(heap: Heap<T>) {
+    for (;;) {
+      const head = heap.peek();
+      if (head === undefined) return undefined;
+      const key = keyOf(head.value);
+      if (rows.get(key) === head.value && !claimed.has(key)) return { ...head, heap };
+      heap.pop();
+    }
+  }
+
+  /** What the owner has to do next: what is urgent if it is due, or else what is due first. */
+  function nextOf({ due }: Shelf<T>, at: number) {
+    const urgent = headOf(due.urgent);
+    const other = headOf(due.other);
+    if (!urgent || !other) return urgent ?? other;
+    return urgent.at <= at || urgent.at < other.at ? urgent : other;
+  }
+
+  function claim({ at, most, laneOf, roomIn }: Claim): Claimed<T> {
     const taken: T[] = [];
+    const rooms = new Map<string, number>();
     let nextAt: number | undefined;
+    /** Whether there is room for one more of the owner's, which then has it. */
+    function takeRoom(owner: string): boolean {
+      const lane = laneOf(owner);
+      const room = rooms.get(lane) ?? roomIn(lane);
+      rooms.set(lane, Math.max(0, room - 1));
+      return room > 0;
+    }
     // An owner that had its turn goes to the end, where this loop comes by again.
     for (const owner of turns) {
       if (taken.length >= most) break;
       const shelf = shelfOf(owner);
-      const head = headOf(shelf);
+      const head = nextOf(shelf, at);
       if (head === undefined) {
         turns.delete(owner);
       } else if (head.at > at) {
         nextAt = Math.min(nextAt ?? Infinity, head.at);
-      } else if (reserve(head.value)) {
-        shelf.due.pop();
+      } else if (takeRoom(owner)) {
+        head.heap.pop();
         claimed.add(keyOf(head.value));
         taken.push(head.value);
         turns.delete(owner);
@@ -108,15 +147,16 @@ export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): Memor
       if (rows.has(key)) put(row);
     },
     trim(owner, keep) {
-      const shelf = shelfOf(owner);
-      for (const key of shelf.finished) {
-        if (shelf.finished.size <= keep) break;
-        remove(key, shelf);
-      }
+      const shelf = owners.get(owner);
+      if (!shelf || shelf.finished.size <= keep) return;
+      const isDullKey = (key: string) => isDull(rows.get(key) as T);
+      const finished = [...shelf.finished];
+      const inOrder = [...finished.filter(isDullKey), ...finished.filter((key) => !isDullKey(key))];
+      for (const key of inOrder.slice(0, finished.length - keep)) remove(key, shelf);
     },
     drop(owner) {
-      const shelf = shelfOf(owner);
-      for (const key of shelf.rows.keys()) remove(key, shelf);
+      const shelf = owners.get(owner);
+      if (shelf) for (const key of shelf.rows.keys()) remove(key, shelf);
       owners.delete(owner);
       turns.delete(owner);
     },
@@ -138,4 +178,8 @@ export function createMemoryQueue<T>({ keyOf, ownerOf, dueAt }: Queue<T>): Memor
       return { rows: all.reverse().slice(start, start + num), total: all.length };
     },
   };
+}
+
+function createLines<T>(): Lines<T> {
+  return { urgent: createHeap(), other: createHeap() };
 }

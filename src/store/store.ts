@@ -1,4 +1,5 @@
-// The store as the engines and edges use it. Reads are answered at once from memory; there is one way to change anything.
+// The store as the engines and edges use it. Tables, cells and logs are read at once, from memory; queues are asked. There is one way
+// to change anything.
 import type { Cell, Queue, Reader, Table, Transaction } from './transaction.ts';
 
 export type Store = Reader & {
@@ -8,7 +9,7 @@ export type Store = Reader & {
    */
   update: <T>(change: (transaction: Transaction) => T) => Promise<T>;
   /** Takes rows that are due for this process alone, until it settles them. */
-  claim: <T>(queue: Queue<T>, claim: Claim<T>) => Promise<Claimed<T>>;
+  claim: <T>(queue: Queue<T>, claim: Claim) => Promise<Claimed<T>>;
   find: <T>(queue: Queue<T>, key: string) => Promise<T | undefined>;
   /** The rows of an owner, newest first, and how many there are in all. */
   page: <T>(
@@ -26,11 +27,13 @@ export type Store = Reader & {
   close: () => Promise<void>;
 };
 
-export type Claim<T> = {
+export type Claim = {
   readonly at: number;
   readonly most: number;
-  /** Whether there is room for this row; asked once for each row that is taken, and for some that are not. */
-  readonly reserve: (row: T) => boolean;
+  /** Owners of one lane share its room. */
+  readonly laneOf: (owner: string) => string;
+  /** How many rows the lane has room for before this claim. */
+  readonly roomIn: (lane: string) => number;
 };
 
 /** `nextAt`: when the next row will be due; surely known only where all that is due was taken. */

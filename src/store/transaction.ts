@@ -1,4 +1,4 @@
-// What a rule sees of the store: named tables and cells of immutable values, read and changed within one transaction.
+// What a rule sees of the store: named tables, cells, logs and queues of immutable values, read and changed within one transaction.
 
 export type Table<T> = { readonly name: string; readonly keyOf: (row: T) => string };
 
@@ -15,6 +15,10 @@ export type Queue<T> = {
   readonly ownerOf: (row: T) => string;
   /** When it may be taken up; null when nothing is left to do. */
   readonly dueAt: (row: T) => number | null;
+  /** Whether it goes before the owner's other rows that are due. */
+  readonly isUrgent: (row: T) => boolean;
+  /** Whether it is the first to go when there are too many finished ones. */
+  readonly isDull: (row: T) => boolean;
 };
 
 /** The rows of a queue that are not finished, claimed ones included. */
@@ -43,7 +47,7 @@ export type Transaction = Reader & {
   settle: <T>(queue: Queue<T>, row: T) => void;
   /** Replaces the rows that wait and that nobody has claimed, of one owner or (undefined) of all. */
   amend: <T>(queue: Queue<T>, owner: string | undefined, change: (row: T) => T) => void;
-  /** Removes the owner's finished rows, the first finished first, until so many are left. */
+  /** Removes the owner's finished rows, the dull ones before the others, the first finished first, until so many are left. */
   trim: (queue: Queue<never>, owner: string, keep: number) => void;
   /** Removes all rows of the owner. */
   drop: (queue: Queue<never>, owner: string) => void;

@@ -8,11 +8,12 @@ import {
   type Deactivated,
   type Delivery,
   bodyOf,
-  deactivatedNews,
   deliveries,
   discardClaimed,
+  endOf,
   settleAttempt,
 } from './delivery.ts';
+import { deactivatedNews } from './event.ts';
 import type { Herald } from './herald.ts';
 import { receiverOf } from './receiver.ts';
 import { webhookSettings } from './settings.ts';
@@ -20,6 +21,9 @@ import { signBody } from './signature.ts';
 import { type Webhook, signingKeys, webhooks } from './webhook.ts';
 
 const mostPerReceiver = 4;
+
+/** How long after a failed claim there is another. */
+const tryAgainAfterMs = 1_000;
 
 /** Why an attempt was ended. */
 const late = 'late';
@@ -46,49 +50,60 @@ export function startCourier(options: CourierOptions): void {
   const { store, world, tasks, herald, history } = options;
   /** What ends each attempt that is under way. */
   const underway = new Set<AbortController>();
+  /** How many slots each receiver has taken; of all, and from the claim to the end of the attempt. */
   const perReceiver = new Map<string, number>();
-  const slots = new Map<string, string>();
+  let taken = 0;
   let alarm: { readonly at: number; readonly cancel: AbortController } | undefined;
   let seenVersion = -1;
   let isClaiming = false;
   let hasNews = false;
-  let isStopping = false;
-  /** Aborted when the last attempt of a stopping process has ended. */
-  const drained = new AbortController();
 
-  /** Takes a slot for the delivery if its receiver has one to spare. */
-  function reserve({ id, webhookId }: Delivery): boolean {
+  function receiverOfWebhook(webhookId: string): string {
     const webhook = store.get(webhooks, webhookId);
-    const receiver = webhook ? receiverOf(webhook.hookUrl) : '';
-    const taken = perReceiver.get(receiver) ?? 0;
-    if (taken >= mostPerReceiver) return false;
-    perReceiver.set(receiver, taken + 1);
-    slots.set(id, receiver);
-    return true;
+    return webhook ? receiverOf(webhook.hookUrl) : '';
   }
 
-  function freeSlot({ id }: Delivery): void {
-    const receiver = slots.get(id) ?? '';
-    const left = (perReceiver.get(receiver) ?? 1) - 1;
+  function take(receiver: string, slots: 1 | -1): void {
+    const left = (perReceiver.get(receiver) ?? 0) + slots;
     if (left === 0) perReceiver.delete(receiver);
     else perReceiver.set(receiver, left);
-    slots.delete(id);
+    taken += slots;
   }
 
   /** Claims again as long as there was news meanwhile. */
   async function claim(stopping: AbortSignal): Promise<void> {
+    const isStopping = () => stopping.aborted;
     try {
-      while (hasNews && !stopping.aborted) {
+      while (hasNews && !isStopping()) {
         hasNews = false;
         seenVersion = store.version(deliveries);
-        const most = options.concurrency - slots.size;
-        const { rows, nextAt } = await store.claim(deliveries, { at: world.now(), most, reserve });
-        for (const delivery of rows) tasks.start('delivery', () => carry(delivery));
+        const { rows, nextAt } = await store.claim(deliveries, {
+          at: world.now(),
+          most: options.concurrency - taken,
+          laneOf: receiverOfWebhook,
+          roomIn: (receiver) => mostPerReceiver - (perReceiver.get(receiver) ?? 0),
+        });
+        if (isStopping()) return await putBack(rows);
+        for (const delivery of rows) {
+          const receiver = receiverOfWebhook(delivery.webhookId);
+          take(receiver, 1);
+          tasks.start('delivery', () => carry(delivery, receiver));
+        }
         if (nextAt !== undefined) wakeAt(nextAt);
       }
+    } catch (error) {
+      if (!isStopping()) wakeAt(world.now() + tryAgainAfterMs);
+      throw error;
     } finally {
       isClaiming = false;
     }
+  }
+
+  /** As if they had never been claimed. */
+  function putBack(rows: readonly Delivery[]): Promise<void> {
+    return store.update((transaction) => {
+      for (const delivery of rows) transaction.settle(deliveries, delivery);
+    });
   }
 
   function wake(): void {
@@ -113,25 +128,24 @@ export function startCourier(options: CourierOptions): void {
   }
 
   /** One attempt, from the claim to its record. The webhook and the settings are those of this moment. */
-  async function carry(delivery: Delivery): Promise<void> {
+  async function carry(delivery: Delivery, receiver: string): Promise<void> {
     const webhook = store.get(webhooks, delivery.webhookId);
-    const isWanted = webhook !== undefined && (webhook.active || delivery.isPing);
-    const attempt = isWanted ? await send(delivery, webhook) : 'unwanted';
-    freeSlot(delivery);
-    const at = world.now();
-    if (attempt === 'unwanted') {
-      await store.update((transaction) => discardClaimed(transaction, delivery, { keep: history, at }));
-    } else if (attempt === 'interrupted') {
-      await store.update((transaction) => transaction.settle(deliveries, delivery));
-    } else {
-      const { delivery: settled, deactivated } = await store.update((transaction) => {
-        const result = settleAttempt(transaction, delivery, attempt, { keep: history, at });
-        if (result.deactivated) herald.announce(transaction, deactivatedNews(result.deactivated), at);
-        return result;
-      });
-      options.onAttempt(attempt, settled);
-      if (deactivated) options.onDeactivated(deactivated);
+    if (!webhook || !(webhook.active || delivery.isPing)) {
+      take(receiver, -1);
+      const at = world.now();
+      return store.update((transaction) => discardClaimed(transaction, delivery, { keep: history, at }));
     }
+    const attempt = await send(delivery, webhook);
+    take(receiver, -1);
+    if (attempt === 'interrupted') return putBack([delivery]);
+    const { delivery: settled, deactivated } = await store.update((transaction) => {
+      const result = settleAttempt(transaction, delivery, attempt, { sentTo: webhook, keep: history });
+      if (result.deactivated)
+        herald.announce(transaction, deactivatedNews(result.deactivated), endOf(attempt));
+      return result;
+    });
+    options.onAttempt(attempt, settled);
+    if (deactivated) options.onDeactivated(deactivated);
   }
 
   async function send(delivery: Delivery, webhook: Webhook): Promise<Attempt | 'interrupted'> {
@@ -147,19 +161,21 @@ export function startCourier(options: CourierOptions): void {
       ...{ when, durationMs: Math.max(0, world.now() - when), status, error, response },
     });
     try {
-      const outgoing = { ...compose(delivery, webhook, when), connectWithinMs: seconds * 1000 };
-      const { status, body } = await world.post(outgoing, over.signal);
+      const { status, body } = await world.post(compose(delivery, webhook, when), over.signal);
       const isGood = status >= 200 && status < 300;
       return end(status, isGood ? null : `The receiver answered ${status}.`, readText(body));
     } catch (error) {
       if (over.signal.reason === late)
-        return end(null, `There was no complete answer within ${seconds} seconds.`, null);
+        return end(
+          null,
+          `There was no complete answer within ${seconds} second${seconds === 1 ? '' : 's'}.`,
+          null,
+        );
       if (over.signal.aborted) return 'interrupted';
       return end(null, (error as Error).message, null);
     } finally {
       underway.delete(over);
       over.abort();
-      if (isStopping && underway.size === 0) drained.abort();
     }
   }
 
@@ -182,12 +198,14 @@ export function startCourier(options: CourierOptions): void {
   });
   tasks.start('courier', async (stopping) => {
     await new Promise((resolve) => stopping.addEventListener('abort', resolve));
-    isStopping = true;
     stopListening();
     alarm?.cancel.abort();
-    if (underway.size === 0) return;
-    await world.sleep(graceMs, drained.signal).catch(() => undefined);
-    for (const over of underway) over.abort();
+    for (const over of underway) {
+      world.sleep(graceMs, over.signal).then(
+        () => over.abort(),
+        () => undefined,
+      );
+    }
   });
   wake();
 }

@@ -6,7 +6,7 @@ import { type Json, asJson } from '../rest/json.ts';
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
 import { type Delivery, addDelivery, deliveries } from './delivery.ts';
-import { type Webhook, noSuchWebhook, webhooks } from './webhook.ts';
+import { type Webhook, requireWebhook } from './webhook.ts';
 
 const mostPerPage = 100;
 
@@ -27,8 +27,7 @@ export function describeDeliveries(store: Store, world: World): Resource<Webhook
           const id = world.newId();
           const at = world.now();
           await store.update((transaction) => {
-            const webhook = transaction.get(webhooks, webhookId);
-            if (!webhook) throw noSuchWebhook();
+            const webhook = requireWebhook(transaction, webhookId);
             if (!webhook.active) {
               throw new ServiceError(
                 'conflict',

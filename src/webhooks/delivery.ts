@@ -4,11 +4,11 @@
 // allow another, leaves it pending until the wait is over; the last one ends it as `failed`. A delivery whose webhook is deactivated
 // meanwhile is `discarded`; that of a deleted webhook is gone. A failed delivery counts towards the deactivation of its webhook
 // (failure-window.ts). A ping is tried once, whether or not the webhook is active, and never counts.
-import type { Queue, Reader, Transaction } from '../store/transaction.ts';
-import type { News, WebhookEvent } from './event.ts';
+import type { Queue, Transaction } from '../store/transaction.ts';
+import type { WebhookEvent } from './event.ts';
 import { type FailureWindow, countFailure } from './failure-window.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { type Webhook, deactivation, listWebhooks, wants, webhooks } from './webhook.ts';
+import { type Webhook, deactivation, wants, webhooks } from './webhook.ts';
 
 export type Attempt = {
   readonly when: number;
@@ -39,6 +39,9 @@ export const deliveries: Queue<Delivery> = {
   // Clocks cut off parts of a millisecond: one more, and no wait is shorter than it should be.
   dueAt: ({ nextAttemptAt, attempts }) =>
     nextAttemptAt === null || attempts.length === 0 ? nextAttemptAt : nextAttemptAt + 1,
+  // What has begun is brought to its end before more is begun: a receiver that does not answer is found out soon.
+  isUrgent: ({ isPing, attempts }) => isPing || attempts.length > 0,
+  isDull: ({ state, attempts }) => state === 'discarded' && attempts.length === 0,
 };
 
 const noAttempts: readonly Attempt[] = Object.freeze([]);
@@ -56,21 +59,26 @@ export function addDelivery(transaction: Transaction, given: NewDelivery, at: nu
 
 /** Stores a delivery for every active webhook that wants the event; answers how many. */
 export function addDeliveries(transaction: Transaction, event: WebhookEvent, newId: () => string): number {
-  const wanting = listWebhooks(transaction).filter((webhook) => wants(webhook, event));
+  const wanting = [...transaction.all(webhooks)].filter((webhook) => wants(webhook, event));
   for (const { id: webhookId } of wanting) {
     addDelivery(transaction, { id: newId(), webhookId, event, isPing: false }, event.timestamp);
   }
   return wanting.length;
 }
 
+/** When an attempt was over. */
+export function endOf({ when, durationMs }: Attempt): number {
+  return when + durationMs;
+}
+
 /** How an attempt that is now over leaves its delivery. */
-export function endAttempt(
+function endAttempt(
   delivery: Delivery,
   attempt: Attempt,
   { notificationAttempts, notificationElapsedTimeInSeconds }: WebhookSettings,
   isActive: boolean,
-  at: number,
 ): Delivery {
+  const at = endOf(attempt);
   const tried = { ...delivery, attempts: [...delivery.attempts, attempt] };
   if (attempt.error === null) return end(tried, 'delivered', at);
   if (delivery.isPing || tried.attempts.length >= notificationAttempts) return end(tried, 'failed', at);
@@ -90,13 +98,16 @@ export function settleAttempt(
   transaction: Transaction,
   delivery: Delivery,
   attempt: Attempt,
-  { keep, at }: { keep: number; at: number },
+  { sentTo, keep }: { sentTo: Webhook; keep: number },
 ): { readonly delivery: Delivery; readonly deactivated: Deactivated | undefined } {
   const webhook = transaction.get(webhooks, delivery.webhookId);
   const settings = transaction.read(webhookSettings);
-  const settled = endAttempt(delivery, attempt, settings, webhook?.active ?? false, at);
+  const at = endOf(attempt);
+  // One that was off and on again meanwhile is not to get what was sent before.
+  const isActive = webhook?.active === true && webhook.deactivations === sentTo.deactivations;
+  const settled = endAttempt(delivery, attempt, settings, isActive);
   transaction.settle(deliveries, settled);
-  const isFailure = settled.state === 'failed' && !settled.isPing && webhook?.active === true;
+  const isFailure = settled.state === 'failed' && !settled.isPing && isActive;
   const deactivated = isFailure ? recordFailure(transaction, webhook, settings, { keep, at }) : undefined;
   if (settled.nextAttemptAt === null) transaction.trim(deliveries, delivery.webhookId, keep);
   return { delivery: settled, deactivated };
@@ -110,7 +121,7 @@ function recordFailure(
 ): Deactivated | undefined {
   const { window, deactivates } = countFailure(settings, webhook.window, at);
   const counted = { ...webhook, window };
-  transaction.put(webhooks, deactivates ? { ...counted, ...deactivation('failures', at) } : counted);
+  transaction.put(webhooks, deactivates ? { ...counted, ...deactivation(webhook, 'failures', at) } : counted);
   if (!deactivates) return undefined;
   discardPending(transaction, webhook.id, { keep, at });
   return { webhook, window };
@@ -147,26 +158,9 @@ export function changeSettings(transaction: Transaction, change: Partial<Webhook
   if (elapsed === before.notificationElapsedTimeInSeconds) return settings;
   transaction.amend(deliveries, undefined, (delivery) => {
     const last = delivery.attempts.at(-1);
-    return last ? { ...delivery, nextAttemptAt: last.when + last.durationMs + elapsed * 1000 } : delivery;
+    return last ? { ...delivery, nextAttemptAt: endOf(last) + elapsed * 1000 } : delivery;
   });
   return settings;
-}
-
-/** What an operator watches. */
-export function webhookFigures(reader: Reader, at: number) {
-  const { count, oldest } = reader.waiting(deliveries);
-  const deactivated = listWebhooks(reader).filter(({ deactivatedBy }) => deactivatedBy === 'failures');
-  return {
-    pending: count,
-    oldestPendingSeconds: Math.max(0, at - (oldest()?.createdAt ?? at)) / 1000,
-    deactivated: deactivated.length,
-  };
-}
-
-export function deactivatedNews({ webhook, window }: Deactivated): News {
-  const { id: webhookId, name: webhookName } = webhook;
-  const data = { webhookId, webhookName, failures: window.count, windowStart: window.start };
-  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
 }
 
 /** What is sent: the same for every attempt. */

@@ -1,17 +1,14 @@
 // Every request that the server sends goes out here: to an address that was checked, once, without redirect, retry or proxy.
-import { lookup as lookUp } from 'node:dns/promises';
 import { type BlockList, type LookupFunction, isIP } from 'node:net';
 import { Client, buildConnector } from 'undici';
 import { isHttpUrl } from '../text.ts';
 import type { Answer, World } from '../world.ts';
 import { isForbidden } from './receiver.ts';
+import { type Resolve, resolveName } from './resolver.ts';
 
 /** How much of an answer's body is waited for, and how much of it is handed on. */
 export const readBytes = 16 * 1024;
 export const keptBytes = 1024;
-
-/** All addresses of a name. */
-export type Resolve = (name: string) => Promise<readonly string[]>;
 
 /** `close` ends what is under way. */
 export type Egress = { readonly post: World['post']; readonly close: () => Promise<void> };
@@ -24,7 +21,6 @@ type Line = {
   readonly origin: string;
   readonly client: Client;
   readonly end: AbortController;
-  connectWithinMs: number;
 };
 
 // Shorter than receivers keep an idle connection, so that they do not close it just as a request sets out.
@@ -33,10 +29,9 @@ const idleMs = 1000;
 /** An error whose message is for people as it is. */
 class EgressError extends Error {}
 
-export function createEgress(allowed: BlockList, resolve: Resolve = resolveAll): Egress {
+export function createEgress(allowed: BlockList, resolve: Resolve = resolveName): Egress {
   const lines = new Set<Line>();
   const idle = new Map<string, Line[]>();
-  const lookup = guard(allowed, resolve);
 
   function open(origin: string): Line {
     const end = new AbortController();
@@ -48,13 +43,13 @@ export function createEgress(allowed: BlockList, resolve: Resolve = resolveAll):
         if (isIP(hostname) !== 0 && isForbidden(hostname, allowed)) return callback(refuse(hostname), null);
         // Only the signal ends a connection in the making.
         const { signal } = end;
-        buildConnector({ lookup, signal, timeout: line.connectWithinMs, maxCachedSessions: 0 })(
+        buildConnector({ lookup: guard(allowed, resolve, signal), signal, timeout: 0, maxCachedSessions: 0 })(
           options,
           callback,
         );
       },
     });
-    const line: Line = { origin, client, end, connectWithinMs: 0 };
+    const line: Line = { origin, client, end };
     client.on('disconnect', () => {
       if (idle.get(origin)?.includes(line)) void drop(line);
     });
@@ -83,7 +78,6 @@ export function createEgress(allowed: BlockList, resolve: Resolve = resolveAll):
     const { headers, body } = outgoing;
     const { origin, pathname, search } = new URL(outgoing.url);
     const line = idle.get(origin)?.pop() ?? open(origin);
-    line.connectWithinMs = outgoing.connectWithinMs;
     return new Promise((resolve, reject) => {
       let status = 0;
       let read = 0;
@@ -133,14 +127,10 @@ export function createEgress(allowed: BlockList, resolve: Resolve = resolveAll):
   };
 }
 
-async function resolveAll(name: string): Promise<string[]> {
-  return (await lookUp(name, { all: true })).map(({ address }) => address);
-}
-
 /** Gives a connection the addresses that were checked, so that a name cannot change its mind in between. */
-function guard(allowed: BlockList, resolve: Resolve): LookupFunction {
+function guard(allowed: BlockList, resolve: Resolve, signal: AbortSignal): LookupFunction {
   async function check(name: string) {
-    const addresses = await resolve(name).catch(() => []);
+    const addresses = await resolve(name, signal).catch(() => []);
     const forbidden = addresses.find((address) => isForbidden(address, allowed));
     if (forbidden !== undefined) throw refuse(forbidden);
     const [first, ...others] = addresses.map((address) => ({ address, family: isIP(address) }));
@@ -176,6 +166,7 @@ const explanations: readonly (readonly [codes: RegExp, text: string])[] = [
   ],
   [/^UND_ERR_HEADERS_OVERFLOW$/, 'The headers of the answer are too large.'],
   [/^HTTPParserError$/, 'The answer is not valid HTTP.'],
+  [/^(EPROTO|ERR_SSL_.*)$/, 'The TLS handshake failed.'],
   [/^UND_ERR_DESTROYED$/, 'The request was given up: the server is stopping.'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'The certificate is not valid: it is for another name.'],
 ];

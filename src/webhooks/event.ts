@@ -1,6 +1,7 @@
 // Events: what has happened and whom it concerns (spec 6 leaves them open; contract 5).
-import { type ServiceId, pathOfService } from '../catalog/catalog.ts';
+import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
 import type { Job } from '../upgrades/job-record.ts';
+import type { Deactivated } from './delivery.ts';
 
 /** What has happened, before it has an id and a time. */
 export type News = {
@@ -47,10 +48,7 @@ function readArray(text: string): string[] | undefined {
 
 export const changeTypesRule = `a JSON array or comma list of 1 to ${mostChangeTypes} change types, each ${changeTypeRule.allowed}, or * for all`;
 
-export function serviceNews(
-  change: 'Created' | 'Updated' | 'Deleted',
-  { folderName, serviceName, type }: ServiceId,
-): News {
+export function serviceNews(change: ServiceChange, { folderName, serviceName, type }: ServiceId): News {
   const data = { folderName, serviceName, type };
   return { type: `Service${change}`, service: pathOfService(data), data: JSON.stringify(data) };
 }
@@ -66,6 +64,15 @@ const typeOfJob: Readonly<Record<Job['state'], string>> = {
 export function jobNews({ id, operation, from, to, state, reason }: Job): News {
   const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
   return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
+}
+
+/** For a webhook that was deactivated for its failures. */
+export function deactivatedNews({ webhook, window }: Deactivated): News {
+  const data = {
+    ...{ webhookId: webhook.id, webhookName: webhook.name },
+    ...{ failures: window.count, windowStart: window.start },
+  };
+  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
 }
 
 /** What a receiver gets to see that it can be reached. */

@@ -1,7 +1,7 @@
 // The herald takes in events: each is stored together with its deliveries, and a repeated one does nothing.
 import { ServiceError } from '../errors.ts';
 import type { Store } from '../store/store.ts';
-import type { Table, Transaction } from '../store/transaction.ts';
+import type { Reader, Table, Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { World } from '../world.ts';
 import { addDeliveries, deliveries } from './delivery.ts';
@@ -12,6 +12,8 @@ export type Herald = {
   announce: (transaction: Transaction, news: News, at: number) => void;
   /** Refused while too many deliveries are pending. An id that was given is remembered: its repeat is answered as the first was. */
   publish: (news: News, eventId: string | undefined) => Promise<Published>;
+  /** Whether publishing under this id would only be answered again. */
+  remembers: (eventId: string) => boolean;
 };
 
 export type Published = { readonly eventId: string; readonly deliveries: number };
@@ -28,19 +30,21 @@ export type HeraldOptions = { store: Store; world: World; tasks: Tasks; maxPendi
 export function createHerald({ store, world, tasks, maxPending }: HeraldOptions): Herald {
   const isRemembered = ({ publishedAt }: Publication, at: number) => at < publishedAt + rememberedForMs;
 
-  tasks.start('publication sweep', async (signal) => {
-    for (;;) {
-      await world.sleep(sweepEveryMs, signal);
-      const at = world.now();
-      const spent = [...store.all(publications)].filter((publication) => !isRemembered(publication, at));
-      if (spent.length === 0) continue;
-      await store.update((transaction) => {
-        for (const { eventId } of spent) transaction.remove(publications, eventId);
-      });
-    }
+  tasks.every('publication sweep', sweepEveryMs, async () => {
+    const at = world.now();
+    const spentIn = (reader: Reader) =>
+      [...reader.all(publications)].filter((publication) => !isRemembered(publication, at));
+    if (spentIn(store).length === 0) return;
+    await store.update((transaction) => {
+      for (const { eventId } of spentIn(transaction)) transaction.remove(publications, eventId);
+    });
   });
 
   return {
+    remembers(eventId) {
+      const earlier = store.get(publications, eventId);
+      return earlier !== undefined && isRemembered(earlier, world.now());
+    },
     announce: (transaction, news, at) =>
       void addDeliveries(transaction, { ...news, id: world.newId(), timestamp: at }, world.newId),
     publish: (news, given) => {

@@ -44,8 +44,9 @@ const refused =
 export function problemOfReceiver(url: string, allowed: BlockList): string | undefined {
   if (!isHttpUrl(url)) return `must be ${httpUrlRule}.`;
   // In a URL's hostname every spelling of an address has become one.
-  const { username, password, hostname } = new URL(url);
+  const { username, password, hostname, port } = new URL(url);
   if (username !== '' || password !== '') return 'must not contain a user name or password.';
+  if (port === '0') return 'must not have the port 0.';
   const host = hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) !== 0) {
     return isForbidden(host, allowed) ? `must not point to the address ${host}: ${refused}` : undefined;

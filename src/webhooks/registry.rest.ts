@@ -1,8 +1,8 @@
 // REST edge of the registry: webhooks are listed, created, changed, rotated, pinged and deleted (contract 5).
 import type { BlockList } from 'node:net';
 import type { Caller } from '../caller.ts';
-import { mayList, serviceAtPath } from '../catalog/catalog.ts';
-import { type Outcome, type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
+import { type Service, mayList, pathOfService, serviceAtPath } from '../catalog/catalog.ts';
+import { type Outcome, isId, items, operation, resource, success } from '../rest/directory.ts';
 import {
   boolean,
   choice,
@@ -34,7 +34,8 @@ import {
   describeWebhook,
   editWebhook,
   listWebhooks,
-  noSuchWebhook,
+  previousKeyUntil,
+  requireWebhook,
   rotateKey,
   webhooks,
 } from './webhook.ts';
@@ -98,8 +99,9 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
   };
 
   const newKey = () => makeSignatureKey(world.newSecret(signatureKeyBytes.default));
-  const tell = (webhook: Webhook): Json => describeWebhook(webhook, store.read(webhookSettings), world.now());
-  const list = (path?: string): Json => ({ webhooks: listWebhooks(store, path).map(tell) });
+  const toJson = (webhook: Webhook): Json =>
+    describeWebhook(webhook, store.read(webhookSettings), world.now());
+  const list = (path?: string): Json => ({ webhooks: listWebhooks(store, path).map(toJson) });
 
   type Created = WebhookTraits & { active: boolean; signatureKey: string | undefined };
 
@@ -110,7 +112,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     const webhook = await store.update((transaction) =>
       createWebhook(transaction, { ...traits, id, signatureKey: key }, at),
     );
-    return { json: { status: 'success', webhook: tell(webhook), signatureKey: key } };
+    return { json: { status: 'success', webhook: toJson(webhook), signatureKey: key } };
   }
 
   const described = {
@@ -127,30 +129,25 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     run: ({ values }) => create({ ...values, service: values.service ?? null }),
   });
 
-  /** The list and `create` beneath one service. */
-  function describeWebhooksOf<S>(pathOf: (subject: S) => string): Resource<S> {
-    return resource<S>({
-      title: 'Webhooks of the service',
-      description: 'Who is told what happens to this service.',
-      access: 'administrator',
-      read: ({ subject }) => list(pathOf(subject)),
-      operations: {
-        create: operation<S, typeof createFields>({
-          ...described,
-          fields: createFields,
-          run: ({ subject, values }) => create({ ...values, service: pathOf(subject) }),
-        }),
-      },
-    });
-  }
+  const ofService = resource<Service>({
+    title: 'Webhooks of the service',
+    description: 'Who is told what happens to this service.',
+    access: 'administrator',
+    read: ({ subject }) => list(pathOfService(subject)),
+    operations: {
+      create: operation<Service, typeof createFields>({
+        ...described,
+        fields: createFields,
+        run: ({ subject, values }) => create({ ...values, service: pathOfService(subject) }),
+      }),
+    },
+  });
 
   /** Changes the webhook; one that is no longer active is sent nothing more. */
   async function change(id: string, changeOf: (webhook: Webhook, at: number) => Partial<Webhook>) {
     const at = world.now();
     await store.update((transaction) => {
-      const webhook = transaction.get(webhooks, id);
-      if (!webhook) throw noSuchWebhook();
-      const { active } = editWebhook(transaction, id, changeOf(webhook, at), at);
+      const { active } = editWebhook(transaction, id, (webhook) => changeOf(webhook, at), at);
       if (!active) discardPending(transaction, id, { keep: history, at });
     });
     return success;
@@ -158,7 +155,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
 
   const setActive = (webhook: Webhook, active: boolean, at: number): Partial<Webhook> => {
     if (active === webhook.active) return {};
-    return active ? activation : deactivation('administrator', at);
+    return active ? activation : deactivation(webhook, 'administrator', at);
   };
 
   /** An operation on one webhook that administrators may do, without fields. */
@@ -174,7 +171,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     title: 'Webhook',
     description: 'One receiver: what it is told, where, and how it has been doing.',
     access: 'administrator',
-    read: ({ subject }) => tell(subject),
+    read: ({ subject }) => toJson(subject),
     resources: { deliveries: describeDeliveries(store, world) },
     operations: {
       edit: operation<Webhook, typeof editFields>({
@@ -183,12 +180,12 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
         access: 'administrator',
         effect: 'writes',
         fields: editFields,
+        // A form that is sent late must not activate what was deactivated meanwhile: `active` is left open.
         present: (subject) => ({
           name: subject.name,
           hookUrl: subject.hookUrl,
           changeTypes: subject.changeTypes.join(','),
           contentType: subject.contentType,
-          active: String(subject.active),
           service: subject.service ?? '',
         }),
         // A service that was deleted may stay where it is.
@@ -229,11 +226,11 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
         run: async ({ subject, values: { graceHours } }) => {
           const key = newKey();
           const at = world.now();
-          const { previousKey } = await store.update((transaction) =>
+          const webhook = await store.update((transaction) =>
             rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
           );
           return {
-            json: { status: 'success', signatureKey: key, previousKeyUntil: previousKey?.until ?? null },
+            json: { status: 'success', signatureKey: key, previousKeyUntil: previousKeyUntil(webhook, at) },
           };
         },
       }),
@@ -242,7 +239,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
         const id = world.newId();
         const event = { ...pingNews, id: world.newId(), timestamp: at };
         await store.update((transaction) => {
-          if (!transaction.get(webhooks, subject.id)) throw noSuchWebhook();
+          requireWebhook(transaction, subject.id);
           addDelivery(transaction, { id, webhookId: subject.id, event, isPing: true }, at);
         });
         return { json: { status: 'success', deliveryId: id } };
@@ -253,16 +250,12 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
   const byId = items<unknown, Webhook>({
     param: 'webhook',
     accepts: isId,
-    find: (_all, id) => {
-      const found = store.get(webhooks, id);
-      if (!found) throw noSuchWebhook();
-      return found;
-    },
+    find: (_all, id) => requireWebhook(store, id),
     list: () => listWebhooks(store).map(({ id }) => id),
     resource: webhook,
   });
 
-  return { list, createForAll, byId, describeWebhooksOf };
+  return { list, createForAll, byId, ofService };
 }
 
 const rotateFields = {

@@ -1,5 +1,5 @@
 // REST edge of webhooks as a whole: the list, their settings, and publishing events (spec 4.3, contract 5).
-import { type Service, pathOfService } from '../catalog/catalog.ts';
+import type { Service } from '../catalog/catalog.ts';
 import { type Resource, operation, resource } from '../rest/directory.ts';
 import { defaultTo, definedOnly, integer, jsonText, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
@@ -37,7 +37,9 @@ export function describeWebhooks({ herald, ...options }: WebhooksOptions): Webho
         ...{ to: 64, ...eventIdRule, normalise: (value: string) => value.trim() },
       }),
     },
-    check: ({ values, caller }) => serviceProblems(store, values.service, caller),
+    // A repeat is answered as before, also when the service is gone by now.
+    check: ({ values: { eventId, service }, caller }) =>
+      eventId !== undefined && herald.remembers(eventId) ? [] : serviceProblems(store, service, caller),
     run: async ({ values: { changeType: type, service = null, payload, eventId } }) => ({
       json: { status: 'success', ...(await herald.publish({ type, service, data: payload }, eventId)) },
     }),
@@ -53,7 +55,7 @@ export function describeWebhooks({ herald, ...options }: WebhooksOptions): Webho
     items: [registry.byId],
   });
 
-  return { ofAll, ofService: registry.describeWebhooksOf<Service>(pathOfService) };
+  return { ofAll, ofService: registry.ofService };
 }
 
 const settingField = (name: keyof WebhookSettings, description: string) =>
@@ -84,7 +86,7 @@ function describeSettings(store: Store): Resource {
     title: 'Webhook settings',
     description: 'How often and how long deliveries are tried, and when a webhook is deactivated.',
     access: 'administrator',
-    read: () => tell(store.read(webhookSettings)),
+    read: () => toJson(store.read(webhookSettings)),
     onPost: operation({
       title: 'Update webhook settings',
       description: 'Changes what is given, from the next attempt of every delivery on.',
@@ -96,12 +98,12 @@ function describeSettings(store: Store): Resource {
           Object.entries(store.read(webhookSettings)).map(([name, value]) => [name, String(value)]),
         ),
       run: async ({ values }) => ({
-        json: tell(await store.update((transaction) => changeSettings(transaction, definedOnly(values)))),
+        json: toJson(await store.update((transaction) => changeSettings(transaction, definedOnly(values)))),
       }),
     }),
   });
 }
 
-function tell(settings: WebhookSettings) {
+function toJson(settings: WebhookSettings) {
   return { ...settings, status: 'success' };
 }

@@ -23,10 +23,12 @@ export type Webhook = WebhookTraits & {
   readonly updatedAt: number;
   readonly deactivatedAt: number | null;
   readonly deactivatedBy: 'failures' | 'administrator' | null;
+  /** How often that has happened. */
+  readonly deactivations: number;
   readonly window: FailureWindow | null;
   readonly signatureKey: string;
-  /** Signs too until its time is over. */
-  readonly previousKey: { readonly key: string; readonly until: number } | null;
+  /** Newest first; each signs too until its time is over. */
+  readonly previousKeys: readonly { readonly key: string; readonly until: number }[];
 };
 
 export const webhooks: Table<Webhook> = { name: 'webhooks', keyOf: ({ id }) => id };
@@ -55,11 +57,18 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
       updatedAt: at,
       deactivatedAt: null,
       deactivatedBy: null,
+      deactivations: 0,
       window: null,
-      previousKey: null,
+      previousKeys: [],
     },
   };
   transaction.put(webhooks, webhook);
+  return webhook;
+}
+
+export function requireWebhook(reader: Reader, id: string): Webhook {
+  const webhook = reader.get(webhooks, id);
+  if (!webhook) throw new ServiceError('not-found', 'There is no such webhook.');
   return webhook;
 }
 
@@ -67,12 +76,11 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
 export function editWebhook(
   transaction: Transaction,
   id: string,
-  change: Partial<Omit<Webhook, 'id'>>,
+  changeOf: (webhook: Webhook) => Partial<Omit<Webhook, 'id'>>,
   at: number,
 ): Webhook {
-  const webhook = transaction.get(webhooks, id);
-  if (!webhook) throw noSuchWebhook();
-  const edited = { ...webhook, ...change, updatedAt: at };
+  const webhook = requireWebhook(transaction, id);
+  const edited = { ...webhook, ...changeOf(webhook), updatedAt: at };
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
   return edited;
@@ -81,29 +89,41 @@ export function editWebhook(
 /** Begins with an empty window, whatever there was before. */
 export const activation = { active: true, deactivatedAt: null, deactivatedBy: null, window: null } as const;
 
-export function deactivation(by: 'failures' | 'administrator', at: number) {
-  return { active: false, deactivatedAt: at, deactivatedBy: by } as const;
+export function deactivation({ deactivations }: Webhook, by: 'failures' | 'administrator', at: number) {
+  const counted = { deactivations: deactivations + 1, updatedAt: at };
+  return { active: false, deactivatedAt: at, deactivatedBy: by, ...counted } as const;
 }
 
+const mostPreviousKeys = 4;
+
+/** Without a grace no former key signs any more. */
 export function rotateKey(
   transaction: Transaction,
   id: string,
   { key, graceMs }: { key: string; graceMs: number },
   at: number,
 ): Webhook {
-  const former = transaction.get(webhooks, id)?.signatureKey ?? '';
-  const previousKey = graceMs === 0 ? null : { key: former, until: at + graceMs };
-  return editWebhook(transaction, id, { signatureKey: key, previousKey }, at);
+  const change = ({ signatureKey: former, previousKeys }: Webhook) => {
+    const kept = [{ key: former, until: at + graceMs }, ...previousKeys.filter(({ until }) => at < until)];
+    return { signatureKey: key, previousKeys: graceMs === 0 ? [] : kept.slice(0, mostPreviousKeys) };
+  };
+  return editWebhook(transaction, id, change, at);
 }
 
-export function signingKeys({ signatureKey, previousKey }: Webhook, at: number): string[] {
-  return previousKey && at < previousKey.until ? [signatureKey, previousKey.key] : [signatureKey];
+export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number): string[] {
+  return [signatureKey, ...previousKeys.filter(({ until }) => at < until).map(({ key }) => key)];
+}
+
+/** When the last of the former keys stops signing; null when none does. */
+export function previousKeyUntil({ previousKeys }: Webhook, at: number): number | null {
+  const latest = Math.max(0, ...previousKeys.map(({ until }) => until));
+  return at < latest ? latest : null;
 }
 
 /** What is told of a webhook: everything but its keys. */
 export function describeWebhook(webhook: Webhook, policy: FailurePolicy, at: number) {
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
-  const { createdAt, updatedAt, deactivatedAt, deactivatedBy, window, previousKey } = webhook;
+  const { createdAt, updatedAt, deactivatedAt, deactivatedBy, window } = webhook;
   // A window that is over counts for nothing, but it still tells why a webhook was deactivated.
   const told = window && active && at >= endOfWindow(policy, window) ? null : window;
   return {
@@ -114,7 +134,7 @@ export function describeWebhook(webhook: Webhook, policy: FailurePolicy, at: num
       windowStart: told?.start ?? null,
       windowEnd: told && endOfWindow(policy, told),
     },
-    previousKeyUntil: previousKey && at < previousKey.until ? previousKey.until : null,
+    previousKeyUntil: previousKeyUntil(webhook, at),
   };
 }
 
@@ -124,8 +144,4 @@ function refuseTakenName(transaction: Transaction, { id, name }: { id: string; n
       throw new ServiceError('conflict', `A webhook named ${other.name} exists already.`);
     }
   }
-}
-
-export function noSuchWebhook(): ServiceError {
-  return new ServiceError('not-found', 'There is no such webhook.');
 }

@@ -1,7 +1,7 @@
 // What the tests of webhooks share: a server with an administrator's hands, and a receiver that records what it is sent.
 import { expect } from 'vitest';
 import type { Answer, Outgoing } from '../../src/world.ts';
-import { type Server, type ServerOptions, startServer } from './server.ts';
+import { type ServerOptions, startServer } from './server.ts';
 
 export type ToldDelivery = {
   id: string;
@@ -22,7 +22,7 @@ export type ToldDelivery = {
 /** What was posted, and when. */
 export type Arrival = Outgoing & { at: number };
 
-export type Hooks = Server & Awaited<ReturnType<typeof startHooks>>;
+export type Hooks = Awaited<ReturnType<typeof startHooks>>;
 
 export async function startHooks(options: ServerOptions = {}) {
   const arrivals: Arrival[] = [];

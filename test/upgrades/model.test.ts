@@ -78,7 +78,7 @@ function createSystem() {
 
   /** What is gone when the process is. */
   function boot() {
-    const tasks = createTasks((_name, error) => crashes.push(error));
+    const tasks = createTasks(world, (_name, error) => crashes.push(error));
     return {
       tasks,
       runner: createRunner({ store, world, tasks, executor, stepTimeoutMs: 1e9, tell: () => undefined }),

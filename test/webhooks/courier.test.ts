@@ -1,10 +1,11 @@
 // Deliveries obey the policy to the letter: attempts, waits, time-outs, limits, and what ends them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type Receiver, blackHole } from '../kit/world.ts';
-import { quick, startHooks } from '../kit/hooks.ts';
+import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 
-let hooks: Awaited<ReturnType<typeof startHooks>>;
+let hooks: Hooks;
 beforeEach(async () => {
   hooks = await startHooks();
 });
@@ -146,13 +147,18 @@ describe('the time-out', () => {
     });
   });
 
-  it('is that of the settings when the attempt starts, and bounds the connection too', async () => {
-    await hooks.register();
-    hooks.answerWith(500);
+  it('is that of the settings when the attempt starts', async () => {
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
     await hooks.publish();
-    await hooks.act('settings', { notificationTimeOutInSeconds: '33' });
-    await hooks.world.advance(5001);
-    expect(hooks.arrivals.map(({ connectWithinMs }) => connectWithinMs)).toEqual([10_000, 33_000]);
+    await hooks.act('settings', { notificationTimeOutInSeconds: '1' });
+    await hooks.world.advance(60_000);
+    const { attempts = [] } = (await onlyDelivery(id)) ?? {};
+    expect(attempts.map(({ durationMs, error }) => [durationMs, error])).toEqual([
+      [10_000, 'There was no complete answer within 10 seconds.'],
+      [1000, 'There was no complete answer within 1 second.'],
+      [1000, 'There was no complete answer within 1 second.'],
+    ]);
   });
 });
 
@@ -168,7 +174,8 @@ describe('changed settings', () => {
 
   it.each([
     ['longer', '20', 20_001],
-    ['shorter', '1', 2000],
+    ['shorter', '3', 3001],
+    ['shorter than what has passed', '1', 2000],
   ])('make a wait that has begun %s', async (_what, notificationElapsedTimeInSeconds, next) => {
     await hooks.register();
     hooks.answerWith(500);
@@ -233,6 +240,30 @@ describe('a webhook that changes', () => {
     await hooks.settle();
     expect(await onlyDelivery(id)).toMatchObject({ state });
     expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
+  });
+
+  it('gets no retry of what was sent before it was off and on again', async () => {
+    const { id } = await hooks.register();
+    let answer: (status: number) => void = () => undefined;
+    hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/deactivate`);
+    await hooks.act(`${id}/activate`);
+    answer(500);
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'discarded' });
+  });
+
+  it('still gets a ping that waits for a slot', async () => {
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
+    for (let n = 0; n < 4; n += 1) await hooks.publish();
+    const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
+    await hooks.act(`${id}/deactivate`);
+    hooks.world.receiver = () => 200;
+    await hooks.world.advance(10_000);
+    expect(await hooks.read(`/${id}/deliveries/${deliveryId}`)).toMatchObject({ state: 'delivered' });
   });
 
   it('gets nothing more once deleted', async () => {
@@ -343,6 +374,17 @@ describe('ping', () => {
   });
 });
 
+it('a redelivered ping is a ping', async () => {
+  const { id } = await hooks.register();
+  hooks.answerWith(500);
+  const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
+  await hooks.settle();
+  await hooks.act(`${id}/deliveries/${deliveryId}/redeliver`);
+  await hooks.world.advance(3_600_000);
+  expect(hooks.arrivals).toHaveLength(2);
+  expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
+});
+
 describe('deliveries', () => {
   it('are listed newest first, in pages', async () => {
     const { id } = await hooks.register();
@@ -405,8 +447,8 @@ describe('deliveries', () => {
     await hooks.settle();
     expect((await told()).slice(8)).toEqual(['e5', 'e4', 'e3']);
     await hooks.act(`${id}/deactivate`);
-    // Four are under way; of the others the last three are kept.
-    expect(await told()).toEqual(['e13', 'e12', 'e11', 'e9', 'e8', 'e7', 'e6']);
+    // Four are under way; the others were never tried, and tell less than what was.
+    expect(await told()).toEqual(['e9', 'e8', 'e7', 'e6', 'e5', 'e4', 'e3']);
   });
 
   it('keep an answer as text, whatever it was', async () => {
@@ -474,6 +516,16 @@ describe('limits', () => {
     expect(most.get('all')).toBe(10);
   });
 
+  it('are given to what has begun before anything new, so that a dead receiver is found out', async () => {
+    await hooks.act('settings', { notificationTimeOutInSeconds: '1', notificationElapsedTimeInSeconds: '1' });
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
+    for (let n = 0; n < 60; n += 1) await hooks.publish();
+    // Three attempts of a second each and two waits for the first four, and four more of the next.
+    await hooks.world.advance(12_000);
+    expect(await hooks.read(`/${id}`)).toMatchObject({ active: false, deactivatedBy: 'failures' });
+  });
+
   it('let nobody wait for a black hole', async () => {
     const { id: healthy } = await hooks.register({ hookUrl: 'https://healthy.example/' });
     await hooks.register({ hookUrl: 'https://hole.example/' });
@@ -521,6 +573,66 @@ describe('when the server stops', () => {
     const delivery = await onlyDelivery(id);
     expect(delivery).toMatchObject({ state: 'delivered' });
     expect(delivery?.attempts).toHaveLength(1);
+  });
+});
+
+describe('a store that is slow or fails', () => {
+  /** A memory store whose claims happen when the test says so, or fail. */
+  function createSlowStore() {
+    const store = createMemoryStore();
+    const gate: { wait: () => Promise<void> } = { wait: () => Promise.resolve() };
+    const claim: Store['claim'] = async (queue, asked) => {
+      await gate.wait();
+      return store.claim(queue, asked);
+    };
+    return { store: { ...store, claim }, gate };
+  }
+
+  it('is asked again after a claim has failed', async () => {
+    await hooks.close();
+    const { store, gate } = createSlowStore();
+    hooks = await startHooks({ store });
+    await hooks.register();
+    gate.wait = () => Promise.reject(new Error('away'));
+    for (let n = 0; n < 5; n += 1) await hooks.publish();
+    await hooks.settle();
+    gate.wait = () => Promise.resolve();
+    await hooks.world.advance(1000);
+    expect(hooks.arrivals).toHaveLength(5);
+    expect(hooks.logLines.join('')).toContain('away');
+  });
+
+  it('is asked again when something came in while it answered', async () => {
+    await hooks.close();
+    const { store, gate } = createSlowStore();
+    hooks = await startHooks({ store });
+    await hooks.register();
+    let open: () => void = () => undefined;
+    gate.wait = () => new Promise((resolve) => (open = resolve));
+    await hooks.publish();
+    gate.wait = () => Promise.resolve();
+    await hooks.publish();
+    open();
+    await hooks.settle();
+    expect(hooks.arrivals).toHaveLength(2);
+  });
+
+  it('gets back what it hands out too late', async () => {
+    await hooks.close();
+    const { store, gate } = createSlowStore();
+    hooks = await startHooks({ store });
+    const { id } = await hooks.register();
+    let open: () => void = () => undefined;
+    gate.wait = () => new Promise((resolve) => (open = resolve));
+    await hooks.publish();
+    const closed = hooks.app.close();
+    await hooks.settle();
+    open();
+    await closed;
+    gate.wait = () => Promise.resolve();
+    hooks = await startHooks({ store });
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
   });
 });
 

@@ -2,13 +2,16 @@
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { blackHole } from '../kit/world.ts';
-import { bodyOf, quick, startHooks } from '../kit/hooks.ts';
+import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
 
-let hooks: Awaited<ReturnType<typeof startHooks>>;
+let hooks: Hooks;
 beforeEach(async () => {
   hooks = await startHooks({ env: { UPGRADE_STEP_MS: '0', SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } });
 });
-afterEach(() => hooks.close());
+afterEach(async () => {
+  vi.useRealTimers();
+  await hooks.close();
+});
 
 const publish = (fields: Record<string, string>, role: 'administrator' | 'publisher' = 'administrator') =>
   hooks.post('/admin/services/webhooks/publish', fields, { authorization: `Bearer ${hooks.token(role)}` });
@@ -41,7 +44,6 @@ describe('publish', () => {
     expect(new Webhook(signatureKey).verify(sent?.body ?? '', sent?.headers ?? {})).toEqual(
       JSON.parse(whole),
     );
-    vi.useRealTimers();
   });
 
   it('is sent as a form to who wants a form, signed as it is sent', async () => {
@@ -56,7 +58,6 @@ describe('publish', () => {
     // It verifies before it parses, and a form is no JSON.
     const verify = () => new Webhook(signatureKey).verify(sent?.body ?? '', sent?.headers ?? {});
     expect(verify).toThrow(SyntaxError);
-    vi.useRealTimers();
   });
 
   it('does nothing the second time, and answers as the first time, for 24 hours', async () => {
@@ -69,6 +70,27 @@ describe('publish', () => {
     expect(hooks.arrivals).toHaveLength(1);
     await hooks.world.advance(1);
     expect(await hooks.publish({ eventId: 'order-7' })).toMatchObject({ deliveries: 2 });
+  });
+
+  it('is answered as the first time also when its service is gone by then', async () => {
+    const event = { eventId: 'order-8', service: 'Maps/Roads.MapServer' };
+    const first = await hooks.publish(event);
+    await hooks.post('/admin/services/Maps/Roads.MapServer/delete', {}, hooks.administrator);
+    expect(await hooks.publish(event)).toEqual(first);
+  });
+
+  it('is forgotten after a day, so that memory does not grow', async () => {
+    await hooks.publish({ eventId: 'order-9' });
+    const version = hooks.store.version({ name: 'publications', keyOf: () => '' });
+    await hooks.world.advance(86_400_000 + 600_000);
+    expect(hooks.store.version({ name: 'publications', keyOf: () => '' })).toBe(version + 1);
+  });
+
+  it('of no service does not go to a service’s webhook', async () => {
+    await hooks.register({ service: 'Maps/Roads.MapServer' });
+    expect(await hooks.publish()).toMatchObject({ deliveries: 0 });
+    expect(await hooks.publish({ service: 'Maps/Elevation.ImageServer' })).toMatchObject({ deliveries: 0 });
+    expect(await hooks.publish({ service: 'Maps/Roads.MapServer' })).toMatchObject({ deliveries: 1 });
   });
 
   it('may be done by a publisher, for a service that they may see', async () => {

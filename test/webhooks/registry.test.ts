@@ -1,9 +1,9 @@
 // Webhooks over HTTP: registering, changing, keys, and who is told what.
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { bodyOf, startHooks } from '../kit/hooks.ts';
+import { type Hooks, bodyOf, startHooks } from '../kit/hooks.ts';
 
-let hooks: Awaited<ReturnType<typeof startHooks>>;
+let hooks: Hooks;
 beforeEach(async () => {
   hooks = await startHooks();
   vi.setSystemTime(hooks.world.now());
@@ -67,6 +67,8 @@ describe('what is refused', () => {
     [{ hookUrl: 'http://0x7f.1/' }, 'hookUrl: must not point to the address 127.0.0.1'],
     [{ hookUrl: 'http://[::1]/' }, 'hookUrl: must not point to the address ::1'],
     [{ hookUrl: 'http://localhost:9000/' }, 'hookUrl: must not point to localhost'],
+    [{ hookUrl: 'http://hooks.example:0/' }, 'hookUrl: must not have the port 0.'],
+    [{ name: 'two\nlines' }, 'name: must be one line.'],
     [{ changeTypes: '' }, 'changeTypes: is required.'],
     [
       { changeTypes: 'Good, not good' },
@@ -165,6 +167,18 @@ describe('edit', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({ service: null });
   });
 
+  it('with active=true leaves an active webhook and its window alone', async () => {
+    await hooks.act('settings', { notificationAttempts: '1' });
+    const { id } = await hooks.register();
+    hooks.answerWith(500);
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/edit`, { active: 'true' });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 1 } });
+    await hooks.act(`${id}/activate`);
+    expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
+  });
+
   it('activates and deactivates', async () => {
     const { id } = await hooks.register();
     await hooks.act(`${id}/edit`, { active: 'false' });
@@ -213,6 +227,16 @@ describe('rotateKey', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: null });
   });
 
+  it('lets a key sign for its whole grace, also when there was another rotation since', async () => {
+    const { id, signatureKey: first } = await hooks.register();
+    await hooks.act(`${id}/rotateKey`, { graceHours: '2' });
+    await hooks.act(`${id}/rotateKey`, { graceHours: '1' });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: hooks.world.now() + 2 * 3_600_000 });
+    await hooks.publish();
+    await hooks.settle();
+    expect(verifies(first)).toBe(true);
+  });
+
   it('has a day of grace unless told otherwise, and none with 0', async () => {
     const { id, signatureKey: former } = await hooks.register();
     expect(await hooks.act(`${id}/rotateKey`)).toMatchObject({
@@ -229,6 +253,15 @@ describe('rotateKey', () => {
     );
     expect(statusCode).toBe(400);
   });
+});
+
+it('lists the oldest first', async () => {
+  for (const name of ['one', 'two', 'three']) {
+    await hooks.register({ name });
+    await hooks.world.advance(1);
+  }
+  const { webhooks } = await hooks.read<{ webhooks: { name: string }[] }>('');
+  expect(webhooks.map(({ name }) => name)).toEqual(['one', 'two', 'three']);
 });
 
 it('forgets a deleted webhook and its deliveries', async () => {

@@ -134,7 +134,10 @@ function createTransaction(
     amend: (queue, owner, change) => {
       for (const row of queueOf(queue).unclaimed(owner)) {
         const changed = freeze(change(row));
-        if (changed !== row) later(queue, ({ put }) => put(changed));
+        if (changed === row) continue;
+        later(queue, ({ find, put }) => {
+          if (find(queue.keyOf(row)) !== undefined) put(changed);
+        });
       }
     },
     trim: (queue, owner, keep) => later(queue, ({ trim }) => trim(owner, keep)),

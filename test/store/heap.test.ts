@@ -8,10 +8,13 @@ const runs = Number(process.env.FUZZ_RUNS ?? 500);
 it('is empty at first, and bears being emptied further', () => {
   const heap = createHeap<string>();
   expect(heap.peek()).toBeUndefined();
+  expect(heap.size()).toBe(0);
   heap.pop();
   expect(heap.peek()).toBeUndefined();
+  expect(heap.size()).toBe(0);
   heap.push(1, 'a');
   expect(heap.peek()).toMatchObject({ at: 1, value: 'a' });
+  expect(heap.size()).toBe(1);
   heap.pop();
   expect(heap.peek()).toBeUndefined();
 });
@@ -35,6 +38,7 @@ it('gives back what sorts first, and what sorts alike in the order it was added'
         }
         const head = heap.peek();
         expect(head && { at: head.at, value: head.value }).toEqual(model[0]);
+        expect(heap.size()).toBe(model.length);
       }
       expect(heap.peek()).toBeUndefined();
     }),

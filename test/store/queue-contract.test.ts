@@ -1,47 +1,21 @@
-// What every store promises of its queues; each backend runs this suite.
+// What every store promises of the queues it keeps; each backend runs this suite. What is claimed has its own.
 import { describe, expect, it } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
-import type { Queue, Table } from '../../src/store/transaction.ts';
+import type { Table } from '../../src/store/transaction.ts';
+import {
+  type Errand,
+  amend,
+  backends,
+  claim,
+  enqueue,
+  errand,
+  errands,
+  list,
+  look,
+  others,
+  settle,
+} from './errands.ts';
 
-type Errand = { readonly id: string; readonly due: number | null; readonly note: string };
-
-// The owner is the first letter of the id.
-const errands: Queue<Errand> = {
-  name: 'errands',
-  keyOf: ({ id }) => id,
-  ownerOf: ({ id }) => id.charAt(0),
-  dueAt: ({ due }) => due,
-};
-const others: Queue<Errand> = { ...errands, name: 'other errands' };
 const table: Table<Errand> = { name: 'table', keyOf: ({ id }) => id };
-const errand = (id: string, due: number | null, note = ''): Errand => ({ id, due, note });
-
-const enqueue = (store: Store, ...rows: Errand[]) =>
-  store.update((transaction) => rows.forEach((row) => transaction.enqueue(errands, row)));
-const settle = (store: Store, ...rows: Errand[]) =>
-  store.update((transaction) => rows.forEach((row) => transaction.settle(errands, row)));
-
-/** The ids that are handed out, and when there will be more. */
-async function claim(store: Store, at: number, most = 100, reserve: (row: Errand) => boolean = () => true) {
-  const { rows, nextAt } = await store.claim(errands, { at, most, reserve });
-  return { ids: rows.map(({ id }) => id), nextAt };
-}
-
-async function list(store: Store, owner: string) {
-  const { rows, total } = await store.page(errands, owner, 0, 100);
-  expect(total).toBe(rows.length);
-  return rows.map(({ id }) => id);
-}
-
-/** All that can be seen without claiming. */
-async function look(store: Store) {
-  const { count, oldest } = store.waiting(errands);
-  const pages = await Promise.all(['a', 'b', 'c'].map((owner) => store.page(errands, owner, 0, 100)));
-  return { count, oldest: oldest(), pages, version: store.version(errands) };
-}
-
-const backends: [string, () => Store | Promise<Store>][] = [['memory', createMemoryStore]];
 
 describe.each(backends)('a queue of the %s store', (_name, open) => {
   it('is empty at first', async () => {
@@ -108,137 +82,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     await store.close();
   });
 
-  describe('claim', () => {
-    it('takes what is due, the first due first, and tells when there will be more', async () => {
-      const store = await open();
-      await enqueue(store, errand('a1', 30), errand('a2', 10), errand('a3', 21), errand('a4', 5));
-      await enqueue(store, errand('b1', 40), errand('b2', null));
-      expect(await claim(store, 4)).toEqual({ ids: [], nextAt: 5 });
-      expect(await claim(store, 20)).toEqual({ ids: ['a4', 'a2'], nextAt: 21 });
-      expect(await claim(store, 21)).toEqual({ ids: ['a3'], nextAt: 30 });
-      expect(await claim(store, 30)).toEqual({ ids: ['a1'], nextAt: 40 });
-      expect(await claim(store, 50)).toEqual({ ids: ['b1'], nextAt: undefined });
-      await store.close();
-    });
-
-    it('hands out rows as they are, for nobody to change', async () => {
-      const store = await open();
-      await enqueue(store, errand('a1', 1, 'as it is'));
-      const { rows } = await store.claim(errands, { at: 1, most: 1, reserve: () => true });
-      expect(rows).toEqual([errand('a1', 1, 'as it is')]);
-      const row = rows[0] as { note: string };
-      expect(() => (row.note = 'changed')).toThrow(TypeError);
-      await store.close();
-    });
-
-    it('takes no more than asked, and never a claimed row again', async () => {
-      const store = await open();
-      await enqueue(store, errand('a1', 1), errand('a2', 2), errand('a3', 3), errand('b1', 4));
-      expect((await claim(store, 9, 0)).ids).toEqual([]);
-      const claims = await Promise.all([1, 2, 3].map((most) => claim(store, 9, most)));
-      for (const [index, { ids }] of claims.entries()) expect(ids.length).toBeLessThanOrEqual(index + 1);
-      const { ids: rest } = await claim(store, 9);
-      const all = [...claims.flatMap(({ ids }) => ids), ...rest];
-      expect(all.sort()).toEqual(['a1', 'a2', 'a3', 'b1']);
-      expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
-      await store.close();
-    });
-
-    it('lets owners take turns, however long one of them has waited', async () => {
-      const store = await open();
-      for (const n of [1, 2, 3, 4, 5]) await enqueue(store, errand(`a${n}`, n));
-      await enqueue(store, errand('b1', 8), errand('b2', 9), errand('c1', 7));
-      expect((await claim(store, 10, 3)).ids.sort()).toEqual(['a1', 'b1', 'c1']);
-      expect((await claim(store, 10, 2)).ids.sort()).toEqual(['a2', 'b2']);
-      expect((await claim(store, 10)).ids).toEqual(['a3', 'a4', 'a5']);
-      await store.close();
-    });
-
-    it('remembers whose turn it is from one claim to the next', async () => {
-      const store = await open();
-      for (const n of [1, 2, 3]) await enqueue(store, errand(`a${n}`, n), errand(`b${n}`, 3 + n));
-      const owners: string[] = [];
-      for (let i = 0; i < 6; i += 1) owners.push((await claim(store, 10, 1)).ids[0]?.charAt(0) ?? '');
-      expect(['ababab', 'bababa']).toContain(owners.join(''));
-      await store.close();
-    });
-
-    it('asks for room once for each row it takes, and leaves what is refused', async () => {
-      const store = await open();
-      await enqueue(
-        store,
-        errand('a1', 1),
-        errand('a2', 2),
-        errand('b1', 1),
-        errand('b2', 2),
-        errand('c1', 1),
-      );
-      const granted: string[] = [];
-      /** Room for one of each owner, and none for c. */
-      const reserve = ({ id }: Errand) => {
-        const hasRoom = !id.startsWith('c') && !granted.some((other) => other.startsWith(id.charAt(0)));
-        if (hasRoom) granted.push(id);
-        return hasRoom;
-      };
-      const { ids } = await claim(store, 9, 100, reserve);
-      expect(ids.sort()).toEqual(['a1', 'b1']);
-      expect(granted.sort()).toEqual(['a1', 'b1']);
-      expect((await claim(store, 9)).ids.sort()).toEqual(['a2', 'b2', 'c1']);
-      await store.close();
-    });
-  });
-
-  describe('settle', () => {
-    it('replaces the row and gives it free', async () => {
-      const store = await open();
-      await enqueue(store, errand('a1', 1), errand('a2', 20));
-      await claim(store, 1);
-      await settle(store, errand('a1', 10, 'tried'));
-      expect(await store.find(errands, 'a1')).toEqual(errand('a1', 10, 'tried'));
-      expect(await claim(store, 9)).toEqual({ ids: [], nextAt: 10 });
-      expect(await claim(store, 10)).toEqual({ ids: ['a1'], nextAt: 20 });
-      await store.close();
-    });
-
-    it('gives a row free that has not changed', async () => {
-      const store = await open();
-      await enqueue(store, errand('a1', 1));
-      const { rows } = await store.claim(errands, { at: 1, most: 1, reserve: () => true });
-      await settle(store, ...rows);
-      expect((await claim(store, 1)).ids).toEqual(['a1']);
-      expect((await claim(store, 1)).ids).toEqual([]);
-      await store.close();
-    });
-
-    it('finishes a row, which is then never claimed', async () => {
-      const store = await open();
-      await enqueue(store, errand('a1', 1), errand('a2', null));
-      await claim(store, 1);
-      await settle(store, errand('a1', null, 'done'));
-      expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
-      expect(await list(store, 'a')).toEqual(['a2', 'a1']);
-      await store.close();
-    });
-
-    it('does nothing to a row that was dropped', async () => {
-      const store = await open();
-      await enqueue(store, errand('a1', 1), errand('a2', 1));
-      await claim(store, 1);
-      await store.update((transaction) => transaction.drop(errands, 'a'));
-      await settle(store, errand('a1', 1, 'again'), errand('a2', null, 'done'));
-      expect(await look(store)).toMatchObject({ count: 0, oldest: undefined });
-      expect(await store.find(errands, 'a1')).toBeUndefined();
-      expect(await store.find(errands, 'a2')).toBeUndefined();
-      expect(await list(store, 'a')).toEqual([]);
-      expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
-      await store.close();
-    });
-  });
-
   describe('amend', () => {
-    const amend = (store: Store, owner: string | undefined, change: (row: Errand) => Errand) =>
-      store.update((transaction) => transaction.amend(errands, owner, change));
-
     it.each([
       ['one owner', 'a', ['a3', 'a4']],
       ['all', undefined, ['a3', 'a4', 'b1']],
@@ -316,6 +160,29 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       await store.close();
     });
 
+    it('trim removes dull rows before the others, the first finished first', async () => {
+      const store = await open();
+      const ids = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'];
+      await enqueue(store, ...ids.map((id) => errand(id, 1)), errand('a7', 9, 'dull'), errand('a8', null));
+      await enqueue(store, errand('b1', null, 'dull'));
+      await claim(store, 1);
+      // Finished in this order; a8 was before them.
+      for (const id of ['a2', 'a5', 'a1', 'a3', 'a6'])
+        await settle(store, errand(id, null, ['a5', 'a3'].includes(id) ? 'dull' : ''));
+      // Neither a4, which is claimed, nor a7, which waits, is finished.
+      const removed: string[][] = [];
+      for (let keep = 5; keep >= 0; keep -= 1) {
+        const before = await list(store, 'a');
+        await store.update((transaction) => transaction.trim(errands, 'a', keep));
+        const after = await list(store, 'a');
+        removed.push(before.filter((id) => !after.includes(id)));
+      }
+      expect(removed).toEqual([['a5'], ['a3'], ['a8'], ['a2'], ['a1'], ['a6']]);
+      expect(await list(store, 'a')).toEqual(['a7', 'a4']);
+      expect(await list(store, 'b')).toEqual(['b1']);
+      await store.close();
+    });
+
     it('drop removes all rows of an owner, claimed and finished ones too', async () => {
       const store = await open();
       await enqueue(store, errand('a1', 1), errand('a2', 2), errand('a3', null), errand('b1', 5));
@@ -349,27 +216,6 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(await page(5, 2)).toEqual([5]);
     const { rows } = await store.page(errands, 'a', 0, 2);
     expect(rows).toEqual([errand('a5', 99, 'tried'), errand('a4', null, 'done')]);
-    await store.close();
-  });
-
-  it('counts the rows that are not finished, claimed ones too, and knows the oldest', async () => {
-    const store = await open();
-    const waiting = () => {
-      const { count, oldest } = store.waiting(errands);
-      return [count, oldest()?.id];
-    };
-    await enqueue(store, errand('b1', 9), errand('a1', 1), errand('a2', 1), errand('a3', null));
-    expect(waiting()).toEqual([3, 'b1']);
-    await claim(store, 9);
-    expect(waiting()).toEqual([3, 'b1']);
-    await settle(store, errand('b1', 20), errand('a1', null));
-    expect(waiting()).toEqual([2, 'b1']);
-    await claim(store, 20);
-    await settle(store, errand('b1', null));
-    expect(waiting()).toEqual([1, 'a2']);
-    await settle(store, errand('a2', null));
-    expect(waiting()).toEqual([0, undefined]);
-    expect(store.waiting(others).count).toBe(0);
     await store.close();
   });
 

@@ -10,6 +10,7 @@ import { prepareUpgrade } from '../dist/upgrades/preflight.js';
 import { createRunner } from '../dist/upgrades/runner.js';
 import { statusOf } from '../dist/upgrades/status.js';
 import { realWorld as world } from '../dist/world.js';
+import { median, tell } from './kit.js';
 
 const sizes = [1000, 2000, 5000, 10_000];
 const rounds = 3;
@@ -71,9 +72,6 @@ function timeReads(read) {
   }
   return ((performance.now() - started) * 1000) / times;
 }
-
-const median = (numbers) => numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
-const tell = (line) => process.stdout.write(`${line}\n`);
 
 await runJob(1000);
 const results = new Map(sizes.map((size) => [size, []]));

@@ -10,7 +10,14 @@ const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 
 const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf8');
 
 const engines = [
-  ...['tasks.ts', 'auth/gatekeeper.ts', 'catalog/librarian.ts', 'site/metrics.ts', 'store/memory.ts'],
+  ...[
+    'alarm.ts',
+    'tasks.ts',
+    'auth/gatekeeper.ts',
+    'catalog/librarian.ts',
+    'site/metrics.ts',
+    'store/memory.ts',
+  ],
   ...[
     'store/memory-queue.ts',
     'webhooks/courier.ts',

@@ -124,7 +124,8 @@ export function jsonText(description: string, mostBytes: number): Field<string |
   return optional(description, { kind: 'text', lines: true }, (raw) => {
     if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
     const parsed = parseJsonObject(raw);
-    return 'problem' in parsed ? parsed : { value: raw.trim() };
+    // A copy, so that what is kept does not keep the whole form it was part of.
+    return 'problem' in parsed ? parsed : { value: Buffer.from(raw.trim()).toString() };
   });
 }
 

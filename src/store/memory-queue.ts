@@ -23,8 +23,9 @@ type Shelf<T> = {
   readonly rows: Map<string, T>;
   /** By whether they are urgent. Also hold rows that have changed since: those are passed over. */
   due: Lines<T>;
-  /** Keys, the one that was finished first in front. */
+  /** Keys, the one that was finished first in front; those of dull rows apart. */
   readonly finished: Set<string>;
+  readonly dull: Set<string>;
 };
 
 export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
@@ -37,11 +38,7 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
   let unfinished = 0;
 
   function shelfOf(owner: string): Shelf<T> {
-    const shelf = owners.get(owner) ?? {
-      rows: new Map(),
-      due: createLines<T>(),
-      finished: new Set<string>(),
-    };
+    const shelf = owners.get(owner) ?? createShelf<T>();
     owners.set(owner, shelf);
     return shelf;
   }
@@ -56,11 +53,11 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     shelf.rows.set(key, row);
     const at = dueAt(row);
     if (at === null) {
-      shelf.finished.add(key);
+      (isDull(row) ? shelf.dull : shelf.finished).add(key);
       return;
     }
     unfinished += 1;
-    shelf.finished.delete(key);
+    forget(key, shelf);
     line(shelf, at, row);
     tidy(shelf);
     turns.add(owner);
@@ -71,7 +68,7 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     if (row !== undefined && dueAt(row) !== null) unfinished -= 1;
     rows.delete(key);
     shelf.rows.delete(key);
-    shelf.finished.delete(key);
+    forget(key, shelf);
   }
 
   function line(shelf: Shelf<T>, at: number, row: T): void {
@@ -148,11 +145,13 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     },
     trim(owner, keep) {
       const shelf = owners.get(owner);
-      if (!shelf || shelf.finished.size <= keep) return;
-      const isDullKey = (key: string) => isDull(rows.get(key) as T);
-      const finished = [...shelf.finished];
-      const inOrder = [...finished.filter(isDullKey), ...finished.filter((key) => !isDullKey(key))];
-      for (const key of inOrder.slice(0, finished.length - keep)) remove(key, shelf);
+      if (!shelf) return;
+      for (const keys of [shelf.dull, shelf.finished]) {
+        for (const key of keys) {
+          if (shelf.dull.size + shelf.finished.size <= keep) return;
+          remove(key, shelf);
+        }
+      }
     },
     drop(owner) {
       const shelf = owners.get(owner);
@@ -178,6 +177,15 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
       return { rows: all.reverse().slice(start, start + num), total: all.length };
     },
   };
+}
+
+function createShelf<T>(): Shelf<T> {
+  return { rows: new Map(), due: createLines(), finished: new Set(), dull: new Set() };
+}
+
+function forget(key: string, { finished, dull }: { finished: Set<string>; dull: Set<string> }): void {
+  finished.delete(key);
+  dull.delete(key);
 }
 
 function createLines<T>(): Lines<T> {

@@ -1,5 +1,6 @@
 // The courier carries deliveries to their receivers: claims what is due while there are slots, sends it, and records what came of it.
 // A slow receiver takes up its own few slots and nobody else's.
+import { createAlarm } from '../alarm.ts';
 import type { Store } from '../store/store.ts';
 import type { Tasks } from '../tasks.ts';
 import type { World } from '../world.ts';
@@ -25,9 +26,6 @@ const mostPerReceiver = 4;
 /** How long after a failed claim there is another. */
 const tryAgainAfterMs = 1_000;
 
-/** Why an attempt was ended. */
-const late = 'late';
-
 /** How long attempts under way may take to end when the process stops. */
 const graceMs = 3_000;
 
@@ -48,19 +46,26 @@ export type CourierOptions = {
 
 export function startCourier(options: CourierOptions): void {
   const { store, world, tasks, herald, history } = options;
-  /** What ends each attempt that is under way. */
-  const underway = new Set<AbortController>();
+  /** What ends each attempt that is under way, and when at the latest. */
+  const underway = new Map<AbortController, { endsAt: number; why: 'late' | 'stopping' }>();
   /** How many slots each receiver has taken; of all, and from the claim to the end of the attempt. */
   const perReceiver = new Map<string, number>();
   let taken = 0;
-  let alarm: { readonly at: number; readonly cancel: AbortController } | undefined;
+  const nextDue = createAlarm(world, wake);
+  const nextDeadline = createAlarm(world, endOverdue);
   let seenVersion = -1;
   let isClaiming = false;
   let hasNews = false;
 
+  /** By the webhook as it is; a changed one is another object. */
+  const receivers = new WeakMap<Webhook, string>();
+
   function receiverOfWebhook(webhookId: string): string {
     const webhook = store.get(webhooks, webhookId);
-    return webhook ? receiverOf(webhook.hookUrl) : '';
+    if (!webhook) return '';
+    const receiver = receivers.get(webhook) ?? receiverOf(webhook.hookUrl);
+    receivers.set(webhook, receiver);
+    return receiver;
   }
 
   function take(receiver: string, slots: 1 | -1): void {
@@ -89,10 +94,10 @@ export function startCourier(options: CourierOptions): void {
           take(receiver, 1);
           tasks.start('delivery', () => carry(delivery, receiver));
         }
-        if (nextAt !== undefined) wakeAt(nextAt);
+        if (nextAt !== undefined) nextDue.ringAt(nextAt);
       }
     } catch (error) {
-      if (!isStopping()) wakeAt(world.now() + tryAgainAfterMs);
+      if (!isStopping()) nextDue.ringAt(world.now() + tryAgainAfterMs);
       throw error;
     } finally {
       isClaiming = false;
@@ -113,18 +118,12 @@ export function startCourier(options: CourierOptions): void {
     tasks.start('courier', claim);
   }
 
-  function wakeAt(at: number): void {
-    if (alarm && alarm.at <= at) return;
-    alarm?.cancel.abort();
-    const cancel = new AbortController();
-    alarm = { at, cancel };
-    world.sleep(Math.max(0, at - world.now()), cancel.signal).then(
-      () => {
-        alarm = undefined;
-        wake();
-      },
-      () => undefined,
-    );
+  function endOverdue(): void {
+    const at = world.now();
+    for (const [over, { endsAt, why }] of underway) {
+      if (endsAt <= at) over.abort(why);
+      else nextDeadline.ringAt(endsAt);
+    }
   }
 
   /** One attempt, from the claim to its record. The webhook and the settings are those of this moment. */
@@ -152,11 +151,9 @@ export function startCourier(options: CourierOptions): void {
     const seconds = store.read(webhookSettings).notificationTimeOutInSeconds;
     const when = world.now();
     const over = new AbortController();
-    world.sleep(seconds * 1000, over.signal).then(
-      () => over.abort(late),
-      () => undefined,
-    );
-    underway.add(over);
+    const endsAt = when + seconds * 1000;
+    underway.set(over, { endsAt, why: 'late' });
+    nextDeadline.ringAt(endsAt);
     const end = (status: number | null, error: string | null, response: string | null): Attempt => ({
       ...{ when, durationMs: Math.max(0, world.now() - when), status, error, response },
     });
@@ -165,7 +162,7 @@ export function startCourier(options: CourierOptions): void {
       const isGood = status >= 200 && status < 300;
       return end(status, isGood ? null : `The receiver answered ${status}.`, readText(body));
     } catch (error) {
-      if (over.signal.reason === late)
+      if (over.signal.reason === 'late')
         return end(
           null,
           `There was no complete answer within ${seconds} second${seconds === 1 ? '' : 's'}.`,
@@ -175,7 +172,7 @@ export function startCourier(options: CourierOptions): void {
       return end(null, (error as Error).message, null);
     } finally {
       underway.delete(over);
-      over.abort();
+      if (underway.size === 0) nextDeadline.cancel();
     }
   }
 
@@ -199,18 +196,20 @@ export function startCourier(options: CourierOptions): void {
   tasks.start('courier', async (stopping) => {
     await new Promise((resolve) => stopping.addEventListener('abort', resolve));
     stopListening();
-    alarm?.cancel.abort();
-    for (const over of underway) {
-      world.sleep(graceMs, over.signal).then(
-        () => over.abort(),
-        () => undefined,
-      );
+    nextDue.cancel();
+    const endsAt = world.now() + graceMs;
+    for (const [over, limit] of underway) {
+      if (limit.endsAt > endsAt) underway.set(over, { endsAt, why: 'stopping' });
+      nextDeadline.ringAt(endsAt);
     }
   });
   wake();
 }
 
-/** As much as can be read as text; a character that was cut in two is left out. */
+/** As text, without a character that was cut in two at the end. */
 function readText(bytes: Buffer): string {
-  return new TextDecoder().decode(bytes, { stream: true }).replaceAll('\0', '\uFFFD');
+  return bytes
+    .toString()
+    .replaceAll('\0', '\uFFFD')
+    .replace(/\uFFFD$/, '');
 }

@@ -49,11 +49,17 @@ const noAttempts: readonly Attempt[] = Object.freeze([]);
 export type NewDelivery = Pick<Delivery, 'id' | 'webhookId' | 'event' | 'isPing'>;
 
 export function addDelivery(transaction: Transaction, given: NewDelivery, at: number): void {
-  const { id, webhookId, event, isPing } = given;
-  const times = { createdAt: at, endedAt: null, nextAttemptAt: at };
+  // Written out, because there may be many: an object that is put together from others takes three times the memory.
   transaction.enqueue(deliveries, {
-    ...{ id, webhookId, event, isPing, state: 'pending', attempts: noAttempts },
-    ...times,
+    id: given.id,
+    webhookId: given.webhookId,
+    event: given.event,
+    isPing: given.isPing,
+    state: 'pending',
+    createdAt: at,
+    endedAt: null,
+    nextAttemptAt: at,
+    attempts: noAttempts,
   });
 }
 
@@ -165,11 +171,8 @@ export function changeSettings(transaction: Transaction, change: Partial<Webhook
 
 /** What is sent: the same for every attempt. */
 export function bodyOf({ event }: Delivery, { id, name, contentType }: Webhook): string {
-  const { data, ...told } = event;
-  const head = JSON.stringify({
-    ...{ id: told.id, type: told.type, timestamp: told.timestamp, service: told.service },
-    ...{ webhookId: id, webhookName: name },
-  });
+  const { type, timestamp, service, data } = event;
+  const head = JSON.stringify({ id: event.id, type, timestamp, service, webhookId: id, webhookName: name });
   const json = `${head.slice(0, -1)},"data":${data}}`;
   return contentType === 'application/json' ? json : new URLSearchParams({ payload: json }).toString();
 }

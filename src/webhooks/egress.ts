@@ -1,7 +1,6 @@
 // Every request that the server sends goes out here: to an address that was checked, once, without redirect, retry or proxy.
 import { type BlockList, type LookupFunction, isIP } from 'node:net';
 import { Client, buildConnector } from 'undici';
-import { isHttpUrl } from '../text.ts';
 import type { Answer, World } from '../world.ts';
 import { isForbidden } from './receiver.ts';
 import { type Resolve, resolveName } from './resolver.ts';
@@ -76,7 +75,8 @@ export function createEgress(allowed: BlockList, resolve: Resolve = resolveName)
 
   function send(...[outgoing, signal]: Parameters<World['post']>): Promise<Answer> {
     const { headers, body } = outgoing;
-    const { origin, pathname, search } = new URL(outgoing.url);
+    const { protocol, origin, pathname, search } = new URL(outgoing.url);
+    if (!/^https?:$/.test(protocol)) throw new EgressError('The address is not http or https.');
     const line = idle.get(origin)?.pop() ?? open(origin);
     return new Promise((resolve, reject) => {
       let status = 0;
@@ -118,7 +118,6 @@ export function createEgress(allowed: BlockList, resolve: Resolve = resolveName)
   return {
     post: async (outgoing, signal) => {
       if (signal.aborted) throw givenUp(signal);
-      if (!isHttpUrl(outgoing.url)) throw new EgressError('The address is not http or https.');
       return send(outgoing, signal);
     },
     close: async () => {

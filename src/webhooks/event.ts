@@ -14,6 +14,11 @@ export type News = {
 
 export type WebhookEvent = News & { readonly id: string; readonly timestamp: number };
 
+/** Written out, because there may be many: see `addDelivery`. */
+export function eventOf({ type, service, data }: News, id: string, timestamp: number): WebhookEvent {
+  return { id, type, timestamp, service, data };
+}
+
 export const changeTypeRule = {
   pattern: /^[A-Za-z][A-Za-z0-9]{0,63}$/,
   allowed: 'a letter and up to 63 letters or digits',

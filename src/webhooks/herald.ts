@@ -5,7 +5,7 @@ import type { Reader, Table, Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { World } from '../world.ts';
 import { addDeliveries, deliveries } from './delivery.ts';
-import type { News } from './event.ts';
+import { type News, eventOf } from './event.ts';
 
 export type Herald = {
   /** For the server's own events: part of the change that they tell of, and never refused. */
@@ -46,7 +46,7 @@ export function createHerald({ store, world, tasks, maxPending }: HeraldOptions)
       return earlier !== undefined && isRemembered(earlier, world.now());
     },
     announce: (transaction, news, at) =>
-      void addDeliveries(transaction, { ...news, id: world.newId(), timestamp: at }, world.newId),
+      void addDeliveries(transaction, eventOf(news, world.newId(), at), world.newId),
     publish: (news, given) => {
       const at = world.now();
       const eventId = given ?? world.newId();
@@ -56,7 +56,7 @@ export function createHerald({ store, world, tasks, maxPending }: HeraldOptions)
         if (transaction.waiting(deliveries).count >= maxPending) {
           throw new ServiceError('unavailable', 'Too many deliveries are pending.', { retryAfterSeconds: 5 });
         }
-        const count = addDeliveries(transaction, { ...news, id: eventId, timestamp: at }, world.newId);
+        const count = addDeliveries(transaction, eventOf(news, eventId, at), world.newId);
         if (given !== undefined)
           transaction.put(publications, { eventId, publishedAt: at, deliveries: count });
         return { eventId, deliveries: count };

@@ -20,7 +20,7 @@ import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
 import { describeDeliveries } from './deliveries.rest.ts';
 import { addDelivery, deliveries, discardPending } from './delivery.ts';
-import { changeTypesRule, pingNews, readChangeTypes } from './event.ts';
+import { changeTypesRule, eventOf, pingNews, readChangeTypes } from './event.ts';
 import { problemOfReceiver } from './receiver.ts';
 import { webhookSettings } from './settings.ts';
 import { isSignatureKey, makeSignatureKey, signatureKeyBytes, signatureKeyRule } from './signature.ts';
@@ -237,7 +237,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
       ping: act('Ping', 'Sends one event of the type Ping, once, also while inactive.', async (subject) => {
         const at = world.now();
         const id = world.newId();
-        const event = { ...pingNews, id: world.newId(), timestamp: at };
+        const event = eventOf(pingNews, world.newId(), at);
         await store.update((transaction) => {
           requireWebhook(transaction, subject.id);
           addDelivery(transaction, { id, webhookId: subject.id, event, isPing: true }, at);

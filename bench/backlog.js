@@ -1,0 +1,42 @@
+// A whole server with deliveries that wait, in a process of its own: its arguments are how many, and the black holes they are for. It
+// tells the most memory that was resident. Only callers are left out, which would take minutes: what they publish goes to a herald.
+import { pino } from 'pino';
+import { createApp } from '../dist/app.js';
+import { sampleCatalog } from '../dist/catalog/sample.js';
+import { createMemoryStore } from '../dist/store/memory.js';
+import { createTasks } from '../dist/tasks.js';
+import { deliveries } from '../dist/webhooks/delivery.js';
+import { createHerald } from '../dist/webhooks/herald.js';
+import { config, createWorld, news, register } from './engine.js';
+
+const [, , pending, ...urls] = process.argv;
+const store = createMemoryStore();
+const world = createWorld();
+const app = await createApp({
+  config,
+  store,
+  world,
+  version: 'bench',
+  logger: pino({ level: config.logLevel }),
+  wsdl: '',
+  catalog: sampleCatalog,
+  adminPassword: 'not used here',
+});
+await app.http.listen({ host: config.host, port: config.port });
+const tasks = createTasks(world, () => undefined);
+const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
+// None is given up while this runs.
+await register(store, urls, { notificationTimeOutInSeconds: 60 });
+
+let most = 0;
+for (let n = 0; n < Number(pending) / urls.length; n += 1) {
+  // Every event has a text of its own, as if it had come in a request.
+  await herald.publish({ ...news, data: JSON.stringify({ ...JSON.parse(news.data), number: n }) });
+  if (n % 100 === 0) await world.breathe();
+  most = Math.max(most, process.memoryUsage.rss());
+}
+// Long enough for the courier to have begun, and for the collector if it wants to.
+await world.sleep(500);
+most = Math.max(most, process.memoryUsage.rss());
+process.send({ pending: store.waiting(deliveries).count, megabytes: most / 1024 ** 2 });
+process.on('disconnect', () => process.exit());

@@ -26,4 +26,23 @@ export default tseslint.config(
     extends: [tseslint.configs.disableTypeChecked],
     languageOptions: { globals: { performance: 'readonly', process: 'readonly' } },
   },
+  {
+    files: ['src/site/assets/*.js'],
+    languageOptions: {
+      globals: Object.fromEntries(
+        [
+          'document',
+          'navigator',
+          'location',
+          'fetch',
+          'window',
+          'URL',
+          'URLSearchParams',
+          'setTimeout',
+          'setInterval',
+          'AbortSignal',
+        ].map((name) => [name, 'readonly']),
+      ),
+    },
+  },
 );

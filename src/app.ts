@@ -5,6 +5,7 @@ import { clientAddress } from './auth/address.ts';
 import { createGatekeeper } from './auth/gatekeeper.ts';
 import { describeTokenService } from './auth/tokens.rest.ts';
 import { describeSecurity } from './auth/users.rest.ts';
+import { pathOfService } from './catalog/catalog.ts';
 import { type CatalogFile, loadCatalog } from './catalog/catalog-file.ts';
 import { createLibrarian } from './catalog/librarian.ts';
 import { fillWsdl, nameTypes } from './catalog/names.ts';
@@ -14,10 +15,14 @@ import { describeOperations } from './catalog/soap.ts';
 import type { Config } from './config.ts';
 import { ServiceError } from './errors.ts';
 import type { Match, Resource } from './rest/directory.ts';
+import type { Json } from './rest/json.ts';
 import { mountDirectory } from './rest/mount.ts';
+import { describeApi } from './rest/openapi.ts';
+import { type AssetFiles, locateAssets, mountAssets } from './site/assets.ts';
 import { createHttp } from './site/http.ts';
 import { createMetrics } from './site/metrics.ts';
 import { currentMode, refuseWhileReadOnly } from './site/mode.ts';
+import { showHome } from './site/page.ts';
 import { mountProbes } from './site/probes.ts';
 import { describeMode, describeRoot } from './site/rest.ts';
 import { mountSoap } from './soap/mount.ts';
@@ -35,6 +40,7 @@ import { jobNews, serviceNews } from './webhooks/event.ts';
 import { webhookFigures } from './webhooks/figures.ts';
 import { createHerald } from './webhooks/herald.ts';
 import { describeWebhooks } from './webhooks/rest.ts';
+import { listWebhooks } from './webhooks/webhook.ts';
 import type { World } from './world.ts';
 
 export type AppOptions = {
@@ -44,6 +50,7 @@ export type AppOptions = {
   logger: FastifyBaseLogger;
   /** The text of wsdl/ServiceCatalog.wsdl. */
   wsdl: string;
+  assets: AssetFiles;
   /** What a store that has never had a catalog is loaded with. */
   catalog: CatalogFile;
   /** This program's own, as receivers of webhooks are told. */
@@ -76,7 +83,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const executor = createSimulatedExecutor({ world, stepMs, failures });
   const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs, tell: tellJob });
   const watcher = createWatcher(store, world);
-  const http = createHttp(logger, metrics);
+  const http = createHttp(logger, metrics, () => assets());
   metrics.watchWebhooks(() => webhookFigures(store, world.now()));
   let closing = false;
 
@@ -91,6 +98,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const boundPort = () => (http.server.address() as AddressInfo | null)?.port ?? config.port;
   const publicUrl = () => config.publicUrl ?? `http://localhost:${boundPort()}`;
   const linkBase = () => new URL(publicUrl()).pathname.replace(/\/$/, '');
+  const assets = () => locateAssets(options.assets, linkBase() + config.adminPath);
   const baseUrl = () => publicUrl() + config.catalogPath;
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
   const addressOf = ({ socket, headers }: FastifyRequest) =>
@@ -117,11 +125,17 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     allowed: config.webhookAllowCidrs,
     history: config.webhookHistory,
   });
-  const admin = describeRoot(() => newestInstalled(store.read(deployment)), {
+  const installed = () => newestInstalled(store.read(deployment));
+  const home = showHome({
+    ...{ store, world, librarian, installed, startedAt },
+    inUse: { store: 'memory', executor: 'simulated' },
+  });
+  const admin = describeRoot(installed, home, {
     mode: describeMode(store, isJobRunning),
     security: describeSecurity(store, world, gatekeeper),
     services: describeCatalog({
-      ...{ store, world, librarian },
+      ...{ store, world, librarian, baseUrl },
+      webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
       tell: (transaction, change, id, at) => herald.announce(transaction, serviceNews(change, id), at),
       resources: { webhooks: webhookResources.ofAll },
       serviceResources: { webhooks: webhookResources.ofService },
@@ -141,7 +155,8 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     signInPath: () => `${linkBase()}${config.tokensPath}/generateToken?f=html`,
   });
   const directory = {
-    linkBase,
+    publicUrl,
+    assets,
     tokensPath: config.tokensPath,
     identify: gatekeeper.identify,
     admit: ({ operation, resource }: Match, showsForm: boolean) => {
@@ -183,13 +198,35 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
       wsdl: () =>
         (wsdl ??= Buffer.from(fillWsdl(options.wsdl, { ...config, namespace, baseUrl: baseUrl() }))),
       showPage: (reply) =>
-        showCatalogPage(reply, { baseUrl: baseUrl(), operations, namespace, requireTokens }),
+        showCatalogPage(reply, {
+          assets: assets(),
+          baseUrl: baseUrl(),
+          directoryUrl: `${publicUrl()}${config.adminPath}/services`,
+          operations,
+          namespace,
+          requireTokens,
+        }),
     }),
   );
 
+  const trees = [
+    { name: 'admin', prefix: config.adminPath, root: admin },
+    { name: 'tokens', prefix: config.tokensPath, root: tokens },
+  ];
+  let openApi: Json | undefined;
+  const describeTrees = () =>
+    describeApi(trees, {
+      version: options.version,
+      publicUrl: publicUrl(),
+      soapUrl: baseUrl(),
+      errorStatus200: config.errorStatus200,
+    });
+
+  mountAssets(http, options.assets, config.adminPath);
   mountProbes(http, {
     metrics,
     reasonsNotReady: () => [...(closing ? ['shutting down'] : []), ...store.problems()],
+    openApi: { path: `${config.adminPath}/openapi.json`, document: () => (openApi ??= describeTrees()) },
     homePath: config.adminPath === '' ? undefined : () => linkBase() + config.adminPath,
   });
   await http.ready();

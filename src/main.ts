@@ -38,6 +38,11 @@ async function main(): Promise<void> {
     world: { ...realWorld, post: egress.post },
     version: await readVersion(),
     logger,
+    assets: {
+      stylesheet: await readSource('site/assets/steward.css'),
+      script: await readSource('site/assets/steward.js'),
+      icon: await readSource('site/assets/steward.svg'),
+    },
     wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
     catalog: 'catalog' in catalog ? catalog.catalog : sampleCatalog,
     adminPassword: config.adminPassword ?? madeUpPassword,
@@ -100,6 +105,11 @@ async function createLogger({ logLevel: level }: Config) {
   if (!process.stdout.isTTY) return pino({ level });
   const { default: pretty } = await import('pino-pretty');
   return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
+}
+
+/** What is served as it stands in the source. */
+function readSource(path: string): Promise<string> {
+  return readFile(new URL(`../src/${path}`, import.meta.url), 'utf8');
 }
 
 async function readVersion(): Promise<string> {

@@ -10,7 +10,7 @@ import {
   success,
 } from '../rest/directory.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
-import { sessionCookie } from '../rest/request.ts';
+import { ownPath, sessionCookie } from '../rest/request.ts';
 import { plainAddress } from './address.ts';
 import type { Gatekeeper } from './gatekeeper.ts';
 import { type Binding, expirationMinutes } from './token.ts';
@@ -137,11 +137,4 @@ function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
   if (isForeignSite || isForeignOrigin) {
     throw new ServiceError('forbidden', 'The sign-in form must come from this server.');
   }
-}
-
-/** A path of this server in the form a header carries; undefined for what a browser could read as another host's address. */
-function ownPath(next: string): string | undefined {
-  const base = 'http://own';
-  const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
-  return url?.origin === base ? url.pathname + url.search + url.hash : undefined;
 }

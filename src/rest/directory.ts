@@ -3,6 +3,7 @@
 import type { Access, Caller } from '../caller.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Form } from './form.ts';
+import type { Html } from './html.ts';
 import type { Format, Json } from './json.ts';
 
 /** What the edge hands to a resource or operation. `S` is what the ids in the path have found. */
@@ -38,11 +39,30 @@ export type Resource<S = unknown> = {
   readonly read: (call: Call<S, never>) => Json | Promise<Json>;
   /** What a POST does, where it does not read like a GET. */
   readonly onPost: Operation<S> | undefined;
+  /** What people are shown instead of the bare contents. */
+  readonly view: View<S> | undefined;
   /** Fixed names beneath this one. */
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
   /** Names beneath this one that are data; the first that accepts a segment has it. */
   readonly items: readonly Items<S>[];
+};
+
+export type View<S> = (shown: Shown<S>) => Html | Promise<Html>;
+
+export type Shown<S> = {
+  readonly subject: S;
+  /** What the resource reads as. */
+  readonly json: Json;
+  readonly caller: Caller;
+  /** What the page was asked with, besides what the resource itself reads. */
+  readonly query: URLSearchParams;
+  /** What the forms of the page carry; empty where the browser has no session. */
+  readonly formToken: string;
+  /** The address of this page, or of what lies beneath it. */
+  readonly here: (...segments: readonly string[]) => string;
+  /** The address of anything in the tree, from its root. */
+  readonly href: (...segments: readonly string[]) => string;
 };
 
 export type Operation<S = unknown> = {
@@ -68,6 +88,8 @@ export type Operation<S = unknown> = {
 export type Items<S = unknown> = {
   /** How the segment reads in a route: `{folder}`. */
   readonly param: string;
+  /** What the segment consists of, a dot between, where it is more than one thing. */
+  readonly parts?: readonly string[];
   readonly accepts: (segment: string) => boolean;
   /** Throws a not-found error when there is no such thing or the caller may not see it. */
   readonly find: (subject: S, segment: string, caller: Caller) => unknown;
@@ -83,13 +105,21 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     fields?: F;
     read: (call: Call<S, Values<F>>) => Json | Promise<Json>;
     onPost?: Operation<S>;
+    view?: View<S>;
     resources?: Record<string, Resource<S>>;
     operations?: Record<string, Operation<S>>;
     items?: readonly Items<S>[];
   },
 ): Resource<S> {
   const nothingBeneath = { resources: {}, operations: {}, items: [] };
-  return { duringJob: 'open', fields: {}, onPost: undefined, ...nothingBeneath, ...described };
+  return {
+    duringJob: 'open',
+    fields: {},
+    onPost: undefined,
+    view: undefined,
+    ...nothingBeneath,
+    ...described,
+  };
 }
 
 /** A resource that only holds others: it lists them. */
@@ -122,6 +152,7 @@ export function operation<S, F extends Fields = Fields>(
 
 export function items<S, T>(described: {
   param: string;
+  parts?: readonly string[];
   accepts: (segment: string) => boolean;
   find: (subject: S, segment: string, caller: Caller) => T | Promise<T>;
   list: (subject: S, caller: Caller) => readonly string[] | Promise<readonly string[]>;
@@ -199,18 +230,20 @@ function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined
 
 export type Entry = {
   readonly route: string;
+  /** What the data segments of the route stand for, in their order. */
+  readonly items: readonly Items[];
   readonly resource: Resource;
   readonly operation: Operation | undefined;
 };
 
 /** Every resource and operation of the tree, for whoever must look at all of them. */
-export function* walk(root: Resource, route = ''): Generator<Entry> {
+export function* walk(root: Resource, route = '', items: readonly Items[] = []): Generator<Entry> {
   const below = (name: string) => (route === '' ? name : `${route}/${name}`);
-  yield { route, resource: root, operation: undefined };
-  if (root.onPost) yield { route, resource: root, operation: root.onPost };
+  yield { route, items, resource: root, operation: undefined };
+  if (root.onPost) yield { route, items, resource: root, operation: root.onPost };
   for (const [name, operation] of Object.entries(root.operations)) {
-    yield { route: below(name), resource: root, operation };
+    yield { route: below(name), items, resource: root, operation };
   }
-  for (const [name, child] of Object.entries(root.resources)) yield* walk(child, below(name));
-  for (const item of root.items) yield* walk(item.resource, below(`{${item.param}}`));
+  for (const [name, child] of Object.entries(root.resources)) yield* walk(child, below(name), items);
+  for (const item of root.items) yield* walk(item.resource, below(`{${item.param}}`), [...items, item]);
 }

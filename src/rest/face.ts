@@ -3,15 +3,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Outcome } from './directory.ts';
 import type { Json } from './json.ts';
 import { type Form, textIn } from './form.ts';
-import { type Frame, errorPage, operationPage, resourcePage, sendHtml, signInPage } from './pages.ts';
+import { type Assets, type Frame, sendHtml } from './frame.ts';
+import { errorPage, operationPage, resourcePage, signInPage } from './pages.ts';
 import type { ErrorAnswer } from './reply.ts';
-import { type Progress, type Route, beginProgress } from './request.ts';
+import { type Progress, type Route, beginProgress, ownPath, queryOf } from './request.ts';
 
 export type FaceOptions = {
   readonly prefix: string;
   readonly rootName: string;
-  /** The path of the public address, in front of every link. */
-  readonly linkBase: () => string;
+  readonly publicUrl: () => string;
+  readonly assets: () => Assets;
   readonly tokensPath: string;
 };
 
@@ -23,7 +24,10 @@ export type Face = {
 
 type Told = { readonly error?: ErrorAnswer['body']['error']; readonly result?: Json };
 
-export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptions): Face {
+export function createFace({ prefix, rootName, publicUrl, assets, tokensPath }: FaceOptions): Face {
+  /** The path of the public address, in front of every link. */
+  const linkBase = () => new URL(publicUrl()).pathname.replace(/\/$/, '');
+  const addressOf = (segments: readonly string[]) => new URL(linkTo(segments), publicUrl()).href;
   const tokensHref = (operation: string) => `${linkBase()}${tokensPath}/${operation}`;
 
   function linkTo(segments: readonly string[]): string {
@@ -35,6 +39,7 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
     const next = encodeURIComponent(linkBase() + (route?.path ?? prefix));
     return {
       title,
+      assets: assets(),
       crumbs: [rootName, ...segments].map((name, index) => ({
         name,
         href: linkTo(segments.slice(0, index)),
@@ -49,11 +54,12 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
   }
 
   async function showResource(
+    request: FastifyRequest,
     reply: FastifyReply,
-    progress: Progress,
     { match, segments }: Route,
     json: Json,
   ) {
+    const progress = progressOf(request);
     const { resource } = match;
     const { onPost } = resource;
     const subject = progress.subject?.found;
@@ -62,12 +68,21 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
     for (const items of resource.items) {
       listed.push(...(await items.list(subject, progress.identity?.caller)));
     }
+    const view = await resource.view?.({
+      ...{ subject, json, caller: progress.identity?.caller },
+      query: new URLSearchParams(queryOf(request)),
+      formToken: progress.identity?.formToken ?? '',
+      here: (...beneath) => linkTo([...segments, ...beneath]),
+      href: (...path) => linkTo(path),
+    });
     const page = resourcePage(frameOf(progress, resource.title), {
+      address: addressOf(segments),
       description: resource.description,
       children: [...Object.keys(resource.resources), ...listed].map(below),
       operations: Object.keys(resource.operations).map(below),
       form: onPost && { operation: onPost, action: linkTo(segments), entered: onPost.present(subject) },
       json,
+      view,
     });
     return sendHtml(reply, 200, page);
   }
@@ -78,7 +93,8 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
     if (!operation || operation.form === 'sign-in') return showSignIn(request, reply, status, told);
     const entered =
       request.method === 'POST' ? textsIn(progress.form) : operation.present(progress.subject?.found);
-    const view = { action: linkTo(progress.route?.segments ?? []), entered, ...told };
+    const segments = progress.route?.segments ?? [];
+    const view = { action: linkTo(segments), address: addressOf(segments), entered, ...told };
     return sendHtml(reply, status, operationPage(frameOf(progress, operation.title), operation, view));
   }
 
@@ -91,7 +107,12 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
     const view = { action: tokensHref('generateToken'), entered, ...told };
     // The token service looks at Origin, which browsers withhold from a page that sends no referrer at all.
     const headers = { 'referrer-policy': 'same-origin' };
-    return sendHtml(reply, status, signInPage({ title: 'Sign in', crumbs: [] }, view), headers);
+    return sendHtml(
+      reply,
+      status,
+      signInPage({ title: 'Sign in', assets: assets(), crumbs: [] }, view),
+      headers,
+    );
   }
 
   return {
@@ -99,9 +120,11 @@ export function createFace({ prefix, rootName, linkBase, tokensPath }: FaceOptio
       const progress = progressOf(request);
       if (outcome.seeOther !== undefined) return reply.redirect(outcome.seeOther, 303);
       if (!progress.route || progress.route.match.operation) {
+        const next = ownPath(textIn(progress.form, 'next') ?? '');
+        if (next !== undefined) return reply.redirect(next, 303);
         return showForm(request, reply, 200, { result: outcome.json });
       }
-      return showResource(reply, progress, progress.route, outcome.json);
+      return showResource(request, reply, progress.route, outcome.json);
     },
     form: (request, reply) => showForm(request, reply, 200, {}),
     error(request, reply, { status, body: { error } }) {

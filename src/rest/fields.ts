@@ -12,7 +12,16 @@ export type Raw = string | FormFile | undefined;
 
 /** How an HTML form asks for the value. */
 export type Control =
-  | { readonly kind: 'text'; readonly maxLength?: number; readonly secret?: true; readonly lines?: true }
+  | {
+      readonly kind: 'text';
+      readonly minLength?: number;
+      readonly maxLength?: number;
+      readonly pattern?: string;
+      readonly secret?: true;
+      readonly lines?: true;
+      /** What the text is written in, where it is not plain text. */
+      readonly holds?: 'url' | 'object' | 'reference';
+    }
   | { readonly kind: 'number'; readonly from: number; readonly to: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'file' };
@@ -23,6 +32,8 @@ export type Field<T> = {
   readonly required: boolean;
   /** What an absent value counts as, in the form's own words. */
   readonly fallback?: string;
+  /** Present and blank empties what was there. */
+  readonly clearable?: true;
   readonly control: Control;
   /** `undefined` for a field that is absent; blank text counts as absent unless the field is clearable. */
   readonly read: (raw: Raw) => Parsed<T>;
@@ -63,19 +74,21 @@ type TextOptions = {
 export function text(description: string, options: TextOptions): Field<string | undefined> {
   const { from = 1, to, pattern, secret, lines, normalise = (value) => value } = options;
   const allowed = options.allowed ?? (from > 1 ? `${from} to ${to} characters` : `at most ${to} characters`);
-  return optional(
-    description,
-    { kind: 'text', maxLength: to, ...(secret && { secret }), ...(lines && { lines }) },
-    (raw) => {
-      const value = normalise(raw);
-      const length = Array.from(value).length;
-      if (length < from || length > to || (pattern && !pattern.test(value)))
-        return { problem: `must be ${allowed}.` };
-      if (!isXmlText(value)) return { problem: 'must not contain control characters.' };
-      if (!lines && /[\n\r\u0085\u2028\u2029]/.test(value)) return { problem: 'must be one line.' };
-      return { value };
-    },
-  );
+  const control: Control = {
+    ...{ kind: 'text', minLength: from, maxLength: to },
+    ...(pattern && { pattern: pattern.source }),
+    ...(secret && { secret }),
+    ...(lines && { lines }),
+  };
+  return optional(description, control, (raw) => {
+    const value = normalise(raw);
+    const length = Array.from(value).length;
+    if (length < from || length > to || (pattern && !pattern.test(value)))
+      return { problem: `must be ${allowed}.` };
+    if (!isXmlText(value)) return { problem: 'must not contain control characters.' };
+    if (!lines && /[\n\r\u0085\u2028\u2029]/.test(value)) return { problem: 'must be one line.' };
+    return { value };
+  });
 }
 
 export function integer(description: string, from: number, to: number): Field<number | undefined> {
@@ -108,7 +121,7 @@ export function boolean(description: string): Field<boolean | undefined> {
 }
 
 export function httpUrl(description: string): Field<string | undefined> {
-  return optional(description, { kind: 'text', maxLength: 2048 }, (raw) => {
+  return optional(description, { kind: 'text', maxLength: 2048, holds: 'url' }, (raw) => {
     const value = raw.trim();
     return isHttpUrl(value) ? { value } : { problem: `must be ${httpUrlRule}.` };
   });
@@ -116,12 +129,13 @@ export function httpUrl(description: string): Field<string | undefined> {
 
 /** A JSON object, as text. */
 export function jsonObject(description: string): Field<Readonly<Record<string, unknown>> | undefined> {
-  return optional(description, { kind: 'text', lines: true }, parseJsonObject);
+  return optional(description, { kind: 'text', lines: true, holds: 'object' }, parseJsonObject);
 }
 
 /** A JSON object that is kept as the text it came as. */
 export function jsonText(description: string, mostBytes: number): Field<string | undefined> {
-  return optional(description, { kind: 'text', lines: true }, (raw) => {
+  const control: Control = { kind: 'text', maxLength: mostBytes, lines: true, holds: 'object' };
+  return optional(description, control, (raw) => {
     if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
     const parsed = parseJsonObject(raw);
     // A copy, so that what is kept does not keep the whole form it was part of.
@@ -159,7 +173,7 @@ export function refine<T, U>(
 /** Something named by `{"id": "…"}`. */
 export function reference(description: string): Field<string | undefined> {
   const problem = 'must be a JSON object of the form {"id": "…"}.';
-  return optional(description, { kind: 'text', lines: true }, (raw) => {
+  return optional(description, { kind: 'text', lines: true, holds: 'reference' }, (raw) => {
     const parsed = parseJsonObject(raw);
     const id = 'value' in parsed ? parsed.value.id : undefined;
     return typeof id === 'string' && id !== '' ? { value: id } : { problem };
@@ -203,7 +217,7 @@ export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
 
 /** For changing an existing thing: absent keeps what is there, present and blank empties it. */
 export function clearable(field: Field<string | undefined>): Field<string | undefined> {
-  return { ...field, read: (raw) => (isBlank(raw) ? { value: '' } : field.read(raw)) };
+  return { ...field, clearable: true, read: (raw) => (isBlank(raw) ? { value: '' } : field.read(raw)) };
 }
 
 /** What was given, where absent keeps what is there. */

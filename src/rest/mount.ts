@@ -229,6 +229,7 @@ function wantedBy({ operation, resource }: Match): Wanted {
   const wanted = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
     ['token', 'text'],
+    ['next', 'text'],
   ]);
   for (const [name, field] of Object.entries(fields)) {
     wanted.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');

@@ -48,6 +48,13 @@ export function findRoute(root: Resource, prefix: string, url: string, method: s
   return found && { match: found, path, segments };
 }
 
+/** A path of this server in the form a header carries; undefined for what a browser could read as another host's address. */
+export function ownPath(next: string): string | undefined {
+  const base = 'http://own';
+  const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
+  return url?.origin === base ? url.pathname + url.search + url.hash : undefined;
+}
+
 /** The format before anything has been checked: good enough to say what is wrong. */
 export function guessFormat(request: FastifyRequest): Format {
   try {

@@ -1,11 +1,16 @@
 // The bare HTTP server: its limits, what is logged and counted of every request, and errors outside both APIs.
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { METHODS } from 'node:http';
+import type { Assets } from '../rest/frame.ts';
 import { notFound } from '../rest/reply.ts';
 import { answerBadHttp, sendSiteError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 
-export function createHttp(logger: FastifyBaseLogger, metrics: Metrics): FastifyInstance {
+export function createHttp(
+  logger: FastifyBaseLogger,
+  metrics: Metrics,
+  assets: () => Assets,
+): FastifyInstance {
   const http = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -21,7 +26,7 @@ export function createHttp(logger: FastifyBaseLogger, metrics: Metrics): Fastify
     clientErrorHandler: answerBadHttp,
     // A path that cannot be decoded names nothing: made literal, it is answered, logged and counted like any other.
     rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
-    frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound()),
+    frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound(), assets()),
   });
   // Methods that Fastify does not know by itself are refused like any other, not unheard of.
   for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
@@ -47,8 +52,8 @@ export function createHttp(logger: FastifyBaseLogger, metrics: Metrics): Fastify
     request.log.info({ method, path, status, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
     done();
   });
-  http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound()));
-  http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error));
+  http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), assets()));
+  http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error, assets()));
   return http;
 }
 

@@ -1,19 +1,21 @@
-// /health, /ready, /metrics and the redirect from / (contract 1): for machines and for who forgot the path.
+// /health, /ready, /metrics, openapi.json and the redirect from / (contract 1): for machines and for who forgot the path.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { methodNotAllowed } from '../errors.ts';
+import type { Json } from '../rest/json.ts';
 import { sendJson } from '../rest/reply.ts';
 import type { Metrics } from './metrics.ts';
 
 export type ProbeOptions = {
   metrics: Metrics;
   reasonsNotReady: () => readonly string[];
+  openApi: { readonly path: string; readonly document: () => Json };
   /** Undefined when the admin tree has the root itself. */
   homePath: (() => string) | undefined;
 };
 
 export function mountProbes(
   http: FastifyInstance,
-  { metrics, reasonsNotReady, homePath }: ProbeOptions,
+  { metrics, reasonsNotReady, openApi, homePath }: ProbeOptions,
 ): void {
   const probes: Record<string, (reply: FastifyReply) => FastifyReply | Promise<FastifyReply>> = {
     '/health': (reply) => sendJson(reply, 200, { status: 'ok' }),
@@ -25,6 +27,7 @@ export function mountProbes(
     },
     '/metrics': async (reply) =>
       reply.header('content-type', metrics.contentType).send(await metrics.render()),
+    [openApi.path]: (reply) => sendJson(reply, 200, openApi.document()),
   };
   if (homePath) probes['/'] = (reply) => reply.redirect(homePath(), 302);
 

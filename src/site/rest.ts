@@ -1,5 +1,5 @@
 // REST edge of the site: the admin root and `mode` (contract 1 and 6).
-import { type Resource, operation, resource, success } from '../rest/directory.ts';
+import { type Resource, type View, operation, resource, success } from '../rest/directory.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
@@ -9,6 +9,7 @@ export type InstalledVersion = { readonly version: string; readonly build: strin
 
 export function describeRoot(
   installed: () => InstalledVersion,
+  view: View<unknown>,
   resources: Record<string, Resource>,
 ): Resource {
   return resource({
@@ -16,6 +17,7 @@ export function describeRoot(
     description: 'The administrator directory of this deployment.',
     access: 'member',
     resources,
+    view,
     read: () => {
       const { version, build } = installed();
       return {

@@ -111,7 +111,8 @@ it('the table names every resource and operation there is', () => {
 
 it('the configuration reserves every name at the top of the admin tree', () => {
   const { resources, operations } = server.app.directories.admin;
-  expect([...Object.keys(resources), ...Object.keys(operations)].sort()).toEqual([...adminNames].sort());
+  const served = ['assets', 'openapi.json', ...Object.keys(resources), ...Object.keys(operations)];
+  expect(served.sort()).toEqual([...adminNames].sort());
 });
 
 describe.each(Object.entries(contract))('%s', (entry, [access, effect]) => {

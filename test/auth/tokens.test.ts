@@ -336,7 +336,7 @@ describe('in a browser', () => {
   it('knows a signed-in browser on the pages that need no token', async () => {
     const cookie = 'steward_session=token-of-the-member';
     const page = await server.get('/tokens/revokeToken', { cookie, accept: 'text/html' });
-    expect(page.body).toContain('Signed in as member');
+    expect(page.body).toContain('Signed in as <strong>member</strong>');
     const stale = await server.get('/tokens', { cookie: 'steward_session=gone', accept: 'text/html' });
     expect(stale.statusCode).toBe(200);
   });

@@ -18,6 +18,7 @@ export const password = 'a password for tests';
 
 // Once per test file, not once per server: it is slow on purpose.
 const passwordHash = await hashPassword(password, Buffer.alloc(16));
+const assets = { stylesheet: 'main {}', script: '', icon: '<svg/>' };
 const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';
@@ -78,7 +79,7 @@ export async function startServer({
   const logger = pino({ level: 'info' }, { write: (line: string) => void logLines.push(line) });
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
   const app = await createApp({
-    ...{ config, store, world, logger, wsdl, catalog, version: '0.0.0', adminPassword: password },
+    ...{ config, store, world, logger, wsdl, assets, catalog, version: '0.0.0', adminPassword: password },
   });
 
   return {

@@ -105,12 +105,13 @@ it('shows one page with the values in a form', async () => {
   const cookie = `steward_session=${token}`;
   const page = await server.get(path, { accept: 'text/html', cookie });
   expect(page.statusCode).toBe(200);
-  expect(page.body).toMatch(/<input name="notificationAttempts"[^>]* value="3"/);
+  expect(page.body).toMatch(/name="notificationAttempts"[^>]* value="3"/);
   const formToken = /name="token" value="([^"]+)"/.exec(page.body)?.[1] ?? '';
   const bad = await server.post(path, { token: formToken, f: 'html', notificationAttempts: '9' }, { cookie });
   expect(bad.statusCode).toBe(400);
   expect(bad.body).toContain('notificationAttempts: must be an integer from 1 to 5.');
-  expect(bad.body).toMatch(/<input name="notificationAttempts"[^>]* value="9"/);
+  expect(bad.body).toContain('id="notificationAttempts-problem">must be an integer from 1 to 5.');
+  expect(bad.body).toMatch(/name="notificationAttempts"[^>]* value="9"/);
   const good = await server.post(
     path,
     { token: formToken, f: 'html', notificationAttempts: '4' },

@@ -1,0 +1,188 @@
+// What the pages do beyond plain HTML: copy a command, follow a running job, try a SOAP operation. Nothing else depends on it.
+
+/** Puts a button that copies beside every command. */
+function offerCopy() {
+  for (const block of document.querySelectorAll('[data-copy]')) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'quiet';
+    button.textContent = 'Copy';
+    button.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(block.textContent ?? '');
+      button.textContent = 'Copied';
+    });
+    block.after(button);
+  }
+}
+
+if (navigator.clipboard) offerCopy();
+
+/** Follows a running job by the long poll of the API: messages, bar and figures; its end is for the server to show. */
+function followJob(section) {
+  const news = section.querySelector('[data-news]');
+  const bar = section.querySelector('progress');
+  const list = section.querySelector('[data-messages]');
+  const cancel = section.querySelector('[data-until]');
+  const figure = (name) => section.querySelector(`[data-figure="${name}"]`);
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const numberOf = (text) => (text ? Number(text) : null);
+  let after = Number(section.dataset.after);
+  let times = { elapsed: numberOf(section.dataset.elapsed), remaining: numberOf(section.dataset.remaining) };
+  let since = performance.now();
+
+  function tell(text) {
+    if (news.textContent !== text) news.textContent = text;
+  }
+
+  function showTimes() {
+    const passed = performance.now() - since;
+    figure('elapsed').textContent = inWords(times.elapsed + passed);
+    figure('remaining').textContent =
+      times.remaining === null ? 'not known yet' : `about ${inWords(Math.max(0, times.remaining - passed))}`;
+  }
+
+  function addMessage({ code, message, when }) {
+    const line = document.createElement('li');
+    line.dataset.code = code;
+    const time = document.createElement('time');
+    time.dateTime = new Date(when).toISOString();
+    time.title = when;
+    time.textContent = `${time.dateTime.slice(0, 19).replace('T', ' ')} UTC`;
+    const number = document.createElement('code');
+    number.textContent = code;
+    const text = document.createElement('span');
+    text.textContent = message;
+    line.append(time, ' ', number, ' ', text);
+    list.append(line);
+    if (cancel?.dataset.until.split(' ').includes(String(code))) {
+      cancel.textContent = 'It can no longer be cancelled.';
+    }
+  }
+
+  function show({ status, messageCount, progress }) {
+    const most = Number(list.dataset.messages);
+    status.messages.slice(-most).forEach(addMessage);
+    while (list.children.length > most) list.firstElementChild.remove();
+    after = messageCount;
+    figure('messages').textContent = messageCount;
+    figure('done').textContent = `${progress.done} of ${progress.total}`;
+    figure('percent').textContent = `${progress.percent} %`;
+    if (progress.total > 0) bar.value = progress.done;
+    times = { elapsed: progress.elapsedMs, remaining: progress.remainingMs };
+    since = performance.now();
+    showTimes();
+    // Read out now and then, not with every message.
+    const tenths = Math.floor(progress.percent / 10);
+    tell(tenths > 0 ? `Following live: ${tenths * 10} % reached.` : 'Following live.');
+  }
+
+  async function poll() {
+    const address = `${section.dataset.follow}&after=${after}`;
+    const response = await fetch(address, { cache: 'no-store', signal: AbortSignal.timeout(60_000) });
+    return response.json();
+  }
+
+  /** Until the job has ended, another one is the newest, or this browser must sign in again. */
+  async function follow() {
+    const jobId = new URL(section.dataset.follow, location.href).searchParams.get('jobId');
+    for (let troubles = 0; ;) {
+      const answer = await poll().catch(() => ({}));
+      if ([403, 498, 499].includes(answer.error?.code)) break;
+      if (answer.status?.state && (answer.status.state !== 'in_progress' || answer.jobId !== jobId)) break;
+      if (answer.progress) {
+        troubles = 0;
+        show(answer);
+        // Fast jobs are told in bundles.
+        await pause(400);
+      } else {
+        troubles += 1;
+        tell('The connection is lost; trying again.');
+        await pause(Math.min(1000 * 2 ** troubles, 15_000));
+      }
+    }
+    location.reload();
+  }
+
+  tell('Following live.');
+  setInterval(showTimes, 1000);
+  void follow();
+}
+
+/** The two largest units, as the server says it. */
+function inWords(ms) {
+  const seconds = Math.round(ms / 1000);
+  const units = [
+    { name: 'hour', count: Math.floor(seconds / 3600) },
+    { name: 'minute', count: Math.floor(seconds / 60) % 60 },
+    { name: 'second', count: seconds % 60 },
+  ];
+  const first = units.findIndex(({ count }) => count > 0);
+  if (first < 0) return '0 seconds';
+  return units
+    .slice(first, first + 2)
+    .filter(({ count }) => count > 0)
+    .map(({ name, count }) => `${count} ${name}${count === 1 ? '' : 's'}`)
+    .join(' ');
+}
+
+for (const section of document.querySelectorAll('[data-follow]')) followJob(section);
+
+/** Sends a SOAP request just as the page shows it, and shows what comes back. */
+function offerTry(form) {
+  const block = form.closest('details');
+  const [status, answer] = ['[data-status]', '[data-answer]'].map((part) => block.querySelector(part));
+  const showEntered = () => {
+    for (const mark of block.querySelectorAll('[data-argument]')) {
+      mark.textContent = escapeXml(form.elements[mark.dataset.argument].value);
+    }
+  };
+  // A browser may bring back what was entered before.
+  showEntered();
+  form.addEventListener('input', showEntered);
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const token = document.getElementById('try-token').value.trim();
+    const headers = { 'content-type': 'text/xml; charset=utf-8' };
+    if (token !== '') headers.authorization = `Bearer ${token}`;
+    const body = block.querySelector('[data-request]').textContent;
+    const began = performance.now();
+    status.textContent = 'Sent …';
+    try {
+      const response = await fetch(location.pathname, { method: 'POST', headers, body, credentials: 'omit' });
+      const text = await response.text();
+      const ms = Math.max(1, Math.round(performance.now() - began));
+      status.textContent = `HTTP ${response.status} ${response.statusText} after ${ms} ms, ${text.length} characters.`;
+      status.className = response.ok ? 'good' : 'bad';
+      answer.querySelector('pre').textContent =
+        indentXml(text.slice(0, 100_000)) + (text.length > 100_000 ? ' …' : '');
+      answer.hidden = false;
+    } catch (error) {
+      status.textContent = `No answer: ${error.message}`;
+      status.className = 'bad';
+      answer.hidden = true;
+    }
+  });
+}
+
+/** The apostrophe too: the same text stands inside the quotes of a command. */
+function escapeXml(text) {
+  return text.replace(/[&<>'\r]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+function indentXml(xml) {
+  let depth = 0;
+  return xml
+    .replace(/>\s*</g, '>\n<')
+    .replace(/<([^\s/>]+)>\n<\/\1>/g, '<$1></$1>')
+    .split('\n')
+    .map((line) => {
+      if (line.startsWith('</')) depth -= 1;
+      const indented = '  '.repeat(Math.max(depth, 0)) + line;
+      if (/^<[^!?/][^>]*>$/.test(line) && !line.endsWith('/>')) depth += 1;
+      return indented;
+    })
+    .join('\n');
+}
+
+for (const form of document.querySelectorAll('form[data-try]')) offerTry(form);
+for (const part of document.querySelectorAll('[data-needs-script]')) part.hidden = false;

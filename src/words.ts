@@ -1,0 +1,25 @@
+// Numbers and spans of time in the words people use.
+
+/** `1 webhook`, `2 deliveries`. */
+export function tellCount(count: number, noun: string): string {
+  return `${count} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
+}
+
+const units = [
+  { name: 'day', ms: 86_400_000 },
+  { name: 'hour', ms: 3_600_000 },
+  { name: 'minute', ms: 60_000 },
+  { name: 'second', ms: 1000 },
+] as const;
+
+/** In whole units of the largest that fits; what is shorter than ten seconds is told more closely. */
+export function tellSpan(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
+  const unit = units.find((candidate) => ms >= candidate.ms) ?? units[3];
+  return tellCount(Math.floor(ms / unit.ms), unit.name);
+}
+
+export function tellAgo(ms: number): string {
+  return ms < 10_000 ? 'just now' : `${tellSpan(ms)} ago`;
+}

@@ -1,0 +1,126 @@
+// The home page: how the deployment is doing, for the eyes of each role.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Role } from '../../src/caller.ts';
+import { type Hooks, startHooks } from '../kit/hooks.ts';
+
+let server: Hooks;
+beforeEach(async () => {
+  server = await startHooks();
+});
+afterEach(() => server.close());
+
+async function see(role: Role) {
+  const cookie = `steward_session=${server.token(role)}`;
+  const page = await server.get('/admin', { accept: 'text/html', cookie });
+  expect(page.statusCode).toBe(200);
+  return page.body;
+}
+
+/** What each card says, by its title. */
+async function cards(role: Role = 'administrator') {
+  const items = (await see(role)).split('<ul class="cards">')[1]?.split('</ul>')[0]?.split('</li>') ?? [];
+  const found: Record<string, string> = {};
+  for (const item of items) {
+    const title = /<h2>(.*?)<\/h2>/.exec(item)?.[1];
+    const rest = item.replace(/[\s\S]*<\/h2>/, '').replace(/<[^>]*>/g, ' ');
+    if (title !== undefined) found[title] = rest.replace(/\s+/g, ' ').trim();
+  }
+  return found;
+}
+
+const upgrade = (id: string) =>
+  server.post(
+    '/admin/system/upgrades/upgrade',
+    { versionManifest: JSON.stringify({ id }) },
+    server.administrator,
+  );
+
+it('shows an administrator the whole at a glance', async () => {
+  await server.world.advance(2 * 3_600_000);
+  expect(await cards()).toEqual({
+    Version: '10.9.1 In full 10.9.1.1234',
+    Mode: 'Changes are accepted Change the mode',
+    Catalog: '12 services At the root and in 3 folders',
+    'Last job': 'None yet See what can be installed',
+    'Pending deliveries': '0',
+    'Deactivated webhooks': 'None for failures There are no webhooks yet',
+    Store: 'In memory Nothing survives a restart.',
+    Executor: 'Simulated Jobs take their time but change no real deployment.',
+    'Up for': '2 hours Since 2026-01-01 00:00:00 UTC',
+  });
+});
+
+it.each(['member', 'publisher'] as const)('shows a %s version, mode and what they may see', async (role) => {
+  expect(await cards(role)).toEqual({
+    Version: '10.9.1 In full 10.9.1.1234',
+    Mode: 'Changes are accepted',
+    Catalog: '11 services That you may see, at the root and in 2 folders',
+  });
+  expect(await see(role)).not.toContain('system/upgrades');
+});
+
+it('leaves the JSON as it is', async () => {
+  expect((await server.get('/admin', server.administrator)).json()).toEqual({
+    currentVersion: '10.9.1',
+    fullVersion: '10.9.1.1234',
+    resources: ['mode', 'security', 'services', 'system', 'uploads'],
+  });
+});
+
+it('tells who made the system read-only, and why', async () => {
+  await server.post(
+    '/admin/mode/update',
+    { isReadOnly: 'true', message: 'Moving <house>' },
+    server.administrator,
+  );
+  const words = 'Read-only Set by an administrator. Moving &lt;house&gt;';
+  expect((await cards('member')).Mode).toBe(words);
+  expect((await cards()).Mode).toBe(`${words} Change the mode`);
+});
+
+describe('jobs', () => {
+  it('tells the one that runs, then how it ended, and leads to it', async () => {
+    const available = await server.get('/admin/system/upgrades/available', server.administrator);
+    const [patch] = available.json<{ id: string; version: string; build: string }[]>();
+    expect((await upgrade(patch?.id ?? '')).statusCode).toBe(200);
+    const during = await cards();
+    expect(during['Running job']).toMatch(
+      /^0 of 4 deployments Upgrade from 10\.9\.1\.1234 to 10\.9\.1\.\d+ Since .* Watch it$/,
+    );
+    expect(during['Last job']).toBeUndefined();
+    expect(during.Mode).toBe('Read-only An upgrade job is in progress.');
+    expect(await see('administrator')).toContain('href="/admin/system/upgrades"');
+    await server.world.advance(60_000);
+    const after = await cards();
+    expect(after['Last job']).toMatch(/^Succeeded Upgrade from 10\.9\.1\.1234 to .* See its messages$/);
+    expect(after['Running job']).toBeUndefined();
+    expect(after.Version).toBe(`${patch?.version} In full ${patch?.version}.${patch?.build}`);
+  });
+});
+
+describe('webhooks', () => {
+  it('tells what is pending and since when', async () => {
+    server.answerWith(500);
+    await server.act('settings', { notificationElapsedTimeInSeconds: '86400' });
+    await server.register();
+    await server.publish();
+    await server.world.advance(180_000);
+    await server.publish();
+    await server.settle();
+    expect((await cards())['Pending deliveries']).toBe('2 The oldest for 3 minutes');
+  });
+
+  it('tells which were deactivated for their failures, and how many more are off', async () => {
+    server.answerWith(500);
+    await server.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
+    await server.register();
+    await server.publish();
+    await server.settle();
+    await server.register({ active: 'false' });
+    await server.register();
+    expect((await cards())['Deactivated webhooks']).toBe(
+      '1 for failures 1 otherwise not active See the 3 webhooks',
+    );
+    expect(await see('administrator')).toContain('href="/admin/services/webhooks"');
+  });
+});

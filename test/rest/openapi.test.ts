@@ -1,0 +1,296 @@
+// The OpenAPI document: valid, complete, and true to what the server does (issue 5).
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Entry, walk } from '../../src/rest/directory.ts';
+import { type Server, startServer } from '../kit/server.ts';
+
+const address = '/admin/openapi.json';
+
+type Schema = {
+  type?: string | string[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+  enum?: unknown[];
+  minimum?: number;
+  maximum?: number;
+  maxLength?: number;
+  format?: string;
+  contentSchema?: Schema;
+  default?: unknown;
+};
+type Described = {
+  tags: string[];
+  operationId: string;
+  description: string;
+  parameters: { name?: string; in?: string; $ref?: string; schema?: Schema }[];
+  requestBody?: { required: boolean; content: Record<string, { schema: Schema }> };
+  responses: Record<string, { $ref?: string; description?: string; content?: Record<string, unknown> }>;
+  security: Record<string, string[]>[];
+  'x-access': string;
+  'x-effect': string;
+  'x-while-read-only': string;
+  'x-during-job': string;
+};
+type Document = {
+  openapi: string;
+  info: { title: string; version: string; description: string };
+  servers: { url: string }[];
+  externalDocs: { url: string };
+  tags: { name: string }[];
+  paths: Record<string, { get?: Described; post?: Described }>;
+  components: {
+    schemas: Record<string, Schema>;
+    responses: Record<string, { headers?: Record<string, unknown>; content?: Record<string, unknown> }>;
+    securitySchemes: Record<string, { type: string; in?: string }>;
+  };
+};
+
+let server: Server;
+let api: Document;
+beforeAll(async () => {
+  server = await startServer();
+  api = (await server.get(address)).json();
+});
+afterAll(() => server.close());
+
+const described = () =>
+  Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, entry]) => ({ path, method, entry })),
+  );
+const at = (path: string, method: 'get' | 'post'): Described => {
+  const entry = api.paths[path]?.[method];
+  if (!entry) throw new Error(`${method} ${path} is not described`);
+  return entry;
+};
+const formOf = (path: string, carrier = 'application/x-www-form-urlencoded'): Schema =>
+  at(path, 'post').requestBody?.content[carrier]?.schema ?? {};
+
+describe('the document', () => {
+  it('is valid by an independent validator', async () => {
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate(structuredClone(api));
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    // Fails where a reference leads nowhere.
+    expect(JSON.stringify(validator.resolveRefs())).not.toContain('$ref');
+    const broken = { ...structuredClone(api), paths: { mode: {} } };
+    expect((await new Validator().validate(broken)).valid).toBe(false);
+  });
+
+  it('is read by anyone, with the headers of JSON, with GET and HEAD', async () => {
+    const response = await server.get(`${address}/`);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+    });
+    expect((await server.http.inject({ method: 'HEAD', url: address })).statusCode).toBe(200);
+    const post = await server.post(address);
+    expect([post.statusCode, post.headers.allow]).toEqual([405, 'GET, HEAD']);
+    expect(post.json()).toMatchObject({ status: 'error', error: { code: 405, details: [] } });
+  });
+
+  it('tells which program this is, where it is, and that there is SOAP too', () => {
+    expect(api.openapi).toMatch(/^3\.1\./);
+    expect(api.info).toMatchObject({ title: 'Steward', version: '0.0.0' });
+    expect(api.servers).toEqual([{ url: 'http://localhost:8080' }]);
+    expect(api.externalDocs.url).toBe('http://localhost:8080/services?wsdl');
+    expect(api.info.description).toContain('http://localhost:8080/services?wsdl');
+  });
+
+  it('follows the addresses it is given, and is the same each time', async () => {
+    const env = {
+      ...{ ADMIN_PATH: '', CATALOG_PATH: '/catalog', PUBLIC_URL: 'https://example.com/ops' },
+      ERROR_STATUS: '200',
+    };
+    const own = await startServer({ env });
+    const { body } = await own.get('/openapi.json');
+    const moved = JSON.parse(body) as Document;
+    expect((await new Validator().validate(structuredClone(moved))).errors).toBeUndefined();
+    expect(moved.servers).toEqual([{ url: 'https://example.com/ops' }]);
+    expect(Object.keys(moved.paths)).toContain('/');
+    expect(Object.keys(moved.paths)).toContain('/tokens/generateToken');
+    expect(moved.externalDocs.url).toBe('https://example.com/ops/catalog?wsdl');
+    expect(moved.info.description).toContain('HTTP 200');
+    expect((await own.get('/openapi.json')).body).toBe(body);
+    await own.close();
+  });
+});
+
+describe('it describes', () => {
+  /** As the document writes a route: a service's segment in its two parts. */
+  const pathOf = (prefix: string, { route }: Entry) =>
+    [prefix, route.replaceAll('{service}', '{serviceName}.{type}')].join('/').replace(/\/$/, '');
+
+  it('every resource and operation of both trees, and nothing else', () => {
+    const { admin, tokens } = server.app.directories;
+    const expected = [
+      ...[...walk(admin)].map((entry) => ({ path: pathOf('/admin', entry), entry })),
+      ...[...walk(tokens)].map((entry) => ({ path: pathOf('/tokens', entry), entry })),
+    ].flatMap(({ path, entry: { operation, resource } }) => {
+      if (operation) return [`post ${path}`];
+      return resource.onPost ? [`get ${path}`] : [`get ${path}`, `post ${path}`];
+    });
+    expect(
+      described()
+        .map(({ method, path }) => `${method} ${path}`)
+        .sort(),
+    ).toEqual(expected.sort());
+  });
+
+  it('each once: ids are unique, and no two paths differ only in the names of their parameters', () => {
+    const ids = described().map(({ entry }) => entry.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    const shapes = Object.keys(api.paths).map((path) => path.replace(/\{\w+\}/g, '{}'));
+    expect(new Set(shapes).size).toBe(shapes.length);
+  });
+
+  it('every parameter of every path, and only tags that are introduced', () => {
+    const tags = api.tags.map(({ name }) => name);
+    for (const { path, entry } of described()) {
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const inPath = entry.parameters.filter((parameter) => parameter.in === 'path');
+      expect(
+        inPath.map(({ name }) => name),
+        path,
+      ).toEqual(named);
+      expect(tags, path).toEqual(expect.arrayContaining(entry.tags));
+    }
+  });
+
+  it('fields with their types, ranges, defaults and choices', () => {
+    expect(formOf('/admin/services/webhooks/settings').properties).toMatchObject({
+      notificationAttempts: { type: 'integer', minimum: 1, maximum: 5 },
+      notificationElapsedTimeInSeconds: { type: 'integer', minimum: 0, maximum: 86_400 },
+    });
+    const { properties, required } = formOf('/admin/services/webhooks/create');
+    expect(required).toEqual(['name', 'hookUrl', 'changeTypes']);
+    expect(properties).toMatchObject({
+      name: { type: 'string', minLength: 1, maxLength: 128 },
+      hookUrl: { type: 'string', format: 'uri', maxLength: 2048 },
+      active: { type: 'boolean', default: true },
+      contentType: { enum: ['application/json', 'application/x-www-form-urlencoded'] },
+      signatureKey: { format: 'password' },
+      f: { $ref: '#/components/schemas/f' },
+      token: { $ref: '#/components/schemas/token' },
+    });
+    expect(at('/admin/services/webhooks/{webhook}/deliveries', 'get').parameters).toContainEqual({
+      ...{ name: 'num', in: 'query', required: false, description: 'How many to show.' },
+      schema: { type: 'integer', minimum: 1, maximum: 100, default: 25 },
+    });
+  });
+
+  it('JSON in a field as such, and files as files where there can be one', () => {
+    const upgrade = '/admin/system/upgrades/upgrade';
+    expect(formOf(upgrade).properties).toMatchObject({
+      versionManifest: { type: 'string', contentSchema: { type: 'object', required: ['id'] } },
+      upgradeSettings: { type: 'string', contentSchema: { type: 'object' } },
+    });
+    expect(formOf(upgrade).properties?.licenseFile?.format).toBeUndefined();
+    expect(formOf(upgrade, 'multipart/form-data').properties?.licenseFile).toMatchObject({
+      format: 'binary',
+    });
+  });
+
+  it('who may, what it does, and when it is refused', () => {
+    const publish = at('/admin/services/webhooks/publish', 'post');
+    expect(publish.security).toEqual([{ bearer: ['publisher'] }, { session: ['publisher'] }]);
+    expect(publish.responses['403']?.description).toBe('This needs the role publisher.');
+    expect(publish).toMatchObject({
+      ...{ 'x-access': 'publisher', 'x-effect': 'writes' },
+      ...{ 'x-while-read-only': 'refused', 'x-during-job': 'open' },
+    });
+    expect(publish.description).toContain('Writes; refused in read-only mode.');
+    expect(at('/admin/system/upgrades/plan', 'post')).toMatchObject({
+      'x-effect': 'reads',
+      'x-during-job': 'closed',
+    });
+    expect(at('/admin/mode', 'get').security).toContainEqual({ tokenField: ['member'] });
+    expect(at('/tokens/generateToken', 'post').security).toEqual([]);
+  });
+
+  it('every status of the table, each with the one error body', () => {
+    const statuses = new Set(described().flatMap(({ entry }) => Object.keys(entry.responses)));
+    expect([...statuses].sort()).toEqual(
+      ['200', '303', '400', '401', '403', '404', '409', '413', '415', '429', '503', 'default'].sort(),
+    );
+    expect(api.components.responses.MethodNotAllowed?.headers).toHaveProperty('Allow');
+    for (const [name, { content }] of Object.entries(api.components.responses)) {
+      const isRefusal = !['Found', 'Done', 'GoOn'].includes(name);
+      const json = JSON.stringify(content?.['application/json'] ?? {});
+      expect(json.includes('#/components/schemas/Error'), name).toBe(isRefusal);
+    }
+    const signIn = at('/tokens/generateToken', 'post').responses;
+    expect(Object.keys(signIn)).toEqual(expect.arrayContaining(['401', '403', '429']));
+    expect(Object.keys(at('/admin/mode', 'get').responses)).not.toContain('403');
+  });
+});
+
+describe('the server does what it says', () => {
+  const posts = () => described().filter(({ path, method }) => method === 'post' && !path.includes('{'));
+  const refuse = async (path: string, fields: Record<string, string>) => {
+    const response = await server.post(path, fields, {
+      authorization: `Bearer ${server.token('administrator')}`,
+    });
+    const { error } = response.json<{ error: { code: number; details: string[] } }>();
+    expect(Object.keys(at(path, 'post').responses)).toContain(String(response.statusCode));
+    return { status: response.statusCode, details: error.details };
+  };
+
+  it('where a field is required', async () => {
+    const strict = posts().filter(({ path }) => formOf(path).required);
+    expect(strict.length).toBeGreaterThan(8);
+    for (const { path } of strict) {
+      const { status, details } = await refuse(path, {});
+      expect(status, path).toBe(400);
+      const missing = details
+        .filter((detail) => detail.endsWith(': is required.'))
+        .map((detail) => detail.split(':')[0]);
+      expect(missing, path).toEqual(formOf(path).required);
+    }
+  });
+
+  it('where a field has a range, a choice or a length', async () => {
+    let tried = 0;
+    for (const { path } of posts()) {
+      for (const [name, schema] of Object.entries(formOf(path).properties ?? {})) {
+        const tooMuch = [
+          ...(schema.minimum === undefined ? [] : [schema.minimum - 1, (schema.maximum ?? 0) + 1]),
+          ...(schema.enum || schema.type === 'boolean' ? ['nonsense'] : []),
+          ...(schema.contentSchema ? ['[]'] : []),
+          ...(schema.maxLength === undefined || schema.maxLength > 10_000
+            ? []
+            : ['x'.repeat(schema.maxLength + 1)]),
+        ];
+        for (const value of tooMuch) {
+          tried += 1;
+          const { status, details } = await refuse(path, { [name]: String(value) });
+          expect(status, `${path} ${name}`).toBe(400);
+          expect(
+            details.filter((detail) => detail.startsWith(`${name}: `)),
+            `${path} ${name} ${value}`,
+          ).toHaveLength(1);
+        }
+      }
+    }
+    expect(tried).toBeGreaterThan(40);
+  });
+
+  it('where an id is unknown, a token is missing or a role too low', async () => {
+    const token = server.token('member');
+    for (const { path, method, entry } of described()) {
+      const url = path.replace(/\{\w+\}/g, 'nothing');
+      const ask = (headers: Record<string, string>) =>
+        method === 'get' ? server.get(url, headers) : server.post(url, {}, headers);
+      if (entry['x-access'] === 'anyone') continue;
+      expect((await ask({})).statusCode, `${method} ${path}`).toBe(401);
+      const asMember = (await ask({ authorization: `Bearer ${token}` })).statusCode;
+      expect(asMember, `${method} ${path}`).toBe(
+        entry['x-access'] === 'member' ? (path.includes('{') ? 404 : 200) : 403,
+      );
+      expect(Object.keys(entry.responses)).toContain(String(asMember));
+    }
+  });
+});

@@ -61,6 +61,11 @@ export function isJobRunning(reader: Reader): boolean {
   return newestJob(reader)?.state === 'in_progress';
 }
 
+/** The newest job that installed a version; no job installed what a fresh deployment has. */
+export function installerOf(reader: Reader, versionId: string): Job | undefined {
+  return listJobs(reader).find(({ state, installs }) => state === 'success' && installs.includes(versionId));
+}
+
 export function listJobs(reader: Reader): Job[] {
   return [...reader.all(jobs)].sort((a, b) => b.number - a.number);
 }

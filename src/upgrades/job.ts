@@ -108,14 +108,24 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
 
 /** What an administrator asks for; it happens at the next border between steps. */
 export function requestCancel(transaction: Transaction, job: Job, planned: Plan, by: string): void {
-  const refuse = (why: string) =>
-    new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
-  if (job.state !== 'in_progress') throw refuse(`it is ${job.state}`);
-  if (job.kind === 'rollback') throw refuse('it is a rollback');
-  if (job.reverting) throw refuse('its workloads are being put back');
-  const executes = planned.steps.findIndex(({ codes }) => codes.includes(2271));
-  if (job.kind === 'release' && job.next > executes) throw refuse('the plan of a release is being executed');
+  const why = reasonNotToCancel(job, planned);
+  if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
   transaction.put(jobs, { ...job, cancelledBy: by });
+}
+
+export function reasonNotToCancel(job: Job, planned: Plan): string | undefined {
+  if (job.state !== 'in_progress') return `it is ${job.state}`;
+  if (job.kind === 'rollback') return 'it is a rollback';
+  if (job.reverting) return 'its workloads are being put back';
+  const executes = planned.steps.findIndex(({ codes }) => codes.includes(2271));
+  return job.kind === 'release' && job.next > executes
+    ? 'the plan of a release is being executed'
+    : undefined;
+}
+
+/** The messages with which a job can no longer be cancelled: a plan is executed, a step failed, it is cancelled. */
+export function endsOfCancelling({ kind }: Job): readonly Code[] {
+  return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];
 }
 
 export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
@@ -163,10 +173,8 @@ export function endReverting(transaction: Transaction, job: Job, at: number): Jo
 
 /** Only the newest job, and only when it has failed. */
 export function resumeJob(transaction: Transaction, job: Job, by: string, at: number): Job {
-  if (newestJob(transaction)?.id !== job.id || job.state !== 'failed') {
-    const why = job.state === 'failed' ? 'it is not the newest' : `it is ${job.state}`;
-    throw new ServiceError('conflict', `The job ${job.id} cannot be resumed: ${why}.`);
-  }
+  const why = reasonNotToResume(transaction, job);
+  if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be resumed: ${why}.`);
   const resumed: Job = {
     ...job,
     doneBeforeRun: job.workloadsDone,
@@ -178,6 +186,11 @@ export function resumeJob(transaction: Transaction, job: Job, by: string, at: nu
     reason: null,
   };
   return record(transaction, resumed, [[2902, { cause: `by ${by}` }], [2165]], at);
+}
+
+export function reasonNotToResume(reader: Reader, job: Job): string | undefined {
+  if (job.state !== 'failed') return `it is ${job.state}`;
+  return newestJob(reader)?.id === job.id ? undefined : 'it is not the newest';
 }
 
 /** The process that ran it is gone; the run goes on. */

@@ -171,6 +171,15 @@ export function planRollback(present: Deployment, after: Deployment): Plan {
   return { steps, workloads: moved.length };
 }
 
+/** The components whose workloads a plan moves, in its order, and how many of the workloads are new. */
+export function summarisePlan({ steps }: Plan) {
+  const moved = steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
+  return {
+    components: [...new Set(moved.map(({ name }) => componentOf(name)))],
+    newWorkloads: moved.filter(({ formerImage }) => formerImage === null).length,
+  };
+}
+
 export function describePlan({ steps }: Plan) {
   return steps.map(({ name, codes }, seqNum) => ({ seqNum, name, codes }));
 }

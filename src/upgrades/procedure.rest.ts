@@ -40,10 +40,41 @@ const versionField = required(reference('The version, by its id in the version m
 type UpgradeValues = {
   readonly versionManifest: string;
   readonly upgradeSettings: Readonly<Record<string, unknown>> | undefined;
-  readonly licenseFile: FormFile | undefined;
-  readonly updateToLatestPatch: boolean | undefined;
-  readonly versionManifestFile: readonly Version[] | undefined;
+  readonly licenseFile?: FormFile | undefined;
+  readonly updateToLatestPatch?: boolean | undefined;
+  readonly versionManifestFile?: readonly Version[] | undefined;
 };
+
+function prepare(reader: Reader, values: UpgradeValues): Prepared {
+  const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
+  const given: Given = {
+    upgradeSettings,
+    updateToLatestPatch,
+    licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
+    findUpload: (id) => {
+      const upload = reader.get(uploads, id);
+      const content = reader.get(uploadContents, id);
+      return upload && content && { name: upload.itemName, bytes: content.bytes };
+    },
+  };
+  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile);
+}
+
+async function withExecutorChecks(executor: Executor, prepared: Prepared): Promise<Prepared> {
+  const found = await executor.preflight(prepared.plan.steps.flatMap(({ workload }) => workload ?? []));
+  return { ...prepared, problems: [...prepared.problems, ...found] };
+}
+
+/** What an upgrade would do, and everything that stands against it at the moment. */
+export async function planUpgrade(
+  store: Store,
+  executor: Executor,
+  values: UpgradeValues,
+): Promise<Prepared> {
+  const prepared = await withExecutorChecks(executor, prepare(store, values));
+  const reason = reasonNotToStart(store, prepared);
+  return reason === undefined ? prepared : { ...prepared, problems: [...prepared.problems, reason] };
+}
 
 export function describeProcedure({ store, world, executor, runner, tell }: ProcedureOptions) {
   /** A version manifest as a file: the versions in it, or all reasons against it. */
@@ -83,27 +114,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
     return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
   }
 
-  function prepare(reader: Reader, values: UpgradeValues): Prepared {
-    const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
-    const given: Given = {
-      upgradeSettings,
-      updateToLatestPatch,
-      licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
-      findUpload: (id) => {
-        const upload = reader.get(uploads, id);
-        const content = reader.get(uploadContents, id);
-        return upload && content && { name: upload.itemName, bytes: content.bytes };
-      },
-    };
-    return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile);
-  }
-
   const knownVersion = (id: string) => findVersion(manifestOf(store), store.read(deployment), id);
-
-  async function withExecutorChecks(prepared: Prepared): Promise<Prepared> {
-    const found = await executor.preflight(prepared.plan.steps.flatMap(({ workload }) => workload ?? []));
-    return { ...prepared, problems: [...prepared.problems, ...found] };
-  }
 
   /** Checked again inside the update: what was true when it was prepared must be true when it starts. */
   async function start(
@@ -111,7 +122,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
     startedBy: string,
     manifest?: readonly Version[],
   ): Promise<Json> {
-    const { problems } = await withExecutorChecks(prepareIn(store));
+    const { problems } = await withExecutorChecks(executor, prepareIn(store));
     if (problems.length > 0) throw invalid(problems);
     const id = world.newId();
     const at = world.now();
@@ -153,10 +164,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       effect: 'reads',
       fields: upgradeFields,
       run: async ({ values }) => {
-        const prepared = await withExecutorChecks(prepare(store, values));
-        const { from, to, plan } = prepared;
-        const reason = reasonNotToStart(store, prepared);
-        const problems = [...prepared.problems, ...(reason === undefined ? [] : [reason])];
+        const { from, to, plan, problems } = await planUpgrade(store, executor, values);
         return { json: { from, to, steps: describePlan(plan), problems } };
       },
     }),

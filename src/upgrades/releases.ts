@@ -90,6 +90,16 @@ export function reasonsAgainst(
     .map((patch) => `The mandatory patch ${labelOf(patch)} (${patch.id}) must be installed first.`);
 }
 
+/** What lies ahead of the deployment, each with the reasons against installing it now. */
+export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
+  const manifest = manifestOf(reader);
+  const present = reader.read(deployment);
+  return versionsAhead(manifest, present).map((version) => ({
+    version,
+    reasons: reasonsAgainst(version, manifest, present),
+  }));
+}
+
 /** What one can go back to, newest first: earlier patches of the installed release, and the release itself. */
 export function rollbackTargets(present: Deployment): Version[] {
   return [...installedVersions(present)].slice(0, -1).reverse();

@@ -2,20 +2,17 @@
 import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/directory.ts';
 import { type Json, asJson } from '../rest/json.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
-import type { Store } from '../store/store.ts';
 import { describeHistory, describeJobs } from './history.rest.ts';
-import { listJobs, messages, newestJob } from './job-record.ts';
-import type { Version } from './manifest.ts';
+import { installerOf, messages, newestJob } from './job-record.ts';
+import { upgradesPage } from './page.ts';
 import { type ProcedureOptions, describeProcedure } from './procedure.rest.ts';
 import {
+  availableVersions,
   deployment,
   importedManifest,
   installedVersions,
-  manifestOf,
   newestInstalled,
-  reasonsAgainst,
   rollbackTargets,
-  versionsAhead,
 } from './releases.ts';
 import { statusOf } from './status.ts';
 import type { Watcher } from './watcher.ts';
@@ -44,17 +41,18 @@ export function describeSystem(options: UpgradesOptions): Resource {
         await watcher.waitForNews(job, after, wait * 1000);
       return asJson(statusOf(store, newestJob(store), world.now(), after));
     },
+    view: upgradesPage(options),
     operations: describeProcedure(options),
     resources: {
       available: child(
         'Available versions',
         'The version manifest: every version that can be reached from here.',
         () => {
-          const manifest = manifestOf(store);
-          return versionsAhead(manifest, present()).map((version) => {
-            const reasons = reasonsAgainst(version, manifest, present());
-            return { ...asJson(version), installable: reasons.length === 0, reasons };
-          });
+          return availableVersions(store).map(({ version, reasons }) => ({
+            ...asJson(version),
+            installable: reasons.length === 0,
+            reasons,
+          }));
         },
       ),
       installed: child('Installed versions', 'The installed release, then its patches.', () => ({
@@ -65,7 +63,11 @@ export function describeSystem(options: UpgradesOptions): Resource {
         'The newest installed version, and the messages of the job that installed it.',
         () => {
           const version = newestInstalled(present());
-          return { ...asJson(version), messages: asJson(messagesOfInstaller(store, version)) };
+          const installer = installerOf(store, version.id);
+          return {
+            ...asJson(version),
+            messages: asJson(installer ? store.entries(messages, installer.id) : []),
+          };
         },
       ),
       history: describeHistory(store),
@@ -86,12 +88,4 @@ export function describeSystem(options: UpgradesOptions): Resource {
     { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
     { upgrades: closeBeneathDuringJob(upgrades), jobs: describeJobs(options) },
   );
-}
-
-/** Of the newest job that installed the version; no job installed what a fresh deployment has. */
-function messagesOfInstaller(store: Store, version: Version) {
-  const installer = listJobs(store).find(
-    ({ state, installs }) => state === 'success' && installs.includes(version.id),
-  );
-  return installer ? store.entries(messages, installer.id) : [];
 }

@@ -145,9 +145,8 @@ function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: s
   if (!upload) return [`upgradeSettings: ${entry.id} names the upload ${uploadId}, which does not exist.`];
   uploads.push(uploadId);
   const problems: string[] = [];
-  const extensions = (Array.isArray(entry.validFileExtensions) ? entry.validFileExtensions : []).map(String);
-  const extension = /\.([^.]+)$/.exec(upload.name)?.[1]?.toLowerCase();
-  if (extensions.length > 0 && !extensions.some((allowed) => allowed.toLowerCase() === extension)) {
+  const extensions = extensionsOf(entry);
+  if (!allowsFile(entry, upload.name)) {
     problems.push(
       `upgradeSettings: ${entry.id} must be a file of the type ${extensions.join(', ')}; ${upload.name} is none.`,
     );
@@ -161,6 +160,17 @@ function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: s
     );
   }
   return problems;
+}
+
+/** The extensions a file for the setting may have; none for any. */
+export function extensionsOf({ validFileExtensions }: UserInput): readonly string[] {
+  return (Array.isArray(validFileExtensions) ? validFileExtensions : []).map(String);
+}
+
+export function allowsFile(entry: UserInput, fileName: string): boolean {
+  const extensions = extensionsOf(entry);
+  const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase();
+  return extensions.length === 0 || extensions.some((allowed) => allowed.toLowerCase() === extension);
 }
 
 function isJson(bytes: Uint8Array): boolean {

@@ -15,7 +15,7 @@ export function statusOf(reader: Reader, job: Job | undefined, at: number, after
 }
 
 /** The remaining time is what the rest takes at the pace so far; unknown before anything is done. */
-function progressOf(job: Job, at: number) {
+export function progressOf(job: Job, at: number) {
   const { state, workloadsDone: done, workloads: total, doneBeforeRun, runStartedAt, endedAt } = job;
   const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);
   const percent = total === 0 ? (state === 'success' ? 100 : 0) : Math.floor((100 * done) / total);

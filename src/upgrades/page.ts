@@ -1,0 +1,45 @@
+// The upgrades page: where the deployment stands, where it can go, the procedure that leads there, and the job on its way.
+import type { Shown, View } from '../rest/directory.ts';
+import { html, type Html } from '../rest/html.ts';
+import { type Mode, currentMode } from '../site/mode.ts';
+import { newestJob } from './job-record.ts';
+import { jobView } from './live.page.ts';
+import { procedureView } from './procedure.page.ts';
+import type { ProcedureOptions } from './procedure.rest.ts';
+import { availableView, installedView, rollbackView } from './versions.page.ts';
+
+export function upgradesPage(options: ProcedureOptions): View<unknown> {
+  const { store, world } = options;
+  return async (shown) => {
+    const job = newestJob(store);
+    const isRunning = job?.state === 'in_progress';
+    const mode = currentMode(store, isRunning);
+    const mayStart = !mode.isReadOnly;
+    const jobPart = job && jobView(store, job, world.now(), shown);
+    const installed = installedView(store);
+    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, shown)} ${shown.formToken === '' && noSession}`;
+    if (isRunning) {
+      return html`${notices} ${jobPart} ${installed}
+        <p class="hint">Another version can be chosen when this job has ended.</p>`;
+    }
+    const chosen = shown.query.get('version') ?? '';
+    const procedure = chosen !== '' && (await procedureView(options, chosen, mayStart, shown));
+    return html`${notices} ${installed} ${procedure || jobPart} ${availableView(store, shown)}
+    ${rollbackView(store, mayStart, shown)} ${procedure && jobPart}`;
+  };
+}
+
+const noSession = html`<p class="notice">
+  This page was opened without a session: what it offers to start or to stop works only for a signed-in browser.
+</p>`;
+
+function readOnlyNotice({ reason, message }: Mode, { href }: Shown<unknown>): Html {
+  return html`<p class="notice">
+    <strong>The system is read-only.</strong> ${message}
+    ${
+      reason === 'administrator' &&
+      html`Nothing can be uploaded or started before
+        <a href="${href('mode', 'update')}">read-only mode is turned off</a>.`
+    }
+  </p>`;
+}

@@ -5,6 +5,7 @@ import { defaultTo, integer } from '../rest/fields.ts';
 import { type Json, asJson } from '../rest/json.ts';
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
+import { showDeliveries, showDelivery } from './deliveries.page.ts';
 import { type Delivery, addDelivery, deliveries } from './delivery.ts';
 import { type Webhook, requireWebhook } from './webhook.ts';
 
@@ -16,6 +17,7 @@ export function describeDeliveries(store: Store, world: World): Resource<Webhook
     description: 'One event on its way to the webhook, with its attempts.',
     access: 'administrator',
     read: ({ subject }) => toJson(subject),
+    view: showDelivery(store),
     operations: {
       redeliver: operation<Delivery>({
         title: 'Redeliver',
@@ -51,6 +53,7 @@ export function describeDeliveries(store: Store, world: World): Resource<Webhook
       const { rows, total } = await store.page(deliveries, subject.id, start, num);
       return { deliveries: rows.map(toJson), total };
     },
+    view: showDeliveries(store),
     items: [
       items<Webhook, Delivery>({
         param: 'delivery',
@@ -62,8 +65,8 @@ export function describeDeliveries(store: Store, world: World): Resource<Webhook
           }
           return delivery;
         },
-        list: async (webhook) =>
-          (await store.page(deliveries, webhook.id, 0, mostPerPage)).rows.map(({ id }) => id),
+        // The page itself leads to each.
+        list: () => [],
         resource: one,
       }),
     ],

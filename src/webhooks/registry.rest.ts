@@ -21,6 +21,7 @@ import type { World } from '../world.ts';
 import { describeDeliveries } from './deliveries.rest.ts';
 import { addDelivery, deliveries, discardPending } from './delivery.ts';
 import { changeTypesRule, eventOf, pingNews, readChangeTypes } from './event.ts';
+import { showWebhook, showWebhooks } from './page.ts';
 import { problemOfReceiver } from './receiver.ts';
 import { webhookSettings } from './settings.ts';
 import { isSignatureKey, makeSignatureKey, signatureKeyBytes, signatureKeyRule } from './signature.ts';
@@ -134,6 +135,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     description: 'Who is told what happens to this service.',
     access: 'administrator',
     read: ({ subject }) => list(pathOfService(subject)),
+    view: showWebhooks(store, world, pathOfService),
     operations: {
       create: operation<Service, typeof createFields>({
         ...described,
@@ -172,6 +174,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     description: 'One receiver: what it is told, where, and how it has been doing.',
     access: 'administrator',
     read: ({ subject }) => toJson(subject),
+    view: showWebhook(store, world),
     resources: { deliveries: describeDeliveries(store, world) },
     operations: {
       edit: operation<Webhook, typeof editFields>({
@@ -251,7 +254,8 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     param: 'webhook',
     accepts: isId,
     find: (_all, id) => requireWebhook(store, id),
-    list: () => listWebhooks(store).map(({ id }) => id),
+    // The page itself leads to each by its name.
+    list: () => [],
     resource: webhook,
   });
 

@@ -6,6 +6,7 @@ import type { Store } from '../store/store.ts';
 import { changeSettings } from './delivery.ts';
 import { changeTypeRule, eventIdRule, mostPayloadBytes } from './event.ts';
 import type { Herald } from './herald.ts';
+import { showSettings, showWebhooks } from './page.ts';
 import { type RegistryOptions, describeRegistry, serviceField, serviceProblems } from './registry.rest.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
 
@@ -19,7 +20,7 @@ export type WebhookResources = {
 };
 
 export function describeWebhooks({ herald, ...options }: WebhooksOptions): WebhookResources {
-  const { store } = options;
+  const { store, world } = options;
   const registry = describeRegistry(options);
 
   const publish = operation({
@@ -50,6 +51,7 @@ export function describeWebhooks({ herald, ...options }: WebhooksOptions): Webho
     description: 'Who is told when something happens.',
     access: 'administrator',
     read: () => registry.list(),
+    view: showWebhooks(store, world, () => undefined),
     resources: { settings: describeSettings(store) },
     operations: { create: registry.createForAll, publish },
     items: [registry.byId],
@@ -87,6 +89,7 @@ function describeSettings(store: Store): Resource {
     description: 'How often and how long deliveries are tried, and when a webhook is deactivated.',
     access: 'administrator',
     read: () => toJson(store.read(webhookSettings)),
+    view: showSettings(store),
     onPost: operation({
       title: 'Update webhook settings',
       description: 'Changes what is given, from the next attempt of every delivery on.',

@@ -83,6 +83,12 @@ export function serviceInFolder(reader: Reader, folderName: string, fileName: st
   });
 }
 
+/** Its own address, or the one the catalog makes up for it. */
+export function addressOfService({ folderName, serviceName, type, url }: Service, baseUrl: string): string {
+  const path = folderName === rootFolder ? [serviceName] : [folderName, serviceName];
+  return url ?? [baseUrl, ...path.map(encodeURIComponent), type].join('/');
+}
+
 export function serviceAtPath(reader: Reader, path: string): Service | undefined {
   const slash = path.indexOf('/');
   const folderName = slash < 0 ? rootFolder : path.slice(0, slash);

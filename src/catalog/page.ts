@@ -1,49 +1,57 @@
-// The page a browser is shown at the catalog's address: what this is, its operations, the WSDL.
+// The page a browser is shown at the catalog's address: what this is, its operations, the WSDL, and a way to try it.
 import type { FastifyReply } from 'fastify';
 import { html } from '../rest/html.ts';
-import { pageOf, sendHtml } from '../rest/pages.ts';
-import type { CatalogOperation } from './soap.ts';
+import { type Assets, pageOf, sendHtml } from '../rest/frame.ts';
+import type { OperationName } from './soap.ts';
+import { type TryOptions, purposes, tryView } from './try.page.ts';
 
-export type CatalogPage = {
-  baseUrl: string;
-  namespace: string;
-  requireTokens: boolean;
-  operations: Readonly<Record<string, CatalogOperation>>;
+export type CatalogPage = TryOptions & {
+  assets: Assets;
+  /** Where the same services are administered. */
+  directoryUrl: string;
 };
 
-export function showCatalogPage(
-  reply: FastifyReply,
-  { baseUrl, namespace, requireTokens, operations }: CatalogPage,
-): FastifyReply {
+export function showCatalogPage(reply: FastifyReply, page: CatalogPage): FastifyReply {
+  const { assets, baseUrl, namespace, requireTokens, operations, directoryUrl } = page;
   const rows = Object.entries(operations).map(
     ([name, { arguments: given, response, access }]) =>
       html`<tr>
-        <td><code>${name}</code></td>
-        <td>${given.length === 0 ? 'none' : given.join(', ')}</td>
-        <td>${response.field} (${response.type})</td>
-        <td>${access === 'open' ? 'never needed' : requireTokens ? 'needed' : 'shows more'}</td>
+        <th scope="row"><code>${name}</code></th>
+        <td data-label="Answers">${purposes[name as OperationName]}</td>
+        <td data-label="Arguments">${given.length === 0 ? 'none' : given.join(', ')}</td>
+        <td data-label="Field (type)">${response.field} (${response.type})</td>
+        <td data-label="Token">${access === 'open' ? 'never needed' : requireTokens ? 'needed' : 'shows more'}</td>
       </tr> `,
   );
-  const content = html`<p>
-      This address is a SOAP service (1.1 and 1.2, document/literal): it lists the published services and the
-      folders that hold them. Point a SOAP toolkit at <a href="${baseUrl}?wsdl">${baseUrl}?wsdl</a>.
+  const content = html`<p class="lead">
+      A SOAP service (1.1 and 1.2, document/literal) that lists the published services and the folders that
+      hold them.
+    </p>
+    <p>
+      Point a SOAP toolkit at <a href="${baseUrl}?wsdl">${baseUrl}?wsdl</a>. People find the same services in
+      the <a href="${directoryUrl}">administrator directory</a>.
     </p>
     <p>Namespace: <code>${namespace}</code></p>
-    <table>
-      <caption>
-        Operations
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Operation</th>
-          <th scope="col">Arguments</th>
-          <th scope="col">Answer</th>
-          <th scope="col">Token</th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows}
-      </tbody>
-    </table>`;
-  return sendHtml(reply, 200, pageOf({ title: 'Service catalog', crumbs: [] }, content));
+    <section aria-labelledby="operations">
+      <h2 id="operations">Operations</h2>
+      <div class="wide" tabindex="0" role="region" aria-label="Table of operations">
+        <table class="stacked">
+          <thead>
+            <tr>
+              <th scope="col">Operation</th>
+              <th scope="col">Answers</th>
+              <th scope="col">Arguments</th>
+              <th scope="col">Field (type)</th>
+              <th scope="col">Token</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${rows}
+          </tbody>
+        </table>
+      </div>
+    </section>
+    ${tryView(page)}`;
+  const crumbs = [{ name: 'catalog', href: baseUrl }];
+  return sendHtml(reply, 200, pageOf({ title: 'Service catalog', assets, crumbs }, content));
 }

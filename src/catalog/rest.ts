@@ -2,57 +2,33 @@
 import type { Caller } from '../caller.ts';
 import { type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
 import type { Json } from '../rest/json.ts';
-import { choice, clearable, defaultTo, definedOnly, httpUrl, required, text } from '../rest/fields.ts';
+import { definedOnly } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
+import { createCatalogViews } from './browse.page.ts';
 import {
   type Folder,
   type Service,
   type TellService,
-  accesses,
   createFolder,
   createService,
   deleteFolder,
   deleteService,
   editService,
-  fileNameOf,
   findFolder,
-  folderNames,
-  longest,
   mayList,
   noSuchFolder,
   noSuchThing,
   refuseGrant,
   rootFolder,
   serviceInFolder,
-  serviceNames,
-  serviceTypes,
-  tidyList,
 } from './catalog.ts';
+import { createFields, editFields, folderFields } from './fields.rest.ts';
 import type { Librarian } from './librarian.ts';
 import { audienceOf } from './listing.ts';
+import type { ServiceViewOptions } from './service.page.ts';
 
-const nfc = (value: string) => value.normalize('NFC');
-
-const fields = {
-  folderName: text('The name of the folder.', { to: 128, ...folderNames, normalise: nfc }),
-  serviceName: text('The name of the service.', { to: 128, ...serviceNames, normalise: nfc }),
-  type: text('The type of the service, for example MapServer.', { to: 64, ...serviceTypes }),
-  description: text('What it is, in a sentence or two.', { to: longest.description, lines: true }),
-  capabilities: text('What it can do: a comma list.', {
-    from: 0,
-    to: longest.capabilities,
-    normalise: tidyList,
-  }),
-  parentType: text('The type of the service this one extends; empty for plain services.', {
-    to: 64,
-    ...serviceTypes,
-  }),
-  url: httpUrl('Its own address; an address of this server when absent.'),
-  access: choice('Who sees it: everybody, any token, or administrators.', accesses),
-};
-
-export type CatalogOptions = {
+export type CatalogOptions = ServiceViewOptions & {
   store: Store;
   world: World;
   librarian: Librarian;
@@ -63,6 +39,8 @@ export type CatalogOptions = {
 };
 
 export function describeCatalog({ store, world, librarian, tell, ...beneath }: CatalogOptions): Resource {
+  const views = createCatalogViews({ store, librarian, ...beneath });
+
   function contents(folderName: string, caller: Caller, folders: readonly string[]) {
     const listed = librarian.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
     return { folders, services: listed.map(toJson) };
@@ -73,6 +51,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
     description: 'One service of the catalog.',
     access: 'member',
     read: ({ subject }) => toJson(subject),
+    view: views.service,
     resources: beneath.serviceResources,
     operations: {
       edit: operation<Service, typeof editFields>({
@@ -121,14 +100,14 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
   const servicesOf = <S>(folderNameOf: (subject: S) => string) =>
     items<S, Service>({
       param: 'service',
+      parts: ['serviceName', 'type'],
       accepts: (segment) => isId(segment) && segment.includes('.'),
       find: (subject, segment, caller) => {
         const service = serviceInFolder(store, folderNameOf(subject), segment);
         if (!service || !mayList(service, caller)) throw noSuchThing();
         return service;
       },
-      list: (subject, caller) =>
-        (librarian.listing(audienceOf(caller)).byFolder.get(folderNameOf(subject)) ?? []).map(fileNameOf),
+      list: pageListsThem,
       resource: serviceResource,
     });
 
@@ -137,6 +116,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
     description: 'A folder of the catalog and the services in it.',
     access: 'member',
     read: ({ subject, caller }) => ({ ...subject, ...contents(subject.folderName, caller, []) }),
+    view: views.folder,
     operations: {
       deleteFolder: operation<Folder>({
         title: 'Delete folder',
@@ -162,7 +142,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
     description: 'Creates an empty folder.',
     access: 'publisher',
     effect: 'writes',
-    fields: { folderName: required(fields.folderName), description: defaultTo(fields.description, '') },
+    fields: folderFields,
     run: async ({ values }) => {
       await store.update((transaction) => createFolder(transaction, values));
       return success;
@@ -174,16 +154,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
     description: 'Adds a service to the catalog.',
     access: 'publisher',
     effect: 'writes',
-    fields: {
-      folderName: text('The folder to hold it; absent or / for the root.', { to: 128, normalise: nfc }),
-      serviceName: required(fields.serviceName),
-      type: required(fields.type),
-      description: defaultTo(fields.description, ''),
-      capabilities: defaultTo(fields.capabilities, ''),
-      parentType: defaultTo(fields.parentType, ''),
-      url: fields.url,
-      access: defaultTo(fields.access, 'public'),
-    },
+    fields: createFields,
     check: ({ values: { folderName = rootFolder }, caller }) =>
       folderName === rootFolder || visibleFolder(folderName, caller) ? [] : [noSuchFolder(folderName)],
     run: async ({ values, caller }) => {
@@ -207,6 +178,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
       folderName: rootFolder,
       ...contents(rootFolder, caller, librarian.listing(audienceOf(caller)).folders),
     }),
+    view: views.root,
     resources: beneath.resources,
     operations: { createFolder: createFolderOperation, createService: createServiceOperation },
     items: [
@@ -219,20 +191,15 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
           if (!folder) throw noSuchThing();
           return folder;
         },
-        list: (_root, caller) => librarian.listing(audienceOf(caller)).folders,
+        list: pageListsThem,
         resource: folderResource,
       }),
     ],
   });
 }
 
-const editFields = {
-  description: clearable(fields.description),
-  capabilities: clearable(fields.capabilities),
-  parentType: clearable(fields.parentType),
-  url: clearable(fields.url),
-  access: fields.access,
-};
+/** There may be thousands; the views link to as many as a page can bear. */
+const pageListsThem = () => [];
 
 function toJson(service: Service): Json {
   const { folderName, serviceName, type, description, capabilities, parentType, url, access } = service;

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 import type { SoapOperation } from '../soap/mount.ts';
 import { cut } from '../soap/cursor.ts';
 import { escapeText } from '../soap/escape.ts';
-import { type Service, rootFolder } from './catalog.ts';
+import { type Service, addressOfService, rootFolder } from './catalog.ts';
 import type { Librarian } from './librarian.ts';
 import { audienceOf } from './listing.ts';
 import type { CatalogNames } from './names.ts';
@@ -105,14 +105,13 @@ export function describeOperations(options: CatalogSoapOptions): Record<Operatio
 }
 
 function describeService(service: Service, baseUrl: string): string {
-  const path =
-    service.folderName === rootFolder ? [service.serviceName] : [service.folderName, service.serviceName];
-  const url = service.url ?? [baseUrl, ...path.map(encodeURIComponent), service.type].join('/');
+  const { folderName, serviceName } = service;
+  const name = folderName === rootFolder ? serviceName : `${folderName}/${serviceName}`;
   return element(
     'ServiceDescription',
-    element('Name', escapeText(path.join('/'))) +
+    element('Name', escapeText(name)) +
       element('Type', service.type) +
-      element('Url', escapeText(url)) +
+      element('Url', escapeText(addressOfService(service, baseUrl))) +
       element('ParentType', service.parentType) +
       element('Capabilities', escapeText(service.capabilities)) +
       element('Description', escapeText(service.description)),

@@ -1,0 +1,220 @@
+// The catalog for people: lists, search, one service, and the page that lets the SOAP operations be tried.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Role } from '../../src/caller.ts';
+import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import { type Server, namespace, operationNames, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer();
+});
+afterEach(() => server.close());
+
+const services = '/admin/services';
+
+async function show(path: string, role: Role = 'administrator', from = server): Promise<string> {
+  const cookie = `steward_session=${from.token(role)}`;
+  const page = await from.get(path, { accept: 'text/html', cookie });
+  expect(page.statusCode, path).toBe(200);
+  return page.body;
+}
+
+/** What stands in the first column of the tables. */
+const namesIn = (page: string) =>
+  [...page.matchAll(/<th scope="row"><a [^>]*>(.*?)<\/a>/g)].map(([, name]) => name);
+const headingsIn = (page: string) =>
+  [...page.matchAll(/<h[1-6][^>]*>(.*?)<\/h[1-6]>/gs)].map(([, text]) => text);
+const create = (fields: Record<string, string>) =>
+  server.post(`${services}/createService`, { token: server.token('administrator'), ...fields });
+
+describe('the list', () => {
+  it('shows folders and services with type, access and description, each linked', async () => {
+    const page = await show(services);
+    expect(namesIn(page)).toEqual(['Maps', 'Operations', 'Tools', 'Geometry', 'Places', 'World']);
+    expect(page).toContain(`href="${services}/Maps"`);
+    expect(page).toContain(`href="${services}/Geometry.GeometryServer"`);
+    expect(page).toContain('GeometryServer</td>');
+    expect(page).toContain('everybody</td>');
+    expect(page).toContain('Geometric computations.</td>');
+    expect(page).toContain('href="http://localhost:8080/services?wsdl"');
+  });
+
+  it('shows a folder with its services', async () => {
+    const page = await show(`${services}/Maps`);
+    expect(namesIn(page)).toEqual(['Boundaries', 'Boundaries', 'Elevation', 'Parcels', 'Roads']);
+    expect(page).toContain('Base maps and thematic maps.');
+    expect(page).not.toContain('Delete folder …');
+  });
+
+  it('shows nobody what they may not see', async () => {
+    expect(namesIn(await show(services, 'publisher'))).not.toContain('Operations');
+    expect(namesIn(await show(`${services}?q=diagnostics`, 'publisher'))).toEqual([]);
+    expect(namesIn(await show(`${services}?q=diagnostics`))).toEqual(['Diagnostics']);
+  });
+
+  it('escapes what is in it', async () => {
+    await create({ serviceName: 'Odd', type: 'MapServer', description: '<script>"&\'</script>' });
+    const page = await show(services);
+    expect(page).toContain('&lt;script&gt;&quot;&amp;&#39;&lt;/script&gt;');
+    expect(await show(`${services}?q=%22%3E%3Cb%3E`)).toContain('0 services for “&quot;&gt;&lt;b&gt;”');
+  });
+
+  it('lets a publisher delete an empty folder, in two steps and back to the list', async () => {
+    await server.post(`${services}/createFolder`, { token: server.token('publisher'), folderName: 'New' });
+    expect(await show(`${services}/New`, 'member')).not.toContain('Delete folder …');
+    const page = await show(`${services}/New`, 'publisher');
+    expect(page).toContain('<summary>Delete folder …</summary>');
+    const token = /name="token" value="([^"]+)"/.exec(page)?.[1] ?? '';
+    const deleted = await server.post(
+      `${services}/New/deleteFolder`,
+      { f: 'html', token, next: services },
+      { cookie: `steward_session=${server.token('publisher')}` },
+    );
+    expect([deleted.statusCode, deleted.headers.location]).toEqual([303, services]);
+  });
+});
+
+describe('the search', () => {
+  const found = async (query: string) => namesIn(await show(`${services}?q=${encodeURIComponent(query)}`));
+
+  it.each([
+    ['rOaDs', 'by name', ['Roads']],
+    ['geocodeserver', 'by type', ['Places']],
+    ['tools stat', 'by folder and name', ['Statistics']],
+    ['sea LEVEL', 'by description', ['Elevation']],
+    ['maps/roads.mapserver', 'by path', ['Roads']],
+    ['no such thing', 'not at all', []],
+  ])('%j finds %s', async (query, _how, names) => {
+    expect(await found(query)).toEqual(names);
+  });
+
+  it('finds folders too, empty ones among them', async () => {
+    await server.post(`${services}/createFolder`, { token: server.token('publisher'), folderName: 'Карты' });
+    expect(await found('КАРТЫ')).toEqual(['Карты']);
+  });
+
+  it('keeps what was asked, and asks nothing when blank', async () => {
+    expect(await show(`${services}?q=Roads`)).toMatch(/<input[^>]*name="q"[^>]*value="Roads"/);
+    expect(headingsIn(await show(`${services}?q=Roads`))).toContain('1 service for “Roads”');
+    expect(namesIn(await show(`${services}?q=+`))).toContain('Geometry');
+  });
+});
+
+it('stays small with ten thousand services, and says how many there are', async () => {
+  const catalog: CatalogFile = {
+    folders: Array.from({ length: 1000 }, (_, index) => ({
+      folderName: `Folder ${index}`,
+      description: 'd'.repeat(4000),
+    })),
+    services: Array.from({ length: 10_000 }, (_, index) => ({
+      ...{ folderName: '/', serviceName: `Service ${index}`, type: 'MapServer', capabilities: '' },
+      ...{ description: 'd'.repeat(1000), parentType: '', url: null, access: 'public' as const },
+    })),
+  };
+  const own = await startServer({ catalog });
+  const page = await show(services, 'member', own);
+  expect(page.length).toBeLessThan(200_000);
+  expect(page).toContain('The first 200 of 10,000 services.');
+  expect(page).toContain('The first 200 of 1,000 folders.');
+  const search = await show(`${services}?q=service+9`, 'member', own);
+  expect(search).toContain('3,439 services for');
+  expect(namesIn(search)).toHaveLength(200);
+  await own.close();
+});
+
+describe('a service', () => {
+  const path = `${services}/Maps/Roads.MapServer`;
+
+  it('shows its facts and the address the catalog tells', async () => {
+    const page = await show(path, 'member');
+    expect(headingsIn(page)).toContain('Roads.MapServer');
+    expect(page).toContain('Roads and paths.');
+    expect(page).toContain('http://localhost:8080/services/Maps/Roads/MapServer</code>');
+    expect(page).toContain(`<a href="${services}/Maps">Maps</a>`);
+    await create({ serviceName: 'Far', type: 'MapServer', url: 'https://far.example/x?a=1&b=2' });
+    expect(await show(`${services}/Far.MapServer`)).toContain('href="https://far.example/x?a=1&amp;b=2"');
+  });
+
+  it('offers to be changed to those who may', async () => {
+    expect(await show(path, 'member')).not.toMatch(/Delete service|Edit service/);
+    const page = await show(path, 'publisher');
+    expect(page).toContain(`href="${path}/edit"`);
+    expect(page).toMatch(new RegExp(`action="${path}/delete"`));
+    expect(page).toContain(`name="next" value="${services}/Maps"`);
+  });
+
+  it('shows its webhooks to administrators, never a key', async () => {
+    const token = server.token('administrator');
+    const created = await server.post(`${path}/webhooks/create`, {
+      ...{
+        token,
+        name: 'Watcher <1>',
+        hookUrl: 'https://hooks.example/x',
+        changeTypes: '*',
+        active: 'false',
+      },
+    });
+    const { webhook, signatureKey } = created.json<{ webhook: { id: string }; signatureKey: string }>();
+    const page = await show(path);
+    expect(page).toContain(`href="${services}/webhooks/${webhook.id}">Watcher &lt;1&gt;</a>`);
+    expect(page).toContain('inactive');
+    expect(page).not.toContain(signatureKey);
+    expect(await show(path, 'publisher')).not.toContain('Watcher');
+    expect(await show(`${services}/Maps/Elevation.ImageServer`)).toContain('No webhooks.');
+  });
+});
+
+describe('the page at the SOAP address', () => {
+  const page = async (from = server) => (await from.get('/services', { accept: 'text/html' })).body;
+  const textOf = (markup: string) =>
+    markup
+      .replace(/<\/?span[^>]*>/g, '')
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&#39;', "'")
+      .replaceAll('&amp;', '&');
+  const requestsIn = (markup: string) =>
+    [...markup.matchAll(/data-request>(.*?)<\/pre>/gs)].map(([, text]) => textOf(text ?? ''));
+  const commandsIn = (markup: string) =>
+    [...markup.matchAll(/data-copy>(.*?)<\/pre>/gs)].map(([, text]) => textOf(text ?? ''));
+
+  it('shows the request of every operation, and each is answered', async () => {
+    const requests = requestsIn(await page());
+    expect(requests).toHaveLength(operationNames.length);
+    for (const [index, payload] of requests.entries()) {
+      const response = await server.http.inject({
+        ...{ method: 'POST', url: '/services', payload, headers: { 'content-type': 'text/xml' } },
+      });
+      expect([response.statusCode, payload]).toEqual([200, payload]);
+      expect(response.body).toContain(`<${operationNames[index]}Response xmlns="${namespace}">`);
+    }
+  });
+
+  it('shows a command that sends the same, with a token in the shell where one is needed', async () => {
+    const markup = await page();
+    const commands = commandsIn(markup);
+    for (const [index, request] of requestsIn(markup).entries()) {
+      expect(commands[index]).toContain(`-d '\n${request}'`);
+      expect(commands[index]).toMatch(/^curl 'http:\/\/localhost:8080\/services' /);
+    }
+    expect(commands.join()).not.toContain('$TOKEN');
+    const own = await startServer({ env: { REQUIRE_TOKENS: 'true' } });
+    const guarded = commandsIn(await page(own)).filter((command) => command.includes('Bearer $TOKEN'));
+    expect(guarded).toHaveLength(3);
+    await own.close();
+  });
+
+  it('marks where an argument goes, for the script', async () => {
+    const markup = await page();
+    expect(markup).toContain('<span data-argument="FolderName">/</span>');
+    expect(markup).toMatch(/<label for="([^"]+)">FolderName<\/label>\s*<input id="\1" name="FolderName"/);
+    expect(markup.match(/<form data-try data-needs-script hidden>/g)).toHaveLength(operationNames.length);
+  });
+
+  it('leads to the WSDL and to the directory', async () => {
+    const markup = await page();
+    expect(markup).toContain('href="http://localhost:8080/services?wsdl"');
+    expect(markup).toContain('href="http://localhost:8080/admin/services"');
+  });
+});

@@ -1,6 +1,6 @@
 // An operation as an HTML form: a labelled control for every field, what is allowed, and each problem beside its field.
 import type { Operation } from './directory.ts';
-import type { Control, Field } from './fields.ts';
+import type { Field } from './fields.ts';
 import type { Frame } from './frame.ts';
 import { html, type Html } from './html.ts';
 
@@ -73,17 +73,18 @@ function fieldView(name: string, field: Field<unknown>, entered: string, problem
   ${problems.length > 0 && html`aria-invalid="true"`}`;
   return html`<div class="field">
     <label for="${name}">${name}${field.required && html` <span class="required">required</span>`}</label>
-    ${controlView(control, marks, entered)}
+    ${controlView(field, marks, entered)}
     <p class="hint" id="${name}-hint">${hint.filter(Boolean).join(' ')}</p>
     ${problems.length > 0 && html`<p class="problem" id="${name}-problem">${problems.join(' ')}</p>`}
   </div> `;
 }
 
-function controlView(control: Control, marks: Html, entered: string): Html {
+function controlView({ control, fallback }: Field<unknown>, marks: Html, entered: string): Html {
   switch (control.kind) {
     case 'choice':
       return html`<select ${marks}>
-        ${['', ...control.choices].map((choice) => {
+        <option value="">${fallback === undefined ? '–' : `${fallback} (default)`}</option>
+        ${control.choices.map((choice) => {
           const mark = choice === entered.trim() ? 'selected' : '';
           return html`<option ${mark}>${choice}</option>`;
         })}

@@ -28,7 +28,7 @@ export function describeSystem(options: UpgradesOptions): Resource {
 
   const upgrades = resource({
     title: 'Upgrades',
-    description: 'The newest job: its state, its messages and how far it has come.',
+    description: 'Where the deployment stands, where it can go, and the newest job on its way.',
     access: 'administrator',
     fields: {
       after: defaultTo(integer('Only the messages after the first so many.', 0, 1_000_000_000), 0),

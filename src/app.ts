@@ -13,18 +13,16 @@ import { showCatalogPage } from './catalog/page.ts';
 import { describeCatalog } from './catalog/rest.ts';
 import { describeOperations } from './catalog/soap.ts';
 import type { Config } from './config.ts';
-import { ServiceError } from './errors.ts';
-import type { Match, Resource } from './rest/directory.ts';
+import type { Resource } from './rest/directory.ts';
 import type { Json } from './rest/json.ts';
 import { mountDirectory } from './rest/mount.ts';
 import { describeApi } from './rest/openapi.ts';
 import { type AssetFiles, locateAssets, mountAssets } from './site/assets.ts';
-import { createHttp } from './site/http.ts';
+import { createHttp, mountClosable } from './site/http.ts';
 import { createMetrics } from './site/metrics.ts';
-import { currentMode, refuseWhileReadOnly } from './site/mode.ts';
 import { showHome } from './site/page.ts';
 import { mountProbes } from './site/probes.ts';
-import { describeMode, describeRoot } from './site/rest.ts';
+import { createAdmission, describeMode, describeRoot } from './site/rest.ts';
 import { mountSoap } from './soap/mount.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
@@ -106,19 +104,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
 
   /** The probes go on telling while the APIs are closed. */
   const mountApi = (mount: (scope: FastifyInstance) => void | Promise<void>) =>
-    http.register(async (scope) => {
-      scope.addHook('onRequest', (_request, _reply, done) => {
-        if (closing)
-          throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
-        done();
-      });
-      // A connection that is kept would keep the server from closing.
-      scope.addHook('onSend', (_request, reply, payload, done) => {
-        if (closing) void reply.header('connection', 'close');
-        done(null, payload);
-      });
-      await mount(scope);
-    });
+    mountClosable(http, () => closing, mount);
 
   const webhookResources = describeWebhooks({
     ...{ store, world, herald },
@@ -159,16 +145,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     assets,
     tokensPath: config.tokensPath,
     identify: gatekeeper.identify,
-    admit: ({ operation, resource }: Match, showsForm: boolean) => {
-      if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {
-        throw new ServiceError(
-          'conflict',
-          'An upgrade job is in progress; read its status on the upgrades resource.',
-        );
-      }
-      const isGated = operation?.effect === 'writes' && operation.whileReadOnly === 'refused' && !showsForm;
-      if (isGated) refuseWhileReadOnly(currentMode(store, isJobRunning(store)));
-    },
+    admit: createAdmission(store, isJobRunning),
     addressOf,
     formsBeingRead: { count: 0 },
     sleep: world.sleep,

@@ -1,6 +1,7 @@
 // The bare HTTP server: its limits, what is logged and counted of every request, and errors outside both APIs.
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { METHODS } from 'node:http';
+import { ServiceError } from '../errors.ts';
 import type { Assets } from '../rest/frame.ts';
 import { notFound } from '../rest/reply.ts';
 import { answerBadHttp, sendSiteError } from './errors.ts';
@@ -55,6 +56,27 @@ export function createHttp(
   http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), assets()));
   http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error, assets()));
   return http;
+}
+
+/** A part of the server that is closed before the rest: its requests are finished, and no new ones taken. */
+export async function mountClosable(
+  http: FastifyInstance,
+  isClosing: () => boolean,
+  mount: (scope: FastifyInstance) => void | Promise<void>,
+): Promise<void> {
+  await http.register(async (scope) => {
+    scope.addHook('onRequest', (_request, _reply, done) => {
+      if (isClosing())
+        throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
+      done();
+    });
+    // A connection that is kept would keep the server from closing.
+    scope.addHook('onSend', (_request, reply, payload, done) => {
+      if (isClosing()) void reply.header('connection', 'close');
+      done(null, payload);
+    });
+    await mount(scope);
+  });
 }
 
 function isDecodable(url: string): boolean {

@@ -1,9 +1,10 @@
 // REST edge of the site: the admin root and `mode` (contract 1 and 6).
-import { type Resource, type View, operation, resource, success } from '../rest/directory.ts';
+import { ServiceError } from '../errors.ts';
+import { type Match, type Resource, type View, operation, resource, success } from '../rest/directory.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
-import { changeMode, currentMode, setMode } from './mode.ts';
+import { changeMode, currentMode, refuseWhileReadOnly, setMode } from './mode.ts';
 
 export type InstalledVersion = { readonly version: string; readonly build: string };
 
@@ -27,6 +28,20 @@ export function describeRoot(
       };
     },
   });
+}
+
+/** Refuses what is closed while a job runs, and what changes something while the system is read-only. */
+export function createAdmission(store: Store, isJobRunning: (reader: Reader) => boolean) {
+  return ({ operation, resource }: Match, showsForm: boolean): void => {
+    if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {
+      throw new ServiceError(
+        'conflict',
+        'An upgrade job is in progress; read its status on the upgrades resource.',
+      );
+    }
+    const isGated = operation?.effect === 'writes' && operation.whileReadOnly === 'refused' && !showsForm;
+    if (isGated) refuseWhileReadOnly(currentMode(store, isJobRunning(store)));
+  };
 }
 
 export function describeMode(store: Store, isJobRunning: (reader: Reader) => boolean): Resource {

@@ -1,35 +1,22 @@
 // REST edge of the registry: webhooks are listed, created, changed, rotated, pinged and deleted (contract 5).
 import type { BlockList } from 'node:net';
-import type { Caller } from '../caller.ts';
-import { type Service, mayList, pathOfService, serviceAtPath } from '../catalog/catalog.ts';
+import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { type Outcome, isId, items, operation, resource, success } from '../rest/directory.ts';
-import {
-  boolean,
-  choice,
-  clearable,
-  defaultTo,
-  definedOnly,
-  httpUrl,
-  integer,
-  refine,
-  required,
-  text,
-} from '../rest/fields.ts';
+import { defaultTo, definedOnly, integer } from '../rest/fields.ts';
 import type { Json } from '../rest/json.ts';
 import type { Store } from '../store/store.ts';
 import type { World } from '../world.ts';
 import { describeDeliveries } from './deliveries.rest.ts';
 import { addDelivery, deliveries, discardPending } from './delivery.ts';
-import { changeTypesRule, eventOf, pingNews, readChangeTypes } from './event.ts';
+import { eventOf, pingNews } from './event.ts';
+import { serviceProblems, webhookFields } from './fields.rest.ts';
 import { showWebhook, showWebhooks } from './page.ts';
-import { problemOfReceiver } from './receiver.ts';
 import { webhookSettings } from './settings.ts';
-import { isSignatureKey, makeSignatureKey, signatureKeyBytes, signatureKeyRule } from './signature.ts';
+import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
 import {
   type Webhook,
   type WebhookTraits,
   activation,
-  contentTypes,
   createWebhook,
   deactivation,
   describeWebhook,
@@ -50,54 +37,8 @@ export type RegistryOptions = {
   history: number;
 };
 
-const tidy = (value: string) => value.trim().normalize('NFC');
-
-/** `Folder/Name.Type`: as long as its parts may be. */
-export const serviceField = (description: string) => text(description, { to: 322, normalise: tidy });
-
-/** What stands against a service that a field names, for this caller. */
-export function serviceProblems(store: Store, path: string | undefined, caller: Caller): readonly string[] {
-  if (path === undefined) return [];
-  const service = serviceAtPath(store, path);
-  return service && mayList(service, caller)
-    ? []
-    : [`service: there is no service ${path}; it must be Folder/Name.Type, or Name.Type at the root.`];
-}
-
 export function describeRegistry({ store, world, allowed, history }: RegistryOptions) {
-  const fields = {
-    name: text('A name for people, unlike any other.', { to: 128, normalise: tidy }),
-    hookUrl: refine(httpUrl('The http or https address events are posted to.'), (url) => {
-      const problem = problemOfReceiver(url, allowed);
-      return problem === undefined ? { value: url } : { problem };
-    }),
-    changeTypes: refine(
-      text('The types of events it is told: a JSON array or comma list, * for all.', { to: 8192 }),
-      (list) => {
-        const types = readChangeTypes(list);
-        return types ? { value: types } : { problem: `must be ${changeTypesRule}.` };
-      },
-    ),
-    contentType: choice('How the event is sent.', contentTypes),
-    active: boolean('Whether it is told anything.'),
-  };
-  const service = serviceField('The service whose events it is told, as Folder/Name.Type; blank for all.');
-  const signatureKey = refine(
-    text('What deliveries are signed with; one is made up when absent.', {
-      to: 128,
-      secret: true,
-      normalise: (value) => value.trim(),
-    }),
-    (key) => (isSignatureKey(key) ? { value: key } : { problem: `must be ${signatureKeyRule}.` }),
-  );
-  const createFields = {
-    name: required(fields.name),
-    hookUrl: required(fields.hookUrl),
-    changeTypes: required(fields.changeTypes),
-    signatureKey,
-    active: defaultTo(fields.active, true),
-    contentType: defaultTo(fields.contentType, 'application/json'),
-  };
+  const fields = webhookFields(allowed);
 
   const newKey = () => makeSignatureKey(world.newSecret(signatureKeyBytes.default));
   const toJson = (webhook: Webhook): Json =>
@@ -125,7 +66,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
 
   const createForAll = operation({
     ...described,
-    fields: { ...createFields, service },
+    fields: fields.createForAll,
     check: ({ values, caller }) => serviceProblems(store, values.service, caller),
     run: ({ values }) => create({ ...values, service: values.service ?? null }),
   });
@@ -137,9 +78,9 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     read: ({ subject }) => list(pathOfService(subject)),
     view: showWebhooks(store, world, pathOfService),
     operations: {
-      create: operation<Service, typeof createFields>({
+      create: operation<Service, typeof fields.create>({
         ...described,
-        fields: createFields,
+        fields: fields.create,
         run: ({ subject, values }) => create({ ...values, service: pathOfService(subject) }),
       }),
     },
@@ -167,8 +108,6 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
       run: ({ subject }) => run(subject),
     });
 
-  const editFields = { ...fields, service: clearable(service) };
-
   const webhook = resource<Webhook>({
     title: 'Webhook',
     description: 'One receiver: what it is told, where, and how it has been doing.',
@@ -177,12 +116,12 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     view: showWebhook(store, world),
     resources: { deliveries: describeDeliveries(store, world) },
     operations: {
-      edit: operation<Webhook, typeof editFields>({
+      edit: operation<Webhook, typeof fields.edit>({
         title: 'Edit webhook',
         description: 'Changes what is given. What is pending is sent to the new address.',
         access: 'administrator',
         effect: 'writes',
-        fields: editFields,
+        fields: fields.edit,
         // A form that is sent late must not activate what was deactivated meanwhile: `active` is left open.
         present: (subject) => ({
           name: subject.name,

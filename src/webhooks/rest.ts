@@ -7,7 +7,8 @@ import { changeSettings } from './delivery.ts';
 import { changeTypeRule, eventIdRule, mostPayloadBytes } from './event.ts';
 import type { Herald } from './herald.ts';
 import { showSettings, showWebhooks } from './page.ts';
-import { type RegistryOptions, describeRegistry, serviceField, serviceProblems } from './registry.rest.ts';
+import { serviceField, serviceProblems } from './fields.rest.ts';
+import { type RegistryOptions, describeRegistry } from './registry.rest.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
 
 export type WebhooksOptions = RegistryOptions & { herald: Herald };

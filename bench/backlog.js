@@ -6,12 +6,14 @@ import { sampleCatalog } from '../dist/catalog/sample.js';
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
 import { deliveries } from '../dist/webhooks/delivery.js';
+import { createEgress } from '../dist/webhooks/egress.js';
 import { createHerald } from '../dist/webhooks/herald.js';
-import { config, createWorld, news, register } from './engine.js';
+import { realWorld } from '../dist/world.js';
+import { config, news, register, set } from './engine.js';
 
 const [, , pending, ...urls] = process.argv;
 const store = createMemoryStore();
-const world = createWorld();
+const world = { ...realWorld, post: createEgress(config.webhookAllowCidrs).post };
 const app = await createApp({
   config,
   store,
@@ -19,6 +21,7 @@ const app = await createApp({
   version: 'bench',
   logger: pino({ level: config.logLevel }),
   wsdl: '',
+  assets: { stylesheet: '', script: '', icon: '' },
   catalog: sampleCatalog,
   adminPassword: 'not used here',
 });
@@ -26,7 +29,8 @@ await app.http.listen({ host: config.host, port: config.port });
 const tasks = createTasks(world, () => undefined);
 const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
 // None is given up while this runs.
-await register(store, urls, { notificationTimeOutInSeconds: 60 });
+await set(store, { notificationTimeOutInSeconds: 60 });
+await register(store, urls);
 
 let most = 0;
 for (let n = 0; n < Number(pending) / urls.length; n += 1) {

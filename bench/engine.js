@@ -26,40 +26,39 @@ export const news = {
   }),
 };
 
-export const createWorld = () => ({ ...realWorld, post: createEgress(config.webhookAllowCidrs).post });
-
-/** One webhook for each address, which wants every event. None is ever deactivated. */
-export function register(store, urls, settings) {
-  return store.update((transaction) => {
-    const patience = { notificationAttempts: 5, numberOfFailures: 10_000 };
-    transaction.write(webhookSettings, { ...webhookSettings.initial, ...patience, ...settings });
-    return urls.map((hookUrl, index) =>
-      createWebhook(
-        transaction,
-        {
-          id: realWorld.newId(),
-          name: `Receiver ${index}`,
-          hookUrl,
-          changeTypes: ['*'],
-          service: null,
-          contentType: 'application/json',
-          active: true,
-          signatureKey: makeSignatureKey(randomBytes(32)),
-        },
-        realWorld.now(),
-      ),
-    );
-  });
+/** Puts up with everything: no webhook is deactivated while a bench runs. */
+export function set(store, settings) {
+  const patience = { notificationAttempts: 5, numberOfFailures: 10_000 };
+  return store.update((transaction) =>
+    transaction.write(webhookSettings, { ...webhookSettings.initial, ...patience, ...settings }),
+  );
 }
 
-export async function startEngine(urls, settings, onAttempt) {
+/** One webhook for each address, which wants every event from now on. */
+export function register(store, urls) {
+  const webhookAt = (hookUrl) => ({
+    id: realWorld.newId(),
+    name: `Receiver at ${hookUrl}`,
+    hookUrl,
+    changeTypes: ['*'],
+    service: null,
+    contentType: 'application/json',
+    active: true,
+    signatureKey: makeSignatureKey(randomBytes(32)),
+  });
+  return store.update((transaction) =>
+    urls.map((url) => createWebhook(transaction, webhookAt(url), realWorld.now())),
+  );
+}
+
+export async function startEngine(settings, onAttempt) {
   const store = createMemoryStore();
   const egress = createEgress(config.webhookAllowCidrs);
   const world = { ...realWorld, post: egress.post };
   const failures = [];
   const tasks = createTasks(world, (_name, error) => failures.push(error));
   const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
-  const webhooks = await register(store, urls, settings);
+  await set(store, settings);
   startCourier({
     store,
     world,
@@ -72,7 +71,7 @@ export async function startEngine(urls, settings, onAttempt) {
     onDeactivated: () => undefined,
   });
   return {
-    webhooks,
+    register: (urls) => register(store, urls),
     publish: (eventId) => herald.publish(news, eventId),
     async stop() {
       const stopped = tasks.stop();

@@ -45,21 +45,22 @@ it.skipIf(!hasCurl)(
     );
     expect(answers[3]).toContain('"username": "ann"');
     expect(answers[3]).toContain('"message":"The system is in read-only mode.","details":["Back at noon."]');
-    expect(answers[4]).toContain('"id":"rel_14072022_2632"');
-    expect(answers[4]).toContain('"id": "licenseUpload"');
-    expect(answers[5]).toMatch(
+    expect(answers[4]).toContain('"openapi":"3.1');
+    expect(answers[5]).toContain('"id":"rel_14072022_2632"');
+    expect(answers[5]).toContain('"id": "licenseUpload"');
+    expect(answers[6]).toMatch(
       /"problems":\[\]\}\s*\{"status":\{"state":"in_progress","code":1,"messages":\[\{"code":2010/,
     );
-    expect(answers[6]).toContain('48 out of 48 deployments updated.');
-    expect(answers[6]).toContain('"state":"success"');
-    expect(answers[6]).toContain('"fullVersion":"11.0.0.2670"');
-    expect(answers[7]).toContain('"signatureKey":"whsec_');
-    expect(answers[8]).toMatch(
+    expect(answers[7]).toContain('48 out of 48 deployments updated.');
+    expect(answers[7]).toContain('"state":"success"');
+    expect(answers[7]).toContain('"fullVersion":"11.0.0.2670"');
+    expect(answers[8]).toContain('"signatureKey":"whsec_');
+    expect(answers[9]).toMatch(
       /"deliveries":1\}\s*true \{"id":"[^"]+","type":"HarbourClosed",.*"data":\{"berth":7\}\}/,
     );
-    expect(answers[9]).toContain('"deactivatedBy":"failures"');
-    expect(answers[9]?.match(/"error": "The connection was refused."/g)).toHaveLength(4);
-    expect(answers[10]).toMatch(/true \{"id":"closing-2",/);
+    expect(answers[10]).toContain('"deactivatedBy":"failures"');
+    expect(answers[10]?.match(/"error": "The connection was refused."/g)).toHaveLength(4);
+    expect(answers[11]).toMatch(/true \{"id":"closing-2",/);
     server.child.kill('SIGTERM');
     await server.exited;
   },

@@ -30,7 +30,11 @@ export function createMemoryStore(): Store {
     waiting: (queue) => queueOf(queue).waiting(),
   };
 
-  function commit(changes: Changes): void {
+  // One for all updates, which come one after another: there are many, and they are short.
+  const changes = createChanges();
+  const transaction = createTransaction(reader, queueOf, changes);
+
+  function commit(): void {
     for (const [name, changed] of changes.tables) {
       const rows = tables.get(name) ?? new Map<string, unknown>();
       tables.set(name, rows);
@@ -55,13 +59,13 @@ export function createMemoryStore(): Store {
     ...reader,
     update: (change) =>
       new Promise((resolve) => {
-        const changes: Changes = {
-          ...{ tables: new Map(), cells: new Map(), logs: new Map() },
-          ...{ queues: new Set<string>(), acts: [] },
-        };
-        const result = change(createTransaction(reader, queueOf, changes));
-        commit(changes);
-        resolve(result);
+        try {
+          const result = change(transaction);
+          commit();
+          resolve(result);
+        } finally {
+          changes.clear();
+        }
         for (const listener of listeners) listener();
       }),
     claim: (queue, claim) => Promise.resolve(queueOf(queue).claim(claim)),
@@ -86,7 +90,21 @@ type Changes = {
   queues: Set<string>;
   /** What is done to them when the transaction takes effect. */
   acts: (() => void)[];
+  clear: () => void;
 };
+
+function createChanges(): Changes {
+  const kept = { tables: new Map(), cells: new Map(), logs: new Map(), queues: new Set<string>() };
+  const changes: Changes = {
+    ...kept,
+    acts: [],
+    clear() {
+      for (const each of Object.values(kept)) each.clear();
+      changes.acts = [];
+    },
+  };
+  return changes;
+}
 
 function keyOfLog({ name }: { name: string }, key: string): string {
   return `${name} ${key}`;
@@ -113,10 +131,9 @@ function createTransaction(
       const changed = changes.tables.get(table.name);
       return changed?.has(key) ? (changed.get(key) as T | undefined) : base.get(table, key);
     },
-    *all<T>(table: Table<T>) {
+    all: <T>(table: Table<T>) => {
       const changed = changes.tables.get(table.name);
-      for (const row of base.all(table)) if (!changed?.has(table.keyOf(row))) yield row;
-      for (const row of changed?.values() ?? []) if (row !== undefined) yield row as T;
+      return changed ? merge(table, base.all(table), changed) : base.all(table);
     },
     read: <T>(cell: Cell<T>) =>
       changes.cells.has(cell.name) ? (changes.cells.get(cell.name) as T) : base.read(cell),
@@ -143,6 +160,11 @@ function createTransaction(
     trim: (queue, owner, keep) => later(queue, ({ trim }) => trim(owner, keep)),
     drop: (queue, owner) => later(queue, ({ drop }) => drop(owner)),
   };
+}
+
+function* merge<T>(table: Table<T>, rows: Iterable<T>, changed: Rows): Iterable<T> {
+  for (const row of rows) if (!changed.has(table.keyOf(row))) yield row;
+  for (const row of changed.values()) if (row !== undefined) yield row as T;
 }
 
 /** Values are handed out without copying, so nobody may change them. */

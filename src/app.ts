@@ -17,7 +17,7 @@ import type { Resource } from './rest/directory.ts';
 import type { Json } from './rest/json.ts';
 import { mountDirectory } from './rest/mount.ts';
 import { describeApi } from './rest/openapi.ts';
-import { type AssetFiles, locateAssets, mountAssets } from './site/assets.ts';
+import { type AssetFiles, createAssets } from './site/assets.ts';
 import { createHttp, mountClosable } from './site/http.ts';
 import { createMetrics } from './site/metrics.ts';
 import { showHome } from './site/page.ts';
@@ -81,7 +81,11 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const executor = createSimulatedExecutor({ world, stepMs, failures });
   const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs, tell: tellJob });
   const watcher = createWatcher(store, world);
-  const http = createHttp(logger, metrics, () => assets());
+  const mountedAssets = createAssets(options.assets, config.adminPath);
+  const http = createHttp(logger, metrics, () => ({
+    assets: assets(),
+    crumbs: [{ name: 'admin', href: linkBase() + config.adminPath || '/' }],
+  }));
   metrics.watchWebhooks(() => webhookFigures(store, world.now()));
   let closing = false;
 
@@ -96,7 +100,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const boundPort = () => (http.server.address() as AddressInfo | null)?.port ?? config.port;
   const publicUrl = () => config.publicUrl ?? `http://localhost:${boundPort()}`;
   const linkBase = () => new URL(publicUrl()).pathname.replace(/\/$/, '');
-  const assets = () => locateAssets(options.assets, linkBase() + config.adminPath);
+  const assets = () => mountedAssets.locate(linkBase());
   const baseUrl = () => publicUrl() + config.catalogPath;
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
   const addressOf = ({ socket, headers }: FastifyRequest) =>
@@ -199,7 +203,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
       errorStatus200: config.errorStatus200,
     });
 
-  mountAssets(http, options.assets, config.adminPath);
+  mountedAssets.mount(http);
   mountProbes(http, {
     metrics,
     reasonsNotReady: () => [...(closing ? ['shutting down'] : []), ...store.problems()],

@@ -15,6 +15,7 @@ import {
   deleteFolder,
   deleteService,
   editService,
+  fileNameOf,
   findFolder,
   mayList,
   noSuchFolder,
@@ -48,6 +49,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
 
   const serviceResource = resource<Service>({
     title: 'Service',
+    titleOf: fileNameOf,
     description: 'One service of the catalog.',
     access: 'member',
     read: ({ subject }) => toJson(subject),
@@ -113,6 +115,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
 
   const folderResource = resource<Folder>({
     title: 'Folder',
+    titleOf: ({ folderName }) => folderName,
     description: 'A folder of the catalog and the services in it.',
     access: 'member',
     read: ({ subject, caller }) => ({ ...subject, ...contents(subject.folderName, caller, []) }),

@@ -1,23 +1,25 @@
 // The command line that does what a page does. The token is a variable of the reader's shell, never a real one.
-import type { Control, Field, Fields } from './fields.ts';
+import type { Operation } from './directory.ts';
+import type { Control, Field } from './fields.ts';
 
 export function readCommand(address: string): string {
-  return `curl -H "Authorization: Bearer $TOKEN" '${address}?f=pjson'`;
+  return `curl -H "Authorization: Bearer $TOKEN" '${address}${address.includes('?') ? '&' : '?'}f=pjson'`;
 }
 
 /** Fields that are filled in, and those that must be. */
 export function postCommand(
   address: string,
-  fields: Fields,
+  { fields, access }: Pick<Operation, 'fields' | 'access'>,
   entered: Readonly<Record<string, string | undefined>>,
 ): string {
   const shown = Object.entries(fields).filter(
-    ([name, field]) => name !== 'token' && (field.required || (entered[name] ?? '') !== ''),
+    ([name, field]) => name !== 'next' && (field.required || (entered[name] ?? '') !== ''),
   );
   const hasFile = shown.some(([, field]) => field.control.kind === 'file');
   const parts = shown.map(([name, field]) => partOf(name, field, entered[name] ?? '', hasFile));
   const body = parts.length > 0 ? parts : ["-d ''"];
-  return ['curl -H "Authorization: Bearer $TOKEN"', `'${address}'`, ...body].join(' \\\n  ');
+  const carrier = access === 'anyone' ? [] : ['-H "Authorization: Bearer $TOKEN"'];
+  return [['curl', ...carrier, `'${address}'`].join(' '), ...body].join(' \\\n  ');
 }
 
 function partOf(name: string, { control }: Field<unknown>, entered: string, isMultipart: boolean): string {

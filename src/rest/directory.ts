@@ -27,6 +27,8 @@ export type Outcome = {
   readonly json: Json;
   readonly headers?: Record<string, string>;
   readonly seeOther?: string;
+  /** What a page may have put into the address it wants to go on to, as `{name}`. */
+  readonly names?: Readonly<Record<string, string>>;
 };
 
 export type Resource<S = unknown> = {
@@ -41,6 +43,8 @@ export type Resource<S = unknown> = {
   readonly onPost: Operation<S> | undefined;
   /** What people are shown instead of the bare contents. */
   readonly view: View<S> | undefined;
+  /** What the page is called, where there are many of the kind. */
+  readonly titleOf: (subject: S) => string;
   /** Fixed names beneath this one. */
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
@@ -106,20 +110,15 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     read: (call: Call<S, Values<F>>) => Json | Promise<Json>;
     onPost?: Operation<S>;
     view?: View<S>;
+    titleOf?: (subject: S) => string;
     resources?: Record<string, Resource<S>>;
     operations?: Record<string, Operation<S>>;
     items?: readonly Items<S>[];
   },
 ): Resource<S> {
   const nothingBeneath = { resources: {}, operations: {}, items: [] };
-  return {
-    duringJob: 'open',
-    fields: {},
-    onPost: undefined,
-    view: undefined,
-    ...nothingBeneath,
-    ...described,
-  };
+  const plain = { onPost: undefined, view: undefined, titleOf: () => described.title };
+  return { duringJob: 'open', fields: {}, ...plain, ...nothingBeneath, ...described };
 }
 
 /** A resource that only holds others: it lists them. */

@@ -17,6 +17,8 @@ export type Control =
       readonly minLength?: number;
       readonly maxLength?: number;
       readonly pattern?: string;
+      /** What is allowed, in words. */
+      readonly allowed?: string;
       readonly secret?: true;
       readonly lines?: true;
       /** What the text is written in, where it is not plain text. */
@@ -77,6 +79,7 @@ export function text(description: string, options: TextOptions): Field<string | 
   const control: Control = {
     ...{ kind: 'text', minLength: from, maxLength: to },
     ...(pattern && { pattern: pattern.source }),
+    ...((pattern || from > 1) && { allowed }),
     ...(secret && { secret }),
     ...(lines && { lines }),
   };

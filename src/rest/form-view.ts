@@ -66,6 +66,7 @@ function fieldView(name: string, field: Field<unknown>, entered: string, problem
   const hint = [
     field.description,
     control.kind === 'number' && `From ${control.from} to ${control.to}.`,
+    control.kind === 'text' && control.allowed !== undefined && `Allowed: ${control.allowed}.`,
     field.fallback && `Default: ${field.fallback}.`,
   ];
   const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
@@ -96,7 +97,7 @@ function controlView({ control, fallback }: Field<unknown>, marks: Html, entered
     case 'text':
       if (control.lines) return html`<textarea ${marks} rows="4">${entered}</textarea>`;
       return control.secret
-        ? html`<input ${marks} type="password" autocomplete="new-password" />`
+        ? html`<input ${marks} type="password" autocomplete="new-password" maxlength="${control.maxLength}" />`
         : html`<input ${marks} value="${entered}" maxlength="${control.maxLength}" />`;
   }
 }

@@ -56,11 +56,14 @@ export function pageOf(frame: Frame, content: Html): Html {
       <body>
         <a class="skip" href="#content">Skip to the content</a>
         <header class="top">
-          <nav aria-label="Breadcrumb">
-            <ol class="crumbs">
-              ${frame.crumbs.map(crumbView)}
-            </ol>
-          </nav>
+          ${
+            frame.crumbs.length > 0 &&
+            html`<nav aria-label="Breadcrumb">
+              <ol class="crumbs">
+                ${frame.crumbs.map(crumbView)}
+              </ol>
+            </nav>`
+          }
           ${frame.session && sessionLine(frame.session)}
         </header>
         <main id="content" tabindex="-1">

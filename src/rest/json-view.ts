@@ -53,13 +53,23 @@ function listView(list: readonly Json[]): Html {
           ${records.map(
             (record) =>
               html`<tr>
-                ${columns.map((column) => html`<td>${jsonView(record[column] ?? null)}</td>`)}
+                ${columns.map((column) => html`<td>${cellView(record[column] ?? null)}</td>`)}
               </tr> `,
           )}
         </tbody>
       </table>
     </div>
     ${rest}`;
+}
+
+/** What is long in itself is folded up, so that the others are seen. */
+function cellView(value: Json): Html {
+  const size = Array.isArray(value) ? value.length : isRecord(value) ? Object.keys(value).length : 0;
+  if (size < 3) return jsonView(value);
+  return html`<details>
+    <summary>${size} entries</summary>
+    ${jsonView(value)}
+  </details>`;
 }
 
 function scalarView(value: string | number | boolean | null): Html {

@@ -175,14 +175,17 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     const answer = describeError(error);
     void reply.headers(answer.headers);
     const format = request.progress?.format ?? guessFormat(request);
-    if (format === 'html') return face.error(request, reply, answer);
+    if (format === 'html') {
+      if (request.progress) request.progress.identity ??= sessionOf(request, true);
+      return face.error(request, reply, answer);
+    }
     return sendJson(reply, options.errorStatus200 ? 200 : answer.status, answer.body, format);
   }
 
   /** On pages that need no token a browser is still told who it is. */
-  function sessionOf(request: FastifyRequest): Identity | undefined {
+  function sessionOf(request: FastifyRequest, readsOnly = request.method !== 'POST'): Identity | undefined {
     try {
-      return request.method === 'POST' ? undefined : options.identify(presentedBy(request, undefined));
+      return readsOnly ? options.identify({ ...presentedBy(request, undefined), readsOnly }) : undefined;
     } catch {
       return undefined;
     }

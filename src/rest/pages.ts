@@ -10,6 +10,10 @@ import { jsonView } from './json-view.ts';
 export type ResourceView = {
   /** Where it is read from outside. */
   readonly address: string;
+  /** What the page was asked with that the resource itself reads. */
+  readonly query: string;
+  /** The operation that has just been done and led here. */
+  readonly done: string | undefined;
   readonly description: string;
   readonly children: readonly Link[];
   readonly operations: readonly Link[];
@@ -23,7 +27,8 @@ export type ResourceView = {
 const mostLinks = 500;
 
 export function resourcePage(frame: Frame, shown: ResourceView): Html {
-  const { address, description, children, operations, form, json, view } = shown;
+  const { address, query, description, children, operations, form, json, view, done } = shown;
+  const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const contents = html`<section aria-labelledby="contents">
     <h2 id="contents">Contents</h2>
     ${jsonView(json)}
@@ -31,13 +36,16 @@ export function resourcePage(frame: Frame, shown: ResourceView): Html {
   return pageOf(
     frame,
     html`<p class="lead">${description}</p>
-      ${view ?? contents} ${form && operationForm(frame, form.operation, form)}
+      ${done !== undefined && html`<p role="status" class="result">Done: ${done}.</p>`} ${view ?? contents} ${form && operationForm(frame, form.operation, form)}
       <div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>
       ${commandView(
-        [readCommand(address), ...(form ? [postCommand(address, form.operation.fields, form.entered)] : [])],
         [
-          { name: 'JSON', href: '?f=json' },
-          { name: 'Pretty JSON', href: '?f=pjson' },
+          readCommand(query === '' ? address : `${address}?${query}`),
+          ...(form ? [postCommand(address, form.operation, form.entered)] : []),
+        ],
+        [
+          { name: 'JSON', href: asked('json') },
+          { name: 'Pretty JSON', href: asked('pjson') },
         ],
       )}`,
   );
@@ -65,15 +73,22 @@ function commandView(commands: readonly string[], links: readonly Link[]): Html 
   </section>`;
 }
 
-export type OperationView = FormView & { readonly address: string; readonly result?: Json };
+export type OperationView = FormView & {
+  readonly address: string;
+  readonly result?: Json;
+  /** The page the operation belongs to. */
+  readonly parent: Link;
+};
 
 export function operationPage(frame: Frame, operation: Operation, view: OperationView): Html {
-  const { result } = view;
+  const { result, parent } = view;
+  const isDone = result !== undefined;
   return pageOf(
     frame,
     html`<p class="lead">${operation.description}</p>
-      ${result !== undefined && resultView(result)} ${operationForm(frame, operation, view)}
-      ${commandView([postCommand(view.address, operation.fields, view.entered)], [])}`,
+      ${isDone ? resultView(result) : operationForm(frame, operation, view)}
+      ${isDone && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">Once more</a></p>`}
+      ${commandView([postCommand(view.address, operation, view.entered)], [])}`,
   );
 }
 
@@ -88,10 +103,17 @@ function resultView(json: Json): Html {
   </section>`;
 }
 
-export function signInPage(frame: Frame, view: FormView): Html {
+export type SignInView = FormView & {
+  readonly lead: string;
+  /** The token service's own page tells scripts how it is done. */
+  readonly command: string | undefined;
+};
+
+export function signInPage(frame: Frame, view: SignInView): Html {
   return pageOf(
     frame,
-    html`${view.error && problemList(view.error)}
+    html`<p class="lead">${view.lead}</p>
+      ${view.error && problemList(view.error)}
       <form method="post" action="${view.action}" class="sign-in">
         <input type="hidden" name="f" value="html" />
         <input type="hidden" name="next" value="${view.entered.next}" />
@@ -110,7 +132,8 @@ export function signInPage(frame: Frame, view: FormView): Html {
           <input id="password" name="password" type="password" autocomplete="current-password" required />
         </div>
         <p><button>Sign in</button></p>
-      </form>`,
+      </form>
+      ${view.command !== undefined && commandView([view.command], [])}`,
   );
 }
 

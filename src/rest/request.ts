@@ -52,7 +52,9 @@ export function findRoute(root: Resource, prefix: string, url: string, method: s
 export function ownPath(next: string): string | undefined {
   const base = 'http://own';
   const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
-  return url?.origin === base ? url.pathname + url.search + url.hash : undefined;
+  // Dots may have stood between two slashes.
+  const isOwn = url?.origin === base && !url.pathname.startsWith('//');
+  return isOwn ? url.pathname + url.search + url.hash : undefined;
 }
 
 /** The format before anything has been checked: good enough to say what is wrong. */

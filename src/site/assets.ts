@@ -1,6 +1,7 @@
 // The stylesheet, script and icon of the pages, beneath the admin path under names that change with their contents.
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createHash } from 'node:crypto';
+import { methodNotAllowed } from '../errors.ts';
 import type { Assets } from '../rest/frame.ts';
 
 /** What is in the files of `site/assets/`. */
@@ -14,34 +15,49 @@ const kinds: Readonly<Record<keyof AssetFiles, { file: string; type: string }>> 
 
 const names = Object.keys(kinds) as (keyof AssetFiles)[];
 
-function versionOf(content: string): string {
-  return createHash('sha256').update(content).digest('hex').slice(0, 12);
-}
+export type MountedAssets = {
+  /** Beneath the path of the public address. */
+  locate: (linkBase: string) => Assets;
+  mount: (http: FastifyInstance) => void;
+};
 
-export function locateAssets(files: AssetFiles, base: string): Assets {
-  const href = (name: keyof AssetFiles) => `${base}/assets/${kinds[name].file}?v=${versionOf(files[name])}`;
-  return { stylesheet: href('stylesheet'), script: href('script'), icon: href('icon') };
-}
+export function createAssets(files: AssetFiles, prefix: string): MountedAssets {
+  const versionOf = (name: keyof AssetFiles) =>
+    createHash('sha256').update(files[name]).digest('hex').slice(0, 12);
+  const versions = {
+    stylesheet: versionOf('stylesheet'),
+    script: versionOf('script'),
+    icon: versionOf('icon'),
+  };
+  const pathOf = (name: keyof AssetFiles) => `${prefix}/assets/${kinds[name].file}`;
 
-export function mountAssets(http: FastifyInstance, files: AssetFiles, prefix: string): void {
-  for (const name of names) {
-    const path = `${prefix}/assets/${kinds[name].file}`;
-    http.route({
-      method: ['GET', 'HEAD'],
-      url: path,
-      onRequest: (request, _reply, done) => {
-        request.routeLabel = path;
-        done();
-      },
-      handler: (_request, reply) =>
-        reply
-          .headers({
-            'content-type': kinds[name].type,
-            'cache-control': 'public, max-age=31536000, immutable',
-            'x-content-type-options': 'nosniff',
-            'cross-origin-resource-policy': 'same-origin',
-          })
-          .send(files[name]),
+  function mountOne(http: FastifyInstance, name: keyof AssetFiles): void {
+    const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
+      request.routeLabel = pathOf(name);
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        throw methodNotAllowed(request.method, ['GET', 'HEAD']);
+      }
+      done();
+    };
+    http.all(pathOf(name), { onRequest }, (request, reply) => {
+      // Another version's address, asked of this one while both serve, must not be kept with these contents.
+      const isThis = (request.query as { v?: unknown }).v === versions[name];
+      return reply
+        .headers({
+          'content-type': kinds[name].type,
+          'cache-control': isThis ? 'public, max-age=31536000, immutable' : 'no-cache',
+          'x-content-type-options': 'nosniff',
+          'cross-origin-resource-policy': 'same-origin',
+        })
+        .send(files[name]);
     });
   }
+
+  return {
+    locate(linkBase) {
+      const href = (name: keyof AssetFiles) => `${linkBase}${pathOf(name)}?v=${versions[name]}`;
+      return { stylesheet: href('stylesheet'), script: href('script'), icon: href('icon') };
+    },
+    mount: (http) => names.forEach((name) => mountOne(http, name)),
+  };
 }

@@ -2,22 +2,25 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Assets, sendHtml } from '../rest/frame.ts';
+import { type Frame, sendHtml } from '../rest/frame.ts';
 import { errorPage } from '../rest/pages.ts';
 import { asServiceError, describeError, prefersHtml, sendJson } from '../rest/reply.ts';
+
+/** What there is around a page outside the directory. */
+export type BareFrame = Pick<Frame, 'assets' | 'crumbs'>;
 
 export function sendSiteError(
   request: FastifyRequest,
   reply: FastifyReply,
   thrown: unknown,
-  assets: Assets,
+  frame: BareFrame,
 ): FastifyReply {
   const error = asServiceError(thrown);
   if (error === undefined) request.log.error({ err: thrown }, 'request failed');
   const { status, headers, body } = describeError(error);
   void reply.headers(headers);
   return prefersHtml(request.headers.accept)
-    ? sendHtml(reply, status, errorPage({ title: 'Error', assets, crumbs: [] }, body.error))
+    ? sendHtml(reply, status, errorPage({ title: 'Error', ...frame }, body.error))
     : sendJson(reply, status, body);
 }
 

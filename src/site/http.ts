@@ -2,15 +2,14 @@
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { METHODS } from 'node:http';
 import { ServiceError } from '../errors.ts';
-import type { Assets } from '../rest/frame.ts';
 import { notFound } from '../rest/reply.ts';
-import { answerBadHttp, sendSiteError } from './errors.ts';
+import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 
 export function createHttp(
   logger: FastifyBaseLogger,
   metrics: Metrics,
-  assets: () => Assets,
+  frame: () => BareFrame,
 ): FastifyInstance {
   const http = fastify({
     loggerInstance: logger,
@@ -27,7 +26,7 @@ export function createHttp(
     clientErrorHandler: answerBadHttp,
     // A path that cannot be decoded names nothing: made literal, it is answered, logged and counted like any other.
     rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
-    frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound(), assets()),
+    frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound(), frame()),
   });
   // Methods that Fastify does not know by itself are refused like any other, not unheard of.
   for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
@@ -53,8 +52,8 @@ export function createHttp(
     request.log.info({ method, path, status, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
     done();
   });
-  http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), assets()));
-  http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error, assets()));
+  http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), frame()));
+  http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error, frame()));
   return http;
 }
 

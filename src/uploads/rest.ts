@@ -44,12 +44,13 @@ export function describeUploads({ store, world, mostBytesInAll, isInUse }: Uploa
         size: itemFile.bytes.length,
       };
       await store.update((transaction) => storeUpload(transaction, item, itemFile.bytes, mostBytesInAll));
-      return { json: { status: 'success', item: asJson(item) } };
+      return { json: { status: 'success', item: asJson(item) }, names: { itemID: item.itemID } };
     },
   });
 
   const item = resource<Upload>({
     title: 'Upload',
+    titleOf: ({ itemName }) => itemName,
     description: 'One uploaded file.',
     access: 'administrator',
     read: ({ subject }) => asJson(subject),

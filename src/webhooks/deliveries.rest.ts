@@ -14,6 +14,7 @@ const mostPerPage = 100;
 export function describeDeliveries(store: Store, world: World): Resource<Webhook> {
   const one = resource<Delivery>({
     title: 'Delivery',
+    titleOf: ({ event }) => `Delivery of ${event.type}`,
     description: 'One event on its way to the webhook, with its attempts.',
     access: 'administrator',
     read: ({ subject }) => toJson(subject),

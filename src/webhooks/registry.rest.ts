@@ -110,6 +110,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
 
   const webhook = resource<Webhook>({
     title: 'Webhook',
+    titleOf: ({ name }) => name,
     description: 'One receiver: what it is told, where, and how it has been doing.',
     access: 'administrator',
     read: ({ subject }) => toJson(subject),

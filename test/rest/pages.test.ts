@@ -1,0 +1,201 @@
+// Pages as a browser gets them: sessions, forms that keep what was entered, where they lead, commands to copy.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+
+let server: Server;
+let token: string;
+let cookie: string;
+let formToken: string;
+beforeAll(async () => {
+  server = await startServer();
+  token = server.token('administrator');
+  cookie = `steward_session=${token}`;
+  const { body } = await server.get('/admin/services/createFolder', { cookie, accept: 'text/html' });
+  formToken = /name="token" value="([^"]+)"/.exec(body)?.[1] ?? '';
+});
+afterAll(() => server.close());
+
+const page = (path: string, headers: Record<string, string> = { cookie }) =>
+  server.get(path, { accept: 'text/html', ...headers });
+const submit = (path: string, fields: Record<string, string>) =>
+  server.post(path, { token: formToken, f: 'html', ...fields }, { cookie });
+
+it('leads from signing in to the page that was asked for, query and all, but without a token', async () => {
+  const { statusCode, body } = await page('/admin/services?q=map&token=bad&f=html', {});
+  expect(statusCode).toBe(401);
+  expect(body).toContain('name="next" value="/admin/services?q=map"');
+});
+
+it('greets who has not signed in yet without an alarm', async () => {
+  const first = await page('/admin', {});
+  expect(first.body).toContain('Sign in to go on.');
+  expect(first.body).not.toContain('role="alert"');
+  const bad = await page('/admin', { cookie: 'steward_session=ended' });
+  expect(bad.body).toContain('role="alert"');
+});
+
+it('never repeats a token of the address', async () => {
+  for (const path of ['/admin', '/admin/system/upgrades', '/admin/services', '/admin/services/webhooks']) {
+    const { statusCode, body } = await page(`${path}?f=html&token=${token}&version=rel_14072022_2632`, {});
+    expect(statusCode).toBe(200);
+    expect(body).not.toContain(token);
+  }
+});
+
+describe('after a form', () => {
+  it('goes on to next, and says there what was done', async () => {
+    const next = '/admin/services?q=a';
+    const { statusCode, headers } = await submit('/admin/services/createFolder', {
+      folderName: 'Next',
+      next,
+    });
+    expect([statusCode, headers.location]).toEqual([303, '/admin/services?q=a&done=createFolder']);
+    expect(headers['cache-control']).toBe('no-store');
+    const { body } = await page(String(headers.location));
+    expect(body).toContain('role="status" class="result">Done: createFolder.');
+  });
+
+  it.each([
+    '//evil.example',
+    '/\\evil.example',
+    '/.//evil.example',
+    '/a/..//evil.example',
+    '/%2e//evil.example',
+    'https://evil.example',
+  ])('does not go to %s', async (next) => {
+    const { statusCode, headers } = await submit('/admin/mode/update', { isReadOnly: 'false', next });
+    expect([statusCode, headers.location]).toEqual([200, undefined]);
+  });
+
+  it('fills in what was just made', async () => {
+    const boundary = 'x';
+    const part = (name: string, value: string, file = '') =>
+      `--x\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n${value}\r\n`;
+    const next = '/admin/system/upgrades?setting.licenseUpload=%7BitemID%7D';
+    const { headers } = await server.http.inject({
+      ...{ method: 'POST', url: '/admin/uploads/upload' },
+      headers: { cookie, 'content-type': `multipart/form-data; boundary=${boundary}` },
+      payload:
+        part('token', formToken) +
+        part('f', 'html') +
+        part('next', next) +
+        part('itemFile', '{}', '; filename="a.json"') +
+        '--x--\r\n',
+    });
+    expect(headers.location).toMatch(
+      /^\/admin\/system\/upgrades\?setting\.licenseUpload=id-\d+&done=upload$/,
+    );
+  });
+
+  it('shows the result without the form, and the way back', async () => {
+    const { body } = await submit('/admin/services/createFolder', { folderName: 'Result' });
+    expect(body).toContain('<h2 id="result">Result</h2>');
+    expect(body).toContain('<a href="/admin/services">Back to services</a>');
+    expect(body).not.toContain('<label for="folderName">');
+  });
+});
+
+describe('a form that is refused keeps what was entered', () => {
+  it('because of a field, with the problem beside it', async () => {
+    const { statusCode, body } = await submit('/admin/services/createFolder', {
+      folderName: 'a.b',
+      description: 'Kept',
+    });
+    expect(statusCode).toBe(400);
+    expect(body).toMatch(/aria-describedby="folderName-hint folderName-problem"[^>]*aria-invalid="true"/s);
+    expect(body).toContain('>Kept</textarea>');
+  });
+
+  it('in read-only mode', async () => {
+    await submit('/admin/mode/update', { isReadOnly: 'true' });
+    const { statusCode, body } = await submit('/admin/services/createFolder', {
+      folderName: 'Kept',
+      next: '/admin/mode',
+    });
+    await submit('/admin/mode/update', { isReadOnly: 'false' });
+    expect(statusCode).toBe(503);
+    expect(body).toMatch(/name="folderName"[^>]* value="Kept"/);
+    expect(body).toContain('name="next" value="/admin/mode"');
+    expect(body).toContain('Signed in as');
+  });
+
+  it('but not for whoever may not use it', async () => {
+    const fields = { f: 'html', token: server.token('member'), folderName: 'Secret' };
+    const { statusCode, body } = await server.post('/admin/services/createFolder', fields);
+    expect(statusCode).toBe(403);
+    expect(body).not.toContain('Secret');
+  });
+});
+
+it('offers only what the caller may use', async () => {
+  const member = { cookie: `steward_session=${server.token('member')}` };
+  const { body } = await page('/admin', member);
+  expect(body).toContain('href="/admin/services"');
+  expect(body).not.toContain('href="/admin/security"');
+  expect((await page('/admin/services', member)).body).not.toContain('createFolder');
+});
+
+it('knows its user on error pages too', async () => {
+  expect((await page('/admin/nope')).body).toContain('Signed in as');
+  expect((await page('/nope')).body).toContain('<a href="/admin"');
+});
+
+describe('commands to copy', () => {
+  const commandsOf = async (path: string) =>
+    [...(await page(path)).body.matchAll(/<pre [^>]*data-copy>([^<]*)</g)].map(([, text]) =>
+      (text ?? '').replaceAll('&quot;', '"').replaceAll('&#39;', "'"),
+    );
+
+  it('hold the variable TOKEN, and names that a shell would take apart', async () => {
+    await submit('/admin/services/createFolder', { folderName: "It's (odd)" });
+    const [command] = await commandsOf("/admin/services/It's%20(odd)");
+    expect(command).toBe(
+      `curl -H "Authorization: Bearer $TOKEN" 'http://localhost:8080/admin/services/It%27s%20(odd)?f=pjson'`,
+    );
+  });
+
+  it('keep what a list was asked with', async () => {
+    const { body } = await page('/admin/system/upgrades?after=3&wait=0');
+    expect(body).toContain('href="?after=3&amp;wait=0&amp;f=pjson"');
+  });
+
+  it('pass a token where it is what the operation asks for', async () => {
+    expect(await commandsOf('/tokens/revokeToken?f=html')).toEqual([
+      `curl 'http://localhost:8080/tokens/revokeToken' \\\n  --data-urlencode token="$TOKEN"`,
+    ]);
+    expect((await commandsOf('/tokens/generateToken?f=html'))[0]).toContain('password="$PASSWORD"');
+  });
+});
+
+it('tells what texts may be', async () => {
+  const { body } = await page('/admin/security/users/add');
+  expect(body).toContain('Allowed: 8 to 256 characters.');
+});
+
+describe('the stylesheet', () => {
+  it('may be kept for good under its hash, and only there', async () => {
+    const { body } = await page('/admin');
+    const href = /rel="stylesheet" href="([^"]+)"/.exec(body)?.[1] ?? '';
+    const { headers } = await server.get(href);
+    expect([headers['content-type'], headers['cache-control']]).toEqual([
+      ...['text/css; charset=utf-8', 'public, max-age=31536000, immutable'],
+    ]);
+    expect((await server.get('/admin/assets/steward.css?v=other')).headers['cache-control']).toBe('no-cache');
+    const refused = await server.post('/admin/assets/steward.css');
+    expect([refused.statusCode, refused.headers.allow]).toEqual([405, 'GET, HEAD']);
+  });
+});
+
+it.each(['/admin', '/admin/services/createFolder', '/admin/nope', '/services'])(
+  'guards %s with its headers',
+  async (path) => {
+    const { headers } = await page(path);
+    expect(headers).toMatchObject({
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    });
+  },
+);

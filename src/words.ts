@@ -1,8 +1,15 @@
 // Numbers and spans of time in the words people use.
 
+const grouped = new Intl.NumberFormat('en');
+
+/** `10,000`. */
+export function tellNumber(number: number): string {
+  return grouped.format(number);
+}
+
 /** `1 webhook`, `2 deliveries`. */
 export function tellCount(count: number, noun: string): string {
-  return `${count} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
+  return `${tellNumber(count)} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
 }
 
 const units = [

@@ -2,20 +2,22 @@
 import { mayCall } from '../caller.ts';
 import type { Shown, View } from '../rest/directory.ts';
 import { html, type Html } from '../rest/html.ts';
+import { type Row, pagerView, partOf, tableView } from '../rest/table-view.ts';
 import type { Reader } from '../store/transaction.ts';
+import { tellCount, tellNumber } from '../words.ts';
 import { type Folder, type Service, fileNameOf, findFolder, rootFolder } from './catalog.ts';
 import type { Librarian } from './librarian.ts';
 import { type Listing, audienceOf } from './listing.ts';
 import { searchListing } from './search.ts';
 import { type ServiceViewOptions, audiences, graveAction, showService } from './service.page.ts';
 
-/** A page stays small however much there is; the search finds the rest. */
+/** A page stays small however much there is. */
 const mostShown = 200;
 const longestExcerpt = 160;
 
-export type BrowseOptions = ServiceViewOptions & { store: Reader; librarian: Librarian };
+type BrowseOptions = ServiceViewOptions & { store: Reader; librarian: Librarian };
 
-export type CatalogViews = { root: View<unknown>; folder: View<Folder>; service: View<Service> };
+type CatalogViews = { root: View<unknown>; folder: View<Folder>; service: View<Service> };
 
 export function createCatalogViews({ store, librarian, baseUrl, webhooksOf }: BrowseOptions): CatalogViews {
   const listingFor = ({ caller }: Shown<unknown>) => librarian.listing(audienceOf(caller));
@@ -26,13 +28,13 @@ export function createCatalogViews({ store, librarian, baseUrl, webhooksOf }: Br
     const found = searchListing(listing, query);
     const contents = found
       ? html`<section aria-labelledby="found">
-            <h2 id="found">${count(found.services.length, 'service')} for “${query}”</h2>
+            <h2 id="found">${tellCount(found.services.length, 'service')} for “${query}”</h2>
             ${serviceTable(shown, found.services, { withFolder: true })}
           </section>
           ${
             found.folders.length > 0 &&
             html`<section aria-labelledby="folders">
-              <h2 id="folders">${count(found.folders.length, 'folder')} for “${query}”</h2>
+              <h2 id="folders">${tellCount(found.folders.length, 'folder')} for “${query}”</h2>
               ${folderTable(shown, found.folders, listing)}
             </section>`
           }
@@ -46,23 +48,20 @@ export function createCatalogViews({ store, librarian, baseUrl, webhooksOf }: Br
             ${serviceTable(shown, listing.byFolder.get(rootFolder) ?? [])}
           </section>`;
     return html`<p>
-        ${count(listing.services.length, 'service')} in all. Programs read them over SOAP: see
+        ${tellCount(listing.services.length, 'service')} in all. Programs read them over SOAP: see
         <a href="${baseUrl()}">the SOAP service</a> and its <a href="${baseUrl()}?wsdl">WSDL</a>.
       </p>
       ${searchForm(shown, query)} ${contents}`;
   }
 
-  function folderTable({ href }: Shown<unknown>, names: readonly string[], { byFolder }: Listing): Html {
-    return limited(names, 'folder', (some) => {
-      const rows = some.map(
-        (name) =>
-          html`<tr>
-            <th scope="row"><a href="${href('services', name)}">${name}</a></th>
-            <td data-label="Services">${byFolder.get(name)?.length ?? 0}</td>
-            <td data-label="Description">${excerptOf(findFolder(store, name)?.description ?? '')}</td>
-          </tr> `,
-      );
-      return tableView(['Folder', 'Services', 'Description'], rows, 'Table of folders');
+  function folderTable(shown: Shown<unknown>, names: readonly string[], { byFolder }: Listing): Html {
+    return inParts(shown.query, names, 'folder', (some) => {
+      const rows = some.map((name): Row => [
+        html`<a href="${shown.href('services', name)}">${name}</a>`,
+        tellNumber(byFolder.get(name)?.length ?? 0),
+        excerptOf(findFolder(store, name)?.description ?? ''),
+      ]);
+      return tableView('Folders', ['Folder', 'Services', 'Description'], rows);
     });
   }
 
@@ -97,57 +96,47 @@ function searchForm({ href }: Shown<unknown>, query: string): Html {
 }
 
 function serviceTable(
-  { href }: Shown<unknown>,
+  { href, query }: Shown<unknown>,
   services: readonly Service[],
   { withFolder = false } = {},
 ): Html {
-  return limited(services, 'service', (some) => {
-    const rows = some.map((service) => {
+  return inParts(query, services, 'service', (some) => {
+    const rows = some.map((service): Row => {
       const { folderName, serviceName, type, access, description } = service;
       const path = [...(folderName === rootFolder ? [] : [folderName]), fileNameOf(service)];
-      return html`<tr>
-        <th scope="row"><a href="${href('services', ...path)}">${serviceName}</a></th>
-        ${withFolder && html`<td data-label="Folder">${folderName}</td>`}
-        <td data-label="Type">${type}</td>
-        <td data-label="Seen by">${audiences[access]}</td>
-        <td data-label="Description">${excerptOf(description)}</td>
-      </tr> `;
+      return [
+        html`<a href="${href('services', ...path)}">${serviceName}</a>`,
+        ...(withFolder ? [folderName] : []),
+        ...[type, audiences[access], excerptOf(description)],
+      ];
     });
     const columns = ['Service', ...(withFolder ? ['Folder'] : []), 'Type', 'Seen by', 'Description'];
-    return tableView(columns, rows, 'Table of services');
+    return tableView('Services', columns, rows);
   });
 }
 
-function tableView(columns: readonly string[], rows: readonly Html[], label: string): Html {
-  return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">
-    <table class="stacked">
-      <thead>
-        <tr>
-          ${columns.map((column) => html`<th scope="col">${column}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${rows}
-      </tbody>
-    </table>
-  </div>`;
-}
+/** Folders and services stand on one page: going through the ones leaves the others where they are. */
+const startOf = { folder: 'startFolder', service: 'start' } as const;
 
-function limited<T>(all: readonly T[], noun: string, view: (some: readonly T[]) => Html): Html {
+function inParts<T>(
+  query: URLSearchParams,
+  all: readonly T[],
+  noun: keyof typeof startOf,
+  view: (some: readonly T[]) => Html,
+): Html {
   if (all.length === 0) return html`<p class="none">No ${noun}s.</p>`;
-  return html`${view(all.slice(0, mostShown))}
-  ${
-    all.length > mostShown &&
-    html`<p>The first ${mostShown} of ${count(all.length, noun)}. Search to find the others.</p>`
-  }`;
+  const name = startOf[noun];
+  const part = partOf(query, { usual: mostShown, most: mostShown, name });
+  const some = all.slice(part.start, part.start + part.num);
+  // Nothing else of the query: there may be a token in it.
+  const kept = [...query].filter(([key]) => ['q', ...Object.values(startOf)].includes(key));
+  const label = noun === 'folder' ? 'Folders' : 'Services';
+  return html`${some.length > 0 && view(some)}
+  ${pagerView(label, part, all.length, { keep: Object.fromEntries(kept), name })}`;
 }
 
 function excerptOf(description: string): string {
   const characters = Array.from(description);
   if (characters.length <= longestExcerpt) return description;
   return `${characters.slice(0, longestExcerpt).join('').trimEnd()}…`;
-}
-
-function count(number: number, noun: string): string {
-  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -2,6 +2,7 @@
 import type { FastifyReply } from 'fastify';
 import { html } from '../rest/html.ts';
 import { type Assets, pageOf, sendHtml } from '../rest/frame.ts';
+import { type Row, tableView } from '../rest/table-view.ts';
 import type { OperationName } from './soap.ts';
 import { type TryOptions, purposes, tryView } from './try.page.ts';
 
@@ -13,16 +14,13 @@ export type CatalogPage = TryOptions & {
 
 export function showCatalogPage(reply: FastifyReply, page: CatalogPage): FastifyReply {
   const { assets, baseUrl, namespace, requireTokens, operations, directoryUrl } = page;
-  const rows = Object.entries(operations).map(
-    ([name, { arguments: given, response, access }]) =>
-      html`<tr>
-        <th scope="row"><code>${name}</code></th>
-        <td data-label="Answers">${purposes[name as OperationName]}</td>
-        <td data-label="Arguments">${given.length === 0 ? 'none' : given.join(', ')}</td>
-        <td data-label="Field (type)">${response.field} (${response.type})</td>
-        <td data-label="Token">${access === 'open' ? 'never needed' : requireTokens ? 'needed' : 'shows more'}</td>
-      </tr> `,
-  );
+  const rows = Object.entries(operations).map(([name, { arguments: given, response, access }]): Row => [
+    html`<code>${name}</code>`,
+    purposes[name as OperationName],
+    given.length === 0 ? 'none' : given.join(', '),
+    `${response.field} (${response.type})`,
+    access === 'open' ? 'never needed' : requireTokens ? 'needed' : 'shows more',
+  ]);
   const content = html`<p class="lead">
       A SOAP service (1.1 and 1.2, document/literal) that lists the published services and the folders that
       hold them.
@@ -34,22 +32,7 @@ export function showCatalogPage(reply: FastifyReply, page: CatalogPage): Fastify
     <p>Namespace: <code>${namespace}</code></p>
     <section aria-labelledby="operations">
       <h2 id="operations">Operations</h2>
-      <div class="wide" tabindex="0" role="region" aria-label="Table of operations">
-        <table class="stacked">
-          <thead>
-            <tr>
-              <th scope="col">Operation</th>
-              <th scope="col">Answers</th>
-              <th scope="col">Arguments</th>
-              <th scope="col">Field (type)</th>
-              <th scope="col">Token</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${rows}
-          </tbody>
-        </table>
-      </div>
+      ${tableView('Operations', ['Operation', 'Answers', 'Arguments', 'Field (type)', 'Token'], rows)}
     </section>
     ${tryView(page)}`;
   const crumbs = [{ name: 'catalog', href: baseUrl }];

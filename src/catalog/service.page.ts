@@ -4,7 +4,8 @@ import type { Shown, View } from '../rest/directory.ts';
 import { actionButton } from '../rest/form-view.ts';
 import { html, type Html } from '../rest/html.ts';
 import { timeView } from '../rest/json-view.ts';
-import { type Service, type ServiceAccess, addressOfService, fileNameOf, rootFolder } from './catalog.ts';
+import { factsView } from '../rest/table-view.ts';
+import { type Service, type ServiceAccess, addressOfService, rootFolder } from './catalog.ts';
 
 export type ServiceViewOptions = {
   /** `{base_url}` of the spec, as clients are told it. */
@@ -29,8 +30,8 @@ export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<S
     const mayChange = mayCall(caller, 'publisher');
     const home = [subject.folderName].filter((name) => name !== rootFolder);
     return html`<section aria-labelledby="facts">
-        <h2 id="facts">${fileNameOf(subject)}</h2>
-        ${factsView(subject, shown.href('services', ...home), baseUrl())}
+        <h2 id="facts">Facts</h2>
+        ${factsView(factsOf(subject, shown.href('services', ...home), baseUrl()))}
       </section>
       ${mayCall(caller, 'administrator') && webhooksView(shown, webhooksOf(subject))}
       ${
@@ -48,11 +49,11 @@ export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<S
   };
 }
 
-function factsView(service: Service, folderHref: string, baseUrl: string): Html {
+function factsOf(service: Service, folderHref: string, baseUrl: string): [string, Html | string][] {
   const { folderName, type, access, description, capabilities, parentType, url, createdAt, updatedAt } =
     service;
   const none = html`<span class="none">–</span>`;
-  const facts: [string, Html | string][] = [
+  return [
     ['Description', description || none],
     ['Folder', html`<a href="${folderHref}">${folderName === rootFolder ? 'the root' : folderName}</a>`],
     ['Type', type],
@@ -68,15 +69,6 @@ function factsView(service: Service, folderHref: string, baseUrl: string): Html 
     ['Created', timeView(createdAt)],
     ['Changed', timeView(updatedAt)],
   ];
-  return html`<dl class="record">
-    ${facts.map(
-      ([term, fact]) =>
-        html`<div>
-          <dt>${term}</dt>
-          <dd>${fact}</dd>
-        </div> `,
-    )}
-  </dl>`;
 }
 
 function webhooksView({ href, here }: Shown<Service>, webhooks: readonly WebhookLine[]): Html {

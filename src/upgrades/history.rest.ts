@@ -7,8 +7,11 @@ import type { Transaction } from '../store/transaction.ts';
 import type { World } from '../world.ts';
 import { requestCancel, resumeJob } from './job.ts';
 import { type Job, jobs, listJobs, messages, plans } from './job-record.ts';
+import { jobListView, jobView } from './live.page.ts';
 import type { Runner } from './runner.ts';
 import { entryOf, statusOf } from './status.ts';
+
+export type JobsOptions = { store: Store; world: World; runner: Runner };
 
 /** The jobs of a store by their ids, each shown by a resource of its own. */
 function jobItems(store: Store, shown: Resource<Job>) {
@@ -25,23 +28,28 @@ function jobItems(store: Store, shown: Resource<Job>) {
   });
 }
 
-export function describeHistory(store: Store): Resource {
+export function describeHistory({ store, world }: Pick<JobsOptions, 'store' | 'world'>): Resource {
   const entry = resource<Job>({
     title: 'Past job',
     description: 'One job of the history, with its messages.',
     access: 'administrator',
     read: ({ subject }) => ({ ...entryOf(subject), messages: asJson(store.entries(messages, subject.id)) }),
+    view: (shown) => {
+      // The history is closed once the job is resumed, so the way leads on to the page that stays open.
+      const here = (...beneath: readonly string[]) =>
+        shown.href('system', 'jobs', shown.subject.id, ...beneath);
+      return jobView(store, shown.subject, world.now(), { ...shown, here });
+    },
   });
   return resource({
     title: 'History',
     description: 'Every job there was, newest first.',
     access: 'administrator',
     read: () => ({ history: listJobs(store).map(entryOf) }),
+    view: (shown) => jobListView(listJobs(store), shown),
     items: [jobItems(store, entry)],
   });
 }
-
-export type JobsOptions = { store: Store; world: World; runner: Runner };
 
 export function describeJobs({ store, world, runner }: JobsOptions): Resource {
   /** Changes the job as it is now, not as it was when it was found. */
@@ -57,6 +65,7 @@ export function describeJobs({ store, world, runner }: JobsOptions): Resource {
     description: 'The status of one job.',
     access: 'administrator',
     read: ({ subject }) => statusNow(subject.id),
+    view: (shown) => jobView(store, shown.subject, world.now(), shown),
     operations: {
       cancel: operation<Job>({
         title: 'Cancel job',
@@ -99,6 +108,7 @@ export function describeJobs({ store, world, runner }: JobsOptions): Resource {
     description: 'Every job there was or is, newest first.',
     access: 'administrator',
     read: () => ({ jobs: listJobs(store).map(entryOf) }),
+    view: (shown) => jobListView(listJobs(store), shown),
     items: [jobItems(store, job)],
   });
 }

@@ -1,10 +1,12 @@
-// The newest job for people: its state, how far it has come, its messages, and what can be done about it. The script
-// of the pages keeps it up to date while the job runs; without script a reload does.
+// Jobs for people: a list of them, and one with its state, how far it has come, its messages, and what can be done about
+// it. The script of the pages keeps it up to date while the job runs; without script a reload does.
 import type { Shown } from '../rest/directory.ts';
 import { actionButton } from '../rest/form-view.ts';
 import { html, type Html } from '../rest/html.ts';
 import { timeView } from '../rest/json-view.ts';
+import { type Row, pagerView, partOf, tableView } from '../rest/table-view.ts';
 import type { Store } from '../store/store.ts';
+import { tellSpan } from '../words.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from './job.ts';
 import { type Job, type JobState, messages, plans } from './job-record.ts';
 import type { Message } from './messages.ts';
@@ -20,16 +22,42 @@ const states: Readonly<Record<JobState, { words: string; mark: string }>> = {
   cancelled: { words: 'Cancelled', mark: 'warn' },
 };
 
+function titleOf({ operation, from, to }: Job): string {
+  return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
+}
+
+function stateView({ state }: Job): Html {
+  const { words, mark } = states[state];
+  return html`<span class="state ${mark}">${words}</span>`;
+}
+
+/** Each leads to its own page beneath this one. */
+export function jobListView(listed: readonly Job[], shown: Shown<unknown>): Html {
+  if (listed.length === 0) return html`<p>There has been no job yet.</p>`;
+  const part = partOf(shown.query);
+  const rows = listed
+    .slice(part.start, part.start + part.num)
+    .map((job): Row => [
+      html`<a href="${shown.here(job.id)}">${titleOf(job)}</a>`,
+      stateView(job),
+      timeView(job.startedAt),
+      job.endedAt === null ? html`<span class="none">–</span>` : timeView(job.endedAt),
+      html`${job.startedBy}`,
+    ]);
+  return html`${tableView('Jobs', ['Job', 'State', 'Started', 'Ended', 'By'], rows)}
+  ${pagerView('Jobs', part, listed.length)}`;
+}
+
 export function jobView(store: Store, job: Job, at: number, shown: Shown<unknown>): Html {
-  const { words, mark } = states[job.state];
-  const title = `${job.operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${job.from} to ${job.to}`;
   const all = store.entries(messages, job.id);
   const isRunning = job.state === 'in_progress';
   const { elapsedMs, remainingMs } = progressOf(job, at);
-  const follow = html`data-follow="${shown.here()}?${followQuery(job)}" data-after="${all.length}"
+  const follow = html`data-follow="${shown.href('system', 'upgrades')}?${followQuery(job)}" data-after="${all.length}"
   data-elapsed="${elapsedMs}" data-remaining="${remainingMs}"`;
-  return html`<section aria-labelledby="job" ${isRunning && follow}>
-    <h2 id="job">${title} <span class="state ${mark}">${words}</span></h2>
+  // A page that was opened by a token has nothing to ask again with.
+  const isFollowed = isRunning && shown.formToken !== '';
+  return html`<section aria-labelledby="job" ${isFollowed && follow}>
+    <h2 id="job">${titleOf(job)} ${stateView(job)}</h2>
     <p>
       Started by ${job.startedBy} at
       ${timeView(job.startedAt)}${job.endedAt !== null && html`, ended at ${timeView(job.endedAt)}`}.
@@ -51,15 +79,20 @@ function progressView(job: Job, at: number): Html {
       <dt>${name}</dt>
       <dd data-figure="${mark}">${value}</dd>
     </div> `;
-  const remaining = remainingMs === null ? 'not known yet' : `about ${inWords(remainingMs)}`;
   return html`<progress max="${Math.max(total, 1)}" value="${total === 0 ? percent / 100 : done}" aria-labelledby="job">
       ${percent} %
     </progress>
     <dl class="figures">
       ${figure('Deployments', 'done', `${done} of ${total}`)} ${figure('Done', 'percent', `${percent} %`)}
-      ${figure('Elapsed', 'elapsed', inWords(elapsedMs))}
-      ${job.state === 'in_progress' && figure('Remaining', 'remaining', remaining)}
+      ${figure('Elapsed', 'elapsed', tellSpan(elapsedMs))}
+      ${job.state === 'in_progress' && figure('Remaining', 'remaining', tellRemaining(remainingMs))}
     </dl>`;
+}
+
+/** An estimate; the script says the same. */
+function tellRemaining(ms: number | null): string {
+  if (ms === null) return 'not known yet';
+  return ms < 10_000 ? 'a few seconds' : `about ${tellSpan(ms)}`;
 }
 
 /** The one line that is read out; the script says here what it is doing. */
@@ -69,17 +102,25 @@ function newsLine(shown: Shown<unknown>): Html {
   </p>`;
 }
 
-function actions(store: Store, job: Job, { href, here, formToken }: Shown<unknown>): Html | false {
-  const button = (operation: string, label: string, isGrave: boolean) =>
-    actionButton({
-      ...{ label, isGrave, formToken, next: here() },
-      action: href('system', 'jobs', job.id, operation),
-    });
+/** In place of a button that would not work. */
+export function signInFirst({ here }: Shown<unknown>, purpose: string): Html {
+  return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
+}
+
+function actions(store: Store, job: Job, shown: Shown<unknown>): Html | false {
+  const { href, here, formToken } = shown;
+  const button = (operation: 'cancel' | 'resume', label: string) =>
+    formToken === ''
+      ? signInFirst(shown, `${operation} it`)
+      : actionButton({
+          ...{ label, formToken, next: here(), isGrave: operation === 'cancel' },
+          action: href('system', 'jobs', job.id, operation),
+        });
   if (reasonNotToResume(store, job) === undefined) {
     return html`<p>
         Resuming goes on at the first step that is not done; the version is still ${job.from}.
       </p>
-      ${button('resume', 'Resume', false)}`;
+      ${button('resume', 'Resume')}`;
   }
   if (job.state !== 'in_progress') return false;
   if (job.cancelledBy !== null && !job.reverting) {
@@ -89,7 +130,7 @@ function actions(store: Store, job: Job, { href, here, formToken }: Shown<unknow
   const why = plan && reasonNotToCancel(job, plan);
   if (!plan || why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
-    ${button('cancel', 'Cancel this job', true)}
+    ${button('cancel', 'Cancel this job')}
   </div>`;
 }
 
@@ -108,21 +149,4 @@ function messagesView(job: Job, all: readonly Message[], { href }: Shown<unknown
 
 function messageView({ code, message, when }: Message): Html {
   return html`<li data-code="${code}">${timeView(when)} <code>${code}</code> <span>${message}</span></li> `;
-}
-
-/** The two largest units, such as "3 minutes 5 seconds". */
-export function inWords(ms: number): string {
-  const seconds = Math.round(ms / 1000);
-  const units = [
-    { name: 'hour', count: Math.floor(seconds / 3600) },
-    { name: 'minute', count: Math.floor(seconds / 60) % 60 },
-    { name: 'second', count: seconds % 60 },
-  ];
-  const first = units.findIndex(({ count }) => count > 0);
-  if (first < 0) return '0 seconds';
-  return units
-    .slice(first, first + 2)
-    .filter(({ count }) => count > 0)
-    .map(({ name, count }) => `${count} ${name}${count === 1 ? '' : 's'}`)
-    .join(' ');
 }

@@ -17,7 +17,7 @@ export function upgradesPage(options: ProcedureOptions): View<unknown> {
     const mayStart = !mode.isReadOnly;
     const jobPart = job && jobView(store, job, world.now(), shown);
     const installed = installedView(store);
-    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, shown)} ${shown.formToken === '' && noSession}`;
+    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, shown)} ${shown.formToken === '' && noSession(shown)}`;
     if (isRunning) {
       return html`${notices} ${jobPart} ${installed}
         <p class="hint">Another version can be chosen when this job has ended.</p>`;
@@ -29,9 +29,12 @@ export function upgradesPage(options: ProcedureOptions): View<unknown> {
   };
 }
 
-const noSession = html`<p class="notice">
-  This page was opened without a session: what it offers to start or to stop works only for a signed-in browser.
-</p>`;
+function noSession({ here }: Shown<unknown>): Html {
+  return html`<p class="notice">
+    This page was opened without a session: <a href="${here()}">sign in</a> with this browser to start, stop or
+    follow anything here.
+  </p>`;
+}
 
 function readOnlyNotice({ reason, message }: Mode, { href }: Shown<unknown>): Html {
   return html`<p class="notice">

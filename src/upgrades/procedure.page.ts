@@ -6,6 +6,7 @@ import { html, type Html } from '../rest/html.ts';
 import type { Store } from '../store/store.ts';
 import { listUploads, uploads } from '../uploads/upload.ts';
 import { tellCount } from '../words.ts';
+import { signInFirst } from './live.page.ts';
 import { type Version, labelOf } from './manifest.ts';
 import { describePlan, summarisePlan } from './plan.ts';
 import type { Prepared } from './preflight.ts';
@@ -15,7 +16,9 @@ import {
   type Entered,
   composeSettings,
   enteredSettings,
+  findOverlong,
   labelOfSetting,
+  queryOf,
   settingsForm,
 } from './settings.page.ts';
 import { nameOf } from './versions.page.ts';
@@ -31,13 +34,18 @@ export async function procedureView(
 ): Promise<Html> {
   const version = findVersion(manifestOf(store), store.read(deployment), id);
   const files = listUploads(store);
-  const entered = version ? enteredSettings(version, shown.query, files) : [];
+  const entered = version ? enteredSettings(version, shown.query) : [];
   const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
   const prepared = await planUpgrade(store, executor, { versionManifest: id, upgradeSettings });
   const asksForPlan = entered.length === 0 || shown.query.get('step') === 'plan';
-  const problems = prepared.problems.map((problem) => findSubject(problem, entered));
+  const overlong = version && findOverlong(version, entered);
+  const found = prepared.problems.map((problem) => findSubject(problem, entered));
+  const problems: Told[] = overlong ? [overlong, ...found] : found;
+  // Before the plan is asked for: that a file just uploaded is of no use, or a setting too long to ask with.
+  const chosenFiles = entered.filter(({ entry, text }) => entry.type === 'File' && text !== '');
+  const early = [overlong?.settingId, ...chosenFiles.map(({ entry }) => entry.id)];
   const told = problems.filter(
-    ({ settingId }) => asksForPlan || settingId === undefined || settingId === shown.query.get('uploaded'),
+    ({ settingId }) => asksForPlan || settingId === undefined || early.includes(settingId),
   );
   // Where there is no plan the version itself is to blame, and no setting helps.
   const isBlocked = prepared.plan.steps.length === 0;
@@ -53,7 +61,10 @@ export async function procedureView(
       !isPlanned &&
       !isBlocked &&
       settingsForm(
-        { version, entered, uploads: files, problems: groupBySetting(told), mayUpload: mayStart },
+        {
+          ...{ version, entered, uploads: files, problems: groupBySetting(told) },
+          mayUpload: mayStart && shown.formToken !== '',
+        },
         shown,
       )
     }
@@ -119,7 +130,7 @@ function planView(
       ${figure('Deployments', newWorkloads > 0 ? `${plan.workloads}, ${newWorkloads} of them new` : String(plan.workloads))}
       ${figure('Components', String(components.length))}
     </dl>
-    ${entered.length > 0 && settingsSummary(entered, store, shown)}
+    ${entered.length > 0 && settingsSummary(version, entered, store, shown)}
     <details>
       <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
@@ -127,15 +138,18 @@ function planView(
     ${startForm(version, entered, mayStart, shown)}`;
 }
 
-function settingsSummary(entered: readonly Entered[], store: Store, shown: Shown<unknown>): Html {
+function settingsSummary(
+  version: Version,
+  entered: readonly Entered[],
+  store: Store,
+  shown: Shown<unknown>,
+): Html {
   const valueView = ({ entry, text }: Entered) => {
     if (text.trim() === '') return html`<span class="none">none</span>`;
     if (entry.type === 'Boolean') return text === 'true' ? 'Yes' : 'No';
     if (entry.type === 'JSON') return html`<code>${text}</code>`;
     return (entry.type === 'File' && store.get(uploads, text)?.itemName) || text;
   };
-  const query = new URLSearchParams(shown.query);
-  query.delete('step');
   return html`<dl class="record">
       ${entered.map(
         (one) =>
@@ -145,7 +159,7 @@ function settingsSummary(entered: readonly Entered[], store: Store, shown: Shown
           </div> `,
       )}
     </dl>
-    <p><a href="${shown.here()}?${query.toString()}">Change the settings</a></p>`;
+    <p><a href="${shown.here()}?${queryOf(version, entered).toString()}">Change the settings</a></p>`;
 }
 
 function stepTable({ plan }: Prepared): Html {
@@ -182,6 +196,7 @@ function startForm(
   shown: Shown<unknown>,
 ): Html {
   if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
+  if (shown.formToken === '') return signInFirst(shown, 'start the upgrade');
   const hidden = {
     ...{ f: 'html', token: shown.formToken, next: shown.here() },
     versionManifest: JSON.stringify({ id: version.id }),

@@ -70,7 +70,7 @@ export function describeSystem(options: UpgradesOptions): Resource {
           };
         },
       ),
-      history: describeHistory(store),
+      history: describeHistory(options),
       manifestStatus: child('Manifest status', 'Where the version manifest comes from.', () => {
         const imported = store.read(importedManifest);
         return {

@@ -6,24 +6,45 @@ import type { Version } from './manifest.ts';
 import { type SettingEntry, allowsFile, extensionsOf, settingsOf } from './settings.ts';
 import { nameOf } from './versions.page.ts';
 
-/** What an address can carry, once encoded, without being refused on its way. */
-const mostJsonCharacters = 3000;
-const longJson = `At most ${mostJsonCharacters} characters here; the operation upgrade takes longer ones.`;
+/** What all controls together may hold, and what that may come to once encoded: addresses that are longer get nowhere. */
+const mostCharacters = 3000;
+const mostEncoded = 12 * 1024;
+const elsewhere = 'the operation upgrade takes longer ones.';
 
 export type Entered = { readonly entry: SettingEntry; readonly text: string };
 
 export const fieldOf = (id: string) => `setting.${id}`;
 
-/** What each control holds: as entered, or as the version presets it. `uploaded` names the setting a file was just uploaded for. */
-export function enteredSettings(
-  version: Version,
-  query: URLSearchParams,
-  uploads: readonly Upload[],
-): Entered[] {
-  return settingsOf(version).userInputs.map((entry) => {
-    const uploaded = query.get('uploaded') === entry.id ? uploads.at(-1)?.itemID : undefined;
-    return { entry, text: uploaded ?? query.get(fieldOf(entry.id)) ?? presetOf(entry) };
-  });
+/** What each control holds: as entered, or as the version presets it. */
+export function enteredSettings(version: Version, query: URLSearchParams): Entered[] {
+  return settingsOf(version).userInputs.map((entry) => ({
+    entry,
+    text: query.get(fieldOf(entry.id)) ?? presetOf(entry),
+  }));
+}
+
+const pairOf = ({ entry, text }: Entered): [string, string] => [fieldOf(entry.id), text];
+
+/** The query that brings the page back with what is entered; what is preset comes by itself. */
+export function queryOf(version: Version, entered: readonly Entered[]): URLSearchParams {
+  const changed = entered.filter(({ entry, text }) => text !== presetOf(entry));
+  return new URLSearchParams([['version', version.id], ...changed.map(pairOf)]);
+}
+
+/** The setting to shorten, where the form could not be sent as it is. */
+export function findOverlong(version: Version, entered: readonly Entered[]) {
+  const lengthOf = (pairs: [string, string][]) => new URLSearchParams(pairs).toString().length;
+  // As browsers send it.
+  const pairs = entered.map(({ entry, text }) => pairOf({ entry, text: text.replace(/\r?\n/g, '\r\n') }));
+  const length = lengthOf([['version', version.id], ['step', 'plan'], ...pairs]);
+  if (length <= mostEncoded) return undefined;
+  const lengths = pairs.map((pair) => lengthOf([pair]));
+  const longest = entered[lengths.indexOf(Math.max(...lengths))];
+  const settingId = longest?.entry.id;
+  return {
+    settingId,
+    text: `${settingId} is too long for this page: encoded, the settings have ${length} of at most ${mostEncoded} characters; ${elsewhere}`,
+  };
 }
 
 function presetOf({ type, value, defaultValue }: SettingEntry): string {
@@ -106,19 +127,26 @@ function settingView(one: Entered, form: SettingsForm): Html {
   const describedBy = [`${id}-hint`, ...(problems.length > 0 ? [`${id}-problem`] : [])].join(' ');
   const marks = html`id="${id}" name="${fieldOf(entry.id)}" aria-describedby="${describedBy}"
   ${problems.length > 0 && html`aria-invalid="true"`}`;
+  const isJson = entry.type === 'JSON';
   const needed = entry.required === true && entry.type !== 'Boolean';
   return html`<div class="field">
     <label for="${id}">${labelOfSetting(entry)}${needed && html` <span class="required">required</span>`}</label>
     ${controlView(one, form, marks)}
     <p class="hint" id="${id}-hint">
-      ${hintOf(entry)} Setting <code>${entry.id}</code>. ${entry.type === 'JSON' && longJson}
+      ${hintOf(entry)} Setting <code>${entry.id}</code>. ${isJson && `At most ${mostIn(form)} characters here; ${elsewhere}`}
     </p>
     ${problems.length > 0 && html`<p class="problem" id="${id}-problem">${problems.join(' ')}</p>`}
     ${entry.type === 'File' && form.mayUpload && uploadControl(entry)}
   </div> `;
 }
 
-function controlView({ entry, text }: Entered, { uploads }: SettingsForm, marks: Html): Html {
+/** Each control that takes any text has the same share. */
+function mostIn({ entered }: SettingsForm): number {
+  const free = entered.filter(({ entry }) => entry.type !== 'Boolean' && entry.type !== 'File');
+  return Math.floor(mostCharacters / Math.max(free.length, 1));
+}
+
+function controlView({ entry, text }: Entered, form: SettingsForm, marks: Html): Html {
   const option = (value: string, name: string) =>
     html`<option value="${value}" ${value === text && 'selected'}>${name}</option> `;
   switch (entry.type) {
@@ -127,7 +155,7 @@ function controlView({ entry, text }: Entered, { uploads }: SettingsForm, marks:
         ${option('true', 'Yes')}${option('false', 'No')}
       </select>`;
     case 'File': {
-      const fitting = uploads
+      const fitting = form.uploads
         .filter(({ itemID, itemName }) => allowsFile(entry, itemName) || itemID === text)
         .reverse();
       const isGone = text !== '' && !fitting.some(({ itemID }) => itemID === text);
@@ -138,9 +166,9 @@ function controlView({ entry, text }: Entered, { uploads }: SettingsForm, marks:
       </select>`;
     }
     case 'JSON':
-      return html`<textarea ${marks} rows="4" maxlength="${mostJsonCharacters}">${text}</textarea>`;
+      return html`<textarea ${marks} rows="4" maxlength="${mostIn(form)}">${text}</textarea>`;
     default:
-      return html`<input ${marks} value="${text}" maxlength="${mostJsonCharacters}" />`;
+      return html`<input ${marks} value="${text}" maxlength="${mostIn(form)}" />`;
   }
 }
 
@@ -165,12 +193,10 @@ function uploadControl(entry: SettingEntry): Html {
   </div>`;
 }
 
-/** Comes back to the page as it is, with the new file in place. */
+/** Comes back to the page as it is, with the new file in place: the kit puts its id where `{itemID}` stands. */
 function uploadForm({ entry }: Entered, { version, entered }: SettingsForm, shown: Shown<unknown>): Html {
-  const query = new URLSearchParams({ version: version.id, uploaded: entry.id });
-  for (const other of entered) {
-    if (other.entry !== entry) query.set(fieldOf(other.entry.id), other.text);
-  }
+  const query = queryOf(version, entered);
+  query.set(fieldOf(entry.id), '{itemID}');
   const hidden = {
     ...{ f: 'html', token: shown.formToken, next: `${shown.here()}?${query.toString()}` },
     description: `${labelOfSetting(entry)} for ${nameOf(version)}`,

@@ -9,6 +9,7 @@ import { isHttpUrl } from '../text.ts';
 import { tellCount } from '../words.ts';
 import { reasonNotToStart } from './job.ts';
 import { installerOf } from './job-record.ts';
+import { signInFirst } from './live.page.ts';
 import { type Version, labelOf } from './manifest.ts';
 import { prepareRollback } from './preflight.ts';
 import {
@@ -133,22 +134,28 @@ export function rollbackView(store: Store, mayStart: boolean, shown: Shown<unkno
   if (targets.length === 0 || standing !== undefined) return false;
   const target = (version: Version) => {
     const { plan } = prepareRollback(store, version.id);
+    const label = `Go back to ${labelOf(version)}`;
     const button = actionButton({
       ...{ action: shown.here('rollback'), formToken: shown.formToken, next: shown.here(), isGrave: true },
-      label: `Go back to ${labelOf(version)}`,
-      fields: { versionManifest: JSON.stringify({ id: version.id }) },
+      ...{ label, fields: { versionManifest: JSON.stringify({ id: version.id }) } },
     });
+    // Two steps, as nothing stops it once it has begun.
+    const offer = html`<details class="grave">
+      <summary>${label} …</summary>
+      <p>It begins at once and cannot be cancelled; the system is read-only until it has ended.</p>
+      ${button}
+    </details>`;
     return html`<li>
       <div>
         <h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
         <p class="hint">Puts back ${tellCount(plan.workloads, 'deployment')}.</p>
       </div>
-      <div>${mayStart && button}</div>
+      <div>${mayStart && (shown.formToken === '' ? signInFirst(shown, 'go back') : offer)}</div>
     </li> `;
   };
   return html`<section aria-labelledby="rollback">
     <h2 id="rollback">Go back</h2>
-    <p>Patches can be taken back; releases cannot. It begins at once and cannot be cancelled.</p>
+    <p>Patches can be taken back; releases cannot.</p>
     <ul class="versions back">
       ${targets.map(target)}
     </ul>

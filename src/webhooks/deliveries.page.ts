@@ -3,8 +3,11 @@ import type { Shown, View } from '../rest/directory.ts';
 import { actionButton } from '../rest/form-view.ts';
 import { html, type Html } from '../rest/html.ts';
 import { timeView } from '../rest/json-view.ts';
-import { type Row, factsView, pagerView, tableView } from '../rest/table-view.ts';
+import { type Row, factsView, pagerView, partOf, tableView } from '../rest/table-view.ts';
+import { currentMode } from '../site/mode.ts';
 import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/transaction.ts';
+import { isJobRunning } from '../upgrades/job-record.ts';
 import { tellCount, tellSpan } from '../words.ts';
 import { type Attempt, type Delivery, bodyOf, deliveries } from './delivery.ts';
 import { type Webhook, webhooks } from './webhook.ts';
@@ -26,12 +29,6 @@ export function deliveryState({ state }: Delivery): Html {
   return html`<span class="state ${lookOf[state]}">${state}</span>`;
 }
 
-/** What can be asked of the part of a list that is shown; the resource itself refuses what is no number. */
-export function partOf(query: URLSearchParams, usual: number): { start: number; num: number } {
-  const numberIn = (name: string) => Number(/^\s*(\d{1,9})\s*$/.exec(query.get(name) ?? '')?.[1] ?? 0);
-  return { start: numberIn('start'), num: Math.min(numberIn('num') || usual, 100) };
-}
-
 /** Back to the same part of the same page. The rest of the query is left behind: there may be a token in it. */
 export function comeBack({ here, query }: Shown<unknown>): string {
   const part = new URLSearchParams();
@@ -39,16 +36,31 @@ export function comeBack({ here, query }: Shown<unknown>): string {
   return part.size === 0 ? here() : `${here()}?${part.toString()}`;
 }
 
-/** Buttons work for a signed-in browser only. */
-export const signInFirst = html`<p class="hint">Sign in with this browser to have buttons here.</p>`;
+/** Why there are no buttons, where there are none: they work for a signed-in browser only, and while changes are accepted. */
+export function whyNoButtons({ formToken, href }: Shown<unknown>, store: Reader): Html | false {
+  if (formToken === '') return html`<p class="hint">Sign in with this browser to have buttons here.</p>`;
+  const { isReadOnly, reason, message } = currentMode(store, isJobRunning(store));
+  const end =
+    reason === 'upgrade'
+      ? 'until the upgrade job has ended'
+      : html`before <a href="${href('mode', 'update')}">read-only mode is turned off</a>`;
+  return (
+    isReadOnly &&
+    html`<p class="notice">
+      <strong>The system is read-only.</strong> ${message}<br />
+      Webhooks can be neither changed nor tried ${end}.
+    </p>`
+  );
+}
 
 export function deliveriesTable(
   shown: Shown<unknown>,
-  webhook: Webhook | undefined,
+  webhook: Webhook,
   rows: readonly Delivery[],
+  hasButtons: boolean,
 ): Html {
   const isPending = rows.some(({ state }) => state === 'pending');
-  return html`${shown.formToken === '' ? signInFirst : webhook?.active === false && activateFirst}
+  return html`${hasButtons && !webhook.active && activateFirst}
     ${
       isPending &&
       html`<p>
@@ -69,7 +81,7 @@ export function deliveriesTable(
             : html`<ol class="attempts">
                 ${attempts.map((attempt) => html`<li>${attemptLine(attempt)}</li> `)}
               </ol>`,
-          redeliverButton(shown, webhook, address),
+          hasButtons ? redeliverButton(shown, webhook, address) : html`<span class="none">–</span>`,
         ];
       }),
     )}`;
@@ -81,7 +93,6 @@ const activateFirst = html`<p class="notice" id="activate-first">
 </p>`;
 
 function redeliverButton(shown: Shown<unknown>, webhook: Webhook | undefined, address: string): Html {
-  if (shown.formToken === '') return html`<span class="none">–</span>`;
   if (!webhook?.active) {
     return html`<button class="quiet" type="button" disabled aria-describedby="activate-first">
       Redeliver
@@ -103,7 +114,7 @@ function attemptLine(attempt: Attempt): Html {
   ${answerOf(attempt)}`;
 }
 
-export function outcomeOf({ status, error }: Attempt): Html {
+function outcomeOf({ status, error }: Attempt): Html {
   return error === null
     ? html`answered <strong class="good">${status}</strong>`
     : html`<span class="bad">${error}</span>`;
@@ -123,8 +134,9 @@ function answerOf({ response }: Attempt): Html | false {
 /** The view of a webhook's `deliveries`. */
 export function showDeliveries(store: Store): View<Webhook> {
   return async (shown) => {
-    const { start, num } = partOf(shown.query, 25);
-    const { rows, total } = await store.page(deliveries, shown.subject.id, start, num);
+    const part = partOf(shown.query, { usual: 25 });
+    const hindrance = whyNoButtons(shown, store);
+    const { rows, total } = await store.page(deliveries, shown.subject.id, part.start, part.num);
     return html`<section aria-labelledby="deliveries">
       <h2 id="deliveries">
         To <a href="${addressOfWebhook(shown, shown.subject.id)}">${shown.subject.name}</a>
@@ -132,9 +144,9 @@ export function showDeliveries(store: Store): View<Webhook> {
       ${
         total === 0
           ? html`<p>Nothing has been sent to it yet.</p>`
-          : deliveriesTable(shown, shown.subject, rows)
+          : html`${hindrance} ${deliveriesTable(shown, shown.subject, rows, !hindrance)}`
       }
-      ${pagerView('Deliveries', start, num, total)}
+      ${pagerView('Deliveries', part, total)}
     </section>`;
   };
 }
@@ -153,12 +165,16 @@ export function showDelivery(store: Store): View<Delivery> {
       ['Stored', timeView(createdAt)],
       ['Ended', endedAt === null ? html`<span class="none">not yet</span>` : timeView(endedAt)],
     ];
+    const hindrance = whyNoButtons(shown, store);
     const body = webhook ? bodyOf(delivery, webhook) : '';
     return html`<section aria-labelledby="event">
         <h2 id="event">${event.type}</h2>
         ${factsView(facts)}
-        ${shown.formToken === '' ? signInFirst : webhook?.active === false && activateFirst}
-        <div>${redeliverButton(shown, webhook, shown.here())}</div>
+        ${
+          hindrance ||
+          html`${webhook?.active === false && activateFirst}
+          <div>${redeliverButton(shown, webhook, shown.here())}</div>`
+        }
       </section>
       <section aria-labelledby="attempts">
         <h2 id="attempts">${tellCount(attempts.length, 'attempt')}</h2>

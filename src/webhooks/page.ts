@@ -4,7 +4,7 @@ import type { Shown, View } from '../rest/directory.ts';
 import { actionButton } from '../rest/form-view.ts';
 import { html, type Html } from '../rest/html.ts';
 import { timeView } from '../rest/json-view.ts';
-import { type Row, factsView, pagerView, tableView } from '../rest/table-view.ts';
+import { type Row, factsView, pagerView, partOf, tableView } from '../rest/table-view.ts';
 import type { Store } from '../store/store.ts';
 import { tellAgo, tellCount } from '../words.ts';
 import type { World } from '../world.ts';
@@ -13,8 +13,7 @@ import {
   comeBack,
   deliveriesTable,
   deliveryState,
-  partOf,
-  signInFirst,
+  whyNoButtons,
 } from './deliveries.page.ts';
 import { type Delivery, deliveries } from './delivery.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
@@ -32,27 +31,32 @@ export function showWebhooks<S>(
 ): View<S> {
   return async (shown) => {
     const listed = listWebhooks(store, pathOf(shown.subject));
-    const { start, num } = partOf(shown.query, 100);
+    const part = partOf(shown.query);
+    const hindrance = whyNoButtons(shown, store);
     const rows: Row[] = [];
-    for (const webhook of listed.slice(start, start + num)) {
+    for (const webhook of listed.slice(part.start, part.start + part.num)) {
       const recent = (await store.page(deliveries, webhook.id, 0, mostPictured)).rows;
-      rows.push(rowOf(shown, store, webhook, recent, world.now()));
+      const actions = hindrance ? html`<span class="none">–</span>` : actionsOf(shown, webhook);
+      rows.push([...rowOf(shown, store, webhook, recent, world.now()), actions]);
     }
     const create = html`<a href="${shown.here('create')}">Create a webhook</a>`;
     const policy = html`${tellPolicy(store.read(webhookSettings))}
       <a href="${shown.href('services', 'webhooks', 'settings')}">Change this policy</a>.`;
-    if (listed.length === 0) return html`<p>Nobody is told anything yet. ${create}.</p>`;
+    if (listed.length === 0) {
+      return html`<p>Nobody is told anything yet. ${!hindrance && html`${create}.`}</p>
+        ${hindrance}`;
+    }
     return html`<section aria-labelledby="webhooks">
       <h2 id="webhooks">${tellCount(listed.length, 'webhook')}</h2>
       <p>${policy}</p>
-      ${shown.formToken === '' && signInFirst}
+      ${hindrance}
       ${tableView(
         'Webhooks',
         ['Webhook', 'Told about', 'State', 'Failures', 'Recent deliveries', 'Actions'],
         rows,
       )}
-      ${pagerView('Webhooks', start, num, listed.length)}
-      <p>${create}</p>
+      ${pagerView('Webhooks', part, listed.length)}
+      ${!hindrance && html`<p>${create}</p>`}
     </section>`;
   };
 }
@@ -73,7 +77,6 @@ function rowOf(
     stateOf(webhook),
     failuresOf(webhook, settings, at),
     last ? html`${sparkline(recent)} ${lastOf(last, at)}` : html`<span class="none">Nothing sent yet</span>`,
-    actionsOf(shown, webhook),
   ];
 }
 
@@ -118,7 +121,6 @@ function lastOf(last: Delivery, at: number): Html {
 
 function actionsOf(shown: Shown<unknown>, { id, active }: Webhook): Html {
   const { formToken } = shown;
-  if (formToken === '') return html`<span class="none">–</span>`;
   const button = (operation: string, label: string, isGrave = false) =>
     actionButton({
       ...{ action: addressOfWebhook(shown, id, operation), label, isGrave, formToken, next: comeBack(shown) },
@@ -155,20 +157,21 @@ export function showWebhook(store: Store, world: World): View<Webhook> {
     if (told.previousKeyUntil !== null) {
       facts.push(['Former key', html`signs too until ${timeView(told.previousKeyUntil)}`]);
     }
+    const hindrance = whyNoButtons(shown, store);
+    const changes = html`<p>
+      <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
+      <a href="${here('delete')}">Delete</a>
+    </p>`;
     return html`<section aria-labelledby="webhook">
-        <h2 id="webhook">${webhook.name}</h2>
-        ${factsView(facts)} ${shown.formToken === '' ? signInFirst : actionsOf(shown, webhook)}
-        <p>
-          <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
-          <a href="${here('delete')}">Delete</a>
-        </p>
+        <h2 id="webhook">Facts</h2>
+        ${factsView(facts)} ${hindrance || html`${actionsOf(shown, webhook)} ${changes}`}
       </section>
       <section aria-labelledby="recent">
         <h2 id="recent">Recent deliveries</h2>
         ${
           rows.length === 0
             ? html`<p>Nothing has been sent to it yet.</p>`
-            : html`${outcomesView(rows)} ${deliveriesTable(shown, webhook, rows)}`
+            : html`${outcomesView(rows)} ${deliveriesTable(shown, webhook, rows, !hindrance)}`
         }
         ${total > rows.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
       </section>`;

@@ -43,13 +43,13 @@ function formOf(page: string, actionEnd: string) {
   };
 }
 
-/** Sends a form of the page; answers where the browser is sent on to. */
+/** Sends a form of the page; answers the page the browser is sent on to. */
 async function send(page: string, actionEnd: string): Promise<string> {
   const form = formOf(page, actionEnd);
   if (!form) throw new Error(`There is no form for ${actionEnd} in ${page}`);
   const response = await server.post(form.action, form.fields, { cookie });
   expect(response.statusCode, response.body).toBe(303);
-  return response.headers.location ?? '';
+  return new URL(response.headers.location ?? '', 'http://localhost').pathname;
 }
 
 async function upload(name: string, content: string): Promise<string> {
@@ -122,12 +122,41 @@ describe('before anything was upgraded', () => {
 
   it('says at once that an uploaded file is of no use', async () => {
     await start();
-    await upload('license.txt', '{}');
-    const page = await open({ version: eleven, uploaded: 'licenseUpload' });
+    const licenseUpload = await upload('license.txt', '{}');
+    const page = await open({ version: eleven, 'setting.licenseUpload': licenseUpload });
     expect(page).toMatch(
       /id="setting-1-problem">licenseUpload must be a file of the type json; license\.txt/,
     );
     expect(page).not.toContain('volumesConfig must');
+  });
+
+  it('preselects no file that the address does not name', async () => {
+    await start();
+    await upload('license.json', '{}');
+    const page = await open({ version: eleven });
+    expect(page).toContain('license.json, 2 bytes');
+    expect(page).toMatch(/<option value="" selected>None of these/);
+  });
+
+  it('leads back to the settings with them alone', async () => {
+    await start();
+    const licenseUpload = await upload('license.json', '{}');
+    const entered = { 'setting.licenseUpload': licenseUpload, 'setting.updateToLatestPatch': 'false' };
+    const page = await open({ version: eleven, step: 'plan', token, ...entered });
+    const href = plain(/href="([^"]*)">Change the settings/.exec(page)?.[1] ?? '');
+    const { searchParams } = new URL(href, 'http://localhost');
+    expect(Object.fromEntries(searchParams)).toEqual({ version: eleven, ...entered });
+  });
+
+  it('refuses settings too long for an address beside the longest of them', async () => {
+    await start();
+    const fits = await open({ version: eleven, 'setting.volumesConfig': `{"a":"${'ä'.repeat(1950)}"}` });
+    expect(fits).not.toContain('too long');
+    const page = await open({ version: eleven, 'setting.volumesConfig': `{"a":"${'ä'.repeat(2050)}"}` });
+    expect(page).toMatch(
+      /id="setting-2-problem">volumesConfig is too long for this page: encoded, the settings have 12\d{3} of/,
+    );
+    expect(page).toContain('role="alert"');
   });
 
   it('offers only files that fit, and keeps one that is gone visible', async () => {
@@ -192,6 +221,43 @@ describe('before anything was upgraded', () => {
     expect(page).toMatch(/The system is read-only\.<\/strong> Back at noon\./);
     expect(formOf(page, '/upgrade')).toBeUndefined();
     expect(formOf(await open({ version: eleven }), '/uploads/upload')).toBeUndefined();
+  });
+});
+
+describe('opened by a token, without a session', () => {
+  const openByToken = async (path: string) =>
+    (await server.get(path, { accept: 'text/html', authorization: `Bearer ${token}` })).body;
+  const withoutButtons = (page: string, purpose: string) => {
+    expect(page).toContain(`Sign in</a> with this browser to ${purpose}.`);
+    expect(page).not.toMatch(/<form[^>]*action="[^"]*\/(cancel|resume|upgrade|rollback|upload)"/);
+  };
+
+  it('a running job is shown, to be reloaded by hand', async () => {
+    await start();
+    await send(await open({ version: patch1 }), '/upgrade');
+    const page = await openByToken(upgrades);
+    expect(page).toContain('In progress');
+    expect(page).toContain('Reload this page');
+    expect(page).not.toContain('data-follow');
+    withoutButtons(page, 'cancel it');
+    // Whose session it is does not matter: the page was read by the token.
+    const mixed = await server.get(`${upgrades}?f=html&token=${token}`, {
+      cookie: `steward_session=${server.token('member')}`,
+    });
+    expect(mixed.body).toContain('In progress');
+    expect(mixed.body).not.toContain('data-follow');
+  });
+
+  it('nothing can be started, uploaded, resumed or taken back', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    withoutButtons(await openByToken(`${upgrades}?version=${patch1}`), 'start the upgrade');
+    expect(await openByToken(`${upgrades}?version=${eleven}`)).not.toContain('type="file"');
+    await send(await open({ version: patch1 }), '/upgrade');
+    await server.world.advance(hour);
+    withoutButtons(await openByToken(upgrades), 'go back');
+    await startRelease();
+    await server.world.advance(hour);
+    withoutButtons(await openByToken(upgrades), 'resume it');
   });
 });
 
@@ -276,17 +342,37 @@ describe('after a job', () => {
     expect(await open()).toContain('Succeeded');
   });
 
-  it('goes back to an earlier patch at the press of a button', async () => {
+  it('goes back to an earlier patch in two steps', async () => {
     await start();
     await send(await open({ version: 'pat_28042022_1260' }), '/upgrade');
     await server.world.advance(hour);
     const page = await open();
-    expect(page).toContain('Go back to 10.9.1.1250');
+    expect(page).toMatch(
+      /<details class="grave">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="grave">/,
+    );
     expect(page).toMatch(/Puts back 5 deployments/);
     expect(await send(page, '/rollback')).toBe(upgrades);
     expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
     await server.world.advance(hour);
     expect(await open()).toMatch(/<strong>Product 10\.9\.1 Security Update/);
+  });
+
+  it.each(['/admin/system/jobs', `${upgrades}/history`])('lists it in %s, and leads to it', async (path) => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    const show = async (address: string) => (await server.get(address, { accept: 'text/html', cookie })).body;
+    expect(await show(path)).toContain('There has been no job yet.');
+    await startRelease();
+    await server.world.advance(hour);
+    const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
+    const list = await show(path);
+    expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
+    expect(list).toContain('<span class="state bad">Failed</span>');
+    const page = await show(`${path}/${jobId}`);
+    expect(page).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
+    expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);
+    const running = await show(`/admin/system/jobs/${jobId}`);
+    expect(running).toContain('In progress');
+    expect(running).toMatch(new RegExp(`data-follow="${upgrades}\\?[^"]*jobId=${jobId}`));
   });
 
   it('shows the newest two hundred of sixty thousand messages', async () => {

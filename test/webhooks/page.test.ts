@@ -1,6 +1,6 @@
 // What an administrator sees of webhooks in a browser: how each has been doing, and the buttons to do something about it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { partOf } from '../../src/webhooks/deliveries.page.ts';
+import { partOf } from '../../src/rest/table-view.ts';
 import { destinationOf, tellPolicy } from '../../src/webhooks/page.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { tellOutcomes } from '../../src/webhooks/sparkline.page.ts';
@@ -31,7 +31,7 @@ const textOf = (page: string) =>
     .replaceAll('&#39;', "'")
     .replace(/\s+/g, ' ');
 
-/** Presses the button of a page that posts to an address; answers where the browser is sent. */
+/** Presses the button of a page that posts to an address; answers where the browser is sent, but for what was done. */
 async function press(page: string, action: string) {
   const form = page.split('<form').find((part) => part.includes(`action="${action}"`)) ?? '';
   const inputs = form.slice(0, form.indexOf('</form>')).matchAll(/name="(\w+)" value="([^"]*)"/g);
@@ -40,7 +40,7 @@ async function press(page: string, action: string) {
   expect(fields).toMatchObject({ f: 'html' });
   const answer = await hooks.post(action, fields, { cookie: cookie() });
   expect(answer.statusCode).toBe(303);
-  return String(answer.headers.location);
+  return String(answer.headers.location).replace(/[?&]done=\w+$/, '');
 }
 
 /** Lets a delivery with three attempts fail. */
@@ -228,6 +228,48 @@ describe('a webhook', () => {
   });
 });
 
+describe('while the system is read-only', () => {
+  const pagesOf = async () => {
+    const { id } = await hooks.register();
+    await hooks.publish();
+    await hooks.settle();
+    const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
+    const own = `${all}/${id}`;
+    return [all, own, `${own}/deliveries`, `${own}/deliveries/${delivery?.id}`];
+  };
+  const buttonsIn = (page: string) => page.match(/<form class="action"|Redeliver\s*<\/button>/g) ?? [];
+
+  it('says so once instead of offering buttons, and leads to where that is changed', async () => {
+    const paths = await pagesOf();
+    for (const path of paths) expect(buttonsIn(await see(path)), path).not.toEqual([]);
+    const fields = { isReadOnly: 'true', message: 'Moving <house>' };
+    await hooks.post('/admin/mode/update', fields, hooks.administrator);
+    for (const path of paths) {
+      const page = await see(path);
+      expect(buttonsIn(page), path).toEqual([]);
+      expect(page.match(/The system is read-only\./g), path).toHaveLength(1);
+      expect(textOf(page)).toContain('Moving &lt;house&gt; Webhooks can be neither changed nor tried before');
+      expect(page).toContain('href="/admin/mode/update"');
+    }
+  });
+
+  it('waits for the job that makes it so', async () => {
+    const [list = ''] = await pagesOf();
+    const available = await hooks.get('/admin/system/upgrades/available', hooks.administrator);
+    const id = available.json<{ id: string }[]>()[0]?.id;
+    const fields = { versionManifest: JSON.stringify({ id }) };
+    await hooks.post('/admin/system/upgrades/upgrade', fields, hooks.administrator);
+    const text = textOf(await see(list));
+    expect(text).toContain('The system is read-only. An upgrade job is in progress.');
+    expect(text).toContain('neither changed nor tried until the upgrade job has ended.');
+  });
+
+  it('says so too where there are none', async () => {
+    await hooks.post('/admin/mode/update', { isReadOnly: 'true' }, hooks.administrator);
+    expect(textOf(await see(all))).toMatch(/Nobody is told anything yet\. The system is read-only\./);
+  });
+});
+
 describe('deliveries', () => {
   it('come in parts, and one leads back to the same part', async () => {
     const { id } = await hooks.register();
@@ -303,11 +345,13 @@ describe('in words', () => {
   });
 
   it('numbers and spans', () => {
-    expect([tellCount(1, 'day'), tellCount(2, 'day'), tellCount(0, 'delivery')]).toEqual([
-      '1 day',
-      '2 days',
-      '0 deliveries',
-    ]);
+    const counts = [
+      tellCount(1, 'day'),
+      tellCount(2, 'day'),
+      tellCount(0, 'delivery'),
+      tellCount(12_345, 'day'),
+    ];
+    expect(counts).toEqual(['1 day', '2 days', '0 deliveries', '12,345 days']);
     const spans = [0, 999, 1234, 9999, 10_000, 59_999, 60_000, 7_200_000, 86_400_000 * 3];
     expect(spans.map(tellSpan)).toEqual([
       ...['0 ms', '999 ms', '1.2 s', '9.9 s', '10 seconds', '59 seconds', '1 minute', '2 hours', '3 days'],
@@ -316,7 +360,7 @@ describe('in words', () => {
   });
 
   it('what is no number of a part counts for nothing', () => {
-    const part = (query: string) => partOf(new URLSearchParams(query), 25);
+    const part = (query: string) => partOf(new URLSearchParams(query), { usual: 25 });
     expect(part('')).toEqual({ start: 0, num: 25 });
     expect(part('start=7&num=3')).toEqual({ start: 7, num: 3 });
     expect(part('start=-1&num=1e3')).toEqual({ start: 0, num: 25 });

@@ -29,6 +29,7 @@ function followJob(section) {
   let after = Number(section.dataset.after);
   let times = { elapsed: numberOf(section.dataset.elapsed), remaining: numberOf(section.dataset.remaining) };
   let since = performance.now();
+  let isOver = false;
 
   function tell(text) {
     if (news.textContent !== text) news.textContent = text;
@@ -36,9 +37,9 @@ function followJob(section) {
 
   function showTimes() {
     const passed = performance.now() - since;
-    figure('elapsed').textContent = inWords(times.elapsed + passed);
-    figure('remaining').textContent =
-      times.remaining === null ? 'not known yet' : `about ${inWords(Math.max(0, times.remaining - passed))}`;
+    figure('elapsed').textContent = tellSpan(times.elapsed + passed);
+    const remaining = times.remaining === null ? null : times.remaining - passed;
+    figure('remaining').textContent = tellRemaining(remaining);
   }
 
   function addMessage({ code, message, when }) {
@@ -82,12 +83,21 @@ function followJob(section) {
     return response.json();
   }
 
+  /** Loading the page anew would only ask in vain again: that is for whoever signs in. */
+  function stop() {
+    isOver = true;
+    const link = document.createElement('a');
+    link.href = location.pathname;
+    link.textContent = 'Sign in again';
+    news.replaceChildren(link, ' to go on following.');
+  }
+
   /** Until the job has ended, another one is the newest, or this browser must sign in again. */
   async function follow() {
     const jobId = new URL(section.dataset.follow, location.href).searchParams.get('jobId');
     for (let troubles = 0; ;) {
       const answer = await poll().catch(() => ({}));
-      if ([403, 498, 499].includes(answer.error?.code)) break;
+      if ([403, 498, 499].includes(answer.error?.code)) return stop();
       if (answer.status?.state && (answer.status.state !== 'in_progress' || answer.jobId !== jobId)) break;
       if (answer.progress) {
         troubles = 0;
@@ -100,29 +110,33 @@ function followJob(section) {
         await pause(Math.min(1000 * 2 ** troubles, 15_000));
       }
     }
-    location.reload();
+    // Without what the address says of earlier steps.
+    location.replace(location.pathname);
   }
 
   tell('Following live.');
-  setInterval(showTimes, 1000);
+  setInterval(() => isOver || showTimes(), 1000);
   void follow();
 }
 
-/** The two largest units, as the server says it. */
-function inWords(ms) {
-  const seconds = Math.round(ms / 1000);
+/** As the server says it. */
+function tellSpan(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
   const units = [
-    { name: 'hour', count: Math.floor(seconds / 3600) },
-    { name: 'minute', count: Math.floor(seconds / 60) % 60 },
-    { name: 'second', count: seconds % 60 },
+    ['day', 86_400_000],
+    ['hour', 3_600_000],
+    ['minute', 60_000],
+    ['second', 1000],
   ];
-  const first = units.findIndex(({ count }) => count > 0);
-  if (first < 0) return '0 seconds';
-  return units
-    .slice(first, first + 2)
-    .filter(({ count }) => count > 0)
-    .map(({ name, count }) => `${count} ${name}${count === 1 ? '' : 's'}`)
-    .join(' ');
+  const [name, size] = units.find(([, least]) => ms >= least);
+  const count = Math.floor(ms / size);
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+function tellRemaining(ms) {
+  if (ms === null) return 'not known yet';
+  return ms < 10_000 ? 'a few seconds' : `about ${tellSpan(ms)}`;
 }
 
 for (const section of document.querySelectorAll('[data-follow]')) followJob(section);

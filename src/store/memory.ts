@@ -94,13 +94,15 @@ type Changes = {
 };
 
 function createChanges(): Changes {
-  const kept = { tables: new Map(), cells: new Map(), logs: new Map(), queues: new Set<string>() };
   const changes: Changes = {
-    ...kept,
-    acts: [],
+    ...{ tables: new Map(), cells: new Map(), logs: new Map(), queues: new Set<string>(), acts: [] },
+    // New ones, because a map that is emptied again and again holds on to memory.
     clear() {
-      for (const each of Object.values(kept)) each.clear();
-      changes.acts = [];
+      if (changes.tables.size > 0) changes.tables = new Map();
+      if (changes.cells.size > 0) changes.cells = new Map();
+      if (changes.logs.size > 0) changes.logs = new Map();
+      if (changes.queues.size > 0) changes.queues = new Set();
+      if (changes.acts.length > 0) changes.acts = [];
     },
   };
   return changes;

@@ -80,6 +80,8 @@ export function startCourier(options: CourierOptions): void {
     const isStopping = () => stopping.aborted;
     try {
       while (hasNews && !isStopping()) {
+        // What ends at the same time is followed by one claim.
+        await world.breathe();
         hasNews = false;
         seenVersion = store.version(deliveries);
         const { rows, nextAt } = await store.claim(deliveries, {

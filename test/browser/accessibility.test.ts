@@ -1,0 +1,169 @@
+// Every page of the directory, read by axe-core as assistive technology would, in light and dark, wide and narrow.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { walk } from '../../src/rest/directory.ts';
+import { findBarriers, hasChromium, password, startSteward, useBrowser } from '../kit/browser.ts';
+import { startServer } from '../kit/server.ts';
+
+type Steward = Awaited<ReturnType<typeof startSteward>>;
+
+const receiver = createServer((request, response) => {
+  const isGood = request.url === '/good';
+  request.resume().on('end', () => response.writeHead(isGood ? 204 : 503).end(isGood ? '' : 'out of order'));
+});
+afterEach(() => {
+  receiver.closeAllConnections();
+  receiver.close();
+});
+
+const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
+const release = 'rel_14072022_2632';
+
+/** Every route of both trees as an address; `ids` says what its data segments are. */
+async function addressesOfAll(ids: Readonly<Record<string, string>>): Promise<string[]> {
+  const server = await startServer();
+  const { admin, tokens } = server.app.directories;
+  const fill = (route: string) =>
+    // A service at the root has another name than one in a folder.
+    route
+      .replace('{folder}/{service}', `{folder}/${ids.serviceInFolder}`)
+      .replaceAll(/\{(\w+)\}/g, (_whole, param: string) => {
+        const id = ids[param];
+        if (id === undefined) throw new Error(`An id for {${param}} is needed.`);
+        return encodeURIComponent(id);
+      });
+  const addresses = [
+    ...Array.from(walk(admin), ({ route }) => `/admin/${fill(route)}`),
+    ...Array.from(walk(tokens), ({ route }) => `/tokens/${fill(route)}`),
+  ];
+  await server.close();
+  return [...new Set(addresses)];
+}
+
+/** Something of every kind, in the states that are told apart by colour. */
+async function furnish(steward: Steward): Promise<Record<string, string>> {
+  const { act, read } = steward;
+  await act('services/webhooks/settings', { notificationAttempts: '1' });
+  await act('security/users/add', { username: 'mia', password, role: 'member' });
+  const { port } = receiver.address() as AddressInfo;
+  const register = async (name: string, fields: Record<string, string> = {}) => {
+    const hookUrl = `http://127.0.0.1:${port}/${name}`;
+    const given = { name, hookUrl, changeTypes: 'Tested', ...fields };
+    return (await act<{ webhook: { id: string } }>('services/webhooks/create', given)).webhook.id;
+  };
+  await register('good', { service: 'Maps/Roads.MapServer' });
+  await register('idle', { active: 'false' });
+  const webhook = await register('bad');
+  const event = { changeType: 'Tested', service: 'Maps/Roads.MapServer', payload: '{"a":[1,{"b":null}]}' };
+  await act('services/webhooks/publish', event);
+  const itemID = await steward.upload('license.json', '{}');
+  await act('system/upgrades/upgrade', patch);
+  const job = () => read<{ jobId: string; status: { state: string } }>('system/upgrades?wait=10');
+  await expect.poll(async () => (await job()).status.state).toBe('success');
+  const list = `services/webhooks/${webhook}/deliveries`;
+  const deliveries = () => read<{ deliveries: { id: string; state: string }[] }>(list);
+  await expect.poll(async () => (await deliveries()).deliveries[0]?.state).toBe('failed');
+  return {
+    ...{ webhook, itemID, job: (await job()).jobId },
+    delivery: (await deliveries()).deliveries[0]?.id ?? '',
+    ...{ folder: 'Maps', service: 'World.MapServer', serviceInFolder: 'Roads.MapServer' },
+  };
+}
+
+/** What another width or colours can change. */
+const rulesOfLook = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
+
+/** Wide and light, then narrow and dark, with everything opened. */
+async function look(page: Page): Promise<string[]> {
+  await page.evaluate('for (const part of document.querySelectorAll("details")) part.open = true');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  const wide = await findBarriers(page);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.setViewportSize({ width: 360, height: 740 });
+  const narrow = await findBarriers(page, rulesOfLook);
+  return [...wide.map((barrier) => `wide: ${barrier}`), ...narrow.map((barrier) => `narrow: ${barrier}`)];
+}
+
+describe.skipIf(!hasChromium)('no barrier', { timeout: 300_000 }, () => {
+  const open = useBrowser();
+
+  async function openAs(address: string, token: string): Promise<Page> {
+    const page = await open(address);
+    await page.context().addCookies([{ name: 'steward_session', value: token, url: address }]);
+    return page;
+  }
+
+  /** What is wrong, by address. Two pages at a time: one waits while the other is worked on. */
+  async function lookAtAll(address: string, token: string, paths: readonly string[]) {
+    const left = paths.values();
+    const found: Record<string, string[]> = {};
+    const lane = async () => {
+      const page = await openAs(address, token);
+      for (const path of left) {
+        const status = (await page.goto(path))?.status();
+        const barriers = [...(status === 200 ? [] : [`HTTP ${status}`]), ...(await look(page))];
+        if (barriers.length > 0) found[path] = barriers;
+      }
+    };
+    await Promise.all([lane(), lane()]);
+    return found;
+  }
+
+  it('is on any page of the directory', async () => {
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    const steward = await startSteward({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', UPGRADE_STEP_MS: '0' });
+    const ids = await furnish(steward);
+    const procedure = `/admin/system/upgrades?version=${release}`;
+    const paths = [
+      ...(await addressesOfAll(ids)),
+      ...['/services', '/admin/services?q=map', '/admin/services/Operations'],
+      ...[procedure, `${procedure}&step=plan`, `${procedure}&step=plan&setting.licenseUpload=${ids.itemID}`],
+    ];
+    expect(paths.length).toBeGreaterThan(60);
+    expect(await lookAtAll(steward.address, await steward.tokenOf('admin'), paths)).toEqual({});
+  });
+
+  it('is where something is refused, has failed or is under way', async () => {
+    const steward = await startSteward({ UPGRADE_STEP_MS: '600000' });
+    const { address } = steward;
+    await steward.act('security/users/add', { username: 'mia', password, role: 'member' });
+    const found: Record<string, string[]> = {};
+    const visit = async (page: Page, path: string, status: number) => {
+      expect((await page.goto(path))?.status(), path).toBe(status);
+      found[`${path}: ${status}`] = await look(page);
+    };
+
+    async function comeAsOthers() {
+      const stranger = await open(address);
+      await visit(stranger, '/admin/services', 401);
+      await visit(stranger, '/nothing', 404);
+      const mia = await openAs(address, await steward.tokenOf('mia'));
+      await visit(mia, '/admin', 200);
+      await visit(mia, '/admin/system', 403);
+    }
+
+    async function comeAsAdministrator() {
+      const page = await openAs(address, await steward.tokenOf('admin'));
+      await visit(page, '/admin/nothing', 404);
+      await page.goto('/admin/services/webhooks/settings');
+      const update = page.getByRole('button', { name: 'Update webhook settings' });
+      await page.locator('#daysInPast').fill('0');
+      await update.click();
+      await page.getByRole('alert').waitFor();
+      found['a form with a problem'] = await look(page);
+      await page.locator('#daysInPast').fill('1');
+      await update.click();
+      await page.getByRole('status').waitFor();
+      found['a form with its result'] = await look(page);
+      await steward.act('system/upgrades/upgrade', patch);
+      await visit(page, '/admin/system/upgrades', 200);
+      await visit(page, '/admin/system/upgrades/history', 409);
+    }
+
+    await Promise.all([comeAsOthers(), comeAsAdministrator()]);
+    expect(Object.entries(found).filter(([, barriers]) => barriers.length > 0)).toEqual([]);
+  });
+});

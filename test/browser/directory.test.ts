@@ -1,0 +1,77 @@
+// The directory in a browser: a session from its beginning to its end, and the catalog searched and tried.
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { hasChromium, password, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
+
+const settings = '/admin/services/webhooks/settings';
+
+describe.skipIf(!hasChromium)('the directory', patience, () => {
+  const open = useBrowser();
+
+  it('asks to sign in, goes on to the page that was asked for, and forgets the session at the sign-out', async () => {
+    const { address } = await startSteward();
+    const page = await open(address, { permissions: ['clipboard-read', 'clipboard-write'] });
+    expect((await page.goto(settings))?.status()).toBe(401);
+    await page.getByLabel('User name').fill('admin');
+    await page.getByLabel('Password').fill('not the password');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('alert').waitFor();
+    expect(await page.getByLabel('User name').inputValue()).toBe('admin');
+    expect(await page.getByLabel('Password').inputValue()).toBe('');
+
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Webhook settings', level: 1 }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(settings);
+    const [cookie] = await page.context().cookies();
+    expect(cookie).toMatchObject({ name: 'steward_session', httpOnly: true, sameSite: 'Strict' });
+
+    await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'admin' }).click();
+    await page.getByRole('heading', { name: 'Version' }).waitFor();
+    await copyCommand(page, `${address}/admin`);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Password').waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+    expect((await page.goto('/admin'))?.status()).toBe(401);
+    // The token itself has ended, not only what the browser knew of it.
+    await page.context().addCookies([{ name: 'steward_session', value: cookie?.value ?? '', url: address }]);
+    expect((await page.goto('/admin'))?.status()).toBe(401);
+  });
+
+  it('finds services, and tries the SOAP operations that list them', async () => {
+    const { address } = await startSteward();
+    const page = await open(address);
+    await signIn(page, '/admin/services');
+    await page.getByLabel('Search services').fill('roads');
+    await page.getByLabel('Search services').press('Enter');
+    await page.getByRole('heading', { name: '1 service for “roads”' }).waitFor();
+    await page.getByRole('link', { name: 'Roads', exact: true }).click();
+    await page.getByRole('heading', { name: 'Roads.MapServer', level: 1 }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/admin/services/Maps/Roads.MapServer');
+    await page.goto('/admin/services');
+    await page.getByRole('link', { name: 'the SOAP service' }).click();
+
+    const operation = page.getByText('GetServiceDescriptionsEx', { exact: true });
+    const block = page.locator('details', { has: operation });
+    await block.locator('summary').click();
+    await block.getByLabel('FolderName').fill('Maps');
+    expect(await block.locator('[data-request]').textContent()).toContain('<FolderName>Maps</FolderName>');
+    await block.getByRole('button', { name: 'Send GetServiceDescriptionsEx' }).click();
+    await block.getByText(/^HTTP 200 OK after/).waitFor();
+    const answer = block.locator('[data-answer] pre');
+    expect(await answer.textContent()).toContain('<Name>Maps/Roads</Name>');
+    await block.getByLabel('FolderName').fill('/');
+    await block.getByLabel('FolderName').press('Enter');
+    await expect.poll(() => answer.textContent()).toContain('<Name>World</Name>');
+  });
+});
+
+/** What is copied is what is shown, and carries no token. */
+async function copyCommand(page: Page, address: string): Promise<void> {
+  await page.getByRole('button', { name: 'Copy' }).click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+  expect(copied).toBe(await page.locator('[data-copy]').textContent());
+  expect(copied).toContain(address);
+  expect(copied).toContain('$TOKEN');
+}

@@ -1,0 +1,127 @@
+// Whole upgrades in a browser, as the page leads through them: with script the page follows the job by itself.
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { hasChromium, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
+
+const upgrades = '/admin/system/upgrades';
+const license = {
+  name: 'license.json',
+  mimeType: 'application/json',
+  buffer: Buffer.from('{"licensed":true}'),
+};
+
+/** For polls. */
+const endsWithin = { timeout: 30_000 };
+
+/** The word for the state of the newest job. */
+const stateOf = (page: Page) => page.locator('#job .state');
+const messagesOf = (page: Page) => page.getByRole('region', { name: /^Messages/ }).getByRole('listitem');
+
+/** Choose the release, upload its licence, have the settings checked, start. */
+async function startRelease(page: Page): Promise<void> {
+  await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
+  await checkSettings(page);
+  await page.getByRole('alert').waitFor();
+  const file = page.getByLabel('License file');
+  expect(await file.getAttribute('aria-invalid')).toBe('true');
+  await page.getByLabel('Upload a file').setInputFiles(license);
+  await page.getByRole('button', { name: 'Upload', exact: true }).click();
+  await page.locator('option:checked', { hasText: 'license.json' }).waitFor({ state: 'attached' });
+  await checkSettings(page);
+  await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Start the upgrade' }).click();
+}
+
+const checkSettings = (page: Page) => page.getByRole('button', { name: 'Check the settings' }).click();
+
+describe.skipIf(!hasChromium)('an upgrade', patience, () => {
+  const open = useBrowser();
+
+  it('is followed to its success without a hand, in every browser that looks', async () => {
+    const { address } = await startSteward({ UPGRADE_STEP_MS: '15' });
+    const [page, other] = await Promise.all([open(address), open(address)]);
+    await Promise.all([signIn(page, upgrades), signIn(other, '/admin')]);
+    await startRelease(page);
+    await stateOf(page).waitFor();
+    await page.waitForLoadState();
+    let loads = 0;
+    page.on('load', () => (loads += 1));
+    await other.goto(upgrades);
+    expect(await other.locator('#job').innerText()).toMatch(
+      /^Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2670 In progress/,
+    );
+
+    const bar = page.getByRole('progressbar');
+    const seen = { done: [] as number[], messages: [] as number[] };
+    const look = async () => {
+      const before = await stateOf(page).innerText();
+      if (before !== 'In progress') return before;
+      const done = Number(await bar.getAttribute('value'));
+      const messages = await messagesOf(page).count();
+      // The page may have been loaded anew meanwhile, and be empty for a moment.
+      const state = await stateOf(page).innerText();
+      if (state !== 'In progress') return state;
+      seen.done.push(done);
+      seen.messages.push(messages);
+      return state;
+    };
+    await expect.poll(look, endsWithin).toBe('Succeeded');
+    for (const counts of Object.values(seen)) {
+      expect(counts).toEqual(counts.toSorted((a, b) => a - b));
+      expect(new Set(counts).size, counts.join()).toBeGreaterThan(4);
+    }
+    await expect.poll(() => stateOf(other).innerText()).toBe('Succeeded');
+    // Once, by the script, to show the end.
+    await expect.poll(() => loads).toBe(1);
+    expect(await messagesOf(page).last().innerText()).toMatch(/ 2012 /);
+    expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
+    await page.reload();
+    expect(await stateOf(page).innerText()).toBe('Succeeded');
+  });
+
+  it('that fails says why, and is resumed to its success', async () => {
+    const { address } = await startSteward({ UPGRADE_STEP_MS: '5', SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    const page = await open(address);
+    await signIn(page, upgrades);
+    await startRelease(page);
+    await expect.poll(() => stateOf(page).innerText(), endsWithin).toBe('Failed');
+    expect(await page.locator('p.problem').innerText()).toContain('MAP_SERVER');
+    expect(await page.locator('#installed + dl').innerText()).toContain('10.9.1.1234');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await expect.poll(() => stateOf(page).innerText(), endsWithin).toBe('Succeeded');
+    expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
+    expect(
+      await messagesOf(page)
+        .filter({ hasText: /\b290[12]\b/ })
+        .count(),
+    ).toBe(2);
+  });
+
+  it('to a patch is cancelled', async () => {
+    const { address } = await startSteward({ UPGRADE_STEP_MS: '200' });
+    const page = await open(address);
+    await signIn(page, upgrades);
+    await page.getByRole('link', { name: 'Choose Product 10.9.1 Portal Update' }).click();
+    await page.getByRole('button', { name: 'Start the upgrade' }).click();
+    await messagesOf(page).nth(1).waitFor();
+    await page.getByRole('button', { name: 'Cancel this job' }).click();
+    await expect.poll(() => stateOf(page).innerText(), endsWithin).toBe('Cancelled');
+    await page.getByText('Cancelled by admin.', { exact: true }).waitFor();
+    expect(await page.locator('#installed + dl').innerText()).toContain('10.9.1.1234');
+  });
+
+  it('needs no script, only reloading', async () => {
+    const { address } = await startSteward({ UPGRADE_STEP_MS: '5' });
+    const page = await open(address, { javaScriptEnabled: false });
+    await signIn(page, upgrades);
+    await startRelease(page);
+    expect(await page.getByRole('button', { name: 'Copy' }).count()).toBe(0);
+    const reload = async () => {
+      const link = page.getByRole('link', { name: 'Reload this page' });
+      if ((await link.count()) > 0) await link.click();
+      return stateOf(page).innerText();
+    };
+    await expect.poll(reload, endsWithin).toBe('Succeeded');
+    expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
+  });
+});

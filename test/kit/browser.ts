@@ -1,0 +1,141 @@
+// Chromium, driven by playwright-core, before the built server. Where it is not installed, the tests that need it are
+// skipped; the variable CHROMIUM says where else it is.
+import type { Result } from 'axe-core';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  type Page,
+  chromium,
+} from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { startProcess } from './process.ts';
+
+const given = process.env.CHROMIUM ?? '';
+const executablePath = given || '/usr/bin/chromium';
+
+/** A path that was given is used, so that a wrong one is noticed. */
+export const hasChromium = given !== '' || existsSync(executablePath);
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export const password = 'a password for tests';
+
+/** A whole story in a browser takes longer than a test usually may, most of all on a busy machine. */
+export const patience = { timeout: 60_000 };
+
+/** The server at the address that its own links have; the rest is what a script does, to make something to look at. */
+export async function startSteward(env: Record<string, string> = {}) {
+  const { listening } = startProcess({ ADMIN_PASSWORD: password, LOG_LEVEL: 'error', ...env });
+  const address = `http://localhost:${new URL(await listening).port}`;
+
+  async function ask<T>(path: string, init: RequestInit): Promise<T> {
+    const response = await fetch(`${address}${path}`, init);
+    expect(response.ok, `${path}: ${response.status}`).toBe(true);
+    return (await response.json()) as T;
+  }
+  async function tokenOf(username: string): Promise<string> {
+    const body = new URLSearchParams({ username, password });
+    return (await ask<{ token: string }>('/tokens/generateToken', { method: 'POST', body })).token;
+  }
+  let administrator: Promise<string> | undefined;
+  async function askAsAdministrator<T>(path: string, init: RequestInit = {}): Promise<T> {
+    const headers = { authorization: `Bearer ${await (administrator ??= tokenOf('admin'))}` };
+    return ask<T>(`/admin/${path}`, { ...init, headers });
+  }
+
+  return {
+    address,
+    tokenOf,
+    read: <T>(path: string) => askAsAdministrator<T>(path),
+    act: <T>(path: string, fields: Record<string, string> = {}) =>
+      askAsAdministrator<T>(path, { method: 'POST', body: new URLSearchParams(fields) }),
+    upload: async (name: string, content: string) => {
+      const body = new FormData();
+      body.set('itemFile', new Blob([content]), name);
+      const sent = { method: 'POST', body };
+      return (await askAsAdministrator<{ item: { itemID: string } }>('uploads/upload', sent)).item.itemID;
+    },
+  };
+}
+
+/**
+ * One browser for the tests of a file. Answers how to open a page, each in a context of its own; none may leave anything in
+ * its console.
+ */
+export function useBrowser() {
+  let browser: Browser;
+  const contexts = new Set<BrowserContext>();
+  const documents = new Set<string>();
+  let troubles: { url: string; text: string }[] = [];
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  });
+  afterEach(async () => {
+    await Promise.all([...contexts].map((context) => context.close()));
+    // A page that is an error is told like a part of one that is missing.
+    const told = troubles.filter(
+      ({ url, text }) => !(text.startsWith('Failed to load resource') && documents.has(url)),
+    );
+    contexts.clear();
+    documents.clear();
+    troubles = [];
+    expect(told).toEqual([]);
+  });
+  afterAll(() => browser.close());
+
+  function watch(page: Page): void {
+    page.on('response', (response) => {
+      if (response.request().isNavigationRequest()) documents.add(response.url());
+    });
+    // What the content security policy refuses is an error of the console, too.
+    page.on('console', (message) => {
+      if (!['error', 'warning'].includes(message.type())) return;
+      troubles.push({ url: message.location().url, text: message.text() });
+    });
+    page.on('pageerror', (error) => troubles.push({ url: page.url(), text: error.message }));
+  }
+
+  return async function open(address: string, options: BrowserContextOptions = {}): Promise<Page> {
+    const viewport = { width: 1280, height: 900 };
+    const context = await browser.newContext({ baseURL: address, viewport, ...options });
+    contexts.add(context);
+    // Shorter than a test may take, so that what is waited for is told.
+    context.setDefaultTimeout(20_000);
+    const page = await context.newPage();
+    watch(page);
+    return page;
+  };
+}
+
+/** Asks for a page and signs in where it asks to. */
+export async function signIn(page: Page, path: string): Promise<void> {
+  await page.goto(path);
+  await page.getByLabel('User name').fill('admin');
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('Signed in as admin').waitFor();
+}
+
+/**
+ * What makes a page hard to use for somebody: serious violations that axe-core finds, by all of its rules or by some, and
+ * scrolling sideways.
+ */
+export async function findBarriers(page: Page, rules?: readonly string[]): Promise<string[]> {
+  const runOnly = rules && { type: 'rule', values: rules };
+  const options = JSON.stringify({ resultTypes: ['violations'], preload: false, runOnly });
+  if (await page.evaluate<boolean>(`typeof axe === 'undefined'`)) await page.evaluate(axe);
+  const violations = await page.evaluate<Result[]>(
+    `axe.run(${options}).then(({ violations }) => violations)`,
+  );
+  const serious = violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map((node) => node.html).join(' ')}`);
+  const tooWide = await page.evaluate<number>(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
+  return [...serious, ...(tooWide > 0 ? [`${tooWide} px too wide`] : [])];
+}

@@ -162,7 +162,9 @@ it('what fails in us is logged with its stack and answered with nothing but its 
   expect(soap.statusCode).toBe(500);
   expect(soap.body).toContain('<faultcode>soap:Server</faultcode>');
   expect(soap.body).not.toContain('exploded');
-  const logged = own.logLines.filter((line) => line.includes('the store exploded'));
+  const logged = own.logLines.filter(
+    (line) => line.includes('the store exploded') && line.includes('request failed'),
+  );
   expect(logged).toHaveLength(2);
   expect(logged[0]).toContain('"stack"');
   await own.close();

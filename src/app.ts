@@ -118,7 +118,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const installed = () => newestInstalled(store.read(deployment));
   const home = showHome({
     ...{ store, world, librarian, installed, startedAt },
-    inUse: { store: 'memory', executor: 'simulated' },
+    inUse: { store: config.storeUrl === undefined ? 'memory' : 'postgres', executor: 'simulated' },
   });
   const admin = describeRoot(installed, home, {
     mode: describeMode(store, isJobRunning),

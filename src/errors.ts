@@ -40,6 +40,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** Whether trying again later makes sense. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof ServiceError && error.kind === 'unavailable';
+}
+
 /** The usual refusal of bad fields: one message, all problems in the details. */
 export function invalid(problems: readonly string[]): ServiceError {
   return new ServiceError('invalid', 'Invalid or missing input parameters.', { details: problems });

@@ -1,5 +1,6 @@
 // Tokens: 256 random bits, of which only the hash is stored; bindings to an address or a referring page; form tokens.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import type { Shape } from '../store/shape.ts';
 import type { Table } from '../store/transaction.ts';
 
 export type Binding = { readonly to: 'address' | 'referer'; readonly value: string } | null;
@@ -13,7 +14,13 @@ export type Token = {
   readonly binding: Binding;
 };
 
-export const tokens: Table<Token> = { name: 'tokens', keyOf: (token) => token.hash };
+export const tokens: Table<Token> = {
+  name: 'tokens',
+  keyOf: (token) => token.hash,
+  shape: {
+    ...{ hash: 'key', username: 'text', credentialId: 'text', expires: 'number', binding: 'json' },
+  } satisfies Shape<Token>,
+};
 
 export const expirationMinutes = { default: 120, most: 20160 } as const;
 

@@ -1,6 +1,7 @@
 // Users and the rules for changing them (contract 3: names unique but for case, never without an administrator).
 import type { Role } from '../caller.ts';
 import { ServiceError, invalid } from '../errors.ts';
+import type { Shape } from '../store/shape.ts';
 import type { Reader, Table, Transaction } from '../store/transaction.ts';
 import { isXmlText } from '../text.ts';
 
@@ -14,7 +15,14 @@ export type User = {
   readonly lastSignIn: number | null;
 };
 
-export const users: Table<User> = { name: 'users', keyOf: (user) => user.username.toLowerCase() };
+export const users: Table<User> = {
+  name: 'users',
+  keyOf: (user) => user.username.toLowerCase(),
+  shape: {
+    ...{ username: 'text', role: 'text', passwordHash: 'text', credentialId: 'text' },
+    ...{ createdAt: 'number', lastSignIn: 'number' },
+  } satisfies Shape<User>,
+};
 
 export const usernames = {
   pattern: /^[A-Za-z0-9._@-]{1,64}$/,

@@ -1,6 +1,7 @@
 // Folders and services, and the rules for changing them (contract 4).
 import type { Caller } from '../caller.ts';
 import { ServiceError, invalid } from '../errors.ts';
+import type { Shape } from '../store/shape.ts';
 import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
 
 export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
@@ -37,8 +38,19 @@ export type Service = ServiceId & ServiceTraits & { readonly createdAt: number; 
 export const rootFolder = '/';
 
 // Names are unique but for case, yet looked up exactly.
-export const folders: Table<Folder> = { name: 'folders', keyOf: (folder) => folder.folderName.toLowerCase() };
-export const services: Table<Service> = { name: 'services', keyOf: keyOfService };
+export const folders: Table<Folder> = {
+  name: 'folders',
+  keyOf: (folder) => folder.folderName.toLowerCase(),
+  shape: { folderName: 'text', description: 'text' } satisfies Shape<Folder>,
+};
+export const services: Table<Service> = {
+  name: 'services',
+  keyOf: keyOfService,
+  shape: {
+    ...{ folderName: 'text', serviceName: 'text', type: 'text', description: 'text', capabilities: 'text' },
+    ...{ parentType: 'text', url: 'text', access: 'text', createdAt: 'number', updatedAt: 'number' },
+  } satisfies Shape<Service>,
+};
 export const catalogLoaded: Cell<boolean> = { name: 'catalogLoaded', initial: false };
 
 function keyOfService({ folderName, serviceName, type }: ServiceId): string {

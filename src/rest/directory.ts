@@ -83,7 +83,7 @@ export type Operation<S = unknown> = {
   /** Throws when such a request is not to be taken, whatever its fields are. */
   readonly admit: (request: RequestFacts) => void;
   /** What the fields cannot tell by themselves. Sees the values that could be read; answers further problems. */
-  readonly check: (call: Call<S, never>) => readonly string[];
+  readonly check: (call: Call<S, never>) => readonly string[] | Promise<readonly string[]>;
   /** Replaces the derived form, where people need something simpler. */
   readonly form: 'derived' | 'sign-in';
   readonly run: (call: Call<S, never>) => Outcome | Promise<Outcome>;
@@ -133,7 +133,7 @@ export function operation<S, F extends Fields = Fields>(
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
     admit?: (request: RequestFacts) => void;
-    check?: (call: Call<S, Partial<Values<F>>>) => readonly string[];
+    check?: (call: Call<S, Partial<Values<F>>>) => readonly string[] | Promise<readonly string[]>;
     form?: 'sign-in';
     run: (call: Call<S, Values<F>>) => Outcome | Promise<Outcome>;
   },

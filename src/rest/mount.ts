@@ -136,7 +136,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
 
     const { values, problems } = readFields((operation ?? resource).fields, progress.form);
     const call = { subject, values: values as never, caller, request: facts };
-    if (operation) problems.push(...operation.check(call));
+    if (operation) problems.push(...(await operation.check(call)));
     if (problems.length > 0) throw invalid(problems);
 
     const outcome = operation ? await operation.run(call) : { json: await resource.read(call) };

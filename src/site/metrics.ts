@@ -7,7 +7,7 @@ export type Metrics = {
   countAttempt: (attempt: { succeeded: boolean; seconds: number }) => void;
   countFailedDelivery: () => void;
   /** Figures that are asked for when somebody looks. */
-  watchWebhooks: (look: () => WebhookFigures) => void;
+  watchWebhooks: (look: () => Promise<WebhookFigures>) => void;
   contentType: string;
   render: () => Promise<string>;
 };
@@ -41,27 +41,23 @@ export function createMetrics(): Metrics {
     help: 'Deliveries whose attempts were all spent.',
     registers: [registry],
   });
+  let lookAtWebhooks = () => Promise.resolve();
   return {
     countAttempt: ({ succeeded, seconds }) =>
       attempts.observe({ outcome: succeeded ? 'succeeded' : 'failed' }, seconds),
     countFailedDelivery: () => failures.inc(),
     watchWebhooks(look) {
-      const gauge = (name: string, help: string, collect?: () => void) =>
-        new Gauge({
-          name: `steward_webhook_${name}`,
-          help,
-          registers: [registry],
-          ...(collect && { collect }),
-        });
-      // Collected first, and for all of them.
-      const pending = gauge('deliveries_pending', 'Deliveries that have not ended.', () => {
-        const figures = look();
+      const gauge = (name: string, help: string) =>
+        new Gauge({ name: `steward_webhook_${name}`, help, registers: [registry] });
+      const pending = gauge('deliveries_pending', 'Deliveries that have not ended.');
+      const oldest = gauge('oldest_pending_seconds', 'Age of the oldest delivery that has not ended.');
+      const deactivated = gauge('deactivated', 'Webhooks that were deactivated for their failures.');
+      lookAtWebhooks = async () => {
+        const figures = await look();
         pending.set(figures.pending);
         oldest.set(figures.oldestPendingSeconds);
         deactivated.set(figures.deactivated);
-      });
-      const oldest = gauge('oldest_pending_seconds', 'Age of the oldest delivery that has not ended.');
-      const deactivated = gauge('deactivated', 'Webhooks that were deactivated for their failures.');
+      };
     },
     countRequest({ method, route, status, seconds }) {
       const labels = { method, route, status: String(status) };
@@ -69,6 +65,9 @@ export function createMetrics(): Metrics {
       durations.observe(labels, seconds);
     },
     contentType: registry.contentType,
-    render: () => registry.metrics(),
+    render: async () => {
+      await lookAtWebhooks();
+      return registry.metrics();
+    },
   };
 }

@@ -24,7 +24,10 @@ export type HomeOptions = {
 };
 
 /** What there is to choose from, and what follows from it. */
-const stores = { memory: { name: 'In memory', meaning: 'Nothing survives a restart.' } };
+const stores = {
+  memory: { name: 'In memory', meaning: 'Nothing survives a restart.' },
+  postgres: { name: 'PostgreSQL', meaning: 'What is acknowledged is kept, and shared by all processes.' },
+};
 const executors = {
   simulated: { name: 'Simulated', meaning: 'Jobs take their time but change no real deployment.' },
 };
@@ -32,9 +35,9 @@ const executors = {
 type Card = { readonly title: string; readonly figure: Html; readonly lines?: readonly (Html | false)[] };
 
 export function showHome(options: HomeOptions): View<unknown> {
-  return (shown) => {
+  return async (shown) => {
     const cards = [versionCard(options), modeCard(options, shown), catalogCard(options, shown)];
-    if (mayCall(shown.caller, 'administrator')) cards.push(...cardsForAdministrators(options, shown));
+    if (mayCall(shown.caller, 'administrator')) cards.push(...(await cardsForAdministrators(options, shown)));
     return html`<ul class="cards">
       ${cards.map(cardView)}
     </ul>`;
@@ -81,12 +84,12 @@ function catalogCard({ librarian }: HomeOptions, { href, caller }: Shown<unknown
   };
 }
 
-function cardsForAdministrators(options: HomeOptions, shown: Shown<unknown>): Card[] {
+async function cardsForAdministrators(options: HomeOptions, shown: Shown<unknown>): Promise<Card[]> {
   const { store, world, startedAt, inUse } = options;
   const at = world.now();
   return [
     jobCard(newestJob(store), shown),
-    ...webhookCards(store, at, shown),
+    ...(await webhookCards(store, at, shown)),
     choiceCard('Store', stores[inUse.store]),
     choiceCard('Executor', executors[inUse.executor]),
     {
@@ -130,8 +133,8 @@ function jobCard(job: Job | undefined, { href }: Shown<unknown>): Card {
   };
 }
 
-function webhookCards(store: Store, at: number, { href }: Shown<unknown>): Card[] {
-  const { pending, oldestPendingSeconds, deactivated } = webhookFigures(store, at);
+async function webhookCards(store: Store, at: number, { href }: Shown<unknown>): Promise<Card[]> {
+  const { pending, oldestPendingSeconds, deactivated } = await webhookFigures(store, at);
   const all = listWebhooks(store);
   const others = all.filter(({ active }) => !active).length - deactivated;
   const list = all.length === 0 ? 'There are no webhooks yet' : `See the ${tellCount(all.length, 'webhook')}`;
@@ -139,7 +142,11 @@ function webhookCards(store: Store, at: number, { href }: Shown<unknown>): Card[
     {
       title: 'Pending deliveries',
       figure: html`${pending}`,
-      lines: [pending > 0 && html`The oldest for ${tellSpan(oldestPendingSeconds * 1000)}`],
+      lines: [
+        pending > 0 &&
+          !isNaN(oldestPendingSeconds) &&
+          html`The oldest for ${tellSpan(oldestPendingSeconds * 1000)}`,
+      ],
     },
     {
       title: 'Deactivated webhooks',

@@ -1,16 +1,19 @@
 // A queue in memory: rows by owner, the waiting ones in the order they are due, owners taking turns.
 import { type Heap, createHeap } from './heap.ts';
 import type { Claim, Claimed } from './store.ts';
-import type { Queue, Waiting } from './transaction.ts';
+import type { Queue } from './transaction.ts';
 
 export type MemoryQueue<T> = {
   put: (row: T) => void;
-  settle: (row: T) => void;
+  /** Whether the row is claimed, and as it was handed out. */
+  holds: (claimed: T) => boolean;
+  settle: (claimed: T, row: T) => void;
   trim: (owner: string, keep: number) => void;
   drop: (owner: string) => void;
-  /** Rows that wait and are not claimed, of one owner or of all. */
-  unclaimed: (owner: string | undefined) => Iterable<T>;
-  waiting: () => Waiting<T>;
+  /** Replaces rows that wait and are not claimed, of one owner or of all. */
+  amend: (owner: string | undefined, change: (row: T) => T) => void;
+  waiting: () => number;
+  oldest: () => T | undefined;
   claim: (claim: Claim) => Claimed<T>;
   find: (key: string) => T | undefined;
   page: (owner: string, start: number, num: number) => { rows: readonly T[]; total: number };
@@ -67,6 +70,7 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     const row = rows.get(key);
     if (row !== undefined && dueAt(row) !== null) unfinished -= 1;
     rows.delete(key);
+    claimed.delete(key);
     shelf.rows.delete(key);
     forget(key, shelf);
   }
@@ -138,10 +142,10 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
 
   return {
     put,
-    settle(row) {
-      const key = keyOf(row);
-      claimed.delete(key);
-      if (rows.has(key)) put(row);
+    holds: (row) => claimed.has(keyOf(row)) && rows.get(keyOf(row)) === row,
+    settle(held, row) {
+      claimed.delete(keyOf(held));
+      if (rows.has(keyOf(held))) put(row);
     },
     trim(owner, keep) {
       const shelf = owners.get(owner);
@@ -159,17 +163,19 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
       owners.delete(owner);
       turns.delete(owner);
     },
-    *unclaimed(owner) {
+    amend(owner, change) {
       const among = owner === undefined ? rows : (owners.get(owner)?.rows ?? []);
-      for (const [key, row] of among) if (dueAt(row) !== null && !claimed.has(key)) yield row;
+      for (const [key, row] of [...among]) {
+        if (dueAt(row) === null || claimed.has(key)) continue;
+        const changed = change(row);
+        if (changed !== row) put(changed);
+      }
     },
-    waiting: () => ({
-      count: unfinished,
-      oldest: () => {
-        for (const row of rows.values()) if (dueAt(row) !== null) return row;
-        return undefined;
-      },
-    }),
+    waiting: () => unfinished,
+    oldest: () => {
+      for (const row of rows.values()) if (dueAt(row) !== null) return row;
+      return undefined;
+    },
     claim,
     find: (key) => rows.get(key),
     page(owner, start, num) {

@@ -53,10 +53,10 @@ export function describeHistory({ store, world }: Pick<JobsOptions, 'store' | 'w
 
 export function describeJobs({ store, world, runner }: JobsOptions): Resource {
   /** Changes the job as it is now, not as it was when it was found. */
-  const change = (id: string, rule: (transaction: Transaction, job: Job) => void) =>
+  const change = <T>(id: string, rule: (transaction: Transaction, job: Job) => T) =>
     store.update((transaction) => {
       const job = transaction.get(jobs, id);
-      if (job) rule(transaction, job);
+      return job && rule(transaction, job);
     });
   const statusNow = (id: string) => asJson(statusOf(store, store.get(jobs, id), world.now()));
 
@@ -92,12 +92,12 @@ export function describeJobs({ store, world, runner }: JobsOptions): Resource {
         fields: {},
         run: async ({ subject, caller }) => {
           const at = world.now();
-          await change(
-            subject.id,
-            (transaction, current) => void resumeJob(transaction, current, caller?.username ?? '', at),
+          const by = caller?.username ?? '';
+          const resumed = await change(subject.id, (transaction, current) =>
+            resumeJob(transaction, current, { by, runner: store.self }, at),
           );
           const json = statusNow(subject.id);
-          runner.run(subject.id);
+          if (resumed) runner.run(resumed);
           return { json };
         },
       }),

@@ -1,4 +1,5 @@
 // What is stored of a job, and how it is found.
+import type { Shape } from '../store/shape.ts';
 import type { Cell, Log, Reader, Table, Transaction } from '../store/transaction.ts';
 import type { Message } from './messages.ts';
 import type { Plan } from './plan.ts';
@@ -23,6 +24,10 @@ export type Job = {
   readonly startedAt: number;
   readonly endedAt: number | null;
   readonly startedBy: string;
+  /** The process that runs it. */
+  readonly runner: string;
+  /** Goes up whenever a process takes the job up: what is left of an earlier one changes nothing any more. */
+  readonly fence: number;
   readonly runStartedAt: number;
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
@@ -47,9 +52,26 @@ export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deploy
 /** Told of each job when it has been started and when a run of it has ended, within the same update. */
 export type TellJob = (transaction: Transaction, job: Job, at: number) => void;
 
-export const jobs: Table<Job> = { name: 'jobs', keyOf: (job) => job.id };
-export const plans: Table<StoredPlan> = { name: 'plans', keyOf: (plan) => plan.jobId };
-export const messages: Log<Message> = { name: 'messages' };
+export const jobs: Table<Job> = {
+  name: 'jobs',
+  keyOf: (job) => job.id,
+  shape: {
+    ...{ id: 'key', number: 'number', operation: 'text', kind: 'text', targetId: 'text', installs: 'json' },
+    ...{ from: 'text', to: 'text', state: 'text', startedAt: 'number', endedAt: 'number', startedBy: 'text' },
+    ...{ runner: 'text', fence: 'number', runStartedAt: 'number', announced: 'flag', next: 'number' },
+    ...{ workloadsDone: 'number', doneBeforeRun: 'number', workloads: 'number', cancelledBy: 'text' },
+    ...{ reason: 'text', reverting: 'json', uploads: 'json', lastMessageAt: 'number' },
+  } satisfies Shape<Job>,
+};
+export const plans: Table<StoredPlan> = {
+  name: 'plans',
+  keyOf: (plan) => plan.jobId,
+  shape: { jobId: 'key', steps: 'json', workloads: 'number', after: 'json' } satisfies Shape<StoredPlan>,
+};
+export const messages: Log<Message> = {
+  name: 'messages',
+  shape: { code: 'number', message: 'text', when: 'number' } satisfies Shape<Message>,
+};
 export const newestJobId: Cell<string | null> = { name: 'newestJob', initial: null };
 
 export function newestJob(reader: Reader): Job | undefined {

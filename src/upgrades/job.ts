@@ -23,7 +23,7 @@ import { type Deployment, deployment } from './releases.ts';
 
 export type NewJob = Pick<
   Job,
-  'id' | 'operation' | 'kind' | 'targetId' | 'installs' | 'from' | 'to' | 'startedBy' | 'uploads'
+  'id' | 'operation' | 'kind' | 'targetId' | 'installs' | 'from' | 'to' | 'startedBy' | 'runner' | 'uploads'
 > & {
   readonly plan: Plan;
   readonly after: Deployment;
@@ -36,6 +36,7 @@ export function startJob(transaction: Transaction, { plan, after, ...given }: Ne
   const job: Job = {
     ...given,
     ...{ number, state: 'in_progress', startedAt: at, endedAt: null, runStartedAt: at, announced: false },
+    fence: 1,
     ...{ next: 0, workloadsDone: 0, doneBeforeRun: 0, workloads: plan.workloads },
     ...{ cancelledBy: null, reason: null, reverting: null, lastMessageAt: at },
   };
@@ -172,11 +173,16 @@ export function endReverting(transaction: Transaction, job: Job, at: number): Jo
 }
 
 /** Only the newest job, and only when it has failed. */
-export function resumeJob(transaction: Transaction, job: Job, by: string, at: number): Job {
+export function resumeJob(
+  transaction: Transaction,
+  job: Job,
+  { by, runner }: { by: string; runner: string },
+  at: number,
+): Job {
   const why = reasonNotToResume(transaction, job);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be resumed: ${why}.`);
   const resumed: Job = {
-    ...job,
+    ...{ ...job, runner, fence: job.fence + 1 },
     doneBeforeRun: job.workloadsDone,
     state: 'in_progress',
     endedAt: null,
@@ -194,8 +200,9 @@ export function reasonNotToResume(reader: Reader, job: Job): string | undefined 
 }
 
 /** The process that ran it is gone; the run goes on. */
-export function continueJob(transaction: Transaction, job: Job, at: number): Job {
-  return record(transaction, job, [[2902, { cause: 'after a restart' }]], at);
+export function continueJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
+  const taken = { ...job, runner, fence: job.fence + 1 };
+  return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }
 
 type Line = readonly [Code, Partial<Facts>?];

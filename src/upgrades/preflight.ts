@@ -18,7 +18,7 @@ import {
 import { type Given, readSettings } from './settings.ts';
 
 /** A job that could be started, or what it would be but for its problems. */
-export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'to'> & {
+export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
   readonly to: string | null;
   readonly problems: readonly string[];
 };

@@ -10,7 +10,8 @@ import { signInFirst } from './live.page.ts';
 import { type Version, labelOf } from './manifest.ts';
 import { describePlan, summarisePlan } from './plan.ts';
 import type { Prepared } from './preflight.ts';
-import { type ProcedureOptions, planUpgrade } from './procedure.rest.ts';
+import { planUpgrade } from './preparation.rest.ts';
+import type { ProcedureOptions } from './procedure.rest.ts';
 import { deployment, findVersion, manifestOf } from './releases.ts';
 import {
   type Entered,

@@ -2,29 +2,26 @@
 import { invalid } from '../errors.ts';
 import { operation, success } from '../rest/directory.ts';
 import { type Json, asJson } from '../rest/json.ts';
-import {
-  type Field,
-  type FormFile,
-  boolean,
-  file,
-  jsonObject,
-  reference,
-  refine,
-  required,
-} from '../rest/fields.ts';
+import { type Field, boolean, file, jsonObject, reference, refine, required } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
-import { uploadContents, uploads } from '../uploads/upload.ts';
 import type { World } from '../world.ts';
 import type { Executor } from './executors/executor.ts';
-import { reasonNotToStart, startJob } from './job.ts';
+import { startJob } from './job.ts';
 import type { TellJob } from './job-record.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { describePlan } from './plan.ts';
-import { type Prepared, prepareRollback, prepareUpgrade } from './preflight.ts';
+import { type Prepared, prepareRollback } from './preflight.ts';
+import {
+  type UpgradeValues,
+  fetchContents,
+  planUpgrade,
+  prepare,
+  withExecutorChecks,
+} from './preparation.rest.ts';
 import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './releases.ts';
 import type { Runner } from './runner.ts';
-import { type Given, settingsOf } from './settings.ts';
+import { settingsOf } from './settings.ts';
 import { statusOf } from './status.ts';
 
 export type ProcedureOptions = {
@@ -36,45 +33,6 @@ export type ProcedureOptions = {
 };
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
-
-type UpgradeValues = {
-  readonly versionManifest: string;
-  readonly upgradeSettings: Readonly<Record<string, unknown>> | undefined;
-  readonly licenseFile?: FormFile | undefined;
-  readonly updateToLatestPatch?: boolean | undefined;
-  readonly versionManifestFile?: readonly Version[] | undefined;
-};
-
-function prepare(reader: Reader, values: UpgradeValues): Prepared {
-  const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
-  const given: Given = {
-    upgradeSettings,
-    updateToLatestPatch,
-    licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
-    findUpload: (id) => {
-      const upload = reader.get(uploads, id);
-      const content = reader.get(uploadContents, id);
-      return upload && content && { name: upload.itemName, bytes: content.bytes };
-    },
-  };
-  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile);
-}
-
-async function withExecutorChecks(executor: Executor, prepared: Prepared): Promise<Prepared> {
-  const found = await executor.preflight(prepared.plan.steps.flatMap(({ workload }) => workload ?? []));
-  return { ...prepared, problems: [...prepared.problems, ...found] };
-}
-
-/** What an upgrade would do, and everything that stands against it at the moment. */
-export async function planUpgrade(
-  store: Store,
-  executor: Executor,
-  values: UpgradeValues,
-): Promise<Prepared> {
-  const prepared = await withExecutorChecks(executor, prepare(store, values));
-  const reason = reasonNotToStart(store, prepared);
-  return reason === undefined ? prepared : { ...prepared, problems: [...prepared.problems, reason] };
-}
 
 export function describeProcedure({ store, world, executor, runner, tell }: ProcedureOptions) {
   /** A version manifest as a file: the versions in it, or all reasons against it. */
@@ -98,7 +56,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
   };
 
   /** Everything that stands against an upgrade, as far as its fields could be read. */
-  function upgradeProblems({ values }: { values: Partial<UpgradeValues> }): readonly string[] {
+  async function upgradeProblems({ values }: { values: Partial<UpgradeValues> }): Promise<readonly string[]> {
     const { versionManifest, upgradeSettings, licenseFile, updateToLatestPatch, versionManifestFile } =
       values;
     if (versionManifest === undefined || !('versionManifestFile' in values)) return [];
@@ -109,7 +67,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       updateToLatestPatch,
       versionManifestFile,
     };
-    const found = prepare(store, readable).problems;
+    const found = prepare(store, readable, await fetchContents(store, readable)).problems;
     const hasUnreadable = !('upgradeSettings' in values && 'updateToLatestPatch' in values);
     return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
   }
@@ -130,14 +88,14 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       const { problems: now, to, ...prepared } = prepareIn(transaction);
       if (now.length > 0 || to === null) throw invalid(now);
       if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
-      const started = startJob(transaction, { ...prepared, id, startedBy, to }, at);
+      const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
       tell(transaction, started, at);
       return started;
     });
     const accepted = statusOf(store, job, at);
     // The answer shows the job as it was accepted, whatever the runner adds meanwhile.
     const answer = { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
-    runner.run(job.id);
+    runner.run(job);
     return answer;
   }
 
@@ -178,7 +136,12 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       check: upgradeProblems,
       run: async ({ values, caller }) => {
         const { versionManifestFile: manifest } = values;
-        const json = await start((reader) => prepare(reader, values), caller?.username ?? '', manifest);
+        const contents = await fetchContents(store, values);
+        const json = await start(
+          (reader) => prepare(reader, values, contents),
+          caller?.username ?? '',
+          manifest,
+        );
         return { json };
       },
     }),

@@ -1,4 +1,5 @@
 // The runner carries a job to its end: asks the executor for one step after another, and records each with its messages in one update.
+import { isUnavailable } from '../errors.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
@@ -19,10 +20,13 @@ import type { Plan, Step } from './plan.ts';
 
 const revertTries = 3;
 
+/** How long after the store has been away it is asked again. */
+const tryAgainAfterMs = 500;
+
 export type Runner = {
   /** Takes up a job that was just accepted or resumed. */
-  run: (jobId: string) => void;
-  /** Goes on with a job that an earlier process left behind. */
+  run: (job: Job) => void;
+  /** Goes on with a job that an earlier process has left behind, now or as soon as its process is gone. */
   recover: () => Promise<void>;
 };
 
@@ -36,17 +40,18 @@ export type RunnerOptions = {
 };
 
 export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tell }: RunnerOptions): Runner {
-  /** Changes the job unless it has ended meanwhile. */
+  /** Changes the job unless it has moved on meanwhile, by another's hand or because this had been done already. */
   function change(
-    jobId: string,
+    { id, fence, next }: Job,
     rule: (transaction: Transaction, job: Job, at: number) => Job,
-  ): Promise<void> {
+  ): Promise<Job | undefined> {
     const at = world.now();
     return store.update((transaction) => {
-      const job = transaction.get(jobs, jobId);
-      if (job?.state !== 'in_progress') return;
+      const job = transaction.get(jobs, id);
+      if (job?.state !== 'in_progress' || job.fence !== fence || job.next !== next) return undefined;
       const changed = rule(transaction, job, at);
       if (changed.state !== 'in_progress') tell(transaction, changed, at);
+      return changed;
     });
   }
 
@@ -84,7 +89,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       if (signal.aborted) return;
       failure = error;
     }
-    await change(job.id, (transaction, current, at) =>
+    await change(job, (transaction, current, at) =>
       failure === undefined
         ? advanceJob(transaction, current, step, at)
         : failJob(transaction, current, step, (failure as Error).message, at),
@@ -106,38 +111,74 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
         if (tries === revertTries) break;
       }
     }
-    await change(job.id, (transaction, current, at) =>
+    await change(job, (transaction, current, at) =>
       found
         ? revertStep(transaction, current, { ...found, failure }, at)
         : endReverting(transaction, current, at),
     );
   }
 
-  async function work(jobId: string, signal: AbortSignal): Promise<void> {
-    const plan = store.get(plans, jobId);
+  async function goOn(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
+    const step = plan.steps[job.next];
+    if (job.reverting) await revert(job, plan, signal);
+    else if (job.cancelledBy !== null) await change(job, beginCancel);
+    else if (step) await takeStep(job, step, signal);
+    else await change(job, completeJob);
+  }
+
+  async function work({ id, fence }: Job, signal: AbortSignal): Promise<void> {
+    const plan = store.get(plans, id);
     while (plan) {
       // Steps without any waiting in them must not keep everybody else waiting.
       await world.breathe();
       if (signal.aborted) return;
-      const job = store.get(jobs, jobId);
-      if (job?.state !== 'in_progress') return;
-      const step = plan.steps[job.next];
-      if (job.reverting) await revert(job, plan, signal);
-      else if (job.cancelledBy !== null) await change(jobId, beginCancel);
-      else if (step) await takeStep(job, step, signal);
-      else await change(jobId, completeJob);
+      const job = store.get(jobs, id);
+      if (job?.state !== 'in_progress' || job.fence !== fence) return;
+      try {
+        await goOn(job, plan, signal);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        await world.sleep(tryAgainAfterMs, signal);
+      }
     }
   }
 
-  const run = (jobId: string) => tasks.start(`job ${jobId}`, (signal) => work(jobId, signal));
+  const run = (job: Job) => tasks.start(`job ${job.id}`, (signal) => work(job, signal));
+
+  async function takeUp(job: Job): Promise<void> {
+    const taken = await change(job, (transaction, current, at) =>
+      continueJob(transaction, current, store.self, at),
+    );
+    if (taken) run(taken);
+  }
+
+  /** A running job whose process is gone. */
+  function findOrphan(): Job | undefined {
+    const job = newestJob(store);
+    return job?.state === 'in_progress' && !store.isAlive(job.runner) ? job : undefined;
+  }
+
+  let isTakingUp = false;
+  function lookForOrphan(): void {
+    const orphan = isTakingUp ? undefined : findOrphan();
+    if (!orphan) return;
+    isTakingUp = true;
+    tasks.start('take-over', () => takeUp(orphan).finally(() => (isTakingUp = false)));
+  }
 
   return {
     run,
     async recover() {
       const job = newestJob(store);
-      if (job?.state !== 'in_progress') return;
-      await change(job.id, continueJob);
-      run(job.id);
+      // What is this process's own was begun before it started anew on the same store.
+      const isOwn = job?.state === 'in_progress' && job.runner === store.self;
+      const left = isOwn ? job : findOrphan();
+      if (left) await takeUp(left);
+      tasks.start('take-over', async (stopping) => {
+        const stopListening = store.onUpdate(lookForOrphan);
+        await new Promise((resolve) => stopping.addEventListener('abort', resolve));
+        stopListening();
+      });
     },
   };
 }

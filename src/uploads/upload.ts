@@ -1,6 +1,7 @@
 // Uploaded files: what is kept of them, and within which limits (contract 6).
 import { ServiceError } from '../errors.ts';
-import type { Reader, Table, Transaction } from '../store/transaction.ts';
+import type { Shape } from '../store/shape.ts';
+import type { Archive, Reader, Table, Transaction } from '../store/transaction.ts';
 
 export type Upload = {
   readonly itemID: string;
@@ -12,14 +13,22 @@ export type Upload = {
   readonly size: number;
 };
 
-export const uploads: Table<Upload> = { name: 'uploads', keyOf: (upload) => upload.itemID };
+export const uploads: Table<Upload> = {
+  name: 'uploads',
+  keyOf: (upload) => upload.itemID,
+  shape: {
+    ...{ itemID: 'key', itemName: 'text', description: 'text', date: 'number', committed: 'flag' },
+    ...{ contentType: 'text', size: 'number' },
+  } satisfies Shape<Upload>,
+};
 
-/** Kept apart, so that listing uploads does not touch them. */
 export type UploadContent = { readonly itemID: string; readonly bytes: Uint8Array };
 
-export const uploadContents: Table<UploadContent> = {
+export const uploadContents: Archive<UploadContent> = {
   name: 'uploadContents',
   keyOf: (content) => content.itemID,
+  shape: { itemID: 'key', bytes: 'bytes' } satisfies Shape<UploadContent>,
+  isArchive: true,
 };
 
 export function listUploads(reader: Reader): Upload[] {

@@ -1,7 +1,9 @@
 // The courier carries deliveries to their receivers: claims what is due while there are slots, sends it, and records what came of it.
 // A slow receiver takes up its own few slots and nobody else's.
 import { createAlarm } from '../alarm.ts';
+import { isUnavailable } from '../errors.ts';
 import type { Store } from '../store/store.ts';
+import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { World } from '../world.ts';
 import {
@@ -23,7 +25,7 @@ import { type Webhook, signingKeys, webhooks } from './webhook.ts';
 
 const mostPerReceiver = 4;
 
-/** How long after a failed claim there is another. */
+/** How long after the store has failed it is asked again. */
 const tryAgainAfterMs = 1_000;
 
 /** How long attempts under way may take to end when the process stops. */
@@ -90,27 +92,44 @@ export function startCourier(options: CourierOptions): void {
           laneOf: receiverOfWebhook,
           roomIn: (receiver) => mostPerReceiver - (perReceiver.get(receiver) ?? 0),
         });
-        if (isStopping()) return await putBack(rows);
+        if (isStopping()) return await putBack(rows, stopping);
         for (const delivery of rows) {
           const receiver = receiverOfWebhook(delivery.webhookId);
           take(receiver, 1);
-          tasks.start('delivery', () => carry(delivery, receiver));
+          tasks.start('delivery', (signal) => carry(delivery, receiver, signal));
         }
         if (nextAt !== undefined) nextDue.ringAt(nextAt);
       }
     } catch (error) {
       if (!isStopping()) nextDue.ringAt(world.now() + tryAgainAfterMs);
-      throw error;
+      // The store itself tells when it is away.
+      if (!isUnavailable(error)) throw error;
     } finally {
       isClaiming = false;
     }
   }
 
   /** As if they had never been claimed. */
-  function putBack(rows: readonly Delivery[]): Promise<void> {
-    return store.update((transaction) => {
-      for (const delivery of rows) transaction.settle(deliveries, delivery);
+  function putBack(rows: readonly Delivery[], stopping: AbortSignal): Promise<void> {
+    return record(stopping, (transaction) => {
+      for (const delivery of rows) transaction.settle(deliveries, delivery, delivery);
     });
+  }
+
+  /** Settles claims, however long the store is away. What is another's by now, or gone, is nobody's concern here. */
+  async function record<T>(
+    stopping: AbortSignal,
+    change: (transaction: Transaction) => T,
+  ): Promise<T | undefined> {
+    for (;;) {
+      try {
+        return await store.update(change);
+      } catch (error) {
+        if (error instanceof LostClaim) return undefined;
+        if (!isUnavailable(error)) throw error;
+        await world.sleep(tryAgainAfterMs, stopping);
+      }
+    }
   }
 
   function wake(): void {
@@ -129,24 +148,25 @@ export function startCourier(options: CourierOptions): void {
   }
 
   /** One attempt, from the claim to its record. The webhook and the settings are those of this moment. */
-  async function carry(delivery: Delivery, receiver: string): Promise<void> {
+  async function carry(delivery: Delivery, receiver: string, stopping: AbortSignal): Promise<void> {
     const webhook = store.get(webhooks, delivery.webhookId);
     if (!webhook || !(webhook.active || delivery.isPing)) {
       take(receiver, -1);
       const at = world.now();
-      return store.update((transaction) => discardClaimed(transaction, delivery, { keep: history, at }));
+      return record(stopping, (transaction) => discardClaimed(transaction, delivery, { keep: history, at }));
     }
     const attempt = await send(delivery, webhook);
     take(receiver, -1);
-    if (attempt === 'interrupted') return putBack([delivery]);
-    const { delivery: settled, deactivated } = await store.update((transaction) => {
+    if (attempt === 'interrupted') return putBack([delivery], stopping);
+    const recorded = await record(stopping, (transaction) => {
       const result = settleAttempt(transaction, delivery, attempt, { sentTo: webhook, keep: history });
       if (result.deactivated)
         herald.announce(transaction, deactivatedNews(result.deactivated), endOf(attempt));
       return result;
     });
-    options.onAttempt(attempt, settled);
-    if (deactivated) options.onDeactivated(deactivated);
+    if (!recorded) return;
+    options.onAttempt(attempt, recorded.delivery);
+    if (recorded.deactivated) options.onDeactivated(recorded.deactivated);
   }
 
   async function send(delivery: Delivery, webhook: Webhook): Promise<Attempt | 'interrupted'> {

@@ -4,6 +4,7 @@
 // allow another, leaves it pending until the wait is over; the last one ends it as `failed`. A delivery whose webhook is deactivated
 // meanwhile is `discarded`; that of a deleted webhook is gone. A failed delivery counts towards the deactivation of its webhook
 // (failure-window.ts). A ping is tried once, whether or not the webhook is active, and never counts.
+import type { Shape } from '../store/shape.ts';
 import type { Queue, Transaction } from '../store/transaction.ts';
 import type { WebhookEvent } from './event.ts';
 import { type FailureWindow, countFailure } from './failure-window.ts';
@@ -34,6 +35,16 @@ export type Delivery = {
 
 export const deliveries: Queue<Delivery> = {
   name: 'deliveries',
+  shape: {
+    ...{ id: 'key', webhookId: 'owner', event: 'json', isPing: 'flag', state: 'text' },
+    ...{ createdAt: 'number', endedAt: 'number', nextAttemptAt: 'number' },
+    attempts: {
+      table: 'attempts',
+      shape: {
+        ...{ when: 'number', durationMs: 'number', status: 'number', error: 'text', response: 'text' },
+      } satisfies Shape<Attempt>,
+    },
+  } satisfies Shape<Delivery>,
   keyOf: ({ id }) => id,
   ownerOf: ({ webhookId }) => webhookId,
   // Clocks cut off parts of a millisecond: one more, and no wait is shorter than it should be.
@@ -112,7 +123,7 @@ export function settleAttempt(
   // One that was off and on again meanwhile is not to get what was sent before.
   const isActive = webhook?.active === true && webhook.deactivations === sentTo.deactivations;
   const settled = endAttempt(delivery, attempt, settings, isActive);
-  transaction.settle(deliveries, settled);
+  transaction.settle(deliveries, delivery, settled);
   const isFailure = settled.state === 'failed' && !settled.isPing && isActive;
   const deactivated = isFailure ? recordFailure(transaction, webhook, settings, { keep, at }) : undefined;
   if (settled.nextAttemptAt === null) transaction.trim(deliveries, delivery.webhookId, keep);
@@ -151,7 +162,7 @@ export function discardClaimed(
   delivery: Delivery,
   { keep, at }: { keep: number; at: number },
 ): void {
-  transaction.settle(deliveries, end(delivery, 'discarded', at));
+  transaction.settle(deliveries, delivery, end(delivery, 'discarded', at));
   transaction.trim(deliveries, delivery.webhookId, keep);
 }
 

@@ -1,5 +1,6 @@
 // What an operator watches of webhooks.
-import type { Reader } from '../store/transaction.ts';
+import { isUnavailable } from '../errors.ts';
+import type { Store } from '../store/store.ts';
 import { deliveries } from './delivery.ts';
 import { webhooks } from './webhook.ts';
 
@@ -10,12 +11,22 @@ export type WebhookFigures = {
   readonly deactivated: number;
 };
 
-export function webhookFigures(reader: Reader, at: number): WebhookFigures {
-  const { count, oldest } = reader.waiting(deliveries);
-  const deactivated = [...reader.all(webhooks)].filter(({ deactivatedBy }) => deactivatedBy === 'failures');
+export async function webhookFigures(store: Store, at: number): Promise<WebhookFigures> {
+  const deactivated = [...store.all(webhooks)].filter(({ deactivatedBy }) => deactivatedBy === 'failures');
   return {
-    pending: count,
-    oldestPendingSeconds: Math.max(0, at - (oldest()?.createdAt ?? at)) / 1000,
+    pending: store.waiting(deliveries),
+    oldestPendingSeconds: await ageOfOldest(store, at),
     deactivated: deactivated.length,
   };
+}
+
+/** Nothing where it cannot be known at the moment. */
+async function ageOfOldest(store: Store, at: number): Promise<number> {
+  try {
+    const oldest = await store.oldest(deliveries);
+    return oldest ? Math.max(0, at - oldest.createdAt) / 1000 : 0;
+  } catch (error) {
+    if (isUnavailable(error)) return NaN;
+    throw error;
+  }
 }

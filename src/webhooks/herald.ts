@@ -1,11 +1,12 @@
 // The herald takes in events: each is stored together with its deliveries, and a repeated one does nothing.
 import { ServiceError } from '../errors.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader, Table, Transaction } from '../store/transaction.ts';
+import type { Reader, Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { World } from '../world.ts';
 import { addDeliveries, deliveries } from './delivery.ts';
 import { type News, eventOf } from './event.ts';
+import { type Published, isRemembered, publications } from './publication.ts';
 
 export type Herald = {
   /** For the server's own events: part of the change that they tell of, and never refused. */
@@ -16,20 +17,11 @@ export type Herald = {
   remembers: (eventId: string) => boolean;
 };
 
-export type Published = { readonly eventId: string; readonly deliveries: number };
-
-type Publication = Published & { readonly publishedAt: number };
-
-const publications: Table<Publication> = { name: 'publications', keyOf: ({ eventId }) => eventId };
-
-const rememberedForMs = 24 * 3_600_000;
 const sweepEveryMs = 600_000;
 
 export type HeraldOptions = { store: Store; world: World; tasks: Tasks; maxPending: number };
 
 export function createHerald({ store, world, tasks, maxPending }: HeraldOptions): Herald {
-  const isRemembered = ({ publishedAt }: Publication, at: number) => at < publishedAt + rememberedForMs;
-
   tasks.every('publication sweep', sweepEveryMs, async () => {
     const at = world.now();
     const spentIn = (reader: Reader) =>
@@ -53,7 +45,7 @@ export function createHerald({ store, world, tasks, maxPending }: HeraldOptions)
       return store.update((transaction) => {
         const earlier = transaction.get(publications, eventId);
         if (earlier && isRemembered(earlier, at)) return { eventId, deliveries: earlier.deliveries };
-        if (transaction.waiting(deliveries).count >= maxPending) {
+        if (transaction.waiting(deliveries) >= maxPending) {
           throw new ServiceError('unavailable', 'Too many deliveries are pending.', { retryAfterSeconds: 5 });
         }
         const count = addDeliveries(transaction, eventOf(news, eventId, at), world.newId);

@@ -1,5 +1,6 @@
 // Webhooks: who is told what, where, and signed with which keys; and the rules for changing them (contract 5).
 import { ServiceError } from '../errors.ts';
+import type { Shape } from '../store/shape.ts';
 import type { Reader, Table, Transaction } from '../store/transaction.ts';
 import type { News } from './event.ts';
 import { type FailurePolicy, type FailureWindow, endOfWindow } from './failure-window.ts';
@@ -31,7 +32,23 @@ export type Webhook = WebhookTraits & {
   readonly previousKeys: readonly { readonly key: string; readonly until: number }[];
 };
 
-export const webhooks: Table<Webhook> = { name: 'webhooks', keyOf: ({ id }) => id };
+export const webhooks: Table<Webhook> = {
+  name: 'webhooks',
+  keyOf: ({ id }) => id,
+  shape: {
+    ...{
+      id: 'key',
+      name: 'text',
+      hookUrl: 'text',
+      changeTypes: 'json',
+      service: 'text',
+      contentType: 'text',
+    },
+    ...{ active: 'flag', createdAt: 'number', updatedAt: 'number', deactivatedAt: 'number' },
+    ...{ deactivatedBy: 'text', deactivations: 'number', window: 'json' },
+    ...{ signatureKey: 'secret', previousKeys: 'secret' },
+  } satisfies Shape<Webhook>,
+};
 
 /** Oldest first. */
 export function listWebhooks(reader: Reader, service?: string): Webhook[] {

@@ -596,7 +596,7 @@ describe('an interrupted process', () => {
     const before = await status();
     await server.close();
     running.pop();
-    await start({}, { store: server.store });
+    await start({}, { store: await server.store.reopen() });
     const after = await status();
     expect(after.jobId).toBe(jobId);
     expect(codesOf(after)).toEqual([...codesOf(before), 2902]);

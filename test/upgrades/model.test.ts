@@ -8,7 +8,7 @@ import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { requestCancel, resumeJob, startJob } from '../../src/upgrades/job.ts';
-import { jobs, listJobs, messages, newestJob, plans } from '../../src/upgrades/job-record.ts';
+import { type Job, jobs, listJobs, messages, newestJob, plans } from '../../src/upgrades/job-record.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { deployment, imagesOf, newestInstalled } from '../../src/upgrades/releases.ts';
@@ -97,7 +97,7 @@ function createSystem() {
     isRunning,
     imagesBefore: () => imagesBefore,
     pending: () => pending,
-    run: (id: string) => booted.runner.run(id),
+    run: (job: Job) => booted.runner.run(job),
     stop: () => booted.tasks.stop(),
     /** Until the runner waits for us, or there is nothing to run. */
     async settle(): Promise<void> {
@@ -108,15 +108,15 @@ function createSystem() {
       const given = { upgradeSettings: {}, ...none, findUpload: () => undefined };
       const id = `job-${(ids += 1)}`;
       const at = world.now();
-      await store.update((transaction) => {
+      const job = await store.update((transaction) => {
         const { problems, to, ...prepared } = isRollback
           ? prepareRollback(transaction, targetId)
           : prepareUpgrade(transaction, targetId, given, manifest);
         if (problems.length > 0 || to === null) throw new ServiceError('invalid', problems.join(' '));
-        startJob(transaction, { ...prepared, id, to, startedBy: 'ann' }, at);
+        return startJob(transaction, { ...prepared, id, to, startedBy: 'ann', runner: store.self }, at);
       });
       imagesBefore = new Map(cluster);
-      booted.runner.run(id);
+      booted.runner.run(job);
     },
     async restart(): Promise<void> {
       await booted.tasks.stop();
@@ -191,10 +191,11 @@ async function attempt(system: System, asked: Command): Promise<void> {
       });
     case 'resume':
       if (!newest) throw new ServiceError('conflict', 'nothing to resume');
-      await system.store.update(
-        (transaction) => void resumeJob(transaction, newest, 'ann', system.world.now()),
+      return system.run(
+        await system.store.update((transaction) =>
+          resumeJob(transaction, newest, { by: 'ann', runner: system.store.self }, system.world.now()),
+        ),
       );
-      return system.run(newest.id);
   }
 }
 

@@ -1,9 +1,9 @@
 // Deliveries obey the policy to the letter: attempts, waits, time-outs, limits, and what ends them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type Receiver, blackHole } from '../kit/world.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { createTestStore } from '../kit/store.ts';
 
 let hooks: Hooks;
 beforeEach(async () => {
@@ -151,6 +151,7 @@ describe('the time-out', () => {
     const { id } = await hooks.register();
     hooks.world.receiver = blackHole;
     await hooks.publish();
+    await hooks.settle();
     await hooks.act('settings', { notificationTimeOutInSeconds: '1' });
     await hooks.world.advance(60_000);
     const { attempts = [] } = (await onlyDelivery(id)) ?? {};
@@ -193,6 +194,7 @@ describe('a webhook that changes', () => {
     const { id } = await hooks.register();
     hooks.answerWith(500, 200);
     await hooks.publish();
+    await hooks.settle();
     await hooks.act(`${id}/edit`, { hookUrl: 'https://other.example/', name: 'Renamed' });
     await hooks.world.advance(5001);
     expect(hooks.arrivals.map(({ url }) => url)).toEqual([
@@ -206,6 +208,7 @@ describe('a webhook that changes', () => {
     const { id } = await hooks.register();
     hooks.answerWith(500);
     await hooks.publish();
+    await hooks.settle();
     await hooks.act(`${id}/deactivate`);
     const deactivatedAt = hooks.world.now();
     expect(await hooks.read(`/${id}`)).toMatchObject({
@@ -259,6 +262,7 @@ describe('a webhook that changes', () => {
     const { id } = await hooks.register();
     hooks.world.receiver = blackHole;
     for (let n = 0; n < 4; n += 1) await hooks.publish();
+    await hooks.settle();
     const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
     await hooks.act(`${id}/deactivate`);
     hooks.world.receiver = () => 200;
@@ -540,9 +544,8 @@ describe('limits', () => {
 
 describe('when the server stops', () => {
   it('an attempt under way may end', async () => {
-    const store = createMemoryStore();
     await hooks.close();
-    hooks = await startHooks({ store });
+    hooks = await startHooks();
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
     hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
@@ -552,14 +555,13 @@ describe('when the server stops', () => {
     await hooks.settle();
     answer(200);
     await closed;
-    hooks = await startHooks({ store });
+    hooks = await startHooks({ store: await hooks.store.reopen() });
     expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
   });
 
   it('one that does not end is put back, and made anew by the next', async () => {
-    const store = createMemoryStore();
     await hooks.close();
-    hooks = await startHooks({ store });
+    hooks = await startHooks();
     const { id } = await hooks.register();
     hooks.world.receiver = blackHole;
     await hooks.publish();
@@ -567,7 +569,7 @@ describe('when the server stops', () => {
     const closed = hooks.app.close();
     await hooks.world.advance(3000);
     await closed;
-    hooks = await startHooks({ store });
+    hooks = await startHooks({ store: await hooks.store.reopen() });
     await hooks.settle();
     expect(hooks.arrivals).toHaveLength(1);
     const delivery = await onlyDelivery(id);
@@ -577,9 +579,9 @@ describe('when the server stops', () => {
 });
 
 describe('a store that is slow or fails', () => {
-  /** A memory store whose claims happen when the test says so, or fail. */
-  function createSlowStore() {
-    const store = createMemoryStore();
+  /** A store whose claims happen when the test says so, or fail. */
+  async function createSlowStore() {
+    const store = await createTestStore();
     const gate: { wait: () => Promise<void> } = { wait: () => Promise.resolve() };
     const claim: Store['claim'] = async (queue, asked) => {
       await gate.wait();
@@ -590,7 +592,7 @@ describe('a store that is slow or fails', () => {
 
   it('is asked again after a claim has failed', async () => {
     await hooks.close();
-    const { store, gate } = createSlowStore();
+    const { store, gate } = await createSlowStore();
     hooks = await startHooks({ store });
     await hooks.register();
     gate.wait = () => Promise.reject(new Error('away'));
@@ -604,7 +606,7 @@ describe('a store that is slow or fails', () => {
 
   it('is asked again when something came in while it answered', async () => {
     await hooks.close();
-    const { store, gate } = createSlowStore();
+    const { store, gate } = await createSlowStore();
     hooks = await startHooks({ store });
     await hooks.register();
     let open: () => void = () => undefined;
@@ -619,7 +621,7 @@ describe('a store that is slow or fails', () => {
 
   it('gets back what it hands out too late', async () => {
     await hooks.close();
-    const { store, gate } = createSlowStore();
+    const { store, gate } = await createSlowStore();
     hooks = await startHooks({ store });
     const { id } = await hooks.register();
     let open: () => void = () => undefined;
@@ -629,8 +631,7 @@ describe('a store that is slow or fails', () => {
     await hooks.settle();
     open();
     await closed;
-    gate.wait = () => Promise.resolve();
-    hooks = await startHooks({ store });
+    hooks = await startHooks({ store: await store.reopen() });
     await hooks.settle();
     expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
   });

@@ -1,4 +1,5 @@
 // Events: publishing them, what the server itself tells, and who gets them.
+import { publications } from '../../src/webhooks/publication.ts';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { blackHole } from '../kit/world.ts';
@@ -81,9 +82,9 @@ describe('publish', () => {
 
   it('is forgotten after a day, so that memory does not grow', async () => {
     await hooks.publish({ eventId: 'order-9' });
-    const version = hooks.store.version({ name: 'publications', keyOf: () => '' });
+    const version = hooks.store.version(publications);
     await hooks.world.advance(86_400_000 + 600_000);
-    expect(hooks.store.version({ name: 'publications', keyOf: () => '' })).toBe(version + 1);
+    expect(hooks.store.version(publications)).toBe(version + 1);
   });
 
   it('of no service does not go to a service’s webhook', async () => {

@@ -1,0 +1,122 @@
+// What a transaction has written so far: the same for every store, which differ in how it takes effect.
+import type { Cell, Log, Queue, Reader, Table, Transaction } from './transaction.ts';
+
+export type Rows = Map<string, unknown>;
+
+export type Changes = {
+  /** By name of the table and key; a removed row is there as `undefined`. */
+  tables: Map<Table<never>, Rows>;
+  cells: Map<Cell<unknown>, unknown>;
+  logs: Map<Log<unknown>, Map<string, readonly unknown[]>>;
+  /** What is done to queues, in order. */
+  acts: Act[];
+};
+
+export type Act = { readonly queue: Queue<never> } & (
+  | { readonly kind: 'enqueue'; readonly row: never }
+  | { readonly kind: 'settle'; readonly claimed: never; readonly row: never }
+  | { readonly kind: 'amend'; readonly owner: string | undefined; readonly change: (row: never) => never }
+  | { readonly kind: 'trim'; readonly owner: string; readonly keep: number }
+  | { readonly kind: 'drop'; readonly owner: string }
+);
+
+export function createChanges(): Changes {
+  return { tables: new Map(), cells: new Map(), logs: new Map(), acts: [] };
+}
+
+/** A new map for each, because one that is emptied again and again holds on to memory. */
+export function clear(changes: Changes): void {
+  if (changes.tables.size > 0) changes.tables = new Map();
+  if (changes.cells.size > 0) changes.cells = new Map();
+  if (changes.logs.size > 0) changes.logs = new Map();
+  if (changes.acts.length > 0) changes.acts = [];
+}
+
+export function isEmpty({ tables, cells, logs, acts }: Changes): boolean {
+  return tables.size === 0 && cells.size === 0 && logs.size === 0 && acts.length === 0;
+}
+
+/** The later changes as part of the earlier ones. */
+export function merge(into: Changes, later: Changes): void {
+  for (const [table, rows] of later.tables) {
+    const known = rowsIn(into, table);
+    for (const [key, row] of rows) known.set(key, row);
+  }
+  for (const [cell, value] of later.cells) into.cells.set(cell, value);
+  for (const [log, lists] of later.logs) {
+    for (const [key, entries] of lists) appendTo(into, log, key, entries);
+  }
+  into.acts.push(...later.acts);
+}
+
+/** What is read once the changes have taken effect; queues as they were. */
+export function readThrough(base: Reader, changes: Changes): Reader {
+  return {
+    ...base,
+    get: <T>(table: Table<T>, key: string) => {
+      const changed = changes.tables.get(table);
+      return changed?.has(key) ? (changed.get(key) as T | undefined) : base.get(table, key);
+    },
+    all: <T>(table: Table<T>) => {
+      const changed = changes.tables.get(table);
+      return changed ? mergeRows(table, base.all(table), changed) : base.all(table);
+    },
+    read: <T>(cell: Cell<T>) => (changes.cells.has(cell) ? (changes.cells.get(cell) as T) : base.read(cell)),
+    entries: <T>(log: Log<T>, key: string) => {
+      const added = changes.logs.get(log)?.get(key) as readonly T[] | undefined;
+      return added ? [...base.entries(log, key), ...added] : base.entries(log, key);
+    },
+  };
+}
+
+/** Collects what is written, and shows it to the one who writes. `mustHold` throws where a row is not claimed. */
+export function createTransaction(
+  base: Reader,
+  changes: Changes,
+  mustHold: <T>(queue: Queue<T>, claimed: T) => void,
+): Transaction {
+  const act = (done: Act) => void changes.acts.push(done);
+  return {
+    ...readThrough(base, changes),
+    entries: base.entries,
+    put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
+    remove: (table, key) => void rowsIn(changes, table).set(key, undefined),
+    write: (cell, value) => void changes.cells.set(cell, freeze(value)),
+    append: (log, key, entries) => appendTo(changes, log, key, entries.map(freeze)),
+    enqueue: (queue, row) => act({ kind: 'enqueue', queue, row: freeze(row) as never }),
+    settle: (queue, claimed, row) => {
+      mustHold(queue, claimed);
+      act({ kind: 'settle', queue, claimed: claimed as never, row: freeze(row) as never });
+    },
+    amend: (queue, owner, change) =>
+      act({ kind: 'amend', queue, owner, change: ((row: never) => freeze(change(row))) as never }),
+    trim: (queue, owner, keep) => act({ kind: 'trim', queue, owner, keep }),
+    drop: (queue, owner) => act({ kind: 'drop', queue, owner }),
+  };
+}
+
+function rowsIn(changes: Changes, table: Table<never>): Rows {
+  const rows = changes.tables.get(table) ?? new Map<string, unknown>();
+  changes.tables.set(table, rows);
+  return rows;
+}
+
+function appendTo(changes: Changes, log: Log<unknown>, key: string, entries: readonly unknown[]): void {
+  const lists = changes.logs.get(log) ?? new Map<string, readonly unknown[]>();
+  changes.logs.set(log, lists);
+  lists.set(key, [...(lists.get(key) ?? []), ...entries]);
+}
+
+function* mergeRows<T>(table: Table<T>, rows: Iterable<T>, changed: Rows): Iterable<T> {
+  for (const row of rows) if (!changed.has(table.keyOf(row))) yield row;
+  for (const row of changed.values()) if (row !== undefined) yield row as T;
+}
+
+/** Values are handed out without copying, so nobody may change them. */
+export function freeze<T>(value: T): T {
+  // Bytes cannot be frozen; whoever puts them in gives them away.
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value))
+    return value;
+  for (const inner of Object.values(value)) freeze(inner);
+  return Object.freeze(value);
+}

@@ -1,0 +1,19 @@
+// What is remembered of events that came with an id of their own, so that a repeat is known (contract 5).
+import type { Shape } from '../store/shape.ts';
+import type { Table } from '../store/transaction.ts';
+
+export type Published = { readonly eventId: string; readonly deliveries: number };
+
+export type Publication = Published & { readonly publishedAt: number };
+
+export const publications: Table<Publication> = {
+  name: 'publications',
+  keyOf: ({ eventId }) => eventId,
+  shape: { eventId: 'key', deliveries: 'number', publishedAt: 'number' } satisfies Shape<Publication>,
+};
+
+const rememberedForMs = 24 * 3_600_000;
+
+export function isRemembered({ publishedAt }: Publication, at: number): boolean {
+  return at < publishedAt + rememberedForMs;
+}

@@ -1,7 +1,8 @@
 // Environment → Config. Every variable, its default and its limits; `.env.example` is held to this file by a test.
-import { BlockList, isIP } from 'node:net';
+import { BlockList } from 'node:net';
 import { z } from 'zod';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
+import { isDatabaseUrl, readCidrs, readFailures, readPublicUrl } from './variables.ts';
 
 const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
 const path = z
@@ -53,8 +54,17 @@ const variables = z.object({
   UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400).default(1800),
   SIMULATED_FAILURES: z.string().transform(readFailures).optional(),
   ERROR_STATUS: z.literal('200', 'must be 200 or absent').optional(),
-  // Refused rather than passed over, so that nobody believes their data to be kept.
-  STORE_URL: z.undefined('must be absent: this version keeps everything in memory').optional(),
+  STORE_URL: z
+    .string()
+    .refine(
+      isDatabaseUrl,
+      'must be absent (memory) or an address such as postgres://user:password@host:5432/database',
+    )
+    .optional(),
+  SECRET_KEY: z
+    .string()
+    .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
+    .optional(),
   UPGRADE_EXECUTOR: z.literal('simulated', 'must be simulated').default('simulated'),
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
@@ -78,6 +88,10 @@ export type Config = Readonly<{
   catalogFile: string | undefined;
   adminUsername: string;
   adminPassword: string | undefined;
+  /** Undefined: in memory. */
+  storeUrl: string | undefined;
+  /** What webhook keys are encrypted with in a database. */
+  secretKey: string | undefined;
   trustedProxies: BlockList;
   /** Special addresses that webhooks may point to all the same. */
   webhookAllowCidrs: BlockList;
@@ -121,6 +135,10 @@ export function readConfig(
   const problems = [
     ...(parsed.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}.`),
     ...(paths.success ? findOverlaps(paths.data) : []),
+    // One that was made up would be known to the first process alone.
+    ...(given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined
+      ? ['ADMIN_PASSWORD must be given with STORE_URL.']
+      : []),
     ...problemsOfFiles,
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
@@ -139,6 +157,8 @@ export function readConfig(
     catalogFile: value.CATALOG_FILE,
     adminUsername: value.ADMIN_USERNAME,
     adminPassword: value.ADMIN_PASSWORD,
+    storeUrl: value.STORE_URL,
+    secretKey: value.SECRET_KEY,
     trustedProxies: value.TRUSTED_PROXIES ?? new BlockList(),
     webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS ?? new BlockList(),
     webhookConcurrency: value.WEBHOOK_CONCURRENCY,
@@ -182,48 +202,4 @@ function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_
 
 function overlap(a: string, b: string): boolean {
   return `${a}/`.startsWith(`${b}/`) || `${b}/`.startsWith(`${a}/`);
-}
-
-function readPublicUrl(text: string, context: z.RefinementCtx): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const plain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
-  if (!plain || !/^https?:$/.test(url.protocol)) {
-    context.addIssue('must be an absolute http or https address without user, query or fragment');
-    return z.NEVER;
-  }
-  return (url.origin + url.pathname).replace(/\/+$/, '');
-}
-
-/** `NAME` fails whenever it is updated, `NAME:2` twice. */
-function readFailures(text: string, context: z.RefinementCtx): ReadonlyMap<string, number> {
-  const failures = new Map<string, number>();
-  for (const entry of text.split(',').map((part) => part.trim())) {
-    const [, name, times] = /^([A-Za-z0-9_.-]{1,128})(?::([1-9][0-9]{0,5}))?$/.exec(entry) ?? [];
-    if (name === undefined) {
-      context.addIssue(
-        `must be a comma list of container names, each with how often it fails, such as MAP_SERVER:2; "${entry}" is none`,
-      );
-      return z.NEVER;
-    }
-    failures.set(name.toUpperCase(), times === undefined ? Infinity : Number(times));
-  }
-  return failures;
-}
-
-function readCidrs(text: string, context: z.RefinementCtx): BlockList {
-  const list = new BlockList();
-  for (const entry of text.split(',').map((part) => part.trim())) {
-    const [address = '', bits] = entry.split('/');
-    const version = isIP(address);
-    const most = version === 4 ? 32 : 128;
-    const length = bits === undefined ? most : /^[0-9]{1,3}$/.test(bits) ? Number(bits) : NaN;
-    if (version === 0 || address.includes('%') || entry.split('/').length > 2 || !(length <= most)) {
-      context.addIssue(
-        `must be a comma list of addresses or CIDR ranges such as 10.0.0.0/8; "${entry}" is none`,
-      );
-      return z.NEVER;
-    }
-    list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
-  }
-  return list;
 }

@@ -1,14 +1,17 @@
 // The process: environment → configuration → store → app → listen; signals close it.
-import { readFile } from 'node:fs/promises';
+import { readFile, readdir } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type AddressInfo, isIPv6 } from 'node:net';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { createApp } from './app.ts';
 import { type CatalogFileResult, readCatalogFile } from './catalog/catalog-file.ts';
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
+import { records } from './records.ts';
 import { createMemoryStore } from './store/memory.ts';
+import { openPostgresStore } from './store/postgres/store.ts';
+import type { Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in.ts';
 import { createEgress } from './webhooks/egress.ts';
 import { realWorld } from './world.ts';
@@ -31,10 +34,11 @@ async function main(): Promise<void> {
   }
 
   const madeUpPassword = randomBytes(12).toString('base64url');
+  const store = await openStore(config, logger);
   const egress = createEgress(config.webhookAllowCidrs);
   const app = await createApp({
     config,
-    store: createMemoryStore(),
+    store,
     world: { ...realWorld, post: egress.post },
     version: await readVersion(),
     logger,
@@ -66,7 +70,6 @@ async function main(): Promise<void> {
       `  sign in as ${config.adminUsername} with the password ${madeUpPassword} (made up for this run; ADMIN_PASSWORD sets one)`,
     ]);
   }
-  logger.info('the store is in memory: nothing survives a restart');
   const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
   if (unknown.length > 0)
     logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers of no built-in version');
@@ -94,6 +97,19 @@ async function main(): Promise<void> {
   }
   process.on('SIGTERM', close);
   process.on('SIGINT', close);
+}
+
+async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): Promise<Store> {
+  if (url === undefined) {
+    logger.info('the store is in memory: nothing survives a restart');
+    return createMemoryStore();
+  }
+  if (secretKey === undefined)
+    logger.warn('SECRET_KEY is not set: webhook keys are kept in the database as they are');
+  const folder = new URL('../src/migrations/', import.meta.url);
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
+  const migrations = await Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')));
+  return openPostgresStore({ url, secretKey, logger, records, migrations, world: realWorld });
 }
 
 /** What a person reads goes to standard error; standard output is the log. */

@@ -22,6 +22,7 @@ const engines = [
     'store/memory-queue.ts',
     'webhooks/courier.ts',
     'webhooks/egress.ts',
+    'webhooks/figures.ts',
     'webhooks/herald.ts',
     'webhooks/resolver.ts',
   ],
@@ -33,7 +34,7 @@ const ports = ['world.ts', 'store/store.ts', 'upgrades/executors/executor.ts'];
 function levelOf(name: string): number {
   if (name === 'main.ts' || name === 'app.ts' || name === 'config.ts') return 5;
   if (ports.includes(name)) return 1;
-  if (engines.includes(name)) return 2;
+  if (engines.includes(name) || name.startsWith('store/postgres/')) return 2;
   if (/^(rest|soap)\//.test(name)) return 3;
   if (/(^|\/|\.)(rest|soap|page|probes|assets|errors|http)\.ts$/.test(name) && name.includes('/')) return 4;
   return 0;

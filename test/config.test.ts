@@ -34,6 +34,24 @@ it('takes a blank variable for an absent one, but an empty ADMIN_PATH for the ro
   expect(readConfig({ ADMIN_PATH: '', CATALOG_PATH: '/catalog' }).adminPath).toBe('');
 });
 
+it.each([
+  ['mysql://localhost/steward', false],
+  ['localhost:5432/steward', false],
+  ['postgres://localhost', false],
+  ['postgres://localhost/', false],
+  ['postgres://localhost/steward', true],
+  ['postgresql://ann:secret@db.internal:5433/steward?sslmode=require', true],
+])('STORE_URL=%s is an address of a database: %s', (url, isGood) => {
+  const problems = problemsOf({ STORE_URL: url, ADMIN_PASSWORD: 'long enough' });
+  expect(problems).toEqual(isGood ? [] : [expect.stringContaining('STORE_URL must be absent (memory) or')]);
+});
+
+it('wants a password for the first administrator that all processes know', () => {
+  expect(problemsOf({ STORE_URL: 'postgres://localhost/steward' })).toEqual([
+    'ADMIN_PASSWORD must be given with STORE_URL.',
+  ]);
+});
+
 it('drops the trailing slash of PUBLIC_URL and keeps its path', () => {
   expect(readConfig({ PUBLIC_URL: 'https://example.com/ops/' }).publicUrl).toBe('https://example.com/ops');
   expect(readConfig({ PUBLIC_URL: 'https://example.com' }).publicUrl).toBe('https://example.com');
@@ -59,7 +77,7 @@ it.each([
   ['ADMIN_PASSWORD', 'short'],
   ['ADMIN_PASSWORD', '        '],
   ['ADMIN_PASSWORD', 'abc\u0001defgh'],
-  ['STORE_URL', 'postgres://localhost/steward'],
+  ['SECRET_KEY', 'x'.repeat(31)],
   ['UPGRADE_EXECUTOR', 'banana'],
   ['TRUSTED_PROXIES', '10.0.0.0/33'],
   ['TRUSTED_PROXIES', '10.0.0.0/8,proxy.internal'],

@@ -35,5 +35,10 @@ export function startProcess(env: Record<string, string> = {}, files: Record<str
     void exited.then(() => reject(new Error(said.err)));
   });
   listening.catch(() => undefined);
-  return { child, said, exited, listening };
+  /** Without any warning; it is gone when this is done. */
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  return { child, said, exited, listening, kill };
 }

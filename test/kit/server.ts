@@ -1,4 +1,4 @@
-// A whole server in this process: the real app on a memory store, with a user of every role already signed in.
+// A whole server in this process: the real app on an empty store, with a user of every role already signed in.
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
@@ -10,8 +10,7 @@ import { type Role, roles } from '../../src/caller.ts';
 import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
+import { type TestStore, createTestStore } from './store.ts';
 import { type Receiver, createFakeWorld } from './world.ts';
 
 export const password = 'a password for tests';
@@ -40,7 +39,7 @@ export type ServerOptions = {
   env?: Record<string, string>;
   catalog?: CatalogFile;
   /** A store that an earlier server left behind. */
-  store?: Store;
+  store?: TestStore;
   receiver?: Receiver;
 };
 
@@ -48,10 +47,12 @@ export type ServerOptions = {
 export async function startServer({
   env = {},
   catalog = sampleCatalog,
-  store = createMemoryStore(),
+  store: given,
   receiver,
 }: ServerOptions = {}) {
+  const store = given ?? (await createTestStore());
   const world = createFakeWorld();
+  world.waitFor = store.idle;
   if (receiver) world.receiver = receiver;
   const token = (role: Role) => `token-of-the-${role}`;
   await store.update((transaction) => {

@@ -6,6 +6,8 @@ export type FakeWorld = World & {
   advance: (ms: number) => Promise<void>;
   /** Who answers what is posted; an answer may be a status alone. Nobody at first: the connection is refused. */
   receiver: Receiver;
+  /** What else has to come to rest whenever time has moved on. */
+  waitFor: () => Promise<void> | false;
 };
 
 type Answered = number | Answer | Promise<number | Answer>;
@@ -21,6 +23,17 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
   let time = start;
   let ids = 0;
   let sleepers: Sleeper[] = [];
+
+  /** A few turns, so that what was woken gets to where it sleeps again. */
+  async function rest(turns: number): Promise<void> {
+    for (let turn = 0; turn < turns; turn += 1) {
+      await new Promise(setImmediate);
+      const busy = world.waitFor();
+      if (!busy) continue;
+      await busy;
+      turn = -1;
+    }
+  }
 
   const world: FakeWorld = {
     now: () => time,
@@ -48,8 +61,7 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
         signal?.addEventListener('abort', stop);
       }),
     async advance(ms) {
-      await new Promise(setImmediate);
-      await new Promise(setImmediate);
+      await rest(2);
       const end = time + ms;
       for (;;) {
         const next = sleepers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0];
@@ -57,11 +69,11 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
         sleepers = sleepers.filter((other) => other !== next);
         time = Math.max(time, next.at);
         next.wake();
-        // A few turns, so that what was woken gets to where it sleeps again.
-        for (let turns = 0; turns < 4; turns += 1) await new Promise(setImmediate);
+        await rest(4);
       }
       time = end;
     },
+    waitFor: () => false,
     receiver: () => {
       throw new Error('The connection was refused.');
     },

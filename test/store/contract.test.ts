@@ -1,17 +1,7 @@
 // What every store promises; each backend runs this suite.
 import { describe, expect, it } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
-import type { Cell, Log, Table } from '../../src/store/transaction.ts';
-
-type Row = { readonly id: string; readonly inner: { readonly n: number } };
-const rows: Table<Row> = { name: 'rows', keyOf: (row) => row.id };
-const others: Table<Row> = { name: 'others', keyOf: (row) => row.id };
-const cell: Cell<{ readonly n: number }> = { name: 'cell', initial: { n: 0 } };
-const log: Log<{ readonly n: number }> = { name: 'log' };
-const row = (id: string, n = 0): Row => ({ id, inner: { n } });
-
-const backends: [string, () => Store | Promise<Store>][] = [['memory', createMemoryStore]];
+import { backends } from './backends.ts';
+import { cell, log, others, row, rows } from './definitions.ts';
 
 describe.each(backends)('the %s store', (_name, open) => {
   it('keeps rows by key and cells with their initial value', async () => {
@@ -29,7 +19,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.read(cell)).toEqual({ n: 5 });
     await store.update((transaction) => transaction.remove(rows, 'a'));
     expect(store.get(rows, 'a')).toBeUndefined();
-    await store.close();
   });
 
   it('lets a transaction see its own writes', async () => {
@@ -47,7 +36,6 @@ describe.each(backends)('the %s store', (_name, open) => {
       };
     });
     expect(seen).toEqual({ a: undefined, b: row('b'), all: ['b'], cell: { n: 9 } });
-    await store.close();
   });
 
   it('changes nothing when the change throws', async () => {
@@ -63,7 +51,24 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.get(rows, 'a')).toEqual(row('a', 1));
     expect([...store.all(others)]).toEqual([]);
     expect(store.read(cell)).toEqual({ n: 0 });
-    await store.close();
+  });
+
+  it('lets no update suffer from another that throws at the same moment', async () => {
+    const store = await open();
+    const results = await Promise.allSettled(
+      Array.from({ length: 9 }, (_, n) =>
+        store.update((transaction) => {
+          transaction.append(log, 'a', [{ n }]);
+          transaction.write(cell, { n: transaction.read(cell).n + 1 });
+          if (n % 3 === 1) throw new Error('no');
+          return n;
+        }),
+      ),
+    );
+    const done = results.map((result) => (result.status === 'fulfilled' ? result.value : 'no'));
+    expect(done).toEqual([0, 'no', 2, 3, 'no', 5, 6, 'no', 8]);
+    expect(store.entries(log, 'a').map(({ n }) => n)).toEqual([0, 2, 3, 5, 6, 8]);
+    expect(store.read(cell)).toEqual({ n: 6 });
   });
 
   it('runs updates one after another', async () => {
@@ -74,7 +79,6 @@ describe.each(backends)('the %s store', (_name, open) => {
       ),
     );
     expect(store.read(cell)).toEqual({ n: 50 });
-    await store.close();
   });
 
   it('tells by a version what an update touched', async () => {
@@ -83,7 +87,6 @@ describe.each(backends)('the %s store', (_name, open) => {
     await store.update((transaction) => transaction.put(rows, row('a')));
     expect(store.version(rows)).not.toBe(before[0]);
     expect([store.version(others), store.version(cell)]).toEqual(before.slice(1));
-    await store.close();
   });
 
   it('appends to lists that only grow, each under its key, all or nothing', async () => {
@@ -102,7 +105,21 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.entries(log, 'a').map(({ n }) => n)).toEqual([1, 2, 3, 4]);
     expect(store.entries(log, 'b').map(({ n }) => n)).toEqual([5]);
     expect(store.entries(log, 'c')).toEqual([]);
-    await store.close();
+  });
+
+  it('shows what was appended once it has taken effect, to the next update too', async () => {
+    const store = await open();
+    const seen = await Promise.all(
+      Array.from({ length: 50 }, () =>
+        store.update((transaction) => {
+          const n = transaction.entries(log, 'a').length;
+          transaction.append(log, 'a', [{ n }]);
+          return [n, transaction.entries(log, 'a').length];
+        }),
+      ),
+    );
+    expect(seen).toEqual(Array.from({ length: 50 }, (_, n) => [n, n]));
+    expect(store.entries(log, 'a').map(({ n }) => n)).toEqual(seen.map(([n]) => n));
   });
 
   it('calls back after every update until told to stop', async () => {
@@ -110,11 +127,14 @@ describe.each(backends)('the %s store', (_name, open) => {
     let calls = 0;
     const stop = store.onUpdate(() => (calls += 1));
     await store.update((transaction) => transaction.put(rows, row('a')));
-    expect(calls).toBe(1);
-    stop();
+    expect(calls).toBeGreaterThan(0);
+    const before = calls;
     await store.update((transaction) => transaction.put(rows, row('b')));
-    expect(calls).toBe(1);
-    await store.close();
+    expect(calls).toBeGreaterThan(before);
+    stop();
+    const last = calls;
+    await store.update((transaction) => transaction.put(rows, row('c')));
+    expect(calls).toBe(last);
   });
 
   it('hands out values that nobody can change', async () => {
@@ -123,6 +143,19 @@ describe.each(backends)('the %s store', (_name, open) => {
     await store.update((transaction) => transaction.put(rows, given));
     const kept = store.get(rows, 'a') as { inner: { n: number } };
     expect(() => (kept.inner.n = 2)).toThrow(TypeError);
-    await store.close();
+  });
+
+  it('knows itself alive, and nobody of whom it has never heard', async () => {
+    const store = await open();
+    expect(store.isAlive(store.self)).toBe(true);
+    expect(store.isAlive('nobody')).toBe(false);
+    expect(store.isAlive('')).toBe(false);
+    const seen = await store.update((transaction) => [store.self, 'nobody'].map(transaction.isAlive));
+    expect(seen).toEqual([true, false]);
+  });
+
+  it('has no problems while it serves', async () => {
+    const store = await open();
+    expect(store.problems()).toEqual([]);
   });
 });

@@ -1,33 +1,30 @@
-// A queue for the suites that every store's queues are held to, and short ways to use it.
+// Short ways to use the queue of errands, for the suites that every store's queues are held to.
 import { expect } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Claim, Store } from '../../src/store/store.ts';
-import type { Queue } from '../../src/store/transaction.ts';
-
-export const backends: [string, () => Store | Promise<Store>][] = [['memory', createMemoryStore]];
-
-export type Errand = { readonly id: string; readonly due: number | null; readonly note: string };
-
-/** The owner is the first letter of the id; the note may be 'urgent' or 'dull'. */
-export const errands: Queue<Errand> = {
-  name: 'errands',
-  keyOf: ({ id }) => id,
-  ownerOf: ({ id }) => id.charAt(0),
-  dueAt: ({ due }) => due,
-  isUrgent: ({ note }) => note === 'urgent',
-  isDull: ({ note }) => note === 'dull',
-};
-
-export const others: Queue<Errand> = { ...errands, name: 'other errands' };
+import { type Errand, errands } from './definitions.ts';
 
 export const errand = (id: string, due: number | null, note = ''): Errand => ({ id, due, note });
 
+/** What each store has handed out, by id, as it was handed out last. */
+const handedOut = new WeakMap<Store, Map<string, Errand>>();
+
+export function claimed(store: Store, id: string): Errand {
+  const row = handedOut.get(store)?.get(id);
+  if (!row) throw new Error(`${id} was never handed out.`);
+  return row;
+}
+
 export const enqueue = (store: Store, ...rows: Errand[]) =>
   store.update((transaction) => rows.forEach((row) => transaction.enqueue(errands, row)));
+/** Of rows that were handed out by `claim`: what they are from now on. */
 export const settle = (store: Store, ...rows: Errand[]) =>
-  store.update((transaction) => rows.forEach((row) => transaction.settle(errands, row)));
+  store.update((transaction) =>
+    rows.forEach((row) => transaction.settle(errands, claimed(store, row.id), row)),
+  );
 export const amend = (store: Store, owner: string | undefined, change: (row: Errand) => Errand) =>
   store.update((transaction) => transaction.amend(errands, owner, change));
+export const drop = (store: Store, owner: string) =>
+  store.update((transaction) => transaction.drop(errands, owner));
 
 /** A lane for each owner, with room for all. */
 export const freely: Omit<Claim, 'at' | 'most'> = { laneOf: (owner) => owner, roomIn: () => Infinity };
@@ -35,6 +32,9 @@ export const freely: Omit<Claim, 'at' | 'most'> = { laneOf: (owner) => owner, ro
 /** The ids that are handed out, and when there will be more. */
 export async function claim(store: Store, at: number, most = 100, lanes = freely) {
   const { rows, nextAt } = await store.claim(errands, { at, most, ...lanes });
+  const known = handedOut.get(store) ?? new Map<string, Errand>();
+  handedOut.set(store, known);
+  for (const row of rows) known.set(row.id, row);
   return { ids: rows.map(({ id }) => id), nextAt };
 }
 
@@ -46,7 +46,7 @@ export async function list(store: Store, owner: string) {
 
 /** All that can be seen without claiming. */
 export async function look(store: Store) {
-  const { count, oldest } = store.waiting(errands);
   const pages = await Promise.all(['a', 'b', 'c'].map((owner) => store.page(errands, owner, 0, 100)));
-  return { count, oldest: oldest(), pages, version: store.version(errands) };
+  const oldest = await store.oldest(errands);
+  return { count: store.waiting(errands), oldest, pages, version: store.version(errands) };
 }

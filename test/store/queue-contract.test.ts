@@ -1,21 +1,9 @@
-// What every store promises of the queues it keeps; each backend runs this suite. What is claimed has its own.
+// What every store promises of the queues it keeps; each backend runs this suite. What is claimed has its
+// own.
 import { describe, expect, it } from 'vitest';
-import type { Table } from '../../src/store/transaction.ts';
-import {
-  type Errand,
-  amend,
-  backends,
-  claim,
-  enqueue,
-  errand,
-  errands,
-  list,
-  look,
-  others,
-  settle,
-} from './errands.ts';
-
-const table: Table<Errand> = { name: 'table', keyOf: ({ id }) => id };
+import { backends } from './backends.ts';
+import { errands, otherErrands, row, rows } from './definitions.ts';
+import { amend, claim, claimed, drop, enqueue, errand, list, look, settle } from './errands.ts';
 
 describe.each(backends)('a queue of the %s store', (_name, open) => {
   it('is empty at first', async () => {
@@ -24,20 +12,18 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(await store.find(errands, 'a1')).toBeUndefined();
     expect(await store.page(errands, 'a', 0, 10)).toEqual({ rows: [], total: 0 });
     expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
-    await store.close();
   });
 
   it('finds a row by its key, as it is now, and not that of another queue', async () => {
     const store = await open();
     await enqueue(store, errand('a1', 1, 'new'));
-    await store.update((transaction) => transaction.enqueue(others, errand('b1', 1)));
+    await store.update((transaction) => transaction.enqueue(otherErrands, errand('b1', 1)));
     expect(await store.find(errands, 'a1')).toEqual(errand('a1', 1, 'new'));
     expect(await store.find(errands, 'b1')).toBeUndefined();
     expect((await claim(store, 1)).ids).toEqual(['a1']);
     expect(await store.find(errands, 'a1')).toEqual(errand('a1', 1, 'new'));
     await settle(store, errand('a1', null, 'done'));
     expect(await store.find(errands, 'a1')).toEqual(errand('a1', null, 'done'));
-    await store.close();
   });
 
   it('does nothing when the change throws', async () => {
@@ -48,7 +34,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     const failed = store.update((transaction) => {
       transaction.amend(errands, undefined, (row) => ({ ...row, due: 1 }));
       transaction.enqueue(errands, errand('a3', 1));
-      transaction.settle(errands, errand('a1', 1, 'again'));
+      transaction.settle(errands, claimed(store, 'a1'), errand('a1', 1, 'again'));
       transaction.trim(errands, 'b', 0);
       transaction.drop(errands, 'c');
       throw new Error('no');
@@ -57,29 +43,41 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(await look(store)).toEqual(before);
     expect(await store.find(errands, 'a3')).toBeUndefined();
     expect(await claim(store, 4)).toEqual({ ids: [], nextAt: 5 });
-    await store.close();
   });
 
   it('shows what a transaction does once it has taken effect, all together', async () => {
     const store = await open();
     await enqueue(store, errand('a1', null), errand('c1', 1));
     const during = await store.update((transaction) => {
-      transaction.put(table, errand('t', 1));
+      transaction.put(rows, row('t'));
       transaction.enqueue(errands, errand('a2', null));
       transaction.enqueue(errands, errand('b1', 1));
       transaction.enqueue(errands, errand('b2', 1));
       transaction.drop(errands, 'c');
       transaction.trim(errands, 'a', 1);
-      const { count, oldest } = transaction.waiting(errands);
-      return { count, oldest: oldest()?.id };
+      return transaction.waiting(errands);
     });
-    expect(during).toEqual({ count: 1, oldest: 'c1' });
+    expect(during).toBe(1);
     expect(await list(store, 'a')).toEqual(['a2']);
     expect(await list(store, 'b')).toEqual(['b2', 'b1']);
     expect(await list(store, 'c')).toEqual([]);
-    expect(store.get(table, 't')).toEqual(errand('t', 1));
-    expect(store.waiting(errands).count).toBe(2);
-    await store.close();
+    expect(store.get(rows, 't')).toEqual(row('t'));
+    expect(store.waiting(errands)).toBe(2);
+  });
+
+  it('counts for a change what was enqueued by the one before', async () => {
+    const store = await open();
+    const outcomes = await Promise.all(
+      [1, 2, 3, 4, 5, 6].map((n) =>
+        store.update((transaction) => {
+          if (transaction.waiting(errands) >= 4) return 'full';
+          transaction.enqueue(errands, errand(`a${n}`, 1));
+          return transaction.waiting(errands);
+        }),
+      ),
+    );
+    expect(outcomes).toEqual([0, 1, 2, 3, 'full', 'full']);
+    expect(store.waiting(errands)).toBe(4);
   });
 
   describe('amend', () => {
@@ -100,7 +98,6 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       const { pages } = await look(store);
       const amended = pages.flatMap(({ rows }) => rows).filter(({ note }) => note === 'amended');
       expect(amended.map(({ id }) => id).sort()).toEqual(expected);
-      await store.close();
     });
 
     it('changes when a row is due', async () => {
@@ -112,7 +109,6 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect(await claim(store, 30)).toEqual({ ids: ['a2'], nextAt: 40 });
       expect(await claim(store, 100)).toEqual({ ids: ['a4', 'a1', 'a3'], nextAt: undefined });
       expect(await claim(store, 100)).toEqual({ ids: [], nextAt: undefined });
-      await store.close();
     });
 
     it('may finish rows', async () => {
@@ -123,7 +119,6 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect((await claim(store, 9)).ids).toEqual(['b1']);
       await store.update((transaction) => transaction.trim(errands, 'a', 1));
       expect(await list(store, 'a')).toHaveLength(1);
-      await store.close();
     });
 
     it('holds for a row again once that is settled', async () => {
@@ -134,7 +129,6 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       await amend(store, undefined, (row) => ({ ...row, due: 5 }));
       expect(await store.find(errands, 'a1')).toEqual(errand('a1', 5, 'tried'));
       expect((await claim(store, 5)).ids).toEqual(['a1']);
-      await store.close();
     });
   });
 
@@ -154,10 +148,9 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       await trim(0);
       expect(await list(store, 'a')).toEqual(['a5', 'a2']);
       expect(await list(store, 'b')).toEqual(['b1']);
-      expect(store.waiting(errands).count).toBe(2);
+      expect(store.waiting(errands)).toBe(2);
       // One of the two is still claimed.
       expect((await claim(store, 9)).ids).toEqual(['a5']);
-      await store.close();
     });
 
     it('trim removes dull rows before the others, the first finished first', async () => {
@@ -180,14 +173,13 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect(removed).toEqual([['a5'], ['a3'], ['a8'], ['a2'], ['a1'], ['a6']]);
       expect(await list(store, 'a')).toEqual(['a7', 'a4']);
       expect(await list(store, 'b')).toEqual(['b1']);
-      await store.close();
     });
 
     it('drop removes all rows of an owner, claimed and finished ones too', async () => {
       const store = await open();
       await enqueue(store, errand('a1', 1), errand('a2', 2), errand('a3', null), errand('b1', 5));
       await claim(store, 1);
-      await store.update((transaction) => transaction.drop(errands, 'a'));
+      await drop(store, 'a');
       expect(await list(store, 'a')).toEqual([]);
       for (const id of ['a1', 'a2', 'a3']) expect(await store.find(errands, id)).toBeUndefined();
       expect(await look(store)).toMatchObject({ count: 1, oldest: errand('b1', 5) });
@@ -196,7 +188,6 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       await enqueue(store, errand('a4', 1));
       expect((await claim(store, 4)).ids).toEqual(['a4']);
       expect(await list(store, 'a')).toEqual(['a4']);
-      await store.close();
     });
   });
 
@@ -216,19 +207,18 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(await page(5, 2)).toEqual([5]);
     const { rows } = await store.page(errands, 'a', 0, 2);
     expect(rows).toEqual([errand('a5', 99, 'tried'), errand('a4', null, 'done')]);
-    await store.close();
   });
 
   it('tells by a version what an update touched', async () => {
     const store = await open();
     const known = new Set([store.version(errands)]);
-    const other = store.version(others);
+    const other = store.version(otherErrands);
     const changes: (() => Promise<unknown>)[] = [
       () => enqueue(store, errand('a1', 1), errand('a2', 5)),
       () => settle(store, errand('a1', null)),
-      () => store.update((transaction) => transaction.amend(errands, 'a', (row) => ({ ...row, due: 6 }))),
+      () => amend(store, 'a', (row) => ({ ...row, due: 6 })),
       () => store.update((transaction) => transaction.trim(errands, 'a', 0)),
-      () => store.update((transaction) => transaction.drop(errands, 'a')),
+      () => drop(store, 'a'),
     ];
     for (const [index, change] of changes.entries()) {
       await change();
@@ -237,9 +227,8 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       await claim(store, 1);
     }
     const last = store.version(errands);
-    await store.update((transaction) => transaction.put(table, errand('t', 1)));
+    await store.update((transaction) => transaction.put(rows, row('t')));
     expect(store.version(errands)).toBe(last);
-    expect(store.version(others)).toBe(other);
-    await store.close();
+    expect(store.version(otherErrands)).toBe(other);
   });
 });

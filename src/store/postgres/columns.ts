@@ -1,0 +1,104 @@
+// Rows as columns: names, types and values, from the shapes that the features give.
+import { freeze } from '../changes.ts';
+import type { AnyShape, Kind, RowsOf } from '../shape.ts';
+import type { Secrets } from './secrets.ts';
+
+type Columned = Exclude<Kind, 'key' | 'owner'>;
+
+export type Column = {
+  readonly field: string;
+  readonly name: string;
+  readonly kind: Columned;
+  readonly type: string;
+};
+
+/** A list of rows in a table of its own. */
+export type List = { readonly field: string; readonly table: string; readonly columns: readonly Column[] };
+
+const sqlTypes: Readonly<Record<Columned, string>> = {
+  text: 'text',
+  number: 'bigint',
+  flag: 'boolean',
+  json: 'json',
+  secret: 'text',
+  bytes: 'bytea',
+};
+
+/** As it is written in SQL: `createdAt` is "created_at". */
+export function nameOf(name: string): string {
+  return `"${name.replace(/([a-z0-9])([A-Z]+)/g, '$1_$2').toLowerCase()}"`;
+}
+
+const known = new WeakMap<AnyShape, readonly Column[]>();
+
+export function columnsOf(shape: AnyShape): readonly Column[] {
+  const columns =
+    known.get(shape) ??
+    Object.entries(shape).flatMap(([field, kind]) =>
+      isList(kind) || kind === 'key' || kind === 'owner'
+        ? []
+        : [{ field, name: nameOf(field), kind, type: sqlTypes[kind] }],
+    );
+  known.set(shape, columns);
+  return columns;
+}
+
+export function listsOf(shape: AnyShape): List[] {
+  return Object.entries(shape).flatMap(([field, kind]) =>
+    isList(kind) ? [{ field, table: nameOf(kind.table), columns: columnsOf(kind.shape) }] : [],
+  );
+}
+
+function isList(kind: Kind | RowsOf): kind is RowsOf {
+  return typeof kind === 'object';
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** `place` names the row, for the secrets in it. */
+export function toColumn(column: Column, row: unknown, place: string, secrets: Secrets): unknown {
+  const value = (row as Fields)[column.field];
+  if (value === null || value === undefined) return null;
+  if (column.kind === 'json') return JSON.stringify(value);
+  if (column.kind === 'secret') return secrets.seal(JSON.stringify(value), placeOf(column, place));
+  return value;
+}
+
+/** The row as it was put in, its fields in the order of the shape. */
+export function toRow(shape: AnyShape, record: Fields, place: string, secrets: Secrets): unknown {
+  const row: Record<string, unknown> = {};
+  const columns = columnsOf(shape)[Symbol.iterator]();
+  for (const [field, kind] of Object.entries(shape)) {
+    if (kind === 'key' || kind === 'owner') row[field] = record[kind];
+    else if (isList(kind)) row[field] = toEntries(kind, record[unquoted(nameOf(field))], place, secrets);
+    else row[field] = toValue(columns.next().value as Column, record, place, secrets);
+  }
+  return freeze(row);
+}
+
+function toValue(column: Column, record: Fields, place: string, secrets: Secrets): unknown {
+  const value = record[unquoted(column.name)];
+  if (value === null || value === undefined) return null;
+  if (column.kind !== 'secret') return value;
+  return JSON.parse(secrets.open(value as string, placeOf(column, place)));
+}
+
+function toEntries(list: RowsOf, records: unknown, place: string, secrets: Secrets): unknown[] {
+  return ((records ?? []) as Fields[]).map((record) => toRow(list.shape, record, place, secrets));
+}
+
+const placeOf = (column: Column, place: string) => `${place} ${column.field}`;
+
+const unquoted = (name: string) => name.slice(1, -1);
+
+/** A value for each row, column by column, as `unnest` takes them. */
+export function byColumn(
+  columns: readonly { readonly name: string; readonly type: string; readonly values: readonly unknown[] }[],
+  first = 1,
+) {
+  return {
+    names: columns.map(({ name }) => name).join(', '),
+    unnest: `unnest(${columns.map(({ type }, index) => `$${first + index}::${type}[]`).join(', ')})`,
+    values: columns.map(({ values }) => values),
+  };
+}

@@ -1,0 +1,118 @@
+// The door to PostgreSQL: connections, their limits, and what it means when a query fails.
+import pg from 'pg';
+import { ServiceError } from '../../errors.ts';
+
+export type Client = Pick<pg.PoolClient, 'query'>;
+
+export type Database = {
+  /** One statement on any connection; `unavailable` when there is none. */
+  ask: <R extends pg.QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
+  /** A connection for as long as the work lasts. After a failure it is not used again. */
+  use: <T>(work: (client: Client) => Promise<T>) => Promise<T>;
+  /** A connection that is told what others notify; ends only with an error. */
+  listen: (channel: string, onNotice: (payload: string) => void, signal: AbortSignal) => Promise<void>;
+  close: () => Promise<void>;
+};
+
+const limits = {
+  connectionTimeoutMillis: 3_000,
+  statement_timeout: 15_000,
+  lock_timeout: 10_000,
+  idle_in_transaction_session_timeout: 10_000,
+  // For a server that is gone without a word.
+  query_timeout: 20_000,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 5_000,
+};
+
+/** Counts and times fit into a number. */
+const types = new pg.TypeOverrides();
+types.setTypeParser(pg.types.builtins.INT8, Number);
+
+export function createDatabase(url: string, onFailure: (error: unknown) => void): Database {
+  const options = { connectionString: url, application_name: 'steward', types, ...limits };
+  // What is asked together on one connection is sent together.
+  const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000, pipeline: true });
+  // An idle connection has ended: the next one to be used tells.
+  pool.on('error', () => undefined);
+
+  async function use<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    let client: pg.PoolClient | undefined;
+    try {
+      client = await pool.connect();
+      const result = await work(client);
+      client.release();
+      return result;
+    } catch (error) {
+      client?.release(true);
+      if (!isAway(error)) throw error;
+      onFailure(error);
+      throw unreachable();
+    }
+  }
+
+  return {
+    use,
+    ask: (text, values) => use(async (client) => (await query(client, text, values)).rows as never[]),
+    async listen(channel, onNotice, signal) {
+      const client = new pg.Client(options);
+      const failed = new Promise<never>((_resolve, reject) => {
+        client.on('error', reject);
+        client.on('end', () => reject(new Error('Connection terminated')));
+        signal.addEventListener('abort', () => reject(signal.reason as Error));
+      });
+      failed.catch(() => undefined);
+      try {
+        await Promise.race([client.connect(), failed]);
+        client.on('notification', ({ payload }) => onNotice(payload ?? ''));
+        await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+        await failed;
+      } finally {
+        void client.end().catch(() => undefined);
+      }
+    },
+    close: () => pool.end(),
+  };
+}
+
+export function unreachable(): ServiceError {
+  return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
+}
+
+const names = new Map<string, string>();
+
+/** Planned once on each connection. */
+export function query<R extends pg.QueryResultRow>(
+  client: Client,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<pg.QueryResult<R>> {
+  const name = names.get(text) ?? `q${names.size}`;
+  names.set(text, name);
+  return client.query<R>({ name, text, values: values as unknown[] });
+}
+
+/** Several statements that take no values, in one go; a result for each. */
+export async function queryAll(
+  client: Client,
+  statements: readonly string[],
+): Promise<pg.QueryResult<Record<string, unknown>>[]> {
+  return (await client.query(statements.join(';\n'))) as unknown as pg.QueryResult<Record<string, unknown>>[];
+}
+
+const awayStates = /^(08|28|53|57|58|3D000|25006|25P03|55P03)/;
+const awayMessages = /^(Connection terminated|timeout exceeded|Query read timeout|Client (has|was) )/;
+
+/** Whether it is the database that fails, and not what it was asked. */
+export function isAway(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return awayStates.test(error.code ?? '');
+  const { code, message, errors } = error as { code?: unknown; message?: string; errors?: unknown[] };
+  // Of several addresses none has answered.
+  if (Array.isArray(errors)) return errors.every(isAway);
+  return (typeof code === 'string' && /^E[A-Z]+/.test(code)) || awayMessages.test(message ?? '');
+}
+
+/** Two transactions stood in each other's way: the one that was given up may be tried again. */
+export function isCollision(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && ['40001', '40P01'].includes(error.code ?? '');
+}

@@ -1,0 +1,46 @@
+// Brings the schema to what this program knows, one numbered migration after another, whoever else starts at the same moment.
+import { type Client, type Database, query } from './database.ts';
+
+/** The same for all programs on one schema of one database. */
+const lockName = `hashtextextended('steward migrations ' || current_schema(), 0)`;
+
+/** `migrations` are SQL texts, the first is number 1. */
+export async function migrate(database: Database, migrations: readonly string[]): Promise<void> {
+  await database.use(async (client) => {
+    // For the time this takes, others wait as long as it lasts.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0');
+    await client.query('begin');
+    await query(client, `select pg_advisory_xact_lock(${lockName})`);
+    await checkEncoding(client);
+    await client.query(
+      'create table if not exists migrations (number bigint primary key, applied_at timestamptz not null default now())',
+    );
+    const { rows } = await query<{ number: number | null }>(
+      client,
+      'select max(number) as number from migrations',
+    );
+    const applied = rows[0]?.number ?? 0;
+    if (applied > migrations.length) {
+      throw new Error(
+        `The database has schema ${applied}, which is newer than the ${migrations.length} this program knows. Run a newer one.`,
+      );
+    }
+    for (const [index, sql] of migrations.entries()) {
+      if (index < applied) continue;
+      await client.query(sql);
+      await query(client, 'insert into migrations (number) values ($1)', [index + 1]);
+    }
+    await client.query('commit');
+    await client.query('reset statement_timeout; reset lock_timeout');
+  });
+}
+
+async function checkEncoding(client: Client): Promise<void> {
+  const { rows } = await query<{ encoding: string; version: number }>(
+    client,
+    `select current_setting('server_encoding') as encoding, current_setting('server_version_num')::int as version`,
+  );
+  const { encoding, version } = rows[0] ?? { encoding: '', version: 0 };
+  if (encoding !== 'UTF8') throw new Error(`The database must be encoded in UTF8, not ${encoding}.`);
+  if (version < 150_000) throw new Error('The database must be PostgreSQL 15 or newer.');
+}

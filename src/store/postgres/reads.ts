@@ -1,0 +1,46 @@
+// What is asked of the database rather than of the copy: rows of queues, and archives.
+import type { Store } from '../store.ts';
+import type { Archive, Queue } from '../transaction.ts';
+import { columnsOf, nameOf, toRow } from './columns.ts';
+import type { Database } from './database.ts';
+import { rowOf, selectionOf } from './queue-acts.ts';
+import type { Secrets } from './secrets.ts';
+
+type Fields = Record<string, unknown>;
+
+export function createReads(
+  { ask }: Database,
+  secrets: Secrets,
+): Pick<Store, 'find' | 'oldest' | 'page' | 'fetch'> {
+  const select = (queue: Queue<never>, rest: string) =>
+    `select ${selectionOf(queue)} from ${nameOf(queue.name)} q ${rest}`;
+
+  return {
+    find: async <T>(queue: Queue<T>, key: string) => {
+      const [record] = await ask<Fields>(select(queue, 'where q.key = $1'), [key]);
+      return record && rowOf(queue, record, secrets);
+    },
+    oldest: async <T>(queue: Queue<T>) => {
+      const [record] = await ask<Fields>(
+        select(queue, 'where q.due_at is not null order by q.placed limit 1'),
+      );
+      return record && rowOf(queue, record, secrets);
+    },
+    page: async <T>(queue: Queue<T>, owner: string, start: number, num: number) => {
+      const newestFirst = 'where q.owner = $1 order by q.placed desc offset $2 limit $3';
+      const [records, counted] = await Promise.all([
+        ask<Fields>(select(queue, newestFirst), [owner, start, num]),
+        ask<{ count: number }>(`select count(*) from ${nameOf(queue.name)} where owner = $1`, [owner]),
+      ]);
+      return {
+        rows: records.map((record) => rowOf(queue, record, secrets)),
+        total: counted[0]?.count ?? 0,
+      };
+    },
+    fetch: async <T>({ name, shape }: Archive<T>, key: string) => {
+      const columns = ['key', ...columnsOf(shape).map((column) => column.name)].join(', ');
+      const [record] = await ask<Fields>(`select ${columns} from ${nameOf(name)} where key = $1`, [key]);
+      return record && (toRow(shape, record, `${name} ${key}`, secrets) as T);
+    },
+  };
+}

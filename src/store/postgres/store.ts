@@ -1,0 +1,147 @@
+// The durable store, shared by any number of processes: PostgreSQL keeps everything; what is read all the time is read from a copy
+// that follows it. Others' changes are seen at once where the hint of them arrives, and within half a second where it does not.
+import { createHash } from 'node:crypto';
+import { isUnavailable } from '../../errors.ts';
+import { createLane } from '../../lane.ts';
+import { createTasks } from '../../tasks.ts';
+import type { World } from '../../world.ts';
+import { createCopy } from '../copy.ts';
+import type { Store } from '../store.ts';
+import type { Reader, Records } from '../transaction.ts';
+import { createClaims } from './claims.ts';
+import { columnsOf, nameOf } from './columns.ts';
+import { createDatabase, unreachable } from './database.ts';
+import { createFollower } from './follower.ts';
+import { migrate } from './migrations.ts';
+import { createPeers } from './peers.ts';
+import { createReads } from './reads.ts';
+import { createReplica } from './replica.ts';
+import { createSecrets, plainMark } from './secrets.ts';
+import { createWriter } from './writer.ts';
+
+export type PostgresOptions = {
+  readonly url: string;
+  readonly records: Records;
+  readonly migrations: readonly string[];
+  readonly world: Pick<World, 'now' | 'sleep' | 'newId'>;
+  readonly secretKey?: string | undefined;
+  /** Told when the database goes away and comes back. */
+  readonly logger?: StoreLogger | undefined;
+};
+
+export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
+
+/** How long a start waits for a database that is starting too. */
+const patienceMs = 30_000;
+const askAgainAfterMs = 500;
+
+export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+  const { records, world, logger } = options;
+  const self = world.newId();
+  let failure: Error | undefined;
+
+  const database = createDatabase(options.url, (error) => {
+    if (!failure) logger?.warn({ reason: (error as Error).message }, 'the database cannot be reached');
+    failure = error as Error;
+  });
+  function onContact(): void {
+    if (failure) logger?.info({}, 'the database is back');
+    failure = undefined;
+  }
+
+  /** A database that refuses this user, or does not exist, will do so in half a minute too. */
+  const isHopeless = () => /^(28|3D)/.test((failure as { code?: string } | undefined)?.code ?? '');
+  for (const deadline = world.now() + patienceMs; ;) {
+    try {
+      await migrate(database, options.migrations);
+      break;
+    } catch (error) {
+      const isLate = isHopeless() || world.now() >= deadline;
+      if (isUnavailable(error) && !isLate) {
+        await world.sleep(askAgainAfterMs);
+        continue;
+      }
+      await database.close();
+      throw isUnavailable(error) ? new Error(`the database cannot be reached: ${failure?.message}`) : error;
+    }
+  }
+  onContact();
+  const [place] = await database.ask<{ schema: string }>('select current_schema() as schema');
+  const channel = `steward_${createHash('sha256')
+    .update(place?.schema ?? '')
+    .digest('hex')
+    .slice(0, 32)}`;
+
+  const copy = createCopy();
+  const secrets = createSecrets(options.secretKey);
+  const replica = createReplica(copy, records, secrets);
+  const claims = createClaims(database, secrets, self);
+  const peers = createPeers(database, records.queues, self);
+  const lane = createLane();
+  const reader: Reader = {
+    ...copy,
+    waiting: ({ name }) => replica.unfinished(name),
+    isAlive: peers.isAlive,
+  };
+  const writer = createWriter({ database, copy, reader, replica, claims, secrets, lane, channel, self });
+  const tasks = createTasks(world, (task, error) => {
+    if (!isUnavailable(error)) logger?.error({ err: error, task }, 'background work of the store failed');
+  });
+  const follower = createFollower({
+    ...{ database, copy, replica, peers, lane, tasks, world, channel, self, onContact },
+    queues: records.queues,
+  });
+
+  /** While it is known to be away nobody has to wait to find that out. */
+  function guarded<F extends (...args: never[]) => Promise<unknown>>(ask: F): F {
+    return ((...args) => (failure ? Promise.reject(unreachable()) : ask(...args))) as F;
+  }
+
+  async function encryptWhatIsPlain(): Promise<void> {
+    for (const table of records.tables) {
+      const columns = columnsOf(table.shape).filter(({ kind }) => kind === 'secret');
+      if (columns.length === 0) continue;
+      const isPlain = columns.map(({ name }) => `${name} like '${plainMark}%'`).join(' or ');
+      const found = await database.ask<{ key: string }>(
+        `select key from ${nameOf(table.name)} where ${isPlain}`,
+      );
+      if (found.length === 0) continue;
+      await writer.update((transaction) => {
+        for (const { key } of found) {
+          const row: unknown = transaction.get(table, key);
+          if (row) transaction.put(table, row as never);
+        }
+      });
+    }
+  }
+
+  try {
+    await peers.keepAlive();
+    await follower.look();
+    if (options.secretKey !== undefined) await encryptWhatIsPlain();
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  follower.start();
+
+  const reads = createReads(database, secrets);
+  return {
+    ...reader,
+    self,
+    update: guarded(writer.update),
+    claim: guarded(claims.claim),
+    find: guarded(reads.find),
+    oldest: guarded(reads.oldest),
+    page: guarded(reads.page),
+    fetch: guarded(reads.fetch),
+    version: copy.version,
+    onUpdate: copy.onUpdate,
+    problems: () => (failure ? ['the database cannot be reached'] : []),
+    async close() {
+      await tasks.stop();
+      await peers.leave().catch(() => undefined);
+      await database.close();
+    },
+  };
+}

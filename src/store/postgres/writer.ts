@@ -1,0 +1,197 @@
+// The writer carries out updates. Those that come while others are on their way to the disk wait for them, and then go together: one
+// lock, one look at what other processes have changed, one commit for all. An update that throws or is refused does so alone.
+import {
+  type Act,
+  type Changes,
+  createChanges,
+  createTransaction,
+  isEmpty,
+  merge,
+  readThrough,
+} from '../changes.ts';
+import type { Copy } from '../copy.ts';
+import { LostClaim, type Queue, type Reader, type Transaction } from '../transaction.ts';
+import type { Claims } from './claims.ts';
+import { type Client, type Database, isCollision, query } from './database.ts';
+import { Lost, performActs } from './queue-acts.ts';
+import type { Replica } from './replica.ts';
+import type { Secrets } from './secrets.ts';
+import { writeChanges } from './writes.ts';
+import { isUnavailable } from '../../errors.ts';
+import type { Lane } from '../../lane.ts';
+
+export type Writer = { update: <T>(change: (transaction: Transaction) => T) => Promise<T> };
+
+export type WriterOptions = {
+  readonly database: Database;
+  readonly copy: Copy;
+  readonly reader: Reader;
+  readonly replica: Replica;
+  readonly claims: Claims;
+  readonly secrets: Secrets;
+  /** Whoever changes the copy does so here. */
+  readonly lane: Lane;
+  readonly channel: string;
+  /** Whose notification it is. */
+  readonly self: string;
+};
+
+type Submitted = {
+  readonly change: (transaction: Transaction) => unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+const mostAtOnce = 500;
+
+/** Moments of one version are numbered from its multiple of this. */
+const momentsPerVersion = 1_000_000;
+
+export function createWriter(options: WriterOptions): Writer {
+  const { database, copy, reader, replica, claims, secrets, lane, channel, self } = options;
+  let submitted: Submitted[] = [];
+  let isWriting = false;
+
+  async function write(): Promise<void> {
+    while (submitted.length > 0) {
+      const batch = submitted.slice(0, mostAtOnce);
+      submitted = submitted.slice(mostAtOnce);
+      await lane(() => carryOut(batch));
+    }
+    isWriting = false;
+  }
+
+  async function carryOut(batch: readonly Submitted[]): Promise<void> {
+    try {
+      const answers = await database.use((client) => commit(client, batch));
+      for (const answer of answers) answer();
+    } catch (error) {
+      if (error instanceof Lost) {
+        for (const claimed of error.claimed) claims.forget(claimed);
+        await carryOut(batch);
+      } else if (isCollision(error)) {
+        await carryOut(batch);
+      } else if (batch.length > 1 && !isUnavailable(error)) {
+        for (const one of batch) await carryOut([one]);
+      } else {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+  }
+
+  /** How each of the batch is answered, once all of it has taken effect. */
+  async function commit(client: Client, batch: readonly Submitted[]): Promise<(() => void)[]> {
+    const { hasNews } = await replica.begin(client, 'locked');
+    if (hasNews) copy.tell();
+    const changes = createChanges();
+    const answers = batch.map((one) => run(one, changes));
+    if (isEmpty(changes)) {
+      await query(client, 'rollback');
+      return answers;
+    }
+    const version = replica.seen + 1;
+    let moments = version * momentsPerVersion;
+    const acts = new Map<Queue<never>, Act[]>();
+    for (const act of changes.acts) acts.set(act.queue, [...(acts.get(act.queue) ?? []), act]);
+    const [deltas] = await Promise.all([
+      performAll(client, acts, () => (moments += 1)),
+      writeChanges(client, changes, version, { base: reader, secrets }),
+    ]);
+    await Promise.all([
+      query(client, 'update clock set version = $1', [version]),
+      deltas.length > 0 && recordQueues(client, deltas, version),
+      query(client, 'select pg_notify($1, $2)', [channel, self]),
+      query(client, 'commit'),
+    ]);
+    takeEffect(changes, version, deltas);
+    return answers;
+  }
+
+  type Delta = { readonly name: string; readonly unfinished: number };
+
+  async function performAll(
+    client: Client,
+    acts: ReadonlyMap<Queue<never>, readonly Act[]>,
+    nextMoment: () => number,
+  ): Promise<Delta[]> {
+    const claimOf = (claimed: object) => claims.numberOf(claimed) ?? -1;
+    const deltas: Delta[] = [];
+    for (const [queue, done] of acts) {
+      const unfinished = await performActs(client, done, { queue, secrets, claimOf, nextMoment });
+      deltas.push({ name: queue.name, unfinished });
+    }
+    return deltas;
+  }
+
+  function recordQueues(client: Client, deltas: readonly Delta[], version: number): Promise<unknown> {
+    return query(
+      client,
+      `insert into queues as q (name, unfinished, touched)
+       select name, unfinished, $3 from unnest($1::text[], $2::bigint[]) v(name, unfinished)
+       on conflict (name) do update set unfinished = q.unfinished + excluded.unfinished, touched = excluded.touched`,
+      [deltas.map(({ name }) => name), deltas.map(({ unfinished }) => unfinished), version],
+    );
+  }
+
+  /** Runs one change on top of those before it. */
+  function run({ change, resolve, reject }: Submitted, changes: Changes): () => void {
+    const own = createChanges();
+    const base = readThrough(reader, changes);
+    const transaction = createTransaction(
+      { ...base, waiting: (queue) => base.waiting(queue) + countUnfinished(changes.acts, queue) },
+      own,
+      (queue, claimed) => {
+        const isHeld = claims.numberOf(claimed as object) !== undefined;
+        if (!isHeld || changes.acts.some((act) => takesAway(act, queue, claimed)))
+          throw new LostClaim(queue.keyOf(claimed));
+      },
+    );
+    try {
+      const result = change(transaction);
+      merge(changes, own);
+      return () => resolve(result);
+    } catch (error) {
+      return () => reject(error);
+    }
+  }
+
+  function takeEffect(changes: Changes, version: number, deltas: readonly Delta[]): void {
+    for (const table of changes.tables.keys()) if ('isArchive' in table) changes.tables.delete(table);
+    copy.apply(changes);
+    for (const act of changes.acts) if (act.kind === 'settle') claims.forget(act.claimed);
+    for (const { name, unfinished } of deltas) {
+      replica.note(name, replica.unfinished(name) + unfinished, version);
+    }
+    replica.seen = version;
+    copy.tell();
+  }
+
+  return {
+    update: <T>(change: (transaction: Transaction) => T) =>
+      new Promise<T>((resolve, reject) => {
+        submitted.push({ change, resolve: resolve as (result: unknown) => void, reject });
+        if (isWriting) return;
+        isWriting = true;
+        void write();
+      }),
+  };
+}
+
+/** Whether after the act the row is no longer claimed. */
+function takesAway<T>(act: Act, queue: Queue<T>, claimed: T): boolean {
+  if (act.queue.name !== queue.name) return false;
+  return act.kind === 'settle'
+    ? act.claimed === claimed
+    : act.kind === 'drop' && act.owner === queue.ownerOf(claimed);
+}
+
+/** By how much the acts will change the number of rows that are not finished, as far as that can be known beforehand. */
+function countUnfinished(acts: readonly Act[], queue: Queue<never>): number {
+  let count = 0;
+  for (const act of acts) {
+    if (act.queue.name !== queue.name) continue;
+    if (act.kind === 'enqueue' && queue.dueAt(act.row) !== null) count += 1;
+    if (act.kind === 'settle' && queue.dueAt(act.row) === null) count -= 1;
+  }
+  return count;
+}

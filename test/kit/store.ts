@@ -1,0 +1,102 @@
+// A store of the kind that this run of the suite is about, empty, which tells when nothing is being asked of it.
+import { readFileSync, readdirSync } from 'node:fs';
+import pg from 'pg';
+import { records } from '../../src/records.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world.ts';
+import { createDatabase } from './postgres.ts';
+
+export type TestStore = Store & {
+  /** Resolves when everything that was asked of the store is answered; false when that is so already. */
+  idle: () => Promise<void> | false;
+  /** After it was closed: what the next process would find. */
+  reopen: () => Promise<TestStore>;
+};
+
+export const isOnPostgres = process.env.TEST_STORE === 'postgres';
+
+export const createTestStore: () => Promise<TestStore> = isOnPostgres
+  ? createOnPostgres
+  : () => Promise.resolve(createInMemory());
+
+function createInMemory(): TestStore {
+  const store: TestStore = Object.assign(createMemoryStore(), {
+    idle: () => false as const,
+    reopen: () => Promise.resolve(store),
+  });
+  return store;
+}
+
+const folder = new URL('../../src/migrations/', import.meta.url);
+export const migrations = readdirSync(folder)
+  .sort()
+  .map((name) => readFileSync(new URL(name, folder), 'utf8'));
+
+/** Places that nobody uses any more: to empty one is quicker than to make one. */
+const free = new Set<string>();
+
+async function createOnPostgres(): Promise<TestStore> {
+  const [used] = free;
+  if (used === undefined) return openAt((await createDatabase()).url);
+  free.delete(used);
+  await empty(used);
+  return openAt(used);
+}
+
+async function empty(url: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  const { rows } = await client.query<{ name: string }>(
+    `select table_name as name from information_schema.tables
+     where table_schema = current_schema() and table_name not in ('migrations', 'clock')`,
+  );
+  const removals = rows.map(({ name }) => `delete from ${name}`);
+  await client.query(
+    ['begin', ...removals, 'update clock set version = 0, pruned_to = 0', 'commit'].join(';'),
+  );
+  await client.end();
+}
+
+async function openAt(url: string): Promise<TestStore> {
+  const store = await openPostgresStore({ url, records, migrations, world: realWorld });
+  let asked = 0;
+  let isIdle: Promise<void> | false = false;
+  let tellIdle: () => void = () => undefined;
+
+  function watched<F extends (...args: never[]) => Promise<unknown>>(ask: F): F {
+    return (async (...args) => {
+      asked += 1;
+      if (!isIdle) isIdle = new Promise((resolve) => (tellIdle = resolve));
+      try {
+        return await ask(...args);
+      } finally {
+        asked -= 1;
+        if (asked === 0) {
+          isIdle = false;
+          tellIdle();
+        }
+      }
+    }) as F;
+  }
+
+  return {
+    ...store,
+    update: watched(store.update),
+    claim: watched(store.claim),
+    find: watched(store.find),
+    oldest: watched(store.oldest),
+    page: watched(store.page),
+    fetch: watched(store.fetch),
+    idle: () => isIdle,
+    close: async () => {
+      await store.close();
+      free.add(url);
+    },
+    reopen: () => {
+      free.delete(url);
+      return openAt(url);
+    },
+  };
+}

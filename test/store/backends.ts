@@ -1,0 +1,97 @@
+// The stores that the suites are run on. What a test opens is closed when it is over, whether or not it went
+// well.
+import { readFileSync } from 'node:fs';
+import { Client } from 'pg';
+import { onTestFinished } from 'vitest';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { realWorld } from '../../src/world.ts';
+import { createDatabase } from '../kit/postgres.ts';
+import { records } from './definitions.ts';
+import { createTables } from './tables.ts';
+
+type Options = Partial<Parameters<typeof openPostgresStore>[0]>;
+
+/** Opens another store on the same data, as another process would. */
+const openAnother = new WeakMap<Store, () => Promise<Store>>();
+
+export const backends: [string, () => Promise<Store>][] = [
+  ['memory', openMemory],
+  ['PostgreSQL', openPostgres],
+];
+
+function openMemory(): Promise<Store> {
+  const store = closing(createMemoryStore());
+  openAnother.set(store, () => Promise.resolve(store));
+  return Promise.resolve(store);
+}
+
+async function openPostgres(): Promise<Store> {
+  const { open } = await createPlace();
+  return await open();
+}
+
+/**
+ * Sees what the store has kept, but knows it from reading it: another process, or (in memory) the same store.
+ */
+export function openElsewhere(store: Store): Promise<Store> {
+  const open = openAnother.get(store);
+  if (!open) throw new Error('This store was not opened here.');
+  return open();
+}
+
+/** Two processes at work on one PostgreSQL. */
+export async function openTwice(options?: Options): Promise<[Store, Store]> {
+  const { open } = await createPlace();
+  return [await open(options), await open(options)];
+}
+
+export type Place = {
+  readonly open: (options?: Options) => Promise<Store>;
+  /** Asks the database itself, past any store. */
+  readonly ask: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
+};
+
+export function readMigration(name: string): string {
+  return readFileSync(new URL(`../../src/migrations/${name}`, import.meta.url), 'utf8');
+}
+
+const migrations = [readMigration('001-store.sql'), createTables(records)];
+
+/**
+ * An empty place in PostgreSQL, where stores can be opened that know all that the suites keep. It is gone
+ * after the test.
+ */
+export async function createPlace(): Promise<Place> {
+  const database = await createDatabase();
+  const { url } = database;
+  onTestFinished(() => database.drop());
+
+  async function open(options: Options = {}): Promise<Store> {
+    const given = { url, records, migrations, world: realWorld, secretKey: 'the key of the tests' };
+    const store = closing(await openPostgresStore({ ...given, ...options }));
+    openAnother.set(store, () => open(options));
+    return store;
+  }
+
+  async function ask(statement: string, values: unknown[] = []) {
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(statement, values)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  return { open, ask };
+}
+
+/** A store may be closed before, and is closed once. */
+function closing(store: Store): Store {
+  let closed: Promise<void> | undefined;
+  const close = () => (closed ??= store.close());
+  onTestFinished(close);
+  return { ...store, close };
+}

@@ -1,0 +1,200 @@
+// What is promised of the database itself: how it is made and recognized, what can be read there, and what it
+// refuses.
+import { describe, expect, it } from 'vitest';
+import { isUnavailable } from '../../src/errors.ts';
+import { records } from '../../src/records.ts';
+import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
+import { type Place, createPlace, readMigration } from './backends.ts';
+import { type Keepsake, cell, errands, keepsakes, log, row, rows } from './definitions.ts';
+import { enqueue, errand } from './errands.ts';
+
+const keepsake = (id: string, words: string | null, signatureID: unknown = null): Keepsake => ({
+  ...{ id, words, order: null, isSet: null, data: null, signatureID },
+});
+
+/** All that is in the tables, as text. */
+async function dump({ ask }: Place): Promise<string> {
+  const tables = await ask('select tablename as name from pg_tables where schemaname = current_schema()');
+  expect(tables.length).toBeGreaterThan(5);
+  const texts = await Promise.all(
+    tables.map(({ name }) => ask(`select t::text as text from "${String(name)}" t`)),
+  );
+  return texts.flatMap((rows) => rows.map(({ text }) => String(text))).join('\n');
+}
+
+describe('secrets in PostgreSQL', () => {
+  it('cannot be read there when there is a key for them', async () => {
+    const place = await createPlace();
+    const store = await place.open({ secretKey: 'one key' });
+    const given = keepsake('a', 'readable', ['unreadable', { inner: 'neither' }]);
+    await store.update((transaction) => transaction.put(keepsakes, given));
+    const text = await dump(place);
+    expect(text).toContain('readable');
+    expect(text).not.toMatch(/unreadable|neither/);
+    const again = await place.open({ secretKey: 'one key' });
+    expect(again.get(keepsakes, 'a')).toEqual(given);
+  });
+
+  it('are told apart neither by being the same nor by where they are', async () => {
+    const place = await createPlace();
+    const store = await place.open({ secretKey: 'one key' });
+    await store.update((transaction) =>
+      ['a', 'b'].forEach((id) => transaction.put(keepsakes, keepsake(id, null, 'same'))),
+    );
+    const kept = await place.ask('select distinct signature_id from keepsakes');
+    expect(kept).toHaveLength(2);
+  });
+
+  it.each([
+    ['another key', 'another key'],
+    ['no key', undefined],
+  ])('are refused with a word about it under %s', async (_which, secretKey) => {
+    const place = await createPlace();
+    const store = await place.open({ secretKey: 'one key' });
+    await store.update((transaction) => transaction.put(keepsakes, keepsake('a', null, 'secret')));
+    await expect(place.open({ secretKey })).rejects.toThrow('SECRET_KEY');
+    expect((await place.open({ secretKey: 'one key' })).get(keepsakes, 'a')?.signatureID).toBe('secret');
+  });
+
+  it('are encrypted as soon as there is a key', async () => {
+    const place = await createPlace();
+    const store = await place.open({ secretKey: undefined });
+    const given = [keepsake('a', null, 'unreadable'), keepsake('b', null, ['unreadable'])];
+    await store.update((transaction) => given.forEach((one) => transaction.put(keepsakes, one)));
+    await store.close();
+    expect(await dump(place)).toContain('unreadable');
+    const next = await place.open({ secretKey: 'one key' });
+    expect(await dump(place)).not.toContain('unreadable');
+    expect([...next.all(keepsakes)]).toEqual(given);
+  });
+
+  it('are what webhooks sign with', async () => {
+    const place = await createPlace();
+    const migrations = ['001-store.sql', '002-records.sql'].map(readMigration);
+    const store = await place.open({ records, migrations, secretKey: 'one key' });
+    const webhook: Webhook = {
+      ...{ id: 'w', name: 'readable', hookUrl: 'https://receiver.test/', changeTypes: ['*'], service: null },
+      ...{ contentType: 'application/json', active: true, createdAt: 1, updatedAt: 2 },
+      ...{ deactivatedAt: null, deactivatedBy: null, deactivations: 0, window: null },
+      ...{ signatureKey: 'whsec_now', previousKeys: [{ key: 'whsec_before', until: 3 }] },
+    };
+    await store.update((transaction) => transaction.put(webhooks, webhook));
+    const text = await dump(place);
+    expect(text).toContain('readable');
+    expect(text).not.toContain('whsec_');
+    const again = await place.open({ records, migrations, secretKey: 'one key' });
+    expect(again.get(webhooks, 'w')).toEqual(webhook);
+  });
+});
+
+describe('migrations of PostgreSQL', () => {
+  it('are done once, whoever comes first', async () => {
+    const place = await createPlace();
+    const stores = await Promise.all([place.open(), place.open(), place.open()]);
+    await Promise.all(
+      stores.map((store) =>
+        store.update((transaction) => transaction.write(cell, { n: transaction.read(cell).n + 1 })),
+      ),
+    );
+    for (const store of stores)
+      await expect.poll(() => store.read(cell), { timeout: 1_000 }).toEqual({ n: 3 });
+    const applied = await place.ask('select number from migrations order by number');
+    expect(applied.map(({ number }) => Number(number))).toEqual([1, 2]);
+  });
+
+  it('are refused by whoever does not know all of them', async () => {
+    const place = await createPlace();
+    const store = await place.open();
+    await store.close();
+    await place.ask(
+      'insert into migrations (number, applied_at) select 97, applied_at from migrations limit 1',
+    );
+    await expect(place.open()).rejects.toThrow(/\b97\b.*\b2\b|\b2\b.*\b97\b/s);
+  });
+
+  it('add to what there is', async () => {
+    const place = await createPlace();
+    const store = await place.open();
+    await store.update((transaction) => transaction.put(rows, row('a', 1)));
+    const [first, second] = [readMigration('001-store.sql'), 'never run again'];
+    const next = await place.open({ migrations: [first, second, 'create table more (key text)'] });
+    expect(next.get(rows, 'a')).toEqual(row('a', 1));
+    expect(await place.ask('select * from more')).toEqual([]);
+  });
+
+  it('leave nothing behind when one of them fails', async () => {
+    const place = await createPlace();
+    const migrations = [readMigration('001-store.sql'), 'create table half (key text); create nonsense'];
+    await expect(place.open({ migrations })).rejects.toThrow('nonsense');
+    await expect(place.ask('select * from half')).rejects.toThrow('does not exist');
+    const store = await place.open();
+    expect([...store.all(rows)]).toEqual([]);
+  });
+});
+
+describe('what PostgreSQL refuses', () => {
+  it('fails alone, and not what was submitted at the same moment', async () => {
+    const place = await createPlace();
+    const store = await place.open();
+    const texts = ['one', 'nul\0', 'three', 'four', '\0', 'six'];
+    const outcomes = await Promise.allSettled(
+      texts.map((text, n) =>
+        store.update((transaction) => {
+          transaction.put(keepsakes, keepsake(`k${n}`, text));
+          transaction.append(log, 'l', [{ n }]);
+          transaction.enqueue(errands, errand(`a${n}`, 1));
+        }),
+      ),
+    );
+    expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual([
+      true,
+      false,
+      true,
+      true,
+      false,
+      true,
+    ]);
+    for (const outcome of outcomes)
+      if (outcome.status === 'rejected') expect(isUnavailable(outcome.reason)).toBe(false);
+    expect(store.problems()).toEqual([]);
+    for (const one of [store, await place.open()]) {
+      expect([...one.all(keepsakes)].map(({ words }) => words).sort()).toEqual([
+        'four',
+        'one',
+        'six',
+        'three',
+      ]);
+      expect(one.entries(log, 'l')).toEqual([{ n: 0 }, { n: 2 }, { n: 3 }, { n: 5 }]);
+      expect(one.waiting(errands)).toBe(4);
+    }
+  });
+
+  it('changes nothing', async () => {
+    const place = await createPlace();
+    const store = await place.open();
+    await enqueue(store, errand('a1', 1, 'kept'));
+    const version = store.version(rows);
+    const refused = store.update((transaction) => {
+      transaction.put(rows, row('a', 1));
+      transaction.write(cell, { n: 1 });
+      transaction.enqueue(errands, errand('a2', 1, '\0'));
+      transaction.drop(errands, 'a');
+    });
+    await expect(refused).rejects.toThrow();
+    expect(store.get(rows, 'a')).toBeUndefined();
+    expect(store.read(cell)).toEqual({ n: 0 });
+    expect(store.version(rows)).toBe(version);
+    expect(await store.find(errands, 'a1')).toEqual(errand('a1', 1, 'kept'));
+    await store.update((transaction) => transaction.put(rows, row('a', 2)));
+    expect(store.get(rows, 'a')).toEqual(row('a', 2));
+  });
+
+  it('is a key that was used before', async () => {
+    const place = await createPlace();
+    const store = await place.open();
+    await enqueue(store, errand('a1', 1, 'first'));
+    await expect(enqueue(store, errand('a1', 2, 'second'))).rejects.toThrow();
+    expect(await store.find(errands, 'a1')).toEqual(errand('a1', 1, 'first'));
+    expect(store.waiting(errands)).toBe(1);
+  });
+});

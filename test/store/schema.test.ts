@@ -1,0 +1,54 @@
+// The migrations make just the tables that the records want.
+import pg from 'pg';
+import { expect, it } from 'vitest';
+import { records } from '../../src/records.ts';
+import { createDatabase } from '../kit/postgres.ts';
+import { migrations } from '../kit/store.ts';
+import { readMigration } from './backends.ts';
+import { createTables } from './tables.ts';
+
+/** The columns of every table and their types. */
+async function columnsAfter(statements: readonly string[]): Promise<string[]> {
+  const client = new pg.Client((await createDatabase()).url);
+  await client.connect();
+  await client.query(statements.join('\n'));
+  const { rows } = await client.query<{ column: string }>(
+    `select table_name || '.' || column_name || ' ' || data_type as column
+     from information_schema.columns where table_schema = current_schema()`,
+  );
+  await client.end();
+  return rows.map(({ column }) => column).sort();
+}
+
+it('the tables are those of the records', async () => {
+  const wanted = await columnsAfter([readMigration('001-store.sql'), createTables(records)]);
+  expect(await columnsAfter(migrations)).toEqual(wanted);
+});
+
+it('one job at a time is in progress, whatever a program believes', async () => {
+  const client = new pg.Client((await createDatabase()).url);
+  await client.connect();
+  await client.query(migrations.join('\n'));
+  const insert = (key: string, state: string) =>
+    client.query(`insert into jobs select r.* from json_populate_record(null::jobs, $1) r`, [
+      JSON.stringify({
+        ...{
+          key,
+          state,
+          number: key.length,
+          operation: 'upgrade',
+          kind: 'patch',
+          target_id: '',
+          installs: [],
+        },
+        ...{ from: '', to: '', started_at: 0, started_by: '', runner: '', fence: 1, run_started_at: 0 },
+        ...{ announced: false, next: 0, workloads_done: 0, done_before_run: 0, workloads: 0, uploads: [] },
+        last_message_at: 0,
+      }),
+    ]);
+  await insert('a', 'success');
+  await insert('aa', 'in_progress');
+  await expect(insert('aaa', 'in_progress')).rejects.toThrow('one_job_at_a_time');
+  await insert('aaa', 'failed');
+  await client.end();
+});

@@ -5,7 +5,9 @@ create table clock (
   id boolean primary key default true check (id),
   version bigint not null default 0,
   -- Changes up to this version are no longer listed.
-  pruned_to bigint not null default 0
+  pruned_to bigint not null default 0,
+  -- Sealed with the key that all processes share; null while there is none.
+  seal text
 );
 insert into clock default values;
 
@@ -29,7 +31,24 @@ create table queues (
   touched bigint not null default 0
 );
 
-create sequence claims;
+-- How many finished rows of a queue each owner has: to count them would cost more than to remove one.
+create table shelves (
+  queue text collate "C" not null,
+  owner text collate "C" not null,
+  finished bigint not null,
+  primary key (queue, owner)
+);
+
+-- Who has which row of a queue in hand. The number tells one claim of a row from the next.
+create table claims (
+  queue text collate "C" not null,
+  key text collate "C" not null,
+  number bigint not null generated always as identity,
+  owner text collate "C" not null,
+  process text collate "C" not null,
+  primary key (queue, key)
+);
+create index claims_of_process on claims (process);
 
 -- The processes at work, each alive until then unless it says so again. What a dead one has claimed is given free.
 create table processes (

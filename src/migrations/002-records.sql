@@ -126,32 +126,29 @@ create table publications (
 );
 
 create table deliveries (
-  key text primary key,
-  owner text not null, -- the webhook
+  key text collate "C" primary key,
+  owner text collate "C" not null, -- the webhook
   event json not null,
   is_ping boolean not null,
   state text not null,
   created_at bigint not null,
   ended_at bigint,
   next_attempt_at bigint,
-  -- What every queue has: when it may be taken up (null: finished), what goes first, and who has it in hand.
+  -- What every queue has: when it may be taken up (null: finished), and what goes first.
   due_at bigint,
   urgent boolean not null,
   dull boolean not null,
   placed bigint not null,
-  finished bigint,
-  claim bigint,
-  claimed_by text
+  finished bigint
 );
 
-create index deliveries_to_claim on deliveries (owner, urgent, due_at, placed) where due_at is not null and claim is null;
-create index deliveries_claimed on deliveries (claimed_by) where claim is not null;
+create index deliveries_waiting on deliveries (owner, urgent, due_at, placed) where due_at is not null;
 create index deliveries_unfinished on deliveries (placed) where due_at is not null;
-create index deliveries_finished on deliveries (owner, dull, finished desc) where due_at is null;
+create index deliveries_finished on deliveries (owner, dull desc, finished) where due_at is null;
 create index deliveries_listed on deliveries (owner, placed);
 
 create table attempts (
-  key text not null references deliveries (key) on delete cascade,
+  key text collate "C" not null references deliveries (key) on delete cascade,
   number bigint not null,
   "when" bigint not null,
   duration_ms bigint not null,

@@ -37,7 +37,10 @@ export type Claim = {
   readonly most: number;
   /** Owners of one lane share its room. */
   readonly laneOf: (owner: string) => string;
-  /** How many more rows of the lane this process has room for; what others have claimed of it takes up room too. */
+  /**
+   * How many more rows of the lane this process has room for. What others have claimed of it takes up room too, unless that
+   * happens at the same moment.
+   */
   readonly roomIn: (lane: string) => number;
 };
 

@@ -110,10 +110,12 @@ export function startCourier(options: CourierOptions): void {
   }
 
   /** As if they had never been claimed. */
-  function putBack(rows: readonly Delivery[], stopping: AbortSignal): Promise<void> {
-    return record(stopping, (transaction) => {
-      for (const delivery of rows) transaction.settle(deliveries, delivery, delivery);
-    });
+  async function putBack(rows: readonly Delivery[], stopping: AbortSignal): Promise<void> {
+    await Promise.all(
+      rows.map((delivery) =>
+        record(stopping, (transaction) => transaction.settle(deliveries, delivery, delivery)),
+      ),
+    );
   }
 
   /** Settles claims, however long the store is away. What is another's by now, or gone, is nobody's concern here. */

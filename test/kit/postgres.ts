@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'pg';
 import { afterAll, inject } from 'vitest';
-import { createPostgresServer } from './postgres.setup.ts';
+import { type PostgresServer, createPostgresServer } from './postgres-server.js';
 
-export type PostgresServer = Awaited<ReturnType<typeof createPostgresServer>>;
+export type { PostgresServer };
 
 let admin: Pool | undefined;
 const places = new Set<{ drop: () => Promise<void> }>();

@@ -54,7 +54,7 @@ async function empty(url: string): Promise<void> {
   );
   const removals = rows.map(({ name }) => `delete from ${name}`);
   await client.query(
-    ['begin', ...removals, 'update clock set version = 0, pruned_to = 0', 'commit'].join(';'),
+    ['begin', ...removals, 'update clock set version = 0, pruned_to = 0, seal = null', 'commit'].join(';'),
   );
   await client.end();
 }

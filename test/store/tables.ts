@@ -13,7 +13,7 @@ const types: Readonly<Record<Exclude<Kind, 'key' | 'owner'>, string>> = {
 
 const queueColumns = [
   ...['owner text not null', 'due_at bigint', 'urgent boolean not null', 'dull boolean not null'],
-  ...['placed bigint not null', 'finished bigint', 'claim bigint', 'claimed_by text'],
+  ...['placed bigint not null', 'finished bigint'],
 ];
 
 /** `otherErrands` is "other_errands", `itemID` is "item_id". */

@@ -4,7 +4,7 @@ import type { Queue } from '../transaction.ts';
 import { createLane } from '../../lane.ts';
 import { nameOf } from './columns.ts';
 import { type Client, type Database, query } from './database.ts';
-import { rowOf, selectionOf } from './queue-acts.ts';
+import { isFree, rowOf, selectionOf } from './queue-rows.ts';
 import type { Secrets } from './secrets.ts';
 
 export type Claims = {
@@ -15,7 +15,8 @@ export type Claims = {
   forget: (claimed: object) => void;
 };
 
-type Due = { readonly owner: string; readonly due: number; readonly next: number | null };
+/** More than anybody has slots for. */
+const mostInALane = 1_000_000;
 
 export function createClaims(database: Database, secrets: Secrets, self: string): Claims {
   const numbers = new WeakMap<object, number>();
@@ -42,43 +43,73 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
   async function giveBackUnknown(client: Client, queue: Queue<never>): Promise<void> {
     await query(
       client,
-      `update ${nameOf(queue.name)} set claim = null, claimed_by = null
-       where claimed_by = $1 and claim is not null and not claim = any($2::bigint[])`,
-      [self, [...inHand]],
+      'delete from claims where queue = $1 and process = $2 and not number = any($3::bigint[])',
+      [queue.name, self, [...inHand]],
     );
   }
 
   async function take<T>(client: Client, queue: Queue<T>, asked: Claim): Promise<Claimed<T>> {
-    const table = nameOf(queue.name);
+    const { at, most } = asked;
     const [{ rows: owners }, { rows: others }] = await Promise.all([
-      query<Due>(client, dueByOwner(table), [asked.at, asked.most]),
-      query<{ owner: string; count: number }>(
+      query<{ owner: string }>(client, ownersOf(queue)),
+      query<Counted>(
         client,
-        `select owner, count(*) from ${table} where claim is not null and claimed_by <> $1 group by owner`,
-        [self],
+        `select owner, count(*) from claims
+         where queue = $1 and process in (select id from processes where id <> $2) group by owner`,
+        [queue.name, self],
       ),
     ]);
-    const nexts = owners.flatMap(({ next }) => next ?? []);
-    const nextAt = nexts.length > 0 ? Math.min(...nexts) : undefined;
-    const sequence = share(turnsOf(queue), owners, others, asked);
-    if (sequence.length === 0) return { rows: [], nextAt };
+    const turns = turnsOf(queue);
+    const taken: Taken[] = [];
+    // Nobody gets more than a fair share before all have had theirs; what is left over then goes to whoever has more.
+    for (let share = Math.ceil(most / Math.max(1, owners.length)); ; share = most) {
+      const wanted = wantedOf(
+        turns,
+        owners,
+        [...others, ...taken.map(({ owner }) => ({ owner, count: 1 }))],
+        asked,
+      );
+      const found = await takeShare(client, queue, wanted, { at, most: most - taken.length, share });
+      taken.push(...found);
+      for (const { owner } of found) {
+        turns.delete(owner);
+        turns.add(owner);
+      }
+      if (taken.length === most || share === most) break;
+    }
+    const rows = taken.length > 0 ? await read(client, queue, taken) : [];
+    return { rows, nextAt: taken.length < most ? await nextDue(client, queue, owners, at) : undefined };
+  }
 
-    const wanted = new Map<string, number>();
-    for (const owner of sequence) wanted.set(owner, (wanted.get(owner) ?? 0) + 1);
-    const { rows: records } = await query<Record<string, unknown> & Taken>(client, takeDue(queue), [
-      ...[asked.at, [...wanted.keys()], [...wanted.values()], self],
+  async function takeShare(
+    client: Client,
+    queue: Queue<never>,
+    wanted: readonly Wanted[],
+    { at, most, share }: { at: number; most: number; share: number },
+  ): Promise<Taken[]> {
+    if (wanted.length === 0) return [];
+    const { rows } = await query<Taken>(client, takeDue(queue), [
+      ...[queue.name, at, most, self, share],
+      ...[wanted.map(({ owner }) => owner), wanted.map(({ lane }) => lane), wanted.map(({ room }) => room)],
     ]);
-    records.sort((a, b) => Number(b.urgent) - Number(a.urgent) || a.due_at - b.due_at || a.placed - b.placed);
-    const rows = sequence.flatMap((wantedOwner) => {
-      const index = records.findIndex(({ owner }) => owner === wantedOwner);
-      const [record] = index < 0 ? [] : records.splice(index, 1);
+    return rows;
+  }
+
+  async function read<T>(client: Client, queue: Queue<T>, taken: readonly Taken[]): Promise<T[]> {
+    const { rows: records } = await query<Record<string, unknown> & { key: string }>(
+      client,
+      `select ${selectionOf(queue)} from ${nameOf(queue.name)} q where q.key = any($1::text[])`,
+      [taken.map(({ key }) => key)],
+    );
+    const byKey = new Map(records.map((record) => [record.key, record]));
+    return taken.flatMap(({ key, number }) => {
+      const record = byKey.get(key);
       if (!record) return [];
       const row = rowOf(queue, record, secrets);
-      numbers.set(row as object, record.claim);
-      inHand.add(record.claim);
+      numbers.set(row as object, number);
+      inHand.add(number);
       return [row];
     });
-    return { rows, nextAt };
   }
 
   function turnsOf({ name }: { name: string }): Set<string> {
@@ -97,67 +128,80 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
   };
 }
 
-type Taken = { owner: string; claim: number; urgent: boolean; due_at: number; placed: number };
+type Wanted = { readonly owner: string; readonly lane: string; readonly room: number };
 
-/** Whose rows are taken one after another: owners take turns, as far as there is room in their lanes. */
-function share(
+type Counted = { owner: string; count: number };
+
+type Taken = { readonly key: string; readonly owner: string; readonly number: number };
+
+/** Whose rows may be taken, in the order of their turns, and how many there is room for in their lanes. */
+function wantedOf(
   turns: Set<string>,
-  owners: readonly Due[],
-  others: readonly { owner: string; count: number }[],
-  { most, laneOf, roomIn }: Claim,
-): string[] {
-  const left = new Map(owners.map(({ owner, due }) => [owner, due]));
-  for (const owner of left.keys()) turns.add(owner);
-  const rooms = new Map<string, number>();
-  const roomOf = (lane: string) => rooms.get(lane) ?? roomIn(lane);
-  for (const { owner, count } of others) rooms.set(laneOf(owner), roomOf(laneOf(owner)) - count);
-
-  const sequence: string[] = [];
-  // An owner that had its turn goes to the end, where this loop comes by again.
-  for (const owner of turns) {
-    if (sequence.length >= most) break;
-    const due = left.get(owner);
-    const room = roomOf(laneOf(owner));
-    if (due === undefined) turns.delete(owner);
-    if (due === undefined || due === 0 || room <= 0) continue;
-    left.set(owner, due - 1);
-    rooms.set(laneOf(owner), room - 1);
-    sequence.push(owner);
-    turns.delete(owner);
-    turns.add(owner);
-  }
-  return sequence;
+  owners: readonly { owner: string }[],
+  others: readonly Counted[],
+  { laneOf, roomIn }: Claim,
+): Wanted[] {
+  const waiting = new Set(owners.map(({ owner }) => owner));
+  for (const owner of turns) if (!waiting.has(owner)) turns.delete(owner);
+  for (const owner of waiting) turns.add(owner);
+  const taken = new Map<string, number>();
+  for (const { owner, count } of others) taken.set(laneOf(owner), (taken.get(laneOf(owner)) ?? 0) + count);
+  return [...turns].flatMap((owner) => {
+    const lane = laneOf(owner);
+    const room = roomIn(lane) - (taken.get(lane) ?? 0);
+    return room > 0 ? [{ owner, lane, room: Math.min(room, mostInALane) }] : [];
+  });
 }
 
-/** For each owner with rows that wait: how many are due, as far as that matters, and when the next will be. */
-function dueByOwner(table: string): string {
-  const free = 'due_at is not null and claim is null';
-  const due = (urgent: boolean) =>
-    `(select count(*) from (select from ${table} q
-       where q.owner = o.owner and q.urgent = ${urgent} and q.due_at <= $1 and ${free} limit $2) d)`;
-  const next = (urgent: boolean) =>
-    `(select q.due_at from ${table} q
-       where q.owner = o.owner and q.urgent = ${urgent} and q.due_at > $1 and ${free} order by q.due_at limit 1)`;
-  // From owner to owner along the index, however many rows each has.
+/** Those who have rows that wait: from one to the next along the index, however many rows each has. */
+function ownersOf({ name }: { name: string }): string {
+  const waiting = `from ${nameOf(name)} q where q.due_at is not null`;
   return `with recursive owners as (
-    (select owner from ${table} where ${free} order by owner limit 1)
+    (select q.owner ${waiting} order by q.owner limit 1)
     union all
-    select (select q.owner from ${table} q where q.owner > o.owner and ${free} order by q.owner limit 1)
+    select (select q.owner ${waiting} and q.owner > o.owner order by q.owner limit 1)
     from owners o where o.owner is not null)
-  select o.owner, ${due(true)} + ${due(false)} as due, least(${next(true)}, ${next(false)}) as next
-  from owners o where o.owner is not null`;
+  select owner from owners where owner is not null`;
 }
 
+/** Each owner's rows by what is urgent and due first; of all owners the first ones, then the second ones, as far as there is room. */
 function takeDue(queue: Queue<never>): string {
   const table = nameOf(queue.name);
-  return `update ${table} q set claim = nextval('claims'), claimed_by = $4
-  where q.key in (
-    select c.key from unnest($2::text[], $3::bigint[]) t(owner, most) cross join lateral (
-      select r.key from (values (true), (false)) u(urgent) cross join lateral (
-        select d.key, d.urgent, d.due_at, d.placed from ${table} d
-        where d.owner = t.owner and d.urgent = u.urgent and d.due_at <= $1
-          and d.due_at is not null and d.claim is null
-        order by d.due_at, d.placed limit t.most for update skip locked) r
-      order by r.urgent desc, r.due_at, r.placed limit t.most) c)
-  returning ${selectionOf(queue)}, q.claim, q.urgent, q.due_at, q.placed`;
+  return `with due as (
+    select r.*, t.lane, t.room, t.turn,
+      row_number() over (partition by t.owner order by r.urgent desc, r.due_at, r.placed) as rank
+    from unnest($6::text[], $7::text[], $8::bigint[]) with ordinality t(owner, lane, room, turn)
+    cross join (values (true), (false)) u(urgent)
+    cross join lateral (
+      select q.key, q.owner, q.urgent, q.due_at, q.placed from ${table} q
+      where q.owner = t.owner and q.urgent = u.urgent and q.due_at is not null and q.due_at <= $2 and ${isFree}
+      order by q.due_at, q.placed limit least(t.room, $3, $5)) r),
+  placed as (select *, row_number() over (partition by lane order by rank, turn) as place from due),
+  chosen as (select key, rank, turn from placed where place <= room order by rank, turn limit $3),
+  locked as (
+    select q.key, q.owner from ${table} q where q.key in (select key from chosen) and q.due_at <= $2
+    for update skip locked),
+  taken as (
+    insert into claims (queue, key, owner, process) select $1, key, owner, $4 from locked
+    on conflict do nothing returning key, owner, number)
+  select taken.key, taken.owner, taken.number from taken join chosen using (key) order by rank, turn`;
+}
+
+async function nextDue(
+  client: Client,
+  queue: Queue<never>,
+  owners: readonly { owner: string }[],
+  at: number,
+): Promise<number | undefined> {
+  const { rows } = await query<{ next: number | null }>(
+    client,
+    `select min(r.due_at) as next from unnest($3::text[]) t(owner)
+     cross join (values (true), (false)) u(urgent)
+     cross join lateral (
+       select q.due_at from ${nameOf(queue.name)} q
+       where q.owner = t.owner and q.urgent = u.urgent and q.due_at is not null and q.due_at > $2 and ${isFree}
+       order by q.due_at limit 1) r`,
+    [queue.name, at, owners.map(({ owner }) => owner)],
+  );
+  return rows[0]?.next ?? undefined;
 }

@@ -3,7 +3,7 @@ import type { Store } from '../store.ts';
 import type { Archive, Queue } from '../transaction.ts';
 import { columnsOf, nameOf, toRow } from './columns.ts';
 import type { Database } from './database.ts';
-import { rowOf, selectionOf } from './queue-acts.ts';
+import { rowOf, selectionOf } from './queue-rows.ts';
 import type { Secrets } from './secrets.ts';
 
 type Fields = Record<string, unknown>;

@@ -75,8 +75,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const copy = createCopy();
   const secrets = createSecrets(options.secretKey);
   const replica = createReplica(copy, records, secrets);
+  const peers = createPeers(database, self);
   const claims = createClaims(database, secrets, self);
-  const peers = createPeers(database, records.queues, self);
   const lane = createLane();
   const reader: Reader = {
     ...copy,

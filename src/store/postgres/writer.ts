@@ -3,6 +3,7 @@
 import {
   type Act,
   type Changes,
+  clear,
   createChanges,
   createTransaction,
   isEmpty,
@@ -13,7 +14,8 @@ import type { Copy } from '../copy.ts';
 import { LostClaim, type Queue, type Reader, type Transaction } from '../transaction.ts';
 import type { Claims } from './claims.ts';
 import { type Client, type Database, isCollision, query } from './database.ts';
-import { Lost, performActs } from './queue-acts.ts';
+import { performActs } from './queue-acts.ts';
+import { Lost } from './queue-statements.ts';
 import type { Replica } from './replica.ts';
 import type { Secrets } from './secrets.ts';
 import { writeChanges } from './writes.ts';
@@ -84,7 +86,7 @@ export function createWriter(options: WriterOptions): Writer {
     const { hasNews } = await replica.begin(client, 'locked');
     if (hasNews) copy.tell();
     const changes = createChanges();
-    const answers = batch.map((one) => run(one, changes));
+    const answers = runAll(batch, changes);
     if (isEmpty(changes)) {
       await query(client, 'rollback');
       return answers;
@@ -133,8 +135,8 @@ export function createWriter(options: WriterOptions): Writer {
     );
   }
 
-  /** Runs one change on top of those before it. */
-  function run({ change, resolve, reject }: Submitted, changes: Changes): () => void {
+  /** Runs each change on top of those before it. */
+  function runAll(batch: readonly Submitted[], changes: Changes): (() => void)[] {
     const own = createChanges();
     const base = readThrough(reader, changes);
     const transaction = createTransaction(
@@ -146,13 +148,17 @@ export function createWriter(options: WriterOptions): Writer {
           throw new LostClaim(queue.keyOf(claimed));
       },
     );
-    try {
-      const result = change(transaction);
-      merge(changes, own);
-      return () => resolve(result);
-    } catch (error) {
-      return () => reject(error);
-    }
+    return batch.map(({ change, resolve, reject }) => {
+      try {
+        const result = change(transaction);
+        merge(changes, own);
+        return () => resolve(result);
+      } catch (error) {
+        return () => reject(error);
+      } finally {
+        clear(own);
+      }
+    });
   }
 
   function takeEffect(changes: Changes, version: number, deltas: readonly Delta[]): void {

@@ -1,0 +1,216 @@
+// The statements that change a queue. Those that are asked for at the same moment are sent together, in that order.
+import type { Queue } from '../transaction.ts';
+import { type Column, byColumn, columnsOf, listsOf, nameOf, toColumn } from './columns.ts';
+import { type Client, query } from './database.ts';
+import { isFree, rowOf, selectionOf } from './queue-rows.ts';
+import type { Secrets } from './secrets.ts';
+
+/** Claims that are no longer this process's: nothing of the transaction may take effect. */
+export class Lost extends Error {
+  readonly claimed: readonly object[];
+
+  constructor(claimed: readonly object[]) {
+    super('claims are lost');
+    this.name = 'Lost';
+    this.claimed = claimed;
+  }
+}
+
+export type Placed = { readonly row: object; readonly moment: number };
+export type Settled = Placed & { readonly claimed: object };
+
+export type StatementsOptions = {
+  readonly queue: Queue<never>;
+  readonly secrets: Secrets;
+  /** The number under which the row was claimed. */
+  readonly claimOf: (claimed: object) => number;
+  /** Numbers the moments of the transaction. */
+  readonly nextMoment: () => number;
+};
+
+export type QueueStatements = {
+  enqueue: (placed: readonly Placed[]) => Promise<void>;
+  /** Throws `Lost`. */
+  settle: (settled: readonly Settled[]) => Promise<void>;
+  /** Counts those of the rows that are finished now. */
+  shelve: (rows: readonly object[]) => Promise<void>;
+  amend: (owner: string | undefined, change: (row: object) => object) => Promise<void>;
+  trim: (trims: ReadonlyMap<string, number>) => Promise<void>;
+  drop: (owner: string) => Promise<void>;
+  /** By how much the number of unfinished rows has changed so far. */
+  unfinished: () => number;
+};
+
+const amendedAtOnce = 500;
+
+export function createStatements(client: Client, options: StatementsOptions): QueueStatements {
+  const { secrets, claimOf, nextMoment } = options;
+  const queue = options.queue as unknown as Queue<object>;
+  const table = nameOf(queue.name);
+  const columns = columnsOf(queue.shape);
+  const lists = listsOf(queue.shape);
+  const isUnfinished = (row: object) => queue.dueAt(row) !== null;
+  let unfinished = 0;
+
+  const placeOf = (row: object) => `${queue.name} ${queue.keyOf(row)}`;
+  const field = (column: Column, rows: readonly object[]) => ({
+    ...column,
+    values: rows.map((row) => toColumn(column, row, placeOf(row), secrets)),
+  });
+  /** What the queue itself needs to know of each row. */
+  const marks = (placed: readonly Placed[]) => [
+    { name: 'due_at', type: 'bigint', values: placed.map(({ row }) => queue.dueAt(row)) },
+    { name: 'urgent', type: 'boolean', values: placed.map(({ row }) => queue.isUrgent(row)) },
+    { name: 'dull', type: 'boolean', values: placed.map(({ row }) => queue.isDull(row)) },
+    {
+      ...{ name: 'finished', type: 'bigint' },
+      values: placed.map(({ row, moment }) => (isUnfinished(row) ? null : moment)),
+    },
+  ];
+  const keys = (rows: readonly object[]) => ({ name: 'key', type: 'text', values: rows.map(queue.keyOf) });
+
+  async function enqueue(placed: readonly Placed[]): Promise<void> {
+    const rows = placed.map(({ row }) => row);
+    const { names, unnest, values } = byColumn([
+      keys(rows),
+      { name: 'owner', type: 'text', values: rows.map(queue.ownerOf) },
+      { name: 'placed', type: 'bigint', values: placed.map(({ moment }) => moment) },
+      ...marks(placed),
+      ...columns.map((column) => field(column, rows)),
+    ]);
+    unfinished += rows.filter(isUnfinished).length;
+    const insert = query(client, `insert into ${table} (${names}) select * from ${unnest}`, values);
+    await Promise.all([insert, extend(rows.map((row) => ({ row, known: undefined })))]);
+  }
+
+  /** Adds what is new in the lists of rows. */
+  async function extend(rows: readonly { row: object; known: object | undefined }[]): Promise<void> {
+    type Entries = Record<string, readonly object[]>;
+    await Promise.all(
+      lists.map(async (list) => {
+        const added = rows.flatMap(({ row, known }) => {
+          const before = (known as Entries | undefined)?.[list.field]?.length ?? 0;
+          const entries = (row as Entries)[list.field] ?? [];
+          return entries.slice(before).map((entry, index) => ({ row, entry, number: before + index }));
+        });
+        if (added.length === 0) return;
+        const { names, unnest, values } = byColumn([
+          keys(added.map(({ row }) => row)),
+          { name: 'number', type: 'bigint', values: added.map(({ number }) => number) },
+          ...list.columns.map((column) => ({
+            ...column,
+            values: added.map(({ row, entry }) => toColumn(column, entry, placeOf(row), secrets)),
+          })),
+        ]);
+        await query(client, `insert into ${list.table} (${names}) select * from ${unnest}`, values);
+      }),
+    );
+  }
+
+  /** Only those columns are written in which one of the rows differs from what it was. */
+  async function replace(replaced: readonly Settled[]): Promise<void> {
+    const rows = replaced.map(({ row }) => row);
+    const differs = ({ field: name }: Column) =>
+      replaced.some(({ row, claimed }) => row[name as never] !== claimed[name as never]);
+    const set = [...marks(replaced), ...columns.filter(differs).map((column) => field(column, rows))];
+    const { names, unnest, values } = byColumn([keys(rows), ...set]);
+    const assigned = set.map(({ name }) => `${name} = v.${name}`).join(', ');
+    unfinished -= rows.filter((row) => !isUnfinished(row)).length;
+    await Promise.all([
+      query(
+        client,
+        `update ${table} q set ${assigned} from ${unnest} v(${names}) where q.key = v.key`,
+        values,
+      ),
+      extend(replaced.map(({ row, claimed }) => ({ row, known: claimed }))),
+    ]);
+  }
+
+  async function settle(settled: readonly Settled[]): Promise<void> {
+    const given = query<{ key: string }>(
+      client,
+      `delete from claims c using unnest($2::text[], $3::bigint[]) v(key, number)
+       where c.queue = $1 and c.key = v.key and c.number = v.number returning c.key`,
+      [
+        queue.name,
+        settled.map(({ row }) => queue.keyOf(row)),
+        settled.map(({ claimed }) => claimOf(claimed)),
+      ],
+    );
+    const [{ rows: found }] = await Promise.all([given, replace(settled)]);
+    const held = new Set(found.map(({ key }) => key));
+    const lost = settled.filter(({ row }) => !held.has(queue.keyOf(row)));
+    if (lost.length > 0) throw new Lost(lost.map(({ claimed }) => claimed));
+  }
+
+  async function amend(owner: string | undefined, change: (row: object) => object): Promise<void> {
+    const ofOwner = owner === undefined ? '' : 'and q.owner = $3';
+    // Nobody claims anything meanwhile.
+    await query(client, 'lock table claims in share row exclusive mode');
+    for (let after = -1; ;) {
+      const { rows: records } = await query<Record<string, unknown> & { placed: number }>(
+        client,
+        `select ${selectionOf(queue)}, q.placed from ${table} q
+         where q.due_at is not null and q.placed > $2 ${ofOwner} and ${isFree}
+         order by q.placed limit ${amendedAtOnce}`,
+        [queue.name, after, ...(owner === undefined ? [] : [owner])],
+      );
+      const amended = records.flatMap((record) => {
+        const claimed = rowOf(queue, record, secrets);
+        const row = change(claimed);
+        return row === claimed ? [] : [{ row, claimed, moment: nextMoment() }];
+      });
+      if (amended.length > 0) await replace(amended);
+      await shelve(amended.map(({ row }) => row));
+      after = records.at(-1)?.placed ?? after;
+      if (records.length < amendedAtOnce) return;
+    }
+  }
+
+  async function shelve(rows: readonly object[]): Promise<void> {
+    const counts = new Map<string, number>();
+    for (const row of rows.filter((some) => !isUnfinished(some))) {
+      counts.set(queue.ownerOf(row), (counts.get(queue.ownerOf(row)) ?? 0) + 1);
+    }
+    if (counts.size === 0) return;
+    await query(
+      client,
+      `insert into shelves as s (queue, owner, finished) select $1, * from unnest($2::text[], $3::bigint[])
+       on conflict (queue, owner) do update set finished = s.finished + excluded.finished`,
+      [queue.name, [...counts.keys()], [...counts.values()]],
+    );
+  }
+
+  async function trim(trims: ReadonlyMap<string, number>): Promise<void> {
+    const kept = [queue.name, [...trims.keys()], [...trims.values()]];
+    const tooMany = `from unnest($2::text[], $3::bigint[]) t(owner, keep)`;
+    const isTooMany = 's.queue = $1 and s.owner = t.owner and s.finished > t.keep';
+    await Promise.all([
+      query(
+        client,
+        `delete from ${table} where key in (
+           select d.key ${tooMany} join shelves s on ${isTooMany} cross join lateral (
+             select q.key from ${table} q where q.owner = t.owner and q.due_at is null
+             order by q.dull desc, q.finished limit s.finished - t.keep) d)`,
+        kept,
+      ),
+      query(client, `update shelves s set finished = t.keep ${tooMany} where ${isTooMany}`, kept),
+    ]);
+  }
+
+  async function drop(owner: string): Promise<void> {
+    const [{ rows }] = await Promise.all([
+      query<{ unfinished: number }>(
+        client,
+        `with gone as (delete from ${table} where owner = $1 returning due_at)
+         select count(due_at) as unfinished from gone`,
+        [owner],
+      ),
+      query(client, 'delete from claims where queue = $1 and owner = $2', [queue.name, owner]),
+      query(client, 'delete from shelves where queue = $1 and owner = $2', [queue.name, owner]),
+    ]);
+    unfinished -= rows[0]?.unfinished ?? 0;
+  }
+
+  return { enqueue, settle, shelve, amend, trim, drop, unfinished: () => unfinished };
+}

@@ -1,0 +1,9 @@
+export type PostgresServer = {
+  readonly url: string;
+  readonly start: () => Promise<void>;
+  readonly kill: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+};
+
+export function createPostgresServer(directory: string, settings?: string[]): Promise<PostgresServer>;
+export function createPostgresDirectory(): Promise<string>;

@@ -42,5 +42,5 @@ for (let n = 0; n < Number(pending) / urls.length; n += 1) {
 // Long enough for the courier to have begun, and for the collector if it wants to.
 await world.sleep(500);
 most = Math.max(most, process.memoryUsage.rss());
-process.send({ pending: store.waiting(deliveries).count, megabytes: most / 1024 ** 2 });
+process.send({ pending: store.waiting(deliveries), megabytes: most / 1024 ** 2 });
 process.on('disconnect', () => process.exit());

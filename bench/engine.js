@@ -1,4 +1,4 @@
-// The webhook engine as the server has it, without the server: herald, courier and egress over a store in memory.
+// The webhook engine as the server has it, without the server: herald, courier and egress over a store, in memory unless another is given.
 import { randomBytes } from 'node:crypto';
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
@@ -51,28 +51,30 @@ export function register(store, urls) {
   );
 }
 
-export async function startEngine(settings, onAttempt) {
-  const store = createMemoryStore();
+/** `given` may hold a store, and what stands in for sending. Nothing is carried before it is started. */
+export function createEngine(onAttempt, given = {}) {
+  const store = given.store ?? createMemoryStore();
   const egress = createEgress(config.webhookAllowCidrs);
-  const world = { ...realWorld, post: egress.post };
+  const world = { ...realWorld, post: given.post ?? egress.post };
   const failures = [];
   const tasks = createTasks(world, (_name, error) => failures.push(error));
   const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
-  await set(store, settings);
-  startCourier({
-    store,
-    world,
-    tasks,
-    herald,
-    concurrency: config.webhookConcurrency,
-    history: config.webhookHistory,
-    userAgent: 'Steward/bench',
-    onAttempt,
-    onDeactivated: () => undefined,
-  });
   return {
+    set: (settings) => set(store, settings),
     register: (urls) => register(store, urls),
     publish: (eventId) => herald.publish(news, eventId),
+    start: () =>
+      startCourier({
+        store,
+        world,
+        tasks,
+        herald,
+        concurrency: config.webhookConcurrency,
+        history: config.webhookHistory,
+        userAgent: 'Steward/bench',
+        onAttempt,
+        onDeactivated: () => undefined,
+      }),
     async stop() {
       const stopped = tasks.stop();
       await egress.close();
@@ -80,4 +82,11 @@ export async function startEngine(settings, onAttempt) {
       if (failures.length > 0) throw failures[0];
     },
   };
+}
+
+export async function startEngine(settings, onAttempt) {
+  const engine = createEngine(onAttempt);
+  await engine.set(settings);
+  engine.start();
+  return engine;
 }

@@ -52,11 +52,12 @@ async function runJob(workloads) {
   const given = { upgradeSettings: {}, findUpload: () => undefined };
   const manifest = manifestOf(workloads);
   const started = performance.now();
-  await store.update((transaction) => {
+  const job = await store.update((transaction) => {
     const prepared = prepareUpgrade(transaction, 'next', given, manifest);
-    startJob(transaction, { ...prepared, id: 'job', startedBy: 'bench' }, world.now());
+    const by = { startedBy: 'bench', runner: store.self };
+    return startJob(transaction, { ...prepared, ...by, id: 'job' }, world.now());
   });
-  runner.run('job');
+  runner.run(job);
   await tasks.idle();
   const ms = performance.now() - started;
   if (newestJob(store).state !== 'success' || failures.length > 0) throw new Error('the job did not succeed');

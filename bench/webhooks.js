@@ -10,22 +10,13 @@ import { bodyOf } from '../dist/webhooks/delivery.js';
 import { signBody } from '../dist/webhooks/signature.js';
 import { realWorld } from '../dist/world.js';
 import { config, news, startEngine } from './engine.js';
-import { median, p99, tell } from './kit.js';
+import { compare, p99, tellTable } from './kit.js';
 
 /** Starts one of the files here as a process; answers what it tells, and how to end it. */
 async function start(file, ...given) {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), given.map(String));
   const [told] = await once(child, 'message');
   return { told, stop: () => child.disconnect() };
-}
-
-/** The ratio is the median of the rounds' own, since other work of the machine comes and goes. */
-function compare(rounds) {
-  return {
-    baseline: median(rounds.map(({ baseline }) => baseline)),
-    measured: median(rounds.map(({ measured }) => measured)),
-    ratio: median(rounds.map(({ baseline, measured }) => measured / baseline)),
-  };
 }
 
 // Throughput. Both keep as many requests in flight to the same receivers, from a backlog, and read the answers. The bare loop does nothing
@@ -193,10 +184,4 @@ for (const perEvent of [1, 100]) {
     isMet: megabytes < 300,
   });
 }
-const tellRow = (figure, required, measured, verdict) =>
-  tell(`${figure.padEnd(58)}${required.padEnd(16)}${measured.padEnd(10)}${verdict}`);
-tellRow('figure', 'required', 'measured', '');
-for (const { figure, required, measured, isMet } of rows) {
-  tellRow(figure, required, measured, isMet ? 'ok' : 'missed');
-}
-if (rows.some(({ isMet }) => !isMet)) process.exitCode = 1;
+tellTable(rows);

@@ -1,0 +1,250 @@
+// What the durable store costs: deliveries per second against the same work on a queue in bare SQL, and what is read all the time against
+// the memory store. What is compared alternates within one run, and medians are told. The database is that of DATABASE_URL, or one of its
+// own. Ends with 1 when a figure is missed. Run with `npm run bench`, which builds first.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, readdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { Buffer } from 'node:buffer';
+import { URL, URLSearchParams, fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { Pool } from 'undici';
+import { records } from '../dist/records.js';
+import { openPostgresStore } from '../dist/store/postgres/store.js';
+import { realWorld } from '../dist/world.js';
+import { createPostgresDirectory, createPostgresServer } from '../test/kit/postgres-server.js';
+import { config, createEngine, news } from './engine.js';
+import { compare, tellTable } from './kit.js';
+
+const directory = await createPostgresDirectory();
+const server = process.env.DATABASE_URL ? undefined : await createPostgresServer(directory);
+const databaseUrl = process.env.DATABASE_URL ?? server.url;
+const admin = new pg.Client(databaseUrl);
+await admin.connect();
+
+const folder = new URL('../src/migrations/', import.meta.url);
+const migrations = readdirSync(folder)
+  .sort()
+  .map((name) => readFileSync(new URL(name, folder), 'utf8'));
+
+const schemas = [];
+
+/** The address of an empty schema. */
+async function createSchema() {
+  const name = `bench_${process.pid}_${schemas.length}`;
+  schemas.push(name);
+  await admin.query(`create schema ${name}`);
+  const url = new URL(databaseUrl);
+  url.searchParams.set('options', `--search_path=${name}`);
+  return url.href;
+}
+
+// Deliveries. A backlog is worked off: by the engine, with receivers that answer at once so that nothing but the engine and its store is
+// measured; and by a loop of bare SQL that claims as many rows at once with `for update skip locked`, records for each that it is done
+// and how its attempt went, and removes what is more than the history may hold.
+
+const receivers = 64;
+const events = 80;
+const deliveryRounds = 7;
+
+const perSecond = (count, started) => (count * 1000) / (performance.now() - started);
+
+async function createEngineDrain() {
+  const url = await createSchema();
+  const store = await openPostgresStore({ url, records, migrations, world: realWorld });
+  const answer = { status: 200, body: Buffer.from('ok') };
+  const registry = createEngine(() => undefined, { store });
+  await registry.register(Array.from({ length: receivers }, (_, n) => `http://127.0.0.1:${1000 + n}/`));
+  await registry.stop();
+  async function drain() {
+    let left = receivers * events;
+    let tellDone;
+    const done = new Promise((resolve) => (tellDone = resolve));
+    const onAttempt = () => {
+      left -= 1;
+      if (left === 0) tellDone();
+    };
+    const engine = createEngine(onAttempt, { store, post: () => Promise.resolve(answer) });
+    for (let n = 0; n < events; n += 1) await engine.publish();
+    const started = performance.now();
+    engine.start();
+    await done;
+    const rate = perSecond(receivers * events, started);
+    await engine.stop();
+    return rate;
+  }
+  return { drain, close: store.close };
+}
+
+const bareTables = `
+  create table deliveries (
+    key text primary key, owner text not null, event json not null, is_ping boolean not null, state text not null,
+    created_at bigint not null, ended_at bigint, next_attempt_at bigint, claimed_by text);
+  create index on deliveries (next_attempt_at) where next_attempt_at is not null and claimed_by is null;
+  create index on deliveries (owner, ended_at desc) where next_attempt_at is null;
+  create table attempts (
+    key text not null references deliveries (key) on delete cascade, number bigint not null, "when" bigint not null,
+    duration_ms bigint not null, status bigint, error text, response text, primary key (key, number))`;
+
+const bareClaim = `update deliveries set claimed_by = $1 where key in (
+    select key from deliveries where next_attempt_at <= $2 and next_attempt_at is not null and claimed_by is null
+    order by next_attempt_at limit $3 for update skip locked)
+  returning key, owner, event, is_ping, state, created_at`;
+
+const bareRecord = `with done as (
+    update deliveries set claimed_by = null, state = 'delivered', ended_at = $2, next_attempt_at = null
+    where key = any($1::text[]) returning key)
+  insert into attempts select key, 0, $2, 1, 200, null, 'ok' from done`;
+
+const bareTrim = `delete from deliveries where key in (
+    select d.key from unnest($1::text[]) t(owner) cross join lateral (
+      select key from deliveries where owner = t.owner and next_attempt_at is null
+      order by ended_at desc offset $2) d)`;
+
+async function createBareDrain() {
+  const url = await createSchema();
+  const pool = new pg.Pool({ connectionString: url });
+  await pool.query(bareTables);
+  const event = JSON.stringify({ ...news, id: realWorld.newId(), timestamp: realWorld.now() });
+  async function work() {
+    for (;;) {
+      const claim = {
+        name: 'claim',
+        text: bareClaim,
+        values: ['bare', realWorld.now(), config.webhookConcurrency],
+      };
+      const { rows } = await pool.query(claim);
+      if (rows.length === 0) return;
+      const keys = rows.map(({ key }) => key);
+      await pool.query({ name: 'record', text: bareRecord, values: [keys, realWorld.now()] });
+      const owners = [...new Set(rows.map(({ owner }) => owner))];
+      await pool.query({ name: 'trim', text: bareTrim, values: [owners, config.webhookHistory] });
+    }
+  }
+  async function drain() {
+    await pool.query(
+      `insert into deliveries (key, owner, event, is_ping, state, created_at, next_attempt_at)
+       select gen_random_uuid()::text, n % $1::int, $3, false, 'pending', $4, $4 from generate_series(1, $1::int * $2::int) n`,
+      [receivers, events, event, realWorld.now()],
+    );
+    const started = performance.now();
+    await work();
+    return perSecond(receivers * events, started);
+  }
+  return { drain, close: () => pool.end() };
+}
+
+async function compareDeliveries() {
+  const bare = await createBareDrain();
+  const engine = await createEngineDrain();
+  const measured = [];
+  for (let round = 0; round <= deliveryRounds; round += 1) {
+    measured.push({ baseline: await bare.drain(), measured: await engine.drain() });
+  }
+  measured.shift(); // It was for warming up.
+  await bare.close();
+  await engine.close();
+  return compare(measured);
+}
+
+// Reading. Two servers, one with each store, answer the same requests in turn.
+
+const readRounds = 9;
+const roundMs = 1500;
+const connections = 16;
+const password = 'a password for benches';
+
+async function startServer(env) {
+  const entry = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+  const own = { PORT: '0', LOG_LEVEL: 'silent', ADMIN_PASSWORD: password };
+  const child = spawn(process.execPath, [entry], { env: { PATH: process.env.PATH, ...own, ...env } });
+  const address = await new Promise((resolve, reject) => {
+    let said = '';
+    child.stderr.on('data', (chunk) => {
+      said += chunk;
+      const found = /listens on (http:\S+)/.exec(said);
+      if (found) resolve(found[1]);
+    });
+    child.once('exit', () => reject(new Error(said)));
+  });
+  const pool = new Pool(address, { connections });
+  const signIn = await pool.request({
+    ...{ path: '/tokens/generateToken', method: 'POST' },
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ username: 'admin', password }).toString(),
+  });
+  const { token } = await signIn.body.json();
+  async function stop() {
+    await pool.destroy();
+    child.kill();
+    await once(child, 'exit');
+  }
+  return { pool, token, stop };
+}
+
+const soap = (operation) =>
+  `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body><${operation} xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
+
+const work = {
+  'catalog reads': () => ({
+    ...{ path: '/services', method: 'POST', headers: { 'content-type': 'text/xml' } },
+    body: soap('GetServiceDescriptions'),
+  }),
+  'token checks': (token) => ({
+    ...{ path: '/admin/mode', method: 'GET', headers: { authorization: `Bearer ${token}` } },
+  }),
+};
+
+async function measureReads({ pool, token }, requestOf) {
+  const started = performance.now();
+  let count = 0;
+  async function ask() {
+    while (performance.now() - started < roundMs) {
+      const { statusCode, body } = await pool.request(requestOf(token));
+      await body.dump();
+      if (statusCode !== 200) throw new Error(`it answered ${statusCode}`);
+      count += 1;
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, ask));
+  return perSecond(count, started);
+}
+
+async function compareReads() {
+  const inMemory = await startServer({});
+  const durable = await startServer({ STORE_URL: await createSchema() });
+  const figures = [];
+  for (const [name, requestOf] of Object.entries(work)) {
+    const measured = [];
+    for (let round = 0; round <= readRounds; round += 1) {
+      const baseline = await measureReads(inMemory, requestOf);
+      measured.push({ baseline, measured: await measureReads(durable, requestOf) });
+    }
+    measured.shift();
+    figures.push({ name, ...compare(measured) });
+  }
+  await inMemory.stop();
+  await durable.stop();
+  return figures;
+}
+
+const deliveries = await compareDeliveries();
+const reads = await compareReads();
+for (const schema of schemas) await admin.query(`drop schema ${schema} cascade`);
+await admin.end();
+await server?.stop();
+await rm(directory, { recursive: true, force: true });
+tellTable([
+  {
+    figure: `deliveries per second, ${deliveries.measured.toFixed(0)} to bare SQL's ${deliveries.baseline.toFixed(0)}`,
+    required: 'at least 0.5',
+    measured: deliveries.ratio.toFixed(3),
+    isMet: deliveries.ratio >= 0.5,
+  },
+  ...reads.map(({ name, measured, baseline, ratio }) => ({
+    figure: `${name} per second, ${measured.toFixed(0)} to memory's ${baseline.toFixed(0)}`,
+    required: 'at least 0.9',
+    measured: ratio.toFixed(3),
+    isMet: ratio >= 0.9,
+  })),
+]);

@@ -23,6 +23,7 @@ import { createMetrics } from './site/metrics.ts';
 import { showHome } from './site/page.ts';
 import { mountProbes } from './site/probes.ts';
 import { createAdmission, describeMode, describeRoot } from './site/rest.ts';
+import { createSecondLook } from './second-look.ts';
 import { mountSoap } from './soap/mount.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
@@ -87,6 +88,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     crumbs: [{ name: 'admin', href: linkBase() + config.adminPath || '/' }],
   }));
   metrics.watchWebhooks(() => webhookFigures(store, world.now()));
+  const secondLook = createSecondLook(store.refresh);
   let closing = false;
 
   const startedAt = world.now();
@@ -148,7 +150,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     publicUrl,
     assets,
     tokensPath: config.tokensPath,
-    identify: gatekeeper.identify,
+    ...{ identify: gatekeeper.identify, secondLook },
     admit: createAdmission(store, isJobRunning),
     addressOf,
     formsBeingRead: { count: 0 },
@@ -173,7 +175,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
       namespace,
       operations,
       requireTokens,
-      identify: gatekeeper.identify,
+      ...{ identify: gatekeeper.identify, secondLook },
       addressOf,
       keep: librarian.keep,
       wsdl: () =>

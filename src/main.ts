@@ -104,6 +104,7 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
     logger.info('the store is in memory: nothing survives a restart');
     return createMemoryStore();
   }
+  logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
     logger.warn('SECRET_KEY is not set: webhook keys are kept in the database as they are');
   const folder = new URL('../src/migrations/', import.meta.url);

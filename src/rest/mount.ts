@@ -13,19 +13,12 @@ import {
   mayCall,
 } from '../caller.ts';
 import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
+import type { SecondLook } from '../second-look.ts';
+import { type BodyOptions, readBody } from './body.ts';
 import type { Match, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
 import { type Field, type Fields, readFields } from './fields.ts';
-import {
-  type Form,
-  type Wanted,
-  maxParts,
-  maxTextBytes,
-  parseUrlencoded,
-  peekQuery,
-  readMultipart,
-  textIn,
-} from './form.ts';
+import { type Wanted, maxParts, maxTextBytes, parseUrlencoded, peekQuery, textIn } from './form.ts';
 import {
   asServiceError,
   describeError,
@@ -36,27 +29,20 @@ import {
 } from './reply.ts';
 import { type Route, cookieOf, findRoute, guessFormat, queryOf, beginProgress } from './request.ts';
 
-/** Forms of callers who have not shown a good token yet: so many at once over all trees, each within this time. */
-const anonymousForms = { most: 16, withinMs: 60_000 };
-
-/** How many of them are being read just now; one for all trees of a server. */
-export type FormsBeingRead = { count: number };
-
-export type MountOptions = FaceOptions & {
-  readonly root: Resource;
-  readonly identify: Identify;
-  /** Throws when the resource or operation may not be used now, whoever asks; looking at a form changes nothing. */
-  readonly admit: (match: Match, showsForm: boolean) => void;
-  readonly addressOf: (request: FastifyRequest) => string;
-  readonly formsBeingRead: FormsBeingRead;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  readonly maxFileBytes: number;
-  /** Send JSON errors with HTTP 200. */
-  readonly errorStatus200: boolean;
-};
+export type MountOptions = FaceOptions &
+  BodyOptions & {
+    readonly root: Resource;
+    readonly identify: Identify;
+    readonly secondLook: SecondLook;
+    /** Throws when the resource or operation may not be used now, whoever asks; looking at a form changes nothing. */
+    readonly admit: (match: Match, showsForm: boolean) => void;
+    readonly addressOf: (request: FastifyRequest) => string;
+    /** Send JSON errors with HTTP 200. */
+    readonly errorStatus200: boolean;
+  };
 
 export async function mountDirectory(scope: FastifyInstance, options: MountOptions): Promise<void> {
-  const { prefix, root, formsBeingRead } = options;
+  const { prefix, root } = options;
   const face = createFace(options);
 
   scope.removeAllContentTypeParsers();
@@ -90,9 +76,12 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       accessOf(route.match) !== 'anyone' &&
       bearerOf(request.headers.authorization) !== undefined
     ) {
-      progress.identity = options.identify(presentedBy(request, undefined));
-    }
-    done();
+      const identify = () => options.identify(presentedBy(request, undefined));
+      options.secondLook(identify).then((identity) => {
+        progress.identity = identity;
+        done();
+      }, done);
+    } else done();
   });
   scope.setErrorHandler((error, request, reply) => answerError(error, request, reply));
   scope.all(prefix === '' ? '/' : prefix, handle);
@@ -107,7 +96,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
 
     const wanted = wantedBy(match);
     const query = isPost ? peekQuery(queryOf(request), wanted) : parseUrlencoded(queryOf(request), wanted);
-    progress.form = isPost ? await readBody(request, reply, wanted) : query;
+    progress.form = isPost ? await readBody(request, reply, wanted, options) : query;
     progress.format = readFormat(textIn(progress.form, 'f') ?? textIn(query, 'f'), request.headers.accept);
     if (progress.format === undefined) throw invalid(['f: must be one of json, pjson, html.']);
 
@@ -115,7 +104,9 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     progress.identity ??=
       access === 'anyone'
         ? sessionOf(request)
-        : options.identify(presentedBy(request, textIn(progress.form, 'token')));
+        : await options.secondLook(() =>
+            options.identify(presentedBy(request, textIn(progress.form, 'token'))),
+          );
     const caller = progress.identity?.caller;
     refuseCaller(caller, access);
     const showsForm = operation !== undefined && !isPost;
@@ -130,7 +121,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     };
     if (operation && isPost) operation.admit(facts);
 
-    const subject = await findSubject(match, caller);
+    const subject = await options.secondLook(() => findSubject(match, caller));
     progress.subject = { found: subject };
     if (showsForm) return face.form(request, reply);
 
@@ -143,30 +134,6 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     void reply.headers(outcome.headers ?? {});
     if (progress.format === 'html') return await face.outcome(request, reply, outcome);
     return sendJson(reply, 200, outcome.json, progress.format);
-  }
-
-  async function readBody(request: FastifyRequest, reply: FastifyReply, wanted: Wanted): Promise<Form> {
-    if (!request.isMultipart()) {
-      const body = request.body as { urlencoded: string } | undefined;
-      return parseUrlencoded(body?.urlencoded ?? '', wanted);
-    }
-    if (request.progress?.identity) return readMultipart(request, wanted, options.maxFileBytes);
-    if (formsBeingRead.count >= anonymousForms.most) {
-      throw new ServiceError('unavailable', 'Too many forms are being read.', { retryAfterSeconds: 5 });
-    }
-    formsBeingRead.count += 1;
-    const hasArrived = new AbortController();
-    const tooLate = options.sleep(anonymousForms.withinMs, hasArrived.signal).then(() => {
-      void reply.header('connection', 'close');
-      throw new ServiceError('invalid', 'The form did not arrive in time.');
-    });
-    tooLate.catch(() => undefined);
-    try {
-      return await Promise.race([readMultipart(request, wanted, options.maxFileBytes), tooLate]);
-    } finally {
-      formsBeingRead.count -= 1;
-      hasArrived.abort();
-    }
   }
 
   function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -1,6 +1,7 @@
 // Hangs a document/literal service on Fastify: POST dispatches on the body element's name, GET ?wsdl serves the description.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Caller, type Identify, bearerOf } from '../caller.ts';
+import type { SecondLook } from '../second-look.ts';
 import { ServiceError, methodNotAllowed } from '../errors.ts';
 import {
   type Fault,
@@ -49,6 +50,7 @@ export type SoapOptions = {
   readonly operations: Readonly<Record<string, SoapOperation>>;
   readonly requireTokens: boolean;
   readonly identify: Identify;
+  readonly secondLook: SecondLook;
   readonly addressOf: (request: FastifyRequest) => string;
   readonly keep: <T>(key: string, make: () => T) => T;
   readonly wsdl: () => Buffer;
@@ -86,6 +88,8 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
   function answer(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     let version = guessVersion(request);
     let replyNamespace = namespace;
+    const fail = (error: unknown) =>
+      sendFault(reply, version, faultOf(refusalOf(error, request), replyNamespace), error);
     try {
       const root = readXml(decodeXml(bytesOf(request), charsetOf(request)));
       const ownVersion = versionOf(root);
@@ -98,12 +102,18 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
       const payload = payloadOf(body);
       const operation = operationFor(payload);
       replyNamespace = payload.namespace;
-      const caller = operation.access === 'open' ? undefined : callerOf(request);
-      const content = operation.answer({ arguments: bindArguments(payload, operation.arguments), caller });
-      const envelope = keepEnvelope(version, payload, content);
-      return reply.header('content-type', contentTypeOf(version)).send(envelope);
+      const respond = (caller: Caller) => {
+        const content = operation.answer({ arguments: bindArguments(payload, operation.arguments), caller });
+        const envelope = keepEnvelope(ownVersion, payload, content);
+        return reply.header('content-type', contentTypeOf(ownVersion)).send(envelope);
+      };
+      if (operation.access === 'open') return respond(undefined);
+      void callerOf(request)
+        .then((caller) => void respond(caller))
+        .catch((error: unknown) => void fail(error));
+      return reply;
     } catch (error) {
-      return sendFault(reply, version, faultOf(refusalOf(error, request), replyNamespace), error);
+      return fail(error);
     }
   }
 
@@ -139,15 +149,16 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
     return operation;
   }
 
-  function callerOf(request: FastifyRequest): Caller {
-    const identity = options.identify({
+  async function callerOf(request: FastifyRequest): Promise<Caller> {
+    const presented = {
       bearer: bearerOf(request.headers.authorization),
       field: tokenOf(request),
       cookie: undefined,
       readsOnly: true,
       address: options.addressOf(request),
       referer: request.headers.referer,
-    });
+    };
+    const identity = await options.secondLook(() => options.identify(presented));
     if (!identity && options.requireTokens) throw new ServiceError('token-missing', 'Token required.');
     return identity?.caller;
   }

@@ -51,6 +51,7 @@ export function createMemoryStore(): Store {
     oldest: (queue) => Promise.resolve(queueOf(queue).oldest()),
     page: (queue, owner, start, num) => Promise.resolve(queueOf(queue).page(owner, start, num)),
     fetch: (archive, key) => Promise.resolve(copy.get(archive, key)),
+    refresh: () => Promise.resolve(),
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [],

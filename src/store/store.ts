@@ -23,6 +23,8 @@ export type Store = Reader & {
     num: number,
   ) => Promise<{ readonly rows: readonly T[]; readonly total: number }>;
   fetch: <T>(archive: Archive<T>, key: string) => Promise<T | undefined>;
+  /** Reads what others have changed, if they have, and as far as that can be known at the moment. */
+  refresh: () => Promise<void>;
   /** A number that differs after every update that touched the table, cell or queue. */
   version: (of: Table<never> | Cell<unknown> | Queue<never>) => number;
   /** Calls back after every update, also by others, and when a process has come or gone; answers how to stop that. */

@@ -11,6 +11,8 @@ export type Database = {
   use: <T>(work: (client: Client) => Promise<T>) => Promise<T>;
   /** A connection that is told what others notify; ends only with an error. */
   listen: (channel: string, onNotice: (payload: string) => void, signal: AbortSignal) => Promise<void>;
+  /** A connection of its own that may take all the time it needs. */
+  usePatiently: <T>(work: (client: Client) => Promise<T>) => Promise<T>;
   close: () => Promise<void>;
 };
 
@@ -30,29 +32,52 @@ const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
 
 export function createDatabase(url: string, onFailure: (error: unknown) => void): Database {
-  const options = { connectionString: url, application_name: 'steward', types, ...limits };
+  const connection = { connectionString: url, application_name: 'steward', types };
+  const options = { ...connection, ...limits };
   // What is asked together on one connection is sent together.
   const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000, pipeline: true });
   // An idle connection has ended: the next one to be used tells.
   pool.on('error', () => undefined);
 
-  async function use<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    let client: pg.PoolClient | undefined;
+  async function reporting<T>(work: () => Promise<T>): Promise<T> {
     try {
-      client = await pool.connect();
-      const result = await work(client);
-      client.release();
-      return result;
+      return await work();
     } catch (error) {
-      client?.release(true);
       if (!isAway(error)) throw error;
       onFailure(error);
       throw unreachable();
     }
   }
 
+  const use = <T>(work: (client: Client) => Promise<T>): Promise<T> =>
+    reporting(async () => {
+      const client = await pool.connect();
+      try {
+        const result = await work(client);
+        client.release();
+        return result;
+      } catch (error) {
+        client.release(true);
+        throw error;
+      }
+    });
+
+  async function usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const client = new pg.Client({ ...connection, connectionTimeoutMillis: limits.connectionTimeoutMillis });
+    client.on('error', () => undefined);
+    return reporting(async () => {
+      try {
+        await client.connect();
+        return await work(client);
+      } finally {
+        void client.end().catch(() => undefined);
+      }
+    });
+  }
+
   return {
     use,
+    usePatiently,
     ask: (text, values) => use(async (client) => (await query(client, text, values)).rows as never[]),
     async listen(channel, onNotice, signal) {
       const client = new pg.Client(options);
@@ -109,7 +134,7 @@ export function isAway(error: unknown): boolean {
   const { code, message, errors } = error as { code?: unknown; message?: string; errors?: unknown[] };
   // Of several addresses none has answered.
   if (Array.isArray(errors)) return errors.every(isAway);
-  return (typeof code === 'string' && /^E[A-Z]+/.test(code)) || awayMessages.test(message ?? '');
+  return (typeof code === 'string' && /^E(?!RR_)[A-Z]+$/.test(code)) || awayMessages.test(message ?? '');
 }
 
 /** Two transactions stood in each other's way: the one that was given up may be tried again. */

@@ -39,45 +39,43 @@ export type Follower = {
 
 export function createFollower(options: FollowerOptions): Follower {
   const { database, copy, replica, peers, lane, tasks, world } = options;
-  let isLooking = false;
 
   function tell(hasFreedRows: boolean): void {
     if (hasFreedRows) for (const { name } of options.queues) copy.touch(name);
     copy.tell();
   }
 
-  async function look(): Promise<void> {
-    await lane(() =>
-      database.use(async (client) => {
-        const [{ rows }, havePeersChanged] = await Promise.all([
-          query<{ version: number }>(client, 'select version from clock'),
-          peers.look(client),
-        ]);
-        const hasNews = rows[0]?.version !== replica.seen;
-        if (hasNews) {
-          await replica.begin(client, 'unlocked');
-          await query(client, 'commit');
-        }
-        options.onContact();
-        if (hasNews || havePeersChanged) tell(havePeersChanged);
-      }),
-    );
+  /** One that has not begun yet; whoever asks meanwhile shares it. */
+  let nextLook: Promise<void> | undefined;
+
+  function look(): Promise<void> {
+    nextLook ??= lane(() => {
+      nextLook = undefined;
+      return lookNow();
+    });
+    return nextLook;
   }
 
-  /** Hints that come while one is followed are followed together. */
-  function follow(): void {
-    if (isLooking) return;
-    isLooking = true;
-    tasks.start('store hint', () => {
-      isLooking = false;
-      return look();
+  async function lookNow(): Promise<void> {
+    return database.use(async (client) => {
+      const [{ rows }, havePeersChanged] = await Promise.all([
+        query<{ version: number }>(client, 'select version from clock'),
+        peers.look(client),
+      ]);
+      const hasNews = rows[0]?.version !== replica.seen;
+      if (hasNews) {
+        await replica.begin(client, 'unlocked');
+        await query(client, 'commit');
+      }
+      options.onContact();
+      if (hasNews || havePeersChanged) tell(havePeersChanged);
     });
   }
 
   async function keepListening(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
       const onNotice = (from: string) => {
-        if (from !== options.self) follow();
+        if (from !== options.self) tasks.start('store hint', look);
       };
       await database.listen(options.channel, onNotice, stopping).catch(() => undefined);
       await world.sleep(lookEveryMs, stopping);

@@ -6,12 +6,10 @@ const lockName = `hashtextextended('steward migrations ' || current_schema(), 0)
 
 /** `migrations` are SQL texts, the first is number 1. */
 export async function migrate(database: Database, migrations: readonly string[]): Promise<void> {
-  await database.use(async (client) => {
-    // For the time this takes, others wait as long as it lasts.
-    await client.query('set statement_timeout = 0; set lock_timeout = 0');
+  await database.usePatiently(async (client) => {
     await client.query('begin');
+    await checkServer(client);
     await query(client, `select pg_advisory_xact_lock(${lockName})`);
-    await checkEncoding(client);
     await client.query(
       'create table if not exists migrations (number bigint primary key, applied_at timestamptz not null default now())',
     );
@@ -31,16 +29,17 @@ export async function migrate(database: Database, migrations: readonly string[])
       await query(client, 'insert into migrations (number) values ($1)', [index + 1]);
     }
     await client.query('commit');
-    await client.query('reset statement_timeout; reset lock_timeout');
   });
 }
 
-async function checkEncoding(client: Client): Promise<void> {
-  const { rows } = await query<{ encoding: string; version: number }>(
+async function checkServer(client: Client): Promise<void> {
+  const { rows } = await query<{ encoding: string; version: number; schema: string | null }>(
     client,
-    `select current_setting('server_encoding') as encoding, current_setting('server_version_num')::int as version`,
+    `select current_setting('server_encoding') as encoding, current_setting('server_version_num')::int as version,
+       current_schema() as schema`,
   );
-  const { encoding, version } = rows[0] ?? { encoding: '', version: 0 };
+  const { encoding, version, schema } = rows[0] ?? { encoding: '', version: 0, schema: null };
+  if (schema === null) throw new Error('The database has none of the schemas that search_path names.');
   if (encoding !== 'UTF8') throw new Error(`The database must be encoded in UTF8, not ${encoding}.`);
   if (version < 150_000) throw new Error('The database must be PostgreSQL 15 or newer.');
 }

@@ -39,6 +39,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const { records, world, logger } = options;
   const self = world.newId();
   let failure: Error | undefined;
+  /** Whether its own work at the database has failed for another reason. */
+  let isTroubled = false;
 
   const database = createDatabase(options.url, (error) => {
     if (!failure) logger?.warn({ reason: (error as Error).message }, 'the database cannot be reached');
@@ -47,6 +49,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   function onContact(): void {
     if (failure) logger?.info({}, 'the database is back');
     failure = undefined;
+    isTroubled = false;
   }
 
   /** A database that refuses this user, or does not exist, will do so in half a minute too. */
@@ -85,7 +88,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   };
   const writer = createWriter({ database, copy, reader, replica, claims, secrets, lane, channel, self });
   const tasks = createTasks(world, (task, error) => {
-    if (!isUnavailable(error)) logger?.error({ err: error, task }, 'background work of the store failed');
+    if (isUnavailable(error)) return;
+    isTroubled = true;
+    logger?.error({ err: error, task }, 'background work of the store failed');
   });
   const follower = createFollower({
     ...{ database, copy, replica, peers, lane, tasks, world, channel, self, onContact },
@@ -95,6 +100,15 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   /** While it is known to be away nobody has to wait to find that out. */
   function guarded<F extends (...args: never[]) => Promise<unknown>>(ask: F): F {
     return ((...args) => (failure ? Promise.reject(unreachable()) : ask(...args))) as F;
+  }
+
+  /** All processes must have the same key, or one would not understand what another has written. */
+  async function checkKey(): Promise<void> {
+    const place = 'clock seal';
+    if (options.secretKey !== undefined)
+      await database.ask('update clock set seal = $1 where seal is null', [secrets.seal('', place)]);
+    const [clock] = await database.ask<{ seal: string | null }>('select seal from clock');
+    if (clock?.seal) secrets.open(clock.seal, place);
   }
 
   async function encryptWhatIsPlain(): Promise<void> {
@@ -116,6 +130,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   }
 
   try {
+    await checkKey();
     await peers.keepAlive();
     await follower.look();
     if (options.secretKey !== undefined) await encryptWhatIsPlain();
@@ -135,9 +150,13 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     oldest: guarded(reads.oldest),
     page: guarded(reads.page),
     fetch: guarded(reads.fetch),
+    refresh: () => follower.look().catch(() => undefined),
     version: copy.version,
     onUpdate: copy.onUpdate,
-    problems: () => (failure ? ['the database cannot be reached'] : []),
+    problems: () => [
+      ...(failure ? ['the database cannot be reached'] : []),
+      ...(isTroubled ? ['what others have changed cannot be read from the database'] : []),
+    ],
     async close() {
       await tasks.stop();
       await peers.leave().catch(() => undefined);

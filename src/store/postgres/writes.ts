@@ -20,7 +20,7 @@ export async function writeChanges(
   for (const [table, rows] of changes.tables) {
     const kept = [...rows].flatMap(([key, row]) => (row === undefined ? [] : [{ key, row }]));
     const gone = [...rows].flatMap(([key, row]) => (row === undefined ? key : []));
-    if (kept.length > 0) sent.push(put(client, table, kept, secrets));
+    if (kept.length > 0) sent.push(...put(client, table, kept, secrets));
     if (gone.length > 0)
       sent.push(query(client, `delete from ${nameOf(table.name)} where key = any($1::text[])`, [gone]));
     if (!('isArchive' in table)) for (const key of rows.keys()) changed.push({ name: table.name, key });
@@ -74,26 +74,38 @@ export async function writeChanges(
   await Promise.all(sent);
 }
 
+type Kept = { readonly key: string; readonly row: unknown };
+
 function put(
   client: Client,
   table: Table<never>,
-  kept: readonly { key: string; row: unknown }[],
+  kept: readonly Kept[],
   secrets: Secrets,
-): Promise<unknown> {
+): Promise<unknown>[] {
   const columns = columnsOf(table.shape);
-  const field = (column: Column) => ({
-    ...column,
-    values: kept.map(({ key, row }) => toColumn(column, row, `${table.name} ${key}`, secrets)),
-  });
+  const valuesOf = (column: Column, rows: readonly Kept[]) =>
+    rows.map(({ key, row }) => toColumn(column, row, `${table.name} ${key}`, secrets));
+  const assigned = columns.map(({ name }) => `${name} = excluded.${name}`).join(', ');
+  const insert = (names: string, from: string, values: readonly unknown[]) =>
+    query(
+      client,
+      `insert into ${nameOf(table.name)} (${names}) ${from} on conflict (key) do update set ${assigned}`,
+      values,
+    );
+  // Bytes are sent as they are only where they are a value by themselves; in a list they would be written out as text.
+  if (columns.some(({ kind }) => kind === 'bytes')) {
+    const names = ['key', ...columns.map(({ name }) => name)];
+    const places = names.map((_name, index) => `$${index + 1}`).join(', ');
+    return kept.map((one) =>
+      insert(names.join(', '), `values (${places})`, [
+        one.key,
+        ...columns.flatMap((column) => valuesOf(column, [one])),
+      ]),
+    );
+  }
   const { names, unnest, values } = byColumn([
     { name: 'key', type: 'text', values: kept.map(({ key }) => key) },
-    ...columns.map(field),
+    ...columns.map((column) => ({ ...column, values: valuesOf(column, kept) })),
   ]);
-  const assigned = columns.map(({ name }) => `${name} = excluded.${name}`).join(', ');
-  return query(
-    client,
-    `insert into ${nameOf(table.name)} (${names}) select * from ${unnest}
-     on conflict (key) do update set ${assigned}`,
-    values,
-  );
+  return [insert(names, `select * from ${unnest}`, values)];
 }

@@ -1,0 +1,55 @@
+// Two servers at work on one store, as two processes are: what one has made, the other knows.
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Server, password, startServer } from '../kit/server.ts';
+
+let one: Server;
+let other: Server;
+beforeEach(async () => {
+  one = await startServer();
+  other = await startServer({ store: await one.store.reopen() });
+});
+afterEach(async () => {
+  await other.close();
+  await one.close();
+});
+
+it('a token is good everywhere as soon as it is issued', async () => {
+  const answers: string[] = [];
+  for (let n = 0; n < 10; n += 1) {
+    const [from, to] = n % 2 === 0 ? [one, other] : [other, one];
+    const signedIn = await from.post('/tokens/generateToken', { username: 'member', password });
+    const { token } = signedIn.json<{ token: string }>();
+    const read = await to.get(`/admin/mode?token=${token}`);
+    const posted = await to.post('/admin/mode', {}, { authorization: `Bearer ${token}` });
+    const asked = await to.soap('<GetFolders xmlns="http://www.example.com/schemas/Product/10.0"/>', {
+      authorization: `Bearer ${token}`,
+    });
+    answers.push(`${read.statusCode} ${posted.statusCode} ${asked.statusCode}`);
+  }
+  expect(new Set(answers)).toEqual(new Set(['200 200 200']));
+});
+
+it('what was made is found by its address everywhere', async () => {
+  const authorization = `Bearer ${one.token('administrator')}`;
+  for (let n = 0; n < 10; n += 1) {
+    const fields = { folderName: 'Maps', serviceName: `S${n}`, type: 'MapServer' };
+    await one.post('/admin/services/createService', fields, { authorization });
+    const found = await other.get(`/admin/services/Maps/S${n}.MapServer`, { authorization });
+    expect(found.statusCode).toBe(200);
+  }
+});
+
+it('what is unknown stays unknown', async () => {
+  expect((await one.get('/admin/mode?token=nobody')).statusCode).toBe(401);
+  const authorization = `Bearer ${one.token('administrator')}`;
+  expect((await one.get('/admin/uploads/nothing', { authorization })).statusCode).toBe(404);
+});
+
+it('a token that was revoked is refused everywhere within a second', async () => {
+  const signedIn = await one.post('/tokens/generateToken', { username: 'member', password });
+  const { token } = signedIn.json<{ token: string }>();
+  const statusOf = async () => (await other.get(`/admin/mode?token=${token}`)).statusCode;
+  expect(await statusOf()).toBe(200);
+  await one.post('/tokens/revokeToken', { token });
+  await expect.poll(statusOf, { timeout: 1000 }).toBe(401);
+});

@@ -17,6 +17,7 @@ import { createEgress } from './webhooks/egress.ts';
 import { realWorld } from './world.ts';
 
 const closeWithinMs = 8_000;
+const graceMs = 4_000;
 const lingerMs = 500;
 
 async function main(): Promise<void> {
@@ -81,6 +82,8 @@ async function main(): Promise<void> {
     isClosing = true;
     logger.info({ signal }, 'closing');
     const deadline = setTimeout(() => app.http.server.closeAllConnections(), closeWithinMs);
+    // A database that is gone without a word would be waited for much longer.
+    setTimeout(() => giveUp(new Error('it took too long to close')), closeWithinMs + graceMs).unref();
     app
       .close()
       .then(egress.close)

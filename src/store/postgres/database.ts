@@ -19,7 +19,7 @@ export type Database = {
 const limits = {
   connectionTimeoutMillis: 3_000,
   statement_timeout: 15_000,
-  lock_timeout: 10_000,
+  lock_timeout: 5_000,
   idle_in_transaction_session_timeout: 10_000,
   // For a server that is gone without a word.
   query_timeout: 20_000,
@@ -106,15 +106,23 @@ export function unreachable(): ServiceError {
 
 const names = new Map<string, string>();
 
+/** What the types of the library leave out. */
+type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number };
+
+/** For what is quick unless the server is gone without a word: then that is known soon. */
+export const soonMs = 3_000;
+
 /** Planned once on each connection. */
 export function query<R extends pg.QueryResultRow>(
   client: Client,
   text: string,
   values: readonly unknown[] = [],
+  withinMs = limits.query_timeout,
 ): Promise<pg.QueryResult<R>> {
   const name = names.get(text) ?? `q${names.size}`;
   names.set(text, name);
-  return client.query<R>({ name, text, values: values as unknown[] });
+  const config: TimedQuery = { name, text, values: values as unknown[], query_timeout: withinMs };
+  return client.query<R>(config);
 }
 
 /** Several statements that take no values, in one go; a result for each. */
@@ -122,7 +130,8 @@ export async function queryAll(
   client: Client,
   statements: readonly string[],
 ): Promise<pg.QueryResult<Record<string, unknown>>[]> {
-  return (await client.query(statements.join(';\n'))) as unknown as pg.QueryResult<Record<string, unknown>>[];
+  const config: TimedQuery = { text: statements.join(';\n'), query_timeout: limits.lock_timeout + soonMs };
+  return (await client.query(config)) as unknown as pg.QueryResult<Record<string, unknown>>[];
 }
 
 const awayStates = /^(08|28|53|57|58|3D000|25006|25P03|55P03)/;

@@ -5,7 +5,7 @@ import type { Tasks } from '../../tasks.ts';
 import type { World } from '../../world.ts';
 import type { Copy } from '../copy.ts';
 import type { Queue } from '../transaction.ts';
-import { type Database, query } from './database.ts';
+import { type Database, query, soonMs } from './database.ts';
 import type { Peers } from './peers.ts';
 import type { Replica } from './replica.ts';
 
@@ -59,7 +59,7 @@ export function createFollower(options: FollowerOptions): Follower {
   async function lookNow(): Promise<void> {
     return database.use(async (client) => {
       const [{ rows }, havePeersChanged] = await Promise.all([
-        query<{ version: number }>(client, 'select version from clock'),
+        query<{ version: number }>(client, 'select version from clock', [], soonMs),
         peers.look(client),
       ]);
       const hasNews = rows[0]?.version !== replica.seen;

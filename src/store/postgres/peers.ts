@@ -1,6 +1,6 @@
 // The processes at work on one database. Each says again and again that it is alive; one that has not done so for a while is dead,
 // and what it had claimed is given free.
-import { type Client, type Database, query } from './database.ts';
+import { type Client, type Database, query, soonMs } from './database.ts';
 
 /** How long a process counts as alive after it last said so. */
 const leaseSeconds = 10;
@@ -37,6 +37,7 @@ export function createPeers(database: Database, self: string): Peers {
           `insert into processes (id, alive_until) values ($1, clock_timestamp() + interval '${leaseSeconds} seconds')
            on conflict (id) do update set alive_until = excluded.alive_until`,
           [self],
+          soonMs,
         );
         return bury(client);
       }),
@@ -44,6 +45,8 @@ export function createPeers(database: Database, self: string): Peers {
       const { rows } = await query<{ id: string }>(
         client,
         'select id from processes where alive_until > clock_timestamp()',
+        [],
+        soonMs,
       );
       const before = alive;
       alive = new Set(rows.map(({ id }) => id));
@@ -52,8 +55,8 @@ export function createPeers(database: Database, self: string): Peers {
     isAlive: (process) => process === self || alive.has(process),
     leave: () =>
       database.use(async (client) => {
-        await query(client, 'delete from claims where process = $1', [self]);
-        await query(client, 'delete from processes where id = $1', [self]);
+        await query(client, 'delete from claims where process = $1', [self], soonMs);
+        await query(client, 'delete from processes where id = $1', [self], soonMs);
       }),
   };
 }

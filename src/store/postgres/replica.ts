@@ -14,7 +14,7 @@ export type Replica = {
   /** What this process has itself done to a queue. */
   note: (queue: string, unfinished: number, version: number) => void;
   /** Begins a transaction and brings the copy up to date in it; with the lock, nobody else changes anything until it ends. */
-  begin: (client: Client, lock: 'locked' | 'unlocked') => Promise<{ hasNews: boolean }>;
+  begin: (client: Client, lock: 'locked' | 'unlocked') => Promise<void>;
 };
 
 type Entry = { readonly key: string };
@@ -112,8 +112,7 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
         'select name, unfinished, touched from queues',
       ]);
       const { version, pruned_to: prunedTo } = clock?.rows[0] as { version: number; pruned_to: number };
-      const hasNews = version !== replica.seen;
-      if (hasNews) {
+      if (version !== replica.seen) {
         // An older version than before: somebody has put back a backup.
         const isBehind = replica.seen < prunedTo || version < replica.seen;
         const apply = isBehind
@@ -123,7 +122,6 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
         replica.seen = version;
       }
       for (const row of (queues?.rows ?? []) as QueueRow[]) noteQueue(row);
-      return { hasNews };
     },
   };
   return replica;

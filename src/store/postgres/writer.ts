@@ -64,9 +64,9 @@ export function createWriter(options: WriterOptions): Writer {
   }
 
   async function carryOut(batch: readonly Submitted[]): Promise<void> {
+    let answers: (() => void)[];
     try {
-      const answers = await database.use((client) => commit(client, batch));
-      for (const answer of answers) answer();
+      answers = await database.use((client) => commit(client, batch));
     } catch (error) {
       if (error instanceof Lost) {
         for (const claimed of error.claimed) claims.forget(claimed);
@@ -78,13 +78,15 @@ export function createWriter(options: WriterOptions): Writer {
       } else {
         for (const { reject } of batch) reject(error);
       }
+      return;
     }
+    for (const answer of answers) answer();
+    copy.tell();
   }
 
   /** How each of the batch is answered, once all of it has taken effect. */
   async function commit(client: Client, batch: readonly Submitted[]): Promise<(() => void)[]> {
-    const { hasNews } = await replica.begin(client, 'locked');
-    if (hasNews) copy.tell();
+    await replica.begin(client, 'locked');
     const changes = createChanges();
     const answers = runAll(batch, changes);
     if (isEmpty(changes)) {
@@ -169,7 +171,6 @@ export function createWriter(options: WriterOptions): Writer {
       replica.note(name, replica.unfinished(name) + unfinished, version);
     }
     replica.seen = version;
-    copy.tell();
   }
 
   return {

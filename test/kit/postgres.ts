@@ -1,7 +1,7 @@
 // A real PostgreSQL for tests: an empty private place within the server that all of a run share, or a server of one's own to
 // kill. What a test leaves behind is gone at the end of its file.
 import { randomUUID } from 'node:crypto';
-import { Pool } from 'pg';
+import { Pool, type QueryResultRow } from 'pg';
 import { afterAll, inject } from 'vitest';
 import { type PostgresServer, createPostgresServer } from './postgres-server.js';
 
@@ -19,9 +19,9 @@ afterAll(async () => {
 });
 
 /** By one connection for all of a file. */
-async function ask(statement: string): Promise<void> {
+async function ask<R extends QueryResultRow>(statement: string): Promise<R[]> {
   admin ??= new Pool({ connectionString: inject('databaseUrl'), max: 1, allowExitOnIdle: true });
-  await admin.query(statement);
+  return (await admin.query<R>(statement)).rows;
 }
 
 /**
@@ -35,6 +35,16 @@ export async function createDatabase() {
   url.searchParams.set('options', `--search_path=${name}`);
   const place = {
     url: url.href,
+    /** Removes all rows that the program has put there, and leaves the tables. */
+    async empty(): Promise<void> {
+      const tables = await ask<{ name: string }>(
+        `SELECT table_name AS name FROM information_schema.tables
+         WHERE table_schema = '${name}' AND table_name NOT IN ('migrations', 'clock')`,
+      );
+      const removals = tables.map((table) => `DELETE FROM ${name}.${table.name}`);
+      const reset = `UPDATE ${name}.clock SET version = 0, pruned_to = 0, seal = NULL`;
+      await ask([...removals, reset].join(';'));
+    },
     /** Whoever still works there is cut off. */
     async drop(): Promise<void> {
       if (!places.delete(place)) return;

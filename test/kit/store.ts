@@ -1,6 +1,5 @@
 // A store of the kind that this run of the suite is about, empty, which tells when nothing is being asked of it.
 import { readFileSync, readdirSync } from 'node:fs';
-import pg from 'pg';
 import { records } from '../../src/records.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
@@ -34,33 +33,21 @@ export const migrations = readdirSync(folder)
   .sort()
   .map((name) => readFileSync(new URL(name, folder), 'utf8'));
 
+type Place = Awaited<ReturnType<typeof createDatabase>>;
+
 /** Places that nobody uses any more: to empty one is quicker than to make one. */
-const free = new Set<string>();
+const free = new Set<Place>();
 
 async function createOnPostgres(): Promise<TestStore> {
   const [used] = free;
-  if (used === undefined) return openAt((await createDatabase()).url);
+  if (used === undefined) return openAt(await createDatabase());
   free.delete(used);
-  await empty(used);
+  await used.empty();
   return openAt(used);
 }
 
-async function empty(url: string): Promise<void> {
-  const client = new pg.Client(url);
-  await client.connect();
-  const { rows } = await client.query<{ name: string }>(
-    `select table_name as name from information_schema.tables
-     where table_schema = current_schema() and table_name not in ('migrations', 'clock')`,
-  );
-  const removals = rows.map(({ name }) => `delete from ${name}`);
-  await client.query(
-    ['begin', ...removals, 'update clock set version = 0, pruned_to = 0, seal = null', 'commit'].join(';'),
-  );
-  await client.end();
-}
-
-async function openAt(url: string): Promise<TestStore> {
-  const store = await openPostgresStore({ url, records, migrations, world: realWorld });
+async function openAt(place: Place): Promise<TestStore> {
+  const store = await openPostgresStore({ url: place.url, records, migrations, world: realWorld });
   let asked = 0;
   let isIdle: Promise<void> | false = false;
   let tellIdle: () => void = () => undefined;
@@ -92,11 +79,11 @@ async function openAt(url: string): Promise<TestStore> {
     idle: () => isIdle,
     close: async () => {
       await store.close();
-      free.add(url);
+      free.add(place);
     },
     reopen: () => {
-      free.delete(url);
-      return openAt(url);
+      free.delete(place);
+      return openAt(place);
     },
   };
 }

@@ -6,6 +6,7 @@ const lockName = `hashtextextended('steward migrations ' || current_schema(), 0)
 
 /** `migrations` are SQL texts, the first is number 1. */
 export async function migrate(database: Database, migrations: readonly string[]): Promise<void> {
+  if ((await database.use(findApplied)) === migrations.length) return;
   await database.usePatiently(async (client) => {
     await client.query('begin');
     await checkServer(client);
@@ -13,11 +14,7 @@ export async function migrate(database: Database, migrations: readonly string[])
     await client.query(
       'create table if not exists migrations (number bigint primary key, applied_at timestamptz not null default now())',
     );
-    const { rows } = await query<{ number: number | null }>(
-      client,
-      'select max(number) as number from migrations',
-    );
-    const applied = rows[0]?.number ?? 0;
+    const applied = await findApplied(client);
     if (applied > migrations.length) {
       throw new Error(
         `The database has schema ${applied}, which is newer than the ${migrations.length} this program knows. Run a newer one.`,
@@ -30,6 +27,20 @@ export async function migrate(database: Database, migrations: readonly string[])
     }
     await client.query('commit');
   });
+}
+
+/** The number of the newest migration that was applied; 0 before the first. */
+async function findApplied(client: Client): Promise<number> {
+  const { rows: tables } = await query<{ name: string | null }>(
+    client,
+    `select to_regclass(quote_ident(current_schema()) || '.migrations') as name`,
+  );
+  if (!tables[0]?.name) return 0;
+  const { rows } = await query<{ number: number | null }>(
+    client,
+    'select max(number) as number from migrations',
+  );
+  return rows[0]?.number ?? 0;
 }
 
 async function checkServer(client: Client): Promise<void> {

@@ -52,12 +52,13 @@ async function runJob(workloads) {
   const given = { upgradeSettings: {}, findUpload: () => undefined };
   const manifest = manifestOf(workloads);
   const started = performance.now();
-  const job = await store.update((transaction) => {
-    const prepared = prepareUpgrade(transaction, 'next', given, manifest);
-    const by = { startedBy: 'bench', runner: store.self };
-    return startJob(transaction, { ...prepared, ...by, id: 'job' }, world.now());
-  });
-  runner.run(job);
+  await runner.run(() =>
+    store.update((transaction) => {
+      const prepared = prepareUpgrade(transaction, 'next', given, manifest);
+      const by = { startedBy: 'bench', runner: store.self };
+      return startJob(transaction, { ...prepared, ...by, id: 'job' }, world.now());
+    }),
+  );
   await tasks.idle();
   const ms = performance.now() - started;
   if (newestJob(store).state !== 'success' || failures.length > 0) throw new Error('the job did not succeed');

@@ -93,12 +93,12 @@ export function describeJobs({ store, world, runner }: JobsOptions): Resource {
         run: async ({ subject, caller }) => {
           const at = world.now();
           const by = caller?.username ?? '';
-          const resumed = await change(subject.id, (transaction, current) =>
-            resumeJob(transaction, current, { by, runner: store.self }, at),
+          await runner.run(() =>
+            change(subject.id, (transaction, current) =>
+              resumeJob(transaction, current, { by, runner: store.self }, at),
+            ),
           );
-          const json = statusNow(subject.id);
-          if (resumed) runner.run(resumed);
-          return { json };
+          return { json: statusNow(subject.id) };
         },
       }),
     },

@@ -84,18 +84,19 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
     if (problems.length > 0) throw invalid(problems);
     const id = world.newId();
     const at = world.now();
-    const job = await store.update((transaction) => {
-      const { problems: now, to, ...prepared } = prepareIn(transaction);
-      if (now.length > 0 || to === null) throw invalid(now);
-      if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
-      const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
-      tell(transaction, started, at);
-      return started;
-    });
+    const job = await runner.run(() =>
+      store.update((transaction) => {
+        const { problems: now, to, ...prepared } = prepareIn(transaction);
+        if (now.length > 0 || to === null) throw invalid(now);
+        if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
+        const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
+        tell(transaction, started, at);
+        return started;
+      }),
+    );
     const accepted = statusOf(store, job, at);
     // The answer shows the job as it was accepted, whatever the runner adds meanwhile.
     const answer = { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
-    runner.run(job);
     return answer;
   }
 

@@ -24,8 +24,8 @@ const revertTries = 3;
 const tryAgainAfterMs = 500;
 
 export type Runner = {
-  /** Takes up a job that was just accepted or resumed. */
-  run: (job: Job) => void;
+  /** Runs the job that is accepted or resumed by this; also when the store's answer to that was lost. */
+  run: <J extends Job | undefined>(accept: () => Promise<J>) => Promise<J>;
   /** Goes on with a job that an earlier process has left behind, now or as soon as its process is gone. */
   recover: () => Promise<void>;
 };
@@ -143,36 +143,58 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     }
   }
 
-  const run = (job: Job) => tasks.start(`job ${job.id}`, (signal) => work(job, signal));
+  const nameOf = ({ id, fence }: Job) => `${id} ${fence}`;
+  const begun = new Set<string>();
+  let accepting = 0;
 
-  async function takeUp(job: Job): Promise<void> {
-    const taken = await change(job, (transaction, current, at) =>
-      continueJob(transaction, current, store.self, at),
-    );
-    if (taken) run(taken);
+  async function run<J extends Job | undefined>(accept: () => Promise<J>): Promise<J> {
+    accepting += 1;
+    try {
+      const job = await accept();
+      if (job) {
+        begun.add(nameOf(job));
+        tasks.start(`job ${job.id}`, (signal) => work(job, signal));
+      }
+      return job;
+    } finally {
+      accepting -= 1;
+    }
   }
 
-  /** A running job whose process is gone. */
+  const takeUp = (job: Job) =>
+    run(() => change(job, (transaction, current, at) => continueJob(transaction, current, store.self, at)));
+
+  /** A running job whose process is gone; or that is this one's own, which has never heard of it. */
   function findOrphan(): Job | undefined {
     const job = newestJob(store);
-    return job?.state === 'in_progress' && !store.isAlive(job.runner) ? job : undefined;
+    if (job?.state !== 'in_progress') return undefined;
+    const isRun = job.runner === store.self ? begun.has(nameOf(job)) : store.isAlive(job.runner);
+    return isRun ? undefined : job;
+  }
+
+  async function takeUpOrphans(signal: AbortSignal): Promise<void> {
+    for (let orphan = findOrphan(); orphan; orphan = findOrphan()) {
+      try {
+        await takeUp(orphan);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        await world.sleep(tryAgainAfterMs, signal);
+      }
+    }
   }
 
   let isTakingUp = false;
   function lookForOrphan(): void {
-    const orphan = isTakingUp ? undefined : findOrphan();
-    if (!orphan) return;
+    // What is just being accepted is in the store before it is begun.
+    if (isTakingUp || accepting > 0 || !findOrphan()) return;
     isTakingUp = true;
-    tasks.start('take-over', () => takeUp(orphan).finally(() => (isTakingUp = false)));
+    tasks.start('take-over', (signal) => takeUpOrphans(signal).finally(() => (isTakingUp = false)));
   }
 
   return {
     run,
     async recover() {
-      const job = newestJob(store);
-      // What is this process's own was begun before it started anew on the same store.
-      const isOwn = job?.state === 'in_progress' && job.runner === store.self;
-      const left = isOwn ? job : findOrphan();
+      const left = findOrphan();
       if (left) await takeUp(left);
       tasks.start('take-over', async (stopping) => {
         const stopListening = store.onUpdate(lookForOrphan);

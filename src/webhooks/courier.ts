@@ -155,7 +155,13 @@ export function startCourier(options: CourierOptions): void {
     if (!webhook || !(webhook.active || delivery.isPing)) {
       take(receiver, -1);
       const at = world.now();
-      return record(stopping, (transaction) => discardClaimed(transaction, delivery, { keep: history, at }));
+      return record(stopping, (transaction) => {
+        const current = transaction.get(webhooks, delivery.webhookId);
+        // Another process may have known before this one that there is such a webhook, or that it is active.
+        if (current && (current.active || delivery.isPing))
+          transaction.settle(deliveries, delivery, delivery);
+        else discardClaimed(transaction, delivery, { keep: history, at });
+      });
     }
     const attempt = await send(delivery, webhook);
     take(receiver, -1);

@@ -97,7 +97,7 @@ function createSystem() {
     isRunning,
     imagesBefore: () => imagesBefore,
     pending: () => pending,
-    run: (job: Job) => booted.runner.run(job),
+    run: (job: Job) => void booted.runner.run(() => Promise.resolve(job)),
     stop: () => booted.tasks.stop(),
     /** Until the runner waits for us, or there is nothing to run. */
     async settle(): Promise<void> {
@@ -116,7 +116,7 @@ function createSystem() {
         return startJob(transaction, { ...prepared, id, to, startedBy: 'ann', runner: store.self }, at);
       });
       imagesBefore = new Map(cluster);
-      booted.runner.run(job);
+      await booted.runner.run(() => Promise.resolve(job));
     },
     async restart(): Promise<void> {
       await booted.tasks.stop();

@@ -77,8 +77,10 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
       }
       if (taken.length === most || share === most) break;
     }
+    const nextAt = taken.length < most ? await nextDue(client, queue, owners, at) : undefined;
+    // Last: what was read is in hand, so nothing may fail after it.
     const rows = taken.length > 0 ? await read(client, queue, taken) : [];
-    return { rows, nextAt: taken.length < most ? await nextDue(client, queue, owners, at) : undefined };
+    return { rows, nextAt };
   }
 
   async function takeShare(

@@ -38,6 +38,8 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
   const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000, pipeline: true });
   // An idle connection has ended: the next one to be used tells.
   pool.on('error', () => undefined);
+  // One that is in use tells whoever uses it; an error that nobody listens to would end the process.
+  pool.on('connect', (client) => client.on('error', () => undefined));
 
   async function reporting<T>(work: () => Promise<T>): Promise<T> {
     try {
@@ -58,7 +60,7 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
         return result;
       } catch (error) {
         client.release(true);
-        throw error;
+        throw failures.get(client) ?? error;
       }
     });
 
@@ -106,6 +108,9 @@ export function unreachable(): ServiceError {
 
 const names = new Map<string, string>();
 
+/** What went wrong first on a connection: of what is sent together, all that comes after it fails too, and says nothing of why. */
+const failures = new WeakMap<Client, unknown>();
+
 /** What the types of the library leave out. */
 type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number };
 
@@ -113,7 +118,7 @@ type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number };
 export const soonMs = 3_000;
 
 /** Planned once on each connection. */
-export function query<R extends pg.QueryResultRow>(
+export async function query<R extends pg.QueryResultRow>(
   client: Client,
   text: string,
   values: readonly unknown[] = [],
@@ -122,7 +127,12 @@ export function query<R extends pg.QueryResultRow>(
   const name = names.get(text) ?? `q${names.size}`;
   names.set(text, name);
   const config: TimedQuery = { name, text, values: values as unknown[], query_timeout: withinMs };
-  return client.query<R>(config);
+  try {
+    return await client.query<R>(config);
+  } catch (error) {
+    if (!failures.has(client)) failures.set(client, error);
+    throw error;
+  }
 }
 
 /** Several statements that take no values, in one go; a result for each. */

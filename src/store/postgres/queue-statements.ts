@@ -102,7 +102,13 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
             values: added.map(({ row, entry }) => toColumn(column, entry, placeOf(row), secrets)),
           })),
         ]);
-        await query(client, `insert into ${list.table} (${names}) select * from ${unnest}`, values);
+        // Of a row that is gone, or that another has settled, nothing is added: its claim is lost, and with it all of this.
+        await query(
+          client,
+          `insert into ${list.table} (${names}) select * from ${unnest} v(${names})
+           where exists (select from ${table} q where q.key = v.key) on conflict do nothing`,
+          values,
+        );
       }),
     );
   }

@@ -1,0 +1,112 @@
+// A process that does not know yet what the others have done, or of which the others do not know: nothing is lost by that.
+import { expect, it, onTestFinished } from 'vitest';
+import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import type { Store } from '../../src/store/store.ts';
+import { createTasks } from '../../src/tasks.ts';
+import { startCourier } from '../../src/webhooks/courier.ts';
+import { deliveries } from '../../src/webhooks/delivery.ts';
+import { createHerald } from '../../src/webhooks/herald.ts';
+import { createWebhook } from '../../src/webhooks/webhook.ts';
+import { type Answer, type Outgoing, realWorld } from '../../src/world.ts';
+import { records } from '../../src/records.ts';
+import { createDatabase } from '../kit/postgres.ts';
+import { migrations } from '../kit/store.ts';
+import { openPeerStore } from './peer.ts';
+import { connect } from './steward.ts';
+
+const patience = { timeout: 15_000, interval: 50 };
+const nobody = () => Promise.reject(new Error('nobody'));
+const noFailure = (_name: string, error: unknown) => expect.unreachable(String(error));
+
+async function open() {
+  const { url } = await createDatabase();
+  const ahead = await openPeerStore(url);
+  const store = await openPostgresStore({ url, records, migrations, world: realWorld });
+  onTestFinished(async () => {
+    await ahead.close();
+    await store.close();
+  });
+  return { url, ahead, store, query: await connect(url) };
+}
+
+const register = (store: Store, id: string) =>
+  store.update((transaction) =>
+    createWebhook(
+      transaction,
+      {
+        ...{
+          id,
+          name: id,
+          hookUrl: `http://${id}.example/in`,
+          changeTypes: ['*'],
+          service: null,
+          active: true,
+        },
+        ...{ contentType: 'application/json', signatureKey: `whsec_${'a'.repeat(32)}` },
+      },
+      Date.now(),
+    ),
+  );
+
+/** Publishes past any courier. */
+function publish(store: Store, eventId: string) {
+  const tasks = createTasks(realWorld, noFailure);
+  onTestFinished(() => tasks.stop());
+  const herald = createHerald({ store, world: { ...realWorld, post: nobody }, tasks, maxPending: 1000 });
+  return herald.publish({ type: 'Tested', service: null, data: '{}' }, eventId);
+}
+
+it(
+  'a delivery is not discarded by a courier that does not know its webhook yet',
+  { timeout: 60_000 },
+  async () => {
+    const { ahead, store, query } = await open();
+    const sent: string[] = [];
+    const post = ({ url, headers }: Outgoing): Promise<Answer> => {
+      sent.push(`${headers['webhook-id'] ?? ''} to ${url}`);
+      return Promise.resolve({ status: 200, body: Buffer.alloc(0) });
+    };
+    const world = { ...realWorld, post };
+    const tasks = createTasks(world, noFailure);
+    // Whoever changes something knows afterwards what the others have done.
+    let isBehind = true;
+    const late: Store = {
+      ...store,
+      get: (table, key) => (isBehind ? undefined : store.get(table, key)),
+      update: (change) => store.update(change).finally(() => (isBehind = false)),
+    };
+    const herald = createHerald({ store: late, world, tasks, maxPending: 1000 });
+    const ignore = () => undefined;
+    startCourier({
+      ...{ store: late, world, tasks, herald, concurrency: 8, history: 100, userAgent: 'test' },
+      ...{ onAttempt: ignore, onDeactivated: ignore },
+    });
+    onTestFinished(() => tasks.stop());
+    await register(ahead, 'new');
+    await publish(ahead, 'first');
+    const states = () => query('select state from deliveries');
+    await expect.poll(states, patience).not.toEqual([{ state: 'pending' }]);
+    expect(await states()).toEqual([{ state: 'delivered' }]);
+    expect(sent).toEqual(['first to http://new.example/in']);
+  },
+);
+
+it(
+  'what was claimed by a process that was taken for dead before is given free',
+  { timeout: 60_000 },
+  async () => {
+    const { ahead, store, query } = await open();
+    await register(ahead, 'old');
+    await publish(ahead, 'first');
+    // As after a long stillness: the others have buried it, it claims something, and then it is really dead.
+    await query('delete from processes where id = $1', [ahead.self]);
+    const lanes = { laneOf: () => '', roomIn: () => 1 };
+    const { rows } = await ahead.claim(deliveries, { at: Date.now(), most: 1, ...lanes });
+    expect(rows).toHaveLength(1);
+    const claimed = async () => {
+      const [first] = (await store.claim(deliveries, { at: Date.now(), most: 1, ...lanes })).rows;
+      return first?.event.id;
+    };
+    await expect.poll(claimed, patience).toBe('first');
+  },
+);

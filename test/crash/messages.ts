@@ -1,0 +1,54 @@
+// What a job has to say from its start to its end, written down from contract 6, and nothing taken from the program.
+import { expect } from 'vitest';
+
+export type Told = { readonly code: number; readonly message: string; readonly when: number };
+
+const module = [2291, 2038, 2173];
+const resumed = 2902;
+
+export function codesOfPatch(modules: number): number[] {
+  return [
+    ...[2010, 2168, 2165, 2270, 2287, 2288, 2271],
+    ...repeat(modules, module),
+    ...[2179, 2180, 2181, 2166, 2011, 2012],
+  ];
+}
+
+/** `components`: how many deployments each has. */
+export function codesOfRelease(components: readonly number[], modules = 0): number[] {
+  return [
+    ...[2010, 2168, 2165, 2270, 2287, 2094, 2281, 2288, 2271],
+    ...[2108, 2087, 2144, 2153, 2145, 2090, 2093, 2092, 2151, 2148, 2149, 2109],
+    ...components.flatMap((count) => [2134, ...repeat(count, [2101, 2038, 2103, 2175]), 2132]),
+    ...[2187, 2188, 2179, 2180, 2181, 2178, 2185, 2191, 2192],
+    ...repeat(modules, module),
+    ...[2166, 2011, 2012],
+  ];
+}
+
+/** One that fails at its nth module: what it moved is put back, the newest first. */
+export function codesOfFailedPatch(nth: number): number[] {
+  const begun = [2010, 2168, 2165, 2270, 2287, 2288, 2271, ...repeat(nth - 1, module), 2291];
+  return [...begun, 2901, ...repeat(nth, [2904]), 2166];
+}
+
+export function codesOfRollback(workloads: number): number[] {
+  return [2072, 2168, 2165, 2270, 2271, ...repeat(workloads, [2904, 2173]), 2166, 2011, 2905];
+}
+
+function repeat(times: number, codes: readonly number[]): number[] {
+  return Array.from({ length: times }, () => codes).flat();
+}
+
+/** One run, whatever happened to its processes: everything once and in its order, but that it was resumed so often. */
+export function expectOneRun(told: readonly Told[], codes: readonly number[]): void {
+  expect(told.map(({ code }) => code).filter((code) => code !== resumed)).toEqual(codes);
+  for (const { code, message } of told)
+    if (code === resumed) expect(message).toBe('The job was resumed after a restart.');
+  const whens = told.map(({ when }) => when);
+  expect(whens).toEqual(whens.toSorted((a, b) => a - b));
+  const counts = told.flatMap(({ message }) => /^(\d+) out of/.exec(message)?.slice(1).map(Number) ?? []);
+  expect(counts).toEqual(counts.map((_count, index) => index + 1));
+}
+
+export const timesResumed = (told: readonly Told[]) => told.filter(({ code }) => code === resumed).length;

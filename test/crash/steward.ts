@@ -1,0 +1,87 @@
+// What the crash tests share: processes on one database, asked over HTTP like by any client, and chance that can be repeated.
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
+import { expect, onTestFailed, onTestFinished } from 'vitest';
+import { startProcess } from '../kit/process.ts';
+
+const password = 'a password for the crash tests';
+
+export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
+export type Steward = Awaited<ReturnType<typeof startSteward>>;
+
+/** Resolves when it listens. `fetch` throws when the process is gone, as it does for any client. */
+export async function startSteward(storeUrl: string, env: Record<string, string> = {}) {
+  const started = startProcess({
+    ...{ STORE_URL: storeUrl, ADMIN_PASSWORD: password, SECRET_KEY: 'k'.repeat(32), LOG_LEVEL: 'warn' },
+    ...{ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', WEBHOOK_HISTORY: '10000' },
+    ...env,
+  });
+  const address = await started.listening;
+
+  async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
+    const response = await fetch(address + path, init);
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+    const body = (isJson ? JSON.parse(text) : { text }) as Record<string, unknown>;
+    return { status: response.status, headers: response.headers, body };
+  }
+  const by = (token: string) => ({ authorization: `Bearer ${token}` });
+  const form = (fields: Record<string, string | Blob>) => {
+    if (Object.values(fields).every((value) => typeof value === 'string'))
+      return new URLSearchParams(fields as Record<string, string>);
+    const parts = new FormData();
+    for (const [name, value] of Object.entries(fields))
+      if (typeof value === 'string') parts.append(name, value);
+      else parts.append(name, value, 'file.json');
+    return parts;
+  };
+
+  return {
+    ...started,
+    ask,
+    get: (path: string, token: string) => ask(path, { headers: by(token) }),
+    post: (path: string, fields: Record<string, string | Blob>, token: string) =>
+      ask(path, { method: 'POST', headers: by(token), body: form(fields) }),
+    async signIn(): Promise<string> {
+      const body = new URLSearchParams({ username: 'admin', password });
+      const answer = await ask('/tokens/generateToken', { method: 'POST', body });
+      return answer.body.token as string;
+    },
+    /** What it had to complain about. */
+    complaints: () =>
+      started.said.out.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line)),
+  };
+}
+
+/** A token of the administrator that all of the processes know by now. */
+export async function signInEverywhere(stewards: readonly Steward[]): Promise<string> {
+  const token = (await stewards[0]?.signIn()) ?? '';
+  for (const steward of stewards)
+    await expect.poll(async () => (await steward.get('/admin', token)).status).toBe(200);
+  return token;
+}
+
+/** Asks the database itself, past any process. */
+export async function connect(url: string) {
+  const client = new Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  onTestFinished(() => client.end());
+  return async <R extends object>(statement: string, values: unknown[] = []) =>
+    (await client.query<R>(statement, values)).rows;
+}
+
+/** Numbers from 0 to 1, the same for the same seed, which a test that fails tells. */
+export function createChance(): () => number {
+  const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32));
+  onTestFailed(() => void process.stderr.write(`to repeat the chance of this test: CRASH_SEED=${seed}\n`));
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export { pause };

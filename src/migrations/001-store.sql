@@ -53,5 +53,7 @@ create index claims_of_process on claims (process);
 -- The processes at work, each alive until then unless it says so again. What a dead one has claimed is given free.
 create table processes (
   id text primary key,
+  -- Since when it has said so without a gap.
+  since timestamptz not null default clock_timestamp(),
   alive_until timestamptz not null
 );

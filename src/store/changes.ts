@@ -46,7 +46,7 @@ export function merge(into: Changes, later: Changes): void {
   for (const [log, lists] of later.logs) {
     for (const [key, entries] of lists) appendTo(into, log, key, entries);
   }
-  into.acts.push(...later.acts);
+  for (const act of later.acts) into.acts.push(act);
 }
 
 /** What is read once the changes have taken effect; queues as they were. */

@@ -19,7 +19,10 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
   const address = await started.listening;
 
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
-    const response = await fetch(address + path, init);
+    const response = await fetch(address + path, init).catch((error: unknown) => {
+      const { child, said } = started;
+      throw child.exitCode === null ? error : new Error(`it has ended by itself: ${said.out.slice(-2_000)}`);
+    });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
     const body = (isJson ? JSON.parse(text) : { text }) as Record<string, unknown>;

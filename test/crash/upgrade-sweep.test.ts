@@ -57,8 +57,9 @@ async function startPair(breaks?: (workload: string) => boolean) {
     const until = state === 'dead' ? `- interval '1 second'` : `+ interval '1 hour'`;
     for (const { self } of processes)
       await query(
-        `insert into processes (id, alive_until) values ($1, clock_timestamp() ${until})
-         on conflict (id) do update set alive_until = excluded.alive_until`,
+        `insert into processes (id, since, alive_until)
+         values ($1, clock_timestamp() - interval '1 hour', clock_timestamp() ${until})
+         on conflict (id) do update set since = excluded.since, alive_until = excluded.alive_until`,
         [self],
       );
     await witness.update((transaction) => transaction.write({ name: 'hint', initial: 0 }, (hints += 1)));

@@ -225,6 +225,7 @@ describe('a process that has gone', () => {
     const place = await createPlace();
     const store = await place.open();
     await enqueue(store, errand('a1', 1), errand('b1', 1));
+    await place.ask(`update processes set since = since - interval '1 hour'`);
     await place.ask(`insert into processes (id, alive_until) values
       ('dead', clock_timestamp() - interval '1 second'), ('alive', clock_timestamp() + interval '1 hour')`);
     await place.ask(`insert into claims (queue, key, owner, process)

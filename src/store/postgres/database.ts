@@ -16,6 +16,8 @@ export type Database = {
   close: () => Promise<void>;
 };
 
+const mostConnections = 10;
+
 const limits = {
   connectionTimeoutMillis: 3_000,
   statement_timeout: 15_000,
@@ -34,17 +36,30 @@ types.setTypeParser(pg.types.builtins.INT8, Number);
 export function createDatabase(url: string, onFailure: (error: unknown) => void): Database {
   const connection = { connectionString: url, application_name: 'steward', types };
   const options = { ...connection, ...limits };
-  // What is asked together on one connection is sent together.
-  const pool = new pg.Pool({ ...options, max: 10, idleTimeoutMillis: 60_000, pipeline: true });
-  // An idle connection has ended: the next one to be used tells.
-  pool.on('error', () => undefined);
-  // One that is in use tells whoever uses it; an error that nobody listens to would end the process.
-  pool.on('connect', (client) => client.on('error', () => undefined));
+  let pool = createPool();
+
+  function createPool(): pg.Pool {
+    // What is asked together on one connection is sent together.
+    const made = new pg.Pool({ ...options, max: mostConnections, idleTimeoutMillis: 60_000, pipeline: true });
+    // An idle connection has ended: the next one to be used tells.
+    made.on('error', () => undefined);
+    // One that is in use tells whoever uses it; an error that nobody listens to would end everything.
+    made.on('connect', (client) => client.on('error', () => undefined));
+    return made;
+  }
+
+  /** After a connection has failed the others are not tried one by one. */
+  function renew(failed: pg.Pool): void {
+    if (failed !== pool) return;
+    pool = createPool();
+    void failed.end().catch(() => undefined);
+  }
 
   async function reporting<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
+      if (isBusy(error)) throw busy();
       if (!isAway(error)) throw error;
       onFailure(error);
       throw unreachable();
@@ -53,14 +68,20 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
 
   const use = <T>(work: (client: Client) => Promise<T>): Promise<T> =>
     reporting(async () => {
-      const client = await pool.connect();
+      const own = pool;
+      const isFull = own.totalCount === mostConnections && own.idleCount === 0;
+      const client = await own.connect().catch((error: unknown) => {
+        throw isFull && isAway(error) ? busy() : error;
+      });
       try {
         const result = await work(client);
         client.release();
         return result;
       } catch (error) {
         client.release(true);
-        throw failures.get(client) ?? error;
+        const first = failures.get(client) ?? error;
+        if (isAway(first) && !isBusy(first)) renew(own);
+        throw first;
       }
     });
 
@@ -83,10 +104,12 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
     ask: (text, values) => use(async (client) => (await query(client, text, values)).rows as never[]),
     async listen(channel, onNotice, signal) {
       const client = new pg.Client(options);
+      let stop: () => void = () => undefined;
       const failed = new Promise<never>((_resolve, reject) => {
         client.on('error', reject);
         client.on('end', () => reject(new Error('Connection terminated')));
-        signal.addEventListener('abort', () => reject(signal.reason as Error));
+        stop = () => reject(signal.reason as Error);
+        signal.addEventListener('abort', stop);
       });
       failed.catch(() => undefined);
       try {
@@ -95,11 +118,16 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
         await client.query(`listen ${pg.escapeIdentifier(channel)}`);
         await failed;
       } finally {
+        signal.removeEventListener('abort', stop);
         void client.end().catch(() => undefined);
       }
     },
     close: () => pool.end(),
   };
+}
+
+function busy(): ServiceError {
+  return new ServiceError('unavailable', 'The database is busy.', { retryAfterSeconds: 5 });
 }
 
 export function unreachable(): ServiceError {
@@ -145,7 +173,8 @@ export async function queryAll(
 }
 
 const awayStates = /^(08|28|53|57|58|3D000|25006|25P03|55P03)/;
-const awayMessages = /^(Connection terminated|timeout exceeded|Query read timeout|Client (has|was) )/;
+const awayMessages =
+  /^(Connection terminated|timeout (exceeded|expired)|Query read timeout|Client (has|was) )/;
 
 /** Whether it is the database that fails, and not what it was asked. */
 export function isAway(error: unknown): boolean {
@@ -153,7 +182,12 @@ export function isAway(error: unknown): boolean {
   const { code, message, errors } = error as { code?: unknown; message?: string; errors?: unknown[] };
   // Of several addresses none has answered.
   if (Array.isArray(errors)) return errors.every(isAway);
-  return (typeof code === 'string' && /^E(?!RR_)[A-Z]+$/.test(code)) || awayMessages.test(message ?? '');
+  return (typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code)) || awayMessages.test(message ?? '');
+}
+
+/** Whether it could not be done in time, though the database is there. */
+function isBusy(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && ['55P03', '57014'].includes(error.code ?? '');
 }
 
 /** Two transactions stood in each other's way: the one that was given up may be tried again. */

@@ -102,7 +102,9 @@ export function createFollower(options: FollowerOptions): Follower {
     start() {
       tasks.every('store look', lookEveryMs, look);
       tasks.every('store lease', sayAliveEveryMs, async () => {
-        if (await peers.keepAlive()) tell(true);
+        await peers.keepAlive();
+        // Rows that were given free may be due already, and nobody else tells of them.
+        if (options.queues.some(({ name }) => replica.unfinished(name) > 0)) tell(true);
       });
       tasks.every('store prune', pruneEveryMs, prune);
       tasks.start('store listening', keepListening);

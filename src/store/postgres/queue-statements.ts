@@ -41,7 +41,7 @@ export type QueueStatements = {
   unfinished: () => number;
 };
 
-const amendedAtOnce = 500;
+const amendedAtOnce = 2_000;
 
 export function createStatements(client: Client, options: StatementsOptions): QueueStatements {
   const { secrets, claimOf, nextMoment } = options;

@@ -27,7 +27,9 @@ export function createReads(
       return record && rowOf(queue, record, secrets);
     },
     page: async <T>(queue: Queue<T>, owner: string, start: number, num: number) => {
-      const newestFirst = 'where q.owner = $1 order by q.placed desc offset $2 limit $3';
+      // Those that are passed over are not looked into.
+      const newestFirst = `where q.key in (select p.key from ${nameOf(queue.name)} p
+        where p.owner = $1 order by p.placed desc offset $2 limit $3) order by q.placed desc`;
       const [records, counted] = await Promise.all([
         ask<Fields>(select(queue, newestFirst), [owner, start, num]),
         ask<{ count: number }>(`select count(*) from ${nameOf(queue.name)} where owner = $1`, [owner]),

@@ -1,5 +1,6 @@
 // This process's copy of what is in the database: loaded once, then kept up by reading whatever was changed since.
 import { freeze } from '../changes.ts';
+import { groupBy } from '../../group.ts';
 import type { Copy } from '../copy.ts';
 import type { Log, Records, Table } from '../transaction.ts';
 import { columnsOf, nameOf, toRow } from './columns.ts';
@@ -86,9 +87,9 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
     client: Client,
     changed: readonly { name: string; key: string }[],
   ): Promise<Apply> {
-    const keys = new Map<string, string[]>();
-    for (const { name, key } of changed) keys.set(name, [...(keys.get(name) ?? []), key]);
-    const reads = [...keys].flatMap(([name, names]): Promise<Apply>[] => {
+    const keys = groupBy(changed, ({ name }) => name);
+    const reads = [...keys].flatMap(([name, entries]): Promise<Apply>[] => {
+      const names = entries.map(({ key }) => key);
       const table = tableOf.get(name);
       const log = logOf.get(name);
       if (table) return [readTable(client, table, names)];

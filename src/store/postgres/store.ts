@@ -150,7 +150,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     oldest: guarded(reads.oldest),
     page: guarded(reads.page),
     fetch: guarded(reads.fetch),
-    refresh: () => follower.look().catch(() => undefined),
+    refresh: () => (failure ? Promise.resolve() : follower.look().catch(() => undefined)),
     version: copy.version,
     onUpdate: copy.onUpdate,
     problems: () => [
@@ -159,7 +159,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ],
     async close() {
       await tasks.stop();
-      await peers.leave().catch(() => undefined);
+      if (!failure) await peers.leave().catch(() => undefined);
       await database.close();
     },
   };

@@ -20,6 +20,7 @@ import type { Replica } from './replica.ts';
 import type { Secrets } from './secrets.ts';
 import { writeChanges } from './writes.ts';
 import { isUnavailable } from '../../errors.ts';
+import { groupBy } from '../../group.ts';
 import type { Lane } from '../../lane.ts';
 
 export type Writer = { update: <T>(change: (transaction: Transaction) => T) => Promise<T> };
@@ -95,8 +96,7 @@ export function createWriter(options: WriterOptions): Writer {
     }
     const version = replica.seen + 1;
     let moments = version * momentsPerVersion;
-    const acts = new Map<Queue<never>, Act[]>();
-    for (const act of changes.acts) acts.set(act.queue, [...(acts.get(act.queue) ?? []), act]);
+    const acts = groupBy(changes.acts, ({ queue }) => queue);
     const [deltas] = await Promise.all([
       performAll(client, acts, () => (moments += 1)),
       writeChanges(client, changes, version, { base: reader, secrets }),

@@ -10,6 +10,8 @@ export default defineConfig({
   test: {
     globalSetup: ['test/kit/postgres.setup.ts'],
     pool: 'threads',
+    // More than there may be cores: what kills processes or drives a browser waits most of the time.
+    maxWorkers: 4,
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // Processes may be slow to start on a busy machine.

@@ -16,6 +16,7 @@ export type Act = { readonly queue: Queue<never> } & (
   | { readonly kind: 'enqueue'; readonly row: never }
   | { readonly kind: 'settle'; readonly claimed: never; readonly row: never }
   | { readonly kind: 'amend'; readonly owner: string | undefined; readonly change: (row: never) => never }
+  | { readonly kind: 'thin'; readonly owner: string; readonly keep: number }
   | { readonly kind: 'trim'; readonly owner: string; readonly keep: number }
   | { readonly kind: 'drop'; readonly owner: string }
 );
@@ -90,6 +91,7 @@ export function createTransaction(
     },
     amend: (queue, owner, change) =>
       act({ kind: 'amend', queue, owner, change: ((row: never) => freeze(change(row))) as never }),
+    thin: (queue, owner, keep) => act({ kind: 'thin', queue, owner, keep }),
     trim: (queue, owner, keep) => act({ kind: 'trim', queue, owner, keep }),
     drop: (queue, owner) => act({ kind: 'drop', queue, owner }),
   };

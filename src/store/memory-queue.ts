@@ -8,6 +8,7 @@ export type MemoryQueue<T> = {
   /** Whether the row is claimed, and as it was handed out. */
   holds: (claimed: T) => boolean;
   settle: (claimed: T, row: T) => void;
+  thin: (owner: string, keep: number) => void;
   trim: (owner: string, keep: number) => void;
   drop: (owner: string) => void;
   /** Replaces rows that wait and are not claimed, of one owner or of all. */
@@ -146,6 +147,13 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     settle(held, row) {
       claimed.delete(keyOf(held));
       if (rows.has(keyOf(held))) put(row);
+    },
+    thin(owner, keep) {
+      const shelf = owners.get(owner);
+      if (!shelf) return;
+      const isSpare = (row: T) => dueAt(row) !== null && !isUrgent(row) && !claimed.has(keyOf(row));
+      const spare = [...shelf.rows.values()].filter(isSpare);
+      for (const row of spare.slice(0, Math.max(0, spare.length - keep))) remove(keyOf(row), shelf);
     },
     trim(owner, keep) {
       const shelf = owners.get(owner);

@@ -63,6 +63,7 @@ function perform(queue: MemoryQueue<never>, act: Act): void {
   if (act.kind === 'enqueue') queue.put(act.row);
   else if (act.kind === 'settle') queue.settle(act.claimed, act.row);
   else if (act.kind === 'amend') queue.amend(act.owner, act.change);
+  else if (act.kind === 'thin') queue.thin(act.owner, act.keep);
   else if (act.kind === 'trim') queue.trim(act.owner, act.keep);
   else queue.drop(act.owner);
 }

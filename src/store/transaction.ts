@@ -65,6 +65,8 @@ export type Transaction = Reader & {
   settle: <T>(queue: Queue<T>, claimed: T, row: T) => void;
   /** Replaces the rows that wait and that nobody has claimed, of one owner or (undefined) of all. */
   amend: <T>(queue: Queue<T>, owner: string | undefined, change: (row: T) => T) => void;
+  /** Removes the owner's rows that wait, are not urgent and that nobody has claimed, the first added first, until so many are left. */
+  thin: (queue: Queue<never>, owner: string, keep: number) => void;
   /** Removes the owner's finished rows, the dull ones before the others, the first finished first, until so many are left. */
   trim: (queue: Queue<never>, owner: string, keep: number) => void;
   /** Removes all rows of the owner. */

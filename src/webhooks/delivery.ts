@@ -150,6 +150,8 @@ export function discardPending(
   webhookId: string,
   { keep, at }: { keep: number; at: number },
 ): void {
+  // There may be very many that were never tried: those that the history has no room for are not ended first.
+  transaction.thin(deliveries, webhookId, keep);
   transaction.amend(deliveries, webhookId, (delivery) =>
     delivery.isPing ? delivery : end(delivery, 'discarded', at),
   );

@@ -153,6 +153,23 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect((await claim(store, 9)).ids).toEqual(['a5']);
     });
 
+    it('thin removes the first of what waits, but nothing urgent, claimed or finished', async () => {
+      const store = await open();
+      await enqueue(store, errand('a1', 1), errand('a2', 5), errand('a3', 5, 'urgent'), errand('a4', null));
+      await enqueue(store, errand('a5', 9), errand('a6', 7), errand('b1', 5));
+      expect((await claim(store, 1)).ids).toEqual(['a1']);
+      const thin = (keep: number) => store.update((transaction) => transaction.thin(errands, 'a', keep));
+      await thin(3);
+      expect(await list(store, 'a')).toEqual(['a6', 'a5', 'a4', 'a3', 'a2', 'a1']);
+      await thin(1);
+      expect(await list(store, 'a')).toEqual(['a6', 'a4', 'a3', 'a1']);
+      expect(store.waiting(errands)).toBe(4);
+      await thin(0);
+      expect(await list(store, 'a')).toEqual(['a4', 'a3', 'a1']);
+      expect(await list(store, 'b')).toEqual(['b1']);
+      expect((await claim(store, 9)).ids.sort()).toEqual(['a3', 'b1']);
+    });
+
     it('trim removes dull rows before the others, the first finished first', async () => {
       const store = await open();
       const ids = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'];

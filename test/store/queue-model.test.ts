@@ -54,6 +54,8 @@ function toAct(system: System, change: Change): (on: Pick<Model, keyof Model & k
           return row.n % change.every === 0 ? changed : row;
         });
     }
+    case 'thin':
+      return (on) => on.thin(change.owner, change.keep);
     case 'trim':
       return (on) => on.trim(change.owner, change.keep);
     case 'drop':
@@ -75,6 +77,7 @@ function prepare(system: System, { changes, throws }: Update) {
         enqueue: (row) => transaction.enqueue(chores, row),
         settle: (claimed, row) => transaction.settle(chores, claimed, row),
         amend: (owner, change) => transaction.amend(chores, owner, change),
+        thin: (owner, keep) => transaction.thin(chores, owner, keep),
         trim: (owner, keep) => transaction.trim(chores, owner, keep),
         drop: (owner) => transaction.drop(chores, owner),
       });

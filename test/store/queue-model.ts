@@ -14,6 +14,7 @@ export type Change =
   | { kind: 'settle'; which: number; traits: Traits | undefined }
   // One row in `every` gets the traits, the others stay as they are.
   | { kind: 'amend'; owner: string | undefined; traits: Traits; every: number }
+  | { kind: 'thin'; owner: string; keep: number }
   | { kind: 'trim'; owner: string; keep: number }
   | { kind: 'drop'; owner: string };
 
@@ -40,6 +41,7 @@ const amend = fc.record({
   ...{ kind: kind('amend'), owner: fc.option(owner, { nil: undefined }), traits },
   every: fc.integer({ min: 1, max: 3 }),
 });
+const thin = fc.record({ kind: kind('thin'), owner, keep: fc.nat({ max: 3 }) });
 const trim = fc.record({ kind: kind('trim'), owner, keep: fc.nat({ max: 3 }) });
 const drop = fc.record({ kind: kind('drop'), owner });
 /** What is dropped is not settled afterwards in the same breath. */
@@ -55,6 +57,8 @@ const changes: fc.Arbitrary<Change[]> = fc.oneof(
   { weight: 2, arbitrary: fc.tuple(settle, trim) },
   { weight: 2, arbitrary: fc.tuple(amend) },
   { weight: 1, arbitrary: fc.tuple(amend, trim) },
+  { weight: 2, arbitrary: fc.tuple(thin) },
+  { weight: 1, arbitrary: fc.tuple(thin, amend, trim) },
   { weight: 1, arbitrary: fc.tuple(trim) },
   { weight: 1, arbitrary: fc.tuple(drop) },
   { weight: 1, arbitrary: several },
@@ -125,6 +129,13 @@ export function createModel() {
         const row = change(entry.row);
         if (row !== entry.row) replace(entry, row);
       }
+    },
+    thin(owner: string, keep: number): void {
+      const isSpare = ({ row, isClaimed }: Entry) =>
+        row.owner === owner && row.due !== null && !row.isUrgent && !isClaimed;
+      const spare = entries.filter(isSpare);
+      const removed = spare.slice(0, Math.max(0, spare.length - keep));
+      entries = entries.filter((entry) => !removed.includes(entry));
     },
     trim(owner: string, keep: number): void {
       const removed = finishedOf(owner).slice(0, Math.max(0, finishedOf(owner).length - keep));

@@ -37,9 +37,10 @@ export async function performActs(
     if (act.kind === 'drop') dropped.add(act.owner);
     // Of what the same change has dropped nothing is left to settle.
     if (act.kind === 'settle' && dropped.has(queue.ownerOf(act.claimed))) continue;
-    if (act.kind === 'amend' || act.kind === 'drop') {
+    if (act.kind === 'amend' || act.kind === 'drop' || act.kind === 'thin') {
       await endWave();
       if (act.kind === 'drop') await statements.drop(act.owner);
+      else if (act.kind === 'thin') await statements.thin(act.owner, act.keep);
       else await statements.amend(act.owner, act.change as unknown as (row: object) => object);
     } else if (act.kind === 'trim') {
       if (wave.trims.get(act.owner) !== act.keep && wave.trims.has(act.owner)) await endWave();

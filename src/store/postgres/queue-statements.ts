@@ -35,6 +35,7 @@ export type QueueStatements = {
   /** Counts those of the rows that are finished now. */
   shelve: (rows: readonly object[]) => Promise<void>;
   amend: (owner: string | undefined, change: (row: object) => object) => Promise<void>;
+  thin: (owner: string, keep: number) => Promise<void>;
   trim: (trims: ReadonlyMap<string, number>) => Promise<void>;
   drop: (owner: string) => Promise<void>;
   /** By how much the number of unfinished rows has changed so far. */
@@ -149,10 +150,24 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     if (lost.length > 0) throw new Lost(lost.map(({ claimed }) => claimed));
   }
 
+  /** Nobody claims anything before this transaction has ended. */
+  const stopClaims = () => query(client, 'lock table claims in share row exclusive mode');
+
+  async function thin(owner: string, keep: number): Promise<void> {
+    await stopClaims();
+    const { rowCount } = await query(
+      client,
+      `delete from ${table} where key in (
+         select q.key from ${table} q where q.owner = $2 and q.due_at is not null and not q.urgent and ${isFree}
+         order by q.placed desc offset $3)`,
+      [queue.name, owner, keep],
+    );
+    unfinished -= rowCount ?? 0;
+  }
+
   async function amend(owner: string | undefined, change: (row: object) => object): Promise<void> {
     const ofOwner = owner === undefined ? '' : 'and q.owner = $3';
-    // Nobody claims anything meanwhile.
-    await query(client, 'lock table claims in share row exclusive mode');
+    await stopClaims();
     for (let after = -1; ;) {
       const { rows: records } = await query<Record<string, unknown> & { placed: number }>(
         client,
@@ -218,5 +233,5 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     unfinished -= rows[0]?.unfinished ?? 0;
   }
 
-  return { enqueue, settle, shelve, amend, trim, drop, unfinished: () => unfinished };
+  return { enqueue, settle, shelve, amend, thin, trim, drop, unfinished: () => unfinished };
 }

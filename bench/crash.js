@@ -11,7 +11,7 @@ for (let round = 1; round <= rounds; round += 1) {
   const seed = randomInt(2 ** 32);
   tell(`round ${round} of ${rounds}, CRASH_SEED=${seed}`);
   const env = { ...process.env, CRASH_SEED: String(seed) };
-  const run = spawn('npx', ['vitest', 'run', '--project', 'memory', 'test/crash'], { env, stdio: 'inherit' });
+  const run = spawn('npx', ['vitest', 'run', '--project', 'crash', 'test/crash'], { env, stdio: 'inherit' });
   const [code] = await once(run, 'exit');
   if (code !== 0) process.exit(1);
 }

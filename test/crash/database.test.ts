@@ -74,7 +74,7 @@ function expectCalm(outages: number): void {
 const soap = `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>
   <GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
 
-it('while it is away reading goes on, and what cannot be done says so', { timeout: 120_000 }, async () => {
+it('while it is away reading goes on, and what cannot be done says so', { timeout: 240_000 }, async () => {
   const { body } = await stewards[0].get('/admin/services/webhooks', token);
   const [{ id = '' } = {}] = body.webhooks as { id?: string }[];
   await goAway();
@@ -133,7 +133,7 @@ it('while it is away reading goes on, and what cannot be done says so', { timeou
   }
 });
 
-it('keeps everything that was acknowledged', { timeout: 120_000 }, async () => {
+it('keeps everything that was acknowledged', { timeout: 240_000 }, async () => {
   const chance = createChance();
   const outages = 5;
   const acknowledged = { events: [] as string[], services: [] as string[], users: [] as string[] };
@@ -192,7 +192,7 @@ it('keeps everything that was acknowledged', { timeout: 120_000 }, async () => {
   expectCalm(outages);
 });
 
-it('an upgrade and deliveries under way come to their end', { timeout: 120_000 }, async () => {
+it('an upgrade and deliveries under way come to their end', { timeout: 240_000 }, async () => {
   receivingTakesMs = 200;
   const events = Array.from({ length: 60 }, (_, index) => `event-${index}`);
   for (const eventId of events) {

@@ -46,7 +46,7 @@ async function startReceiver(chance: () => number) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/in`, taken, refused };
 }
 
-it('loses no event, and leaves none behind', { timeout: 120_000 }, async () => {
+it('loses no event, and leaves none behind', { timeout: 240_000 }, async () => {
   const chance = createChance();
   const { url } = await createDatabase();
   const query = await connect(url);

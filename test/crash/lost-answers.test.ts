@@ -91,18 +91,22 @@ it('a delivery that was recorded is not made again', { timeout: 60_000 }, async 
   expect(steward.complaints()).toEqual([]);
 });
 
-it('a delivery of which nothing is left when it is to be recorded is nobody’s concern', async () => {
-  const { steward, query, token } = await start();
-  const { id, arrived } = await receive(steward, token, async ([first]) => {
-    if (first === 'one') await steward.post(`${webhooks}/${id}/delete`, {}, token);
-  });
-  await publish(steward, token, 'one');
-  await expect.poll(() => arrived, patience).toEqual(['one']);
-  // What is recorded of this one comes after what is recorded of the other.
-  const next = await receive(steward, token, () => undefined);
-  await publish(steward, token, 'two');
-  const states = () => query('select state from deliveries');
-  await expect.poll(states, patience).toEqual([{ state: 'delivered' }]);
-  expect(next.arrived).toEqual(['two']);
-  expect(steward.complaints()).toEqual([]);
-});
+it(
+  'a delivery of which nothing is left when it is to be recorded is nobody’s concern',
+  { timeout: 60_000 },
+  async () => {
+    const { steward, query, token } = await start();
+    const { id, arrived } = await receive(steward, token, async ([first]) => {
+      if (first === 'one') await steward.post(`${webhooks}/${id}/delete`, {}, token);
+    });
+    await publish(steward, token, 'one');
+    await expect.poll(() => arrived, patience).toEqual(['one']);
+    // What is recorded of this one comes after what is recorded of the other.
+    const next = await receive(steward, token, () => undefined);
+    await publish(steward, token, 'two');
+    const states = () => query('select state from deliveries');
+    await expect.poll(states, patience).toEqual([{ state: 'delivered' }]);
+    expect(next.arrived).toEqual(['two']);
+    expect(steward.complaints()).toEqual([]);
+  },
+);

@@ -11,7 +11,7 @@ const stepMs = 300;
 const upgrades = '/admin/system/upgrades';
 const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
 
-it(`of ${callers} upgrades one is accepted, ${rounds} times`, { timeout: 120_000 }, async () => {
+it(`of ${callers} upgrades one is accepted, ${rounds} times`, { timeout: 240_000 }, async () => {
   const { url } = await createDatabase();
   const query = await connect(url);
   const start = () => startSteward(url, { UPGRADE_STEP_MS: String(stepMs) });

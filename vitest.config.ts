@@ -13,6 +13,7 @@ export default defineConfig({
   test: {
     globalSetup: ['test/kit/postgres.setup.ts'],
     pool: 'threads',
+    maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 30_000,
     // Processes may be slow to start on a busy machine.

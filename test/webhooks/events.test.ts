@@ -145,6 +145,8 @@ describe('too many pending deliveries', () => {
     expect((await hooks.post('/admin/services/createService', service, hooks.administrator)).statusCode).toBe(
       200,
     );
+    // All four slots are taken.
+    await hooks.settle();
     await hooks.act(`${id}/ping`);
     expect((await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state)).toEqual(
       Array(5).fill('pending'),

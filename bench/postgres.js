@@ -3,14 +3,13 @@
 // own. Ends with 1 when a figure is missed. Run with `npm run bench`, which builds first.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { Buffer } from 'node:buffer';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Pool } from 'undici';
 import { records } from '../dist/records.js';
-import { openPostgresStore } from '../dist/store/postgres/store.js';
+import { openPostgresStore, readMigrations } from '../dist/store/postgres/store.js';
 import { realWorld } from '../dist/world.js';
 import { createPostgresDirectory, createPostgresServer } from '../test/kit/postgres-server.js';
 import { config, createEngine, news } from './engine.js';
@@ -22,10 +21,7 @@ const databaseUrl = process.env.DATABASE_URL ?? server.url;
 const admin = new pg.Client(databaseUrl);
 await admin.connect();
 
-const folder = new URL('../src/migrations/', import.meta.url);
-const migrations = readdirSync(folder)
-  .sort()
-  .map((name) => readFileSync(new URL(name, folder), 'utf8'));
+const migrations = await readMigrations(new URL('../src/migrations/', import.meta.url));
 
 const schemas = [];
 

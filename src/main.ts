@@ -1,5 +1,5 @@
 // The process: environment → configuration → store → app → listen; signals close it.
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type AddressInfo, isIPv6 } from 'node:net';
@@ -10,7 +10,6 @@ import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { records } from './records.ts';
 import { createMemoryStore } from './store/memory.ts';
-import { openPostgresStore } from './store/postgres/store.ts';
 import type { Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in.ts';
 import { createEgress } from './webhooks/egress.ts';
@@ -110,9 +109,9 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
     logger.warn('SECRET_KEY is not set: webhook keys are kept in the database as they are');
-  const folder = new URL('../src/migrations/', import.meta.url);
-  const files = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
-  const migrations = await Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')));
+  // Only now: the library takes longer to load than a store in memory takes to start.
+  const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
+  const migrations = await readMigrations(new URL('../src/migrations/', import.meta.url));
   return openPostgresStore({ url, secretKey, logger, records, migrations, world: realWorld });
 }
 

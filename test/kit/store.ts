@@ -1,8 +1,7 @@
 // A store of the kind that this run of the suite is about, empty, which tells when nothing is being asked of it.
-import { readFileSync, readdirSync } from 'node:fs';
 import { records } from '../../src/records.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import { openPostgresStore, readMigrations } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { realWorld } from '../../src/world.ts';
 import { createDatabase } from './postgres.ts';
@@ -28,10 +27,7 @@ function createInMemory(): TestStore {
   return store;
 }
 
-const folder = new URL('../../src/migrations/', import.meta.url);
-export const migrations = readdirSync(folder)
-  .sort()
-  .map((name) => readFileSync(new URL(name, folder), 'utf8'));
+export const migrations = await readMigrations(new URL('../../src/migrations/', import.meta.url));
 
 type Place = Awaited<ReturnType<typeof createDatabase>>;
 

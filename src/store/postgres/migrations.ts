@@ -1,5 +1,12 @@
 // Brings the schema to what this program knows, one numbered migration after another, whoever else starts at the same moment.
+import { readFile, readdir } from 'node:fs/promises';
 import { type Client, type Database, query } from './database.ts';
+
+/** The SQL texts in a folder, in the order of their names. */
+export async function readMigrations(folder: URL): Promise<string[]> {
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
+  return Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')));
+}
 
 /** The same for all programs on one schema of one database. */
 const lockName = `hashtextextended('steward migrations ' || current_schema(), 0)`;

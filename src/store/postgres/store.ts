@@ -19,6 +19,8 @@ import { createReplica } from './replica.ts';
 import { createSecrets, plainMark } from './secrets.ts';
 import { createWriter } from './writer.ts';
 
+export { readMigrations } from './migrations.ts';
+
 export type PostgresOptions = {
   readonly url: string;
   readonly records: Records;

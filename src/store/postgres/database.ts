@@ -80,7 +80,7 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
       } catch (error) {
         client.release(true);
         const first = failures.get(client) ?? error;
-        if (isAway(first) && !isBusy(first)) renew(own);
+        if (isAway(first)) renew(own);
         throw first;
       }
     });
@@ -172,7 +172,7 @@ export async function queryAll(
   return (await client.query(config)) as unknown as pg.QueryResult<Record<string, unknown>>[];
 }
 
-const awayStates = /^(08|28|53|57|58|3D000|25006|25P03|55P03)/;
+const awayStates = /^(08|28|53|57(?!014)|58|3D000|25006|25P03)/;
 const awayMessages =
   /^(Connection terminated|timeout (exceeded|expired)|Query read timeout|Client (has|was) )/;
 

@@ -55,17 +55,34 @@ function isList(kind: Kind | RowsOf): kind is RowsOf {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `place` names the row, for the secrets in it. */
+/** Every column of a table, its key in front. */
+export function namesOf(shape: AnyShape): string {
+  return ['key', ...columnsOf(shape).map(({ name }) => name)].join(', ');
+}
+
+/** Names a row, for the secrets in it. */
+export function placeOf({ name }: { name: string }, key: string): string {
+  return `${name} ${key}`;
+}
+
 export function toColumn(column: Column, row: unknown, place: string, secrets: Secrets): unknown {
   const value = (row as Fields)[column.field];
   if (value === null || value === undefined) return null;
   if (column.kind === 'json') return JSON.stringify(value);
-  if (column.kind === 'secret') return secrets.seal(JSON.stringify(value), placeOf(column, place));
+  if (column.kind === 'secret') return secrets.seal(JSON.stringify(value), secretIn(column, place));
   return value;
 }
 
-/** The row as it was put in, its fields in the order of the shape. */
-export function toRow(shape: AnyShape, record: Fields, place: string, secrets: Secrets): unknown {
+export function toRow(
+  of: { name: string; shape: AnyShape },
+  record: Fields & { readonly key: string },
+  secrets: Secrets,
+): unknown {
+  return toFields(of.shape, record, placeOf(of, record.key), secrets);
+}
+
+/** As they were put in, in the order of the shape. */
+function toFields(shape: AnyShape, record: Fields, place: string, secrets: Secrets): unknown {
   const row: Record<string, unknown> = {};
   const columns = columnsOf(shape)[Symbol.iterator]();
   for (const [field, kind] of Object.entries(shape)) {
@@ -80,25 +97,25 @@ function toValue(column: Column, record: Fields, place: string, secrets: Secrets
   const value = record[unquoted(column.name)];
   if (value === null || value === undefined) return null;
   if (column.kind !== 'secret') return value;
-  return JSON.parse(secrets.open(value as string, placeOf(column, place)));
+  return JSON.parse(secrets.open(value as string, secretIn(column, place)));
 }
 
 function toEntries(list: RowsOf, records: unknown, place: string, secrets: Secrets): unknown[] {
-  return ((records ?? []) as Fields[]).map((record) => toRow(list.shape, record, place, secrets));
+  return ((records ?? []) as Fields[]).map((record) => toFields(list.shape, record, place, secrets));
 }
 
-const placeOf = (column: Column, place: string) => `${place} ${column.field}`;
+const secretIn = (column: Column, place: string) => `${place} ${column.field}`;
 
-const unquoted = (name: string) => name.slice(1, -1);
+/** As it is in what is answered. */
+export const unquoted = (name: string) => name.slice(1, -1);
 
 /** A value for each row, column by column, as `unnest` takes them. */
 export function byColumn(
   columns: readonly { readonly name: string; readonly type: string; readonly values: readonly unknown[] }[],
-  first = 1,
 ) {
   return {
     names: columns.map(({ name }) => name).join(', '),
-    unnest: `unnest(${columns.map(({ type }, index) => `$${first + index}::${type}[]`).join(', ')})`,
+    unnest: `unnest(${columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join(', ')})`,
     values: columns.map(({ values }) => values),
   };
 }

@@ -1,6 +1,6 @@
 // How rows of queues are read.
 import type { Queue } from '../transaction.ts';
-import { columnsOf, listsOf, nameOf, toRow } from './columns.ts';
+import { columnsOf, listsOf, nameOf, toRow, unquoted } from './columns.ts';
 import type { Secrets } from './secrets.ts';
 
 /** That nobody has claimed the row of `q`, in the queue of the first value. */
@@ -9,7 +9,7 @@ export const isFree = 'not exists (select from claims c where c.queue = $1 and c
 /** The columns of a row with its lists, from the table as `q`. */
 export function selectionOf(queue: Queue<never>): string {
   const lists = listsOf(queue.shape).map(({ field, table, columns }) => {
-    const pairs = columns.map(({ name }) => `'${name.slice(1, -1)}', l.${name}`).join(', ');
+    const pairs = columns.map(({ name }) => `'${unquoted(name)}', l.${name}`).join(', ');
     return `(select json_agg(json_build_object(${pairs}) order by l.number)
        from ${table} l where l.key = q.key) as ${nameOf(field)}`;
   });
@@ -17,6 +17,10 @@ export function selectionOf(queue: Queue<never>): string {
   return ['q.key', 'q.owner', ...columns, ...lists].join(', ');
 }
 
-export function rowOf<T>(queue: Queue<T>, record: Record<string, unknown>, secrets: Secrets): T {
-  return toRow(queue.shape, record, `${queue.name} ${String(record.key)}`, secrets) as T;
+export function rowOf<T>(
+  queue: Queue<T>,
+  record: Record<string, unknown> & { readonly key: string },
+  secrets: Secrets,
+): T {
+  return toRow(queue, record, secrets) as T;
 }

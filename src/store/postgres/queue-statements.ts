@@ -1,6 +1,6 @@
 // The statements that change a queue. Those that are asked for at the same moment are sent together, in that order.
 import type { Queue } from '../transaction.ts';
-import { type Column, byColumn, columnsOf, listsOf, nameOf, toColumn } from './columns.ts';
+import { type Column, byColumn, columnsOf, listsOf, nameOf, placeOf, toColumn } from './columns.ts';
 import { type Client, query } from './database.ts';
 import { isFree, rowOf, selectionOf } from './queue-rows.ts';
 import type { Secrets } from './secrets.ts';
@@ -53,10 +53,10 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
   const isUnfinished = (row: object) => queue.dueAt(row) !== null;
   let unfinished = 0;
 
-  const placeOf = (row: object) => `${queue.name} ${queue.keyOf(row)}`;
+  const place = (row: object) => placeOf(queue, queue.keyOf(row));
   const field = (column: Column, rows: readonly object[]) => ({
     ...column,
-    values: rows.map((row) => toColumn(column, row, placeOf(row), secrets)),
+    values: rows.map((row) => toColumn(column, row, place(row), secrets)),
   });
   /** What the queue itself needs to know of each row. */
   const marks = (placed: readonly Placed[]) => [
@@ -100,7 +100,7 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
           { name: 'number', type: 'bigint', values: added.map(({ number }) => number) },
           ...list.columns.map((column) => ({
             ...column,
-            values: added.map(({ row, entry }) => toColumn(column, entry, placeOf(row), secrets)),
+            values: added.map(({ row, entry }) => toColumn(column, entry, place(row), secrets)),
           })),
         ]);
         // Of a row that is gone, or that another has settled, nothing is added: its claim is lost, and with it all of this.
@@ -169,7 +169,7 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     const ofOwner = owner === undefined ? '' : 'and q.owner = $3';
     await stopClaims();
     for (let after = -1; ;) {
-      const { rows: records } = await query<Record<string, unknown> & { placed: number }>(
+      const { rows: records } = await query<Record<string, unknown> & { key: string; placed: number }>(
         client,
         `select ${selectionOf(queue)}, q.placed from ${table} q
          where q.due_at is not null and q.placed > $2 ${ofOwner} and ${isFree}

@@ -1,12 +1,12 @@
 // What is asked of the database rather than of the copy: rows of queues, and archives.
 import type { Store } from '../store.ts';
 import type { Archive, Queue } from '../transaction.ts';
-import { columnsOf, nameOf, toRow } from './columns.ts';
+import { nameOf, namesOf, toRow } from './columns.ts';
 import type { Database } from './database.ts';
 import { rowOf, selectionOf } from './queue-rows.ts';
 import type { Secrets } from './secrets.ts';
 
-type Fields = Record<string, unknown>;
+type Fields = Record<string, unknown> & { key: string };
 
 export function createReads(
   { ask }: Database,
@@ -39,10 +39,10 @@ export function createReads(
         total: counted[0]?.count ?? 0,
       };
     },
-    fetch: async <T>({ name, shape }: Archive<T>, key: string) => {
-      const columns = ['key', ...columnsOf(shape).map((column) => column.name)].join(', ');
-      const [record] = await ask<Fields>(`select ${columns} from ${nameOf(name)} where key = $1`, [key]);
-      return record && (toRow(shape, record, `${name} ${key}`, secrets) as T);
+    fetch: async <T>(archive: Archive<T>, key: string) => {
+      const from = `select ${namesOf(archive.shape)} from ${nameOf(archive.name)}`;
+      const [record] = await ask<Fields>(`${from} where key = $1`, [key]);
+      return record && (toRow(archive, record, secrets) as T);
     },
   };
 }

@@ -3,7 +3,7 @@ import { freeze } from '../changes.ts';
 import { groupBy } from '../../group.ts';
 import type { Copy } from '../copy.ts';
 import type { Log, Records, Table } from '../transaction.ts';
-import { columnsOf, nameOf, toRow } from './columns.ts';
+import { nameOf, namesOf, toRow } from './columns.ts';
 import { type Client, query, queryAll } from './database.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -34,11 +34,10 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
   }
 
   async function readTable(client: Client, table: Table<never>, keys?: readonly string[]): Promise<Apply> {
-    const columns = ['key', ...columnsOf(table.shape).map(({ name }) => name)].join(', ');
-    const records = await select(client, `select ${columns} from ${nameOf(table.name)}`, keys);
+    const records = await select(client, `select ${namesOf(table.shape)} from ${nameOf(table.name)}`, keys);
     const rows = records.map((record) => ({
       key: record.key,
-      row: toRow(table.shape, record, `${table.name} ${record.key}`, secrets),
+      row: toRow(table, record, secrets),
     }));
     return () => {
       for (const key of keys ?? []) copy.set('tables', table.name, key, undefined);
@@ -54,8 +53,7 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
   }
 
   async function readLog(client: Client, log: Log<unknown>, key?: string): Promise<Apply> {
-    const columns = ['key', ...columnsOf(log.shape).map(({ name }) => name)].join(', ');
-    const from = `select ${columns} from ${nameOf(log.name)}`;
+    const from = `select ${namesOf(log.shape)} from ${nameOf(log.name)}`;
     const known = key === undefined ? 0 : copy.entries(log, key).length;
     const { rows: records } =
       key === undefined
@@ -63,7 +61,7 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
         : await query<Entry>(client, `${from} where key = $1 and number >= $2 order by number`, [key, known]);
     const entries = records.map((record) => ({
       key: record.key,
-      entry: toRow(log.shape, record, log.name, secrets),
+      entry: toRow(log, record, secrets),
     }));
     return () => {
       for (const { key: of, entry } of entries) copy.extend(log.name, of, [entry]);

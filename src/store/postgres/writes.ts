@@ -1,7 +1,7 @@
 // Changes of a transaction as statements: rows, cells, logs and archives, and the list of what was changed for the other processes.
 import type { Changes } from '../changes.ts';
 import type { Reader, Table } from '../transaction.ts';
-import { type Column, byColumn, columnsOf, nameOf, toColumn } from './columns.ts';
+import { type Column, byColumn, columnsOf, nameOf, namesOf, placeOf, toColumn } from './columns.ts';
 import { type Client, query } from './database.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -55,7 +55,7 @@ export async function writeChanges(
       { name: 'number', type: 'bigint', values: entries.map(({ number }) => number) },
       ...columnsOf(log.shape).map((column) => ({
         ...column,
-        values: entries.map(({ entry }) => toColumn(column, entry, log.name, secrets)),
+        values: entries.map(({ key, entry }) => toColumn(column, entry, placeOf(log, key), secrets)),
       })),
     ]);
     sent.push(query(client, `insert into ${nameOf(log.name)} (${names}) select * from ${unnest}`, values));
@@ -84,7 +84,7 @@ function put(
 ): Promise<unknown>[] {
   const columns = columnsOf(table.shape);
   const valuesOf = (column: Column, rows: readonly Kept[]) =>
-    rows.map(({ key, row }) => toColumn(column, row, `${table.name} ${key}`, secrets));
+    rows.map(({ key, row }) => toColumn(column, row, placeOf(table, key), secrets));
   const assigned = columns.map(({ name }) => `${name} = excluded.${name}`).join(', ');
   const insert = (names: string, from: string, values: readonly unknown[]) =>
     query(
@@ -94,14 +94,11 @@ function put(
     );
   // Bytes are sent as they are only where they are a value by themselves; in a list they would be written out as text.
   if (columns.some(({ kind }) => kind === 'bytes')) {
-    const names = ['key', ...columns.map(({ name }) => name)];
-    const places = names.map((_name, index) => `$${index + 1}`).join(', ');
-    return kept.map((one) =>
-      insert(names.join(', '), `values (${places})`, [
-        one.key,
-        ...columns.flatMap((column) => valuesOf(column, [one])),
-      ]),
-    );
+    const places = ['key', ...columns].map((_column, index) => `$${index + 1}`).join(', ');
+    return kept.map((one) => {
+      const values = [one.key, ...columns.flatMap((column) => valuesOf(column, [one]))];
+      return insert(namesOf(table.shape), `values (${places})`, values);
+    });
   }
   const { names, unnest, values } = byColumn([
     { name: 'key', type: 'text', values: kept.map(({ key }) => key) },

@@ -20,6 +20,7 @@ import {
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './releases.ts';
+import type { Workload } from './survey.ts';
 
 export type NewJob = Pick<
   Job,
@@ -29,7 +30,10 @@ export type NewJob = Pick<
   readonly after: Deployment;
 };
 
-export function startJob(transaction: Transaction, { plan, after, ...given }: NewJob, at: number): Job {
+export function startJob(transaction: Transaction, asked: NewJob, at: number): Job {
+  const { plan, after, id, operation, kind, targetId, installs, from, to, startedBy, runner, uploads } =
+    asked;
+  const given = { id, operation, kind, targetId, installs, from, to, startedBy, runner, uploads };
   const reason = reasonNotToStart(transaction, given);
   if (reason !== undefined) throw new ServiceError('conflict', reason);
   const number = (newestJob(transaction)?.number ?? 0) + 1;
@@ -76,8 +80,11 @@ export function advanceJob(transaction: Transaction, job: Job, step: Step, at: n
     announced: job.announced || step.codes.some(isAnnouncement),
   };
   const codes = step.codes.filter((code) => !(job.announced && isAnnouncement(code)));
-  const image = (step.action === 'rollback' ? workload?.formerImage : workload?.image) ?? '';
-  const facts = { name: step.subject, image, ...counts };
+  const facts = {
+    name: step.subject,
+    image: (step.action === 'rollback' ? formerImages : images)(workload),
+    ...counts,
+  };
   return record(
     transaction,
     moved,
@@ -153,9 +160,11 @@ export function revertStep(
   at: number,
 ): Job {
   const then = job.reverting?.then ?? 'failed';
-  const verified = transaction.get(plans, job.id)?.steps[index + 1]?.counts?.done ?? 1;
+  const later = transaction.get(plans, job.id)?.steps.slice(index + 1);
+  const verified =
+    later?.find(({ action, subject }) => action === 'verify' && subject === step.subject)?.counts?.done ?? 1;
   const workloadsDone = Math.min(job.workloadsDone, verified - 1);
-  const image = step.workload?.formerImage ?? '';
+  const image = formerImages(step.workload);
   const line: Line =
     failure === undefined
       ? [2904, { name: step.subject, image }]
@@ -204,6 +213,11 @@ export function continueJob(transaction: Transaction, job: Job, runner: string, 
   const taken = { ...job, runner, fence: job.fence + 1 };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }
+
+/** As a message names them: one after another where a workload has several. */
+const images = (workload: Workload | null) => workload?.parts.map(({ image }) => image).join(', ') ?? '';
+const formerImages = (workload: Workload | null) =>
+  workload?.parts.flatMap(({ formerImage }) => formerImage ?? []).join(', ') ?? '';
 
 type Line = readonly [Code, Partial<Facts>?];
 

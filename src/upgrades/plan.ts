@@ -1,15 +1,6 @@
 // The plan of a job: a list of steps computed once from its inputs, stored, and done one after another (contract 6).
-import type { Version } from './manifest.ts';
 import type { Code } from './messages.ts';
-import { type Deployment, imagesOf } from './releases.ts';
-
-/** A deployment of the cluster and the image it is moved to; `formerImage` is null where there was none. */
-export type Workload = {
-  readonly name: string;
-  readonly image: string;
-  readonly checksum: string;
-  readonly formerImage: string | null;
-};
+import type { Workload } from './survey.ts';
 
 /** What the executor is asked to do in a step: nothing but wait, or something with one workload. */
 export type Action = 'perform' | 'apply' | 'verify' | 'rollback';
@@ -47,66 +38,65 @@ function workloadStep(name: string, action: Action, workload: Workload, ...codes
   return { name: `${name} ${workload.name}`, action, workload, codes, subject: workload.name, counts: null };
 }
 
-function workloadsOf(version: Version, images: ReadonlyMap<string, string>): Workload[] {
-  return [...version.containers, ...version.newContainers].map(({ name, image, checksum }) => ({
-    name,
-    image,
-    checksum,
-    formerImage: images.get(name) ?? null,
-  }));
+/** What is done for a workload: to begin with it, and to see it through. */
+type Stages = { readonly begin: readonly Step[]; readonly verify: readonly Step[] };
+
+/** So many workloads are on their way at once; they are seen through in their order. */
+function interleave(stages: readonly Stages[], parallelism: number): Step[] {
+  const ahead = parallelism - 1;
+  return [
+    ...stages.slice(0, ahead).flatMap(({ begin }) => begin),
+    ...stages.flatMap(({ verify }, index) => [...(stages[index + ahead]?.begin ?? []), ...verify]),
+  ];
 }
 
-/** The part of a container's name before the first underscore. */
-function componentOf(name: string): string {
-  return name.split('_', 1)[0] ?? name;
-}
-
-function planDeployments(workloads: readonly Workload[]): Step[] {
-  return workloads.flatMap((workload, index) => {
-    const component = componentOf(workload.name);
-    const begins = index === 0 || componentOf(workloads[index - 1]?.name ?? '') !== component;
-    const ends =
-      index === workloads.length - 1 || componentOf(workloads[index + 1]?.name ?? '') !== component;
-    return [
-      ...(begins ? [{ ...step(`Begin component ${component}`, 2134), subject: component }] : []),
-      { ...workloadStep('Begin deployment', 'perform', workload, 2101), workload: null },
-      workloadStep('Update deployment', 'apply', workload, 2038),
-      {
-        ...workloadStep('Verify deployment', 'verify', workload, 2103, 2175),
-        counts: { done: index + 1, total: workloads.length },
-      },
-      ...(ends ? [{ ...step(`End component ${component}`, 2132), subject: component }] : []),
-    ];
+function planDeployments(workloads: readonly Workload[], parallelism: number): Step[] {
+  const stages = workloads.map((workload, index) => {
+    const { component } = workload;
+    const begins = workloads[index - 1]?.component !== component;
+    const ends = workloads[index + 1]?.component !== component;
+    return {
+      begin: [
+        ...(begins ? [{ ...step(`Begin component ${component}`, 2134), subject: component }] : []),
+        { ...workloadStep('Begin deployment', 'perform', workload, 2101), workload: null },
+        workloadStep('Update deployment', 'apply', workload, 2038),
+      ],
+      verify: [
+        {
+          ...workloadStep('Verify deployment', 'verify', workload, 2103, 2175),
+          counts: { done: index + 1, total: workloads.length },
+        },
+        ...(ends ? [{ ...step(`End component ${component}`, 2132), subject: component }] : []),
+      ],
+    };
   });
+  return interleave(stages, parallelism);
 }
 
-/** `before` workloads of the same job are done by then, so that the count never goes down. */
-function planModules(workloads: readonly Workload[], before = 0): Step[] {
-  const total = before + workloads.length;
-  return workloads.flatMap((workload, index) => [
-    { ...workloadStep('Begin module', 'perform', workload, 2291), workload: null },
-    workloadStep('Update module', 'apply', workload, 2038),
-    {
-      ...workloadStep('Verify module', 'verify', workload, 2173),
-      counts: { done: before + index + 1, total },
-    },
-  ]);
-}
-
-/** Each version finds the images that the ones before it put in place. */
-function chainWorkloads(versions: readonly Version[], present: Deployment): Workload[][] {
-  const images = new Map(imagesOf(present));
-  return versions.map((version) => {
-    const workloads = workloadsOf(version, images);
-    for (const { name, image } of workloads) images.set(name, image);
-    return workloads;
+/**
+ * The patches in turn, each with its workloads: one patch is through before the next begins, which may move the same ones.
+ * `before` workloads of the same job are done by then, so that the count never goes down.
+ */
+function planModules(patches: Workloads, parallelism: number, before = 0): Step[] {
+  const total = before + patches.flat().length;
+  let done = before;
+  const stagesOf = (workload: Workload) => ({
+    begin: [
+      { ...workloadStep('Begin module', 'perform', workload, 2291), workload: null },
+      workloadStep('Update module', 'apply', workload, 2038),
+    ],
+    verify: [
+      { ...workloadStep('Verify module', 'verify', workload, 2173), counts: { done: (done += 1), total } },
+    ],
   });
+  return patches.flatMap((workloads) => interleave(workloads.map(stagesOf), parallelism));
 }
 
-/** The release, then the patches of it that come along in the same job. */
-export function planRelease(release: Version, patches: readonly Version[], present: Deployment): Plan {
-  const [deployments = [], ...patched] = chainWorkloads([release, ...patches], present);
-  const modules = patched.flat();
+/** Those of each version in turn. */
+type Workloads = readonly (readonly Workload[])[];
+
+/** The release, then the patches of it that come along in the same job, each with its workloads. */
+export function planRelease([deployments = [], ...patches]: Workloads, parallelism: number): Plan {
   const steps = [
     step('Launch the upgrader', 2168),
     step('Enter read-only mode', 2165),
@@ -125,19 +115,18 @@ export function planRelease(release: Version, patches: readonly Version[], prese
     step('Announce the role change', 2151),
     step('Run the database post-upgrade', 2148, 2149),
     step('End the relational database', 2109),
-    ...planDeployments(deployments),
+    ...planDeployments(deployments, parallelism),
     step('Update portal content', 2187, 2188),
     step('Begin post-upgrade operations', 2179),
     step('Post-upgrade operations for logging', 2180, 2181),
     step('Refresh auto-deployed services', 2178, 2185),
     step('Refresh the search indices', 2191, 2192),
-    ...planModules(modules, deployments.length),
+    ...planModules(patches, parallelism, deployments.length),
   ];
-  return { steps, workloads: deployments.length + modules.length };
+  return { steps, workloads: deployments.length + patches.flat().length };
 }
 
-export function planPatches(patches: readonly Version[], present: Deployment): Plan {
-  const modules = chainWorkloads(patches, present).flat();
+export function planPatches(patches: Workloads, parallelism: number): Plan {
   const steps = [
     step('Launch the upgrader', 2168),
     step('Enter read-only mode', 2165),
@@ -145,38 +134,34 @@ export function planPatches(patches: readonly Version[], present: Deployment): P
     step('Begin pre-diagnostics', 2287),
     step('End pre-diagnostics', 2288),
     step('Execute the plan', 2271),
-    ...planModules(modules),
+    ...planModules(patches, parallelism),
     step('Begin post-upgrade operations', 2179),
     step('Post-upgrade operations for logging', 2180, 2181),
   ];
-  return { steps, workloads: modules.length };
+  return { steps, workloads: patches.flat().length };
 }
 
 /** Every workload that the undone patches moved goes to the image it has in the version gone back to. */
-export function planRollback(present: Deployment, after: Deployment): Plan {
-  const now = imagesOf(present);
-  const then = imagesOf(after);
-  const moved = [...now].filter(([name, image]) => then.get(name) !== image).reverse();
+export function planRollback(workloads: readonly Workload[]): Plan {
   const steps = [
     step('Launch the upgrader', 2168),
     step('Enter read-only mode', 2165),
     step('Prepare the plan', 2270),
     step('Execute the plan', 2271),
-    ...moved.map(([name, image], index) => {
-      const workload = { name, image, checksum: 'N/A', formerImage: then.get(name) ?? null };
-      const counts = { done: index + 1, total: moved.length };
-      return { ...workloadStep('Put back', 'rollback', workload, 2904, 2173), counts };
-    }),
+    ...workloads.map((workload, index) => ({
+      ...workloadStep('Put back', 'rollback', workload, 2904, 2173),
+      counts: { done: index + 1, total: workloads.length },
+    })),
   ];
-  return { steps, workloads: moved.length };
+  return { steps, workloads: workloads.length };
 }
 
 /** The components whose workloads a plan moves, in its order, and how many of the workloads are new. */
 export function summarisePlan({ steps }: Plan) {
   const moved = steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
   return {
-    components: [...new Set(moved.map(({ name }) => componentOf(name)))],
-    newWorkloads: moved.filter(({ formerImage }) => formerImage === null).length,
+    components: [...new Set(moved.map(({ component }) => component))],
+    newWorkloads: moved.filter(({ parts }) => parts.every(({ formerImage }) => formerImage === null)).length,
   };
 }
 

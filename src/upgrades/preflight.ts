@@ -16,21 +16,25 @@ import {
   rollbackTargets,
 } from './releases.ts';
 import { type Given, readSettings } from './settings.ts';
+import { movesBetween, plainSurvey } from './survey.ts';
 
 /** A job that could be started, or what it would be but for its problems. */
 export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
   readonly to: string | null;
   readonly problems: readonly string[];
+  /** What should be known before it is started. */
+  readonly notices: readonly string[];
 };
 
 const nothing: Plan = { steps: [], workloads: 0 };
 
-/** `manifest` is what came with the request, where something did. */
+/** `manifest` is what came with the request, where something did; `survey` is how the deployment shows itself. */
 export function prepareUpgrade(
   reader: Reader,
   id: string,
   given: Given,
   manifest = manifestOf(reader),
+  survey = plainSurvey,
 ): Prepared {
   const present = reader.read(deployment);
   const from = labelOf(newestInstalled(present));
@@ -42,7 +46,7 @@ export function prepareUpgrade(
     from,
     uploads: [],
   } as const;
-  const nowhere = { plan: nothing, after: present } as const;
+  const nowhere = { plan: nothing, after: present, notices: [] } as const;
   const target = findVersion(manifest, present, id);
   if (!target) {
     return {
@@ -59,14 +63,16 @@ export function prepareUpgrade(
     return { ...known, ...nowhere, to: labelOf(target), problems: [...reasons, ...problems] };
 
   const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
-  const [first, ...others] = versions;
+  const placement = survey.place(versions, present);
+  const planVersions = versions[0]?.type === 'release' ? planRelease : planPatches;
   return {
     ...known,
     installs: versions.map((version) => version.id),
     to: labelOf(versions.at(-1) ?? target),
-    plan: first?.type === 'release' ? planRelease(first, others, present) : planPatches(versions, present),
+    plan: planVersions(placement.workloads, survey.parallelism),
     after: afterInstalling(present, versions),
-    problems,
+    problems: [...problems, ...placement.problems],
+    notices: placement.notices,
   };
 }
 
@@ -85,7 +91,7 @@ function versionsToInstall(
 }
 
 /** Back to an earlier patch of the installed release, or to the release without patches. */
-export function prepareRollback(reader: Reader, id: string): Prepared {
+export function prepareRollback(reader: Reader, id: string, survey = plainSurvey): Prepared {
   const present = reader.read(deployment);
   const from = labelOf(newestInstalled(present));
   const base = {
@@ -106,8 +112,10 @@ export function prepareRollback(reader: Reader, id: string): Prepared {
       plan: nothing,
       after: present,
       problems: [`versionManifest: ${id} is nothing to go back to; ${allowed}.`],
+      notices: [],
     };
   }
   const after = afterRollback(present, target);
-  return { ...base, to: labelOf(target), plan: planRollback(present, after), after, problems: [] };
+  const { workloads, problems, notices } = survey.placeBack(movesBetween(present, after));
+  return { ...base, to: labelOf(target), plan: planRollback(workloads.flat()), after, problems, notices };
 }

@@ -8,6 +8,7 @@ import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
 import { type Prepared, prepareUpgrade } from './preflight.ts';
 import type { Given } from './settings.ts';
+import type { Survey } from './survey.ts';
 
 export type UpgradeValues = {
   readonly versionManifest: string;
@@ -37,7 +38,7 @@ export async function fetchContents(
   return contents;
 }
 
-export function prepare(reader: Reader, values: UpgradeValues, contents: Contents): Prepared {
+export function prepare(reader: Reader, values: UpgradeValues, contents: Contents, survey: Survey): Prepared {
   const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
   const given: Given = {
     upgradeSettings,
@@ -49,12 +50,7 @@ export function prepare(reader: Reader, values: UpgradeValues, contents: Content
       return upload && bytes && { name: upload.itemName, bytes };
     },
   };
-  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile);
-}
-
-export async function withExecutorChecks(executor: Executor, prepared: Prepared): Promise<Prepared> {
-  const found = await executor.preflight(prepared.plan.steps.flatMap(({ workload }) => workload ?? []));
-  return { ...prepared, problems: [...prepared.problems, ...found] };
+  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile, survey);
 }
 
 /** What an upgrade would do, and everything that stands against it at the moment. */
@@ -63,10 +59,8 @@ export async function planUpgrade(
   executor: Executor,
   values: UpgradeValues,
 ): Promise<Prepared> {
-  const prepared = await withExecutorChecks(
-    executor,
-    prepare(store, values, await fetchContents(store, values)),
-  );
+  const survey = await executor.survey();
+  const prepared = prepare(store, values, await fetchContents(store, values), survey);
   const reason = reasonNotToStart(store, prepared);
   return reason === undefined ? prepared : { ...prepared, problems: [...prepared.problems, reason] };
 }

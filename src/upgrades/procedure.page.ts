@@ -107,7 +107,7 @@ function planView(
   entered: readonly Entered[],
   { store, mayStart, shown }: { store: Store; mayStart: boolean; shown: Shown<unknown> },
 ): Html {
-  const { plan, from, to, installs } = prepared;
+  const { plan, from, to, installs, notices } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
   const figure = (name: string, value: string | Html) =>
     html`<div>
@@ -131,6 +131,7 @@ function planView(
       ${figure('Deployments', newWorkloads > 0 ? `${plan.workloads}, ${newWorkloads} of them new` : String(plan.workloads))}
       ${figure('Components', String(components.length))}
     </dl>
+    ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
     ${entered.length > 0 && settingsSummary(version, entered, store, shown)}
     <details>
       <summary>The ${plan.steps.length} steps</summary>

@@ -12,17 +12,12 @@ import type { TellJob } from './job-record.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { describePlan } from './plan.ts';
 import { type Prepared, prepareRollback } from './preflight.ts';
-import {
-  type UpgradeValues,
-  fetchContents,
-  planUpgrade,
-  prepare,
-  withExecutorChecks,
-} from './preparation.rest.ts';
+import { type UpgradeValues, fetchContents, planUpgrade, prepare } from './preparation.rest.ts';
 import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './releases.ts';
 import type { Runner } from './runner.ts';
 import { settingsOf } from './settings.ts';
 import { statusOf } from './status.ts';
+import type { Survey } from './survey.ts';
 
 export type ProcedureOptions = {
   store: Store;
@@ -67,27 +62,27 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       updateToLatestPatch,
       versionManifestFile,
     };
-    const found = prepare(store, readable, await fetchContents(store, readable)).problems;
+    const survey = await executor.survey();
+    const found = prepare(store, readable, await fetchContents(store, readable), survey).problems;
     const hasUnreadable = !('upgradeSettings' in values && 'updateToLatestPatch' in values);
     return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
   }
 
   const knownVersion = (id: string) => findVersion(manifestOf(store), store.read(deployment), id);
 
-  /** Checked again inside the update: what was true when it was prepared must be true when it starts. */
+  /** Prepared inside the update: what stands against it is looked for in the state that it starts from. */
   async function start(
-    prepareIn: (reader: Reader) => Prepared,
+    prepareIn: (reader: Reader, survey: Survey) => Prepared,
     startedBy: string,
     manifest?: readonly Version[],
   ): Promise<Json> {
-    const { problems } = await withExecutorChecks(executor, prepareIn(store));
-    if (problems.length > 0) throw invalid(problems);
+    const survey = await executor.survey();
     const id = world.newId();
     const at = world.now();
     const job = await runner.run(() =>
       store.update((transaction) => {
-        const { problems: now, to, ...prepared } = prepareIn(transaction);
-        if (now.length > 0 || to === null) throw invalid(now);
+        const { problems, to, ...prepared } = prepareIn(transaction, survey);
+        if (problems.length > 0 || to === null) throw invalid(problems);
         if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
         const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
         tell(transaction, started, at);
@@ -123,8 +118,9 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       effect: 'reads',
       fields: upgradeFields,
       run: async ({ values }) => {
-        const { from, to, plan, problems } = await planUpgrade(store, executor, values);
-        return { json: { from, to, steps: describePlan(plan), problems } };
+        const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
+        const known = notices.length > 0 ? { notices } : {};
+        return { json: { from, to, steps: describePlan(plan), problems, ...known } };
       },
     }),
     upgrade: operation({
@@ -139,7 +135,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
         const { versionManifestFile: manifest } = values;
         const contents = await fetchContents(store, values);
         const json = await start(
-          (reader) => prepare(reader, values, contents),
+          (reader, survey) => prepare(reader, values, contents, survey),
           caller?.username ?? '',
           manifest,
         );
@@ -154,7 +150,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       fields: { versionManifest: versionField },
       run: async ({ values, caller }) => ({
         json: await start(
-          (reader) => prepareRollback(reader, values.versionManifest),
+          (reader, survey) => prepareRollback(reader, values.versionManifest, survey),
           caller?.username ?? '',
         ),
       }),

@@ -1,7 +1,7 @@
 // Where the deployment stands in the chain of versions, where it leads, and what may be installed (contract 6).
 import type { Cell, Reader } from '../store/transaction.ts';
 import { builtInManifest, freshRelease } from './built-in.ts';
-import { type Version, labelOf } from './manifest.ts';
+import { type Container, type Version, labelOf } from './manifest.ts';
 
 /** The installed release, then its patches, oldest first. */
 export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
@@ -121,11 +121,11 @@ export function afterRollback(present: Deployment, target: Version): Deployment 
   return { ...present, patches: present.patches.slice(0, keep) };
 }
 
-/** The images that are in place, by container name. */
-export function imagesOf(present: Deployment): ReadonlyMap<string, string> {
-  const images = new Map<string, string>();
+/** The containers that are in place, by name, each as the newest version that has it. */
+export function containersOf(present: Deployment): ReadonlyMap<string, Container> {
+  const found = new Map<string, Container>();
   for (const { containers, newContainers } of installedVersions(present)) {
-    for (const { name, image } of [...containers, ...newContainers]) images.set(name, image);
+    for (const container of [...containers, ...newContainers]) found.set(container.name, container);
   }
-  return images;
+  return found;
 }

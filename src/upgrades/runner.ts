@@ -4,7 +4,7 @@ import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { World } from '../world.ts';
-import type { Executor } from './executors/executor.ts';
+import type { Errand, Executor } from './executors/executor.ts';
 import {
   advanceJob,
   beginCancel,
@@ -55,16 +55,17 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     });
   }
 
-  function act(step: Step, signal: AbortSignal): Promise<void> {
+  function act(step: Step, errand: Errand): Promise<void> {
     const { action, workload } = step;
     return workload === null || action === 'perform'
-      ? executor.perform(step.name, signal)
-      : executor[action](workload, signal);
+      ? executor.perform(step.name, errand)
+      : executor[action](workload, errand);
   }
 
   /** Ends when the act ends, at the deadline, or when the process stops; the act is told to stop in the latter two. */
   async function withDeadline(
-    work: (signal: AbortSignal) => Promise<void>,
+    { id: jobId, fence, runStartedAt }: Job,
+    work: (errand: Errand) => Promise<void>,
     stopping: AbortSignal,
   ): Promise<void> {
     const over = new AbortController();
@@ -74,7 +75,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     });
     deadline.catch(() => undefined);
     try {
-      await Promise.race([work(signal), deadline]);
+      await Promise.race([work({ jobId, fence, runStartedAt, signal }), deadline]);
     } finally {
       over.abort();
     }
@@ -83,7 +84,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
   async function takeStep(job: Job, step: Step, signal: AbortSignal): Promise<void> {
     let failure: unknown;
     try {
-      await withDeadline((within) => act(step, within), signal);
+      await withDeadline(job, (errand) => act(step, errand), signal);
     } catch (error) {
       // Interrupted is not failed: whoever takes the job up again does the step again.
       if (signal.aborted) return;
@@ -102,7 +103,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     let failure: string | undefined;
     for (let tries = 1; workload; tries += 1) {
       try {
-        await withDeadline((within) => executor.rollback(workload, within), signal);
+        await withDeadline(job, (errand) => executor.rollback(workload, errand), signal);
         failure = undefined;
         break;
       } catch (error) {
@@ -153,7 +154,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       const job = await accept();
       if (job) {
         begun.add(nameOf(job));
-        tasks.start(`job ${job.id}`, (signal) => work(job, signal));
+        tasks.start(`job ${job.id}`, (signal) => work(job, signal).finally(() => executor.release(job.id)));
       }
       return job;
     } finally {

@@ -7,6 +7,7 @@ import type { Transaction } from '../../src/store/transaction.ts';
 import { createTasks } from '../../src/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createRunner } from '../../src/upgrades/runner.ts';
+import { plainSurvey } from '../../src/upgrades/survey.ts';
 import { realWorld } from '../../src/world.ts';
 import { records } from '../../src/records.ts';
 import { migrations } from '../kit/store.ts';
@@ -58,7 +59,8 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
     await halt('in the step');
   }
   const executor: Executor = {
-    preflight: () => Promise.resolve([]),
+    survey: () => Promise.resolve(plainSurvey),
+    release: () => Promise.resolve(),
     perform: act,
     verify: act,
     rollback: act,

@@ -11,8 +11,9 @@ import { requestCancel, resumeJob, startJob } from '../../src/upgrades/job.ts';
 import { type Job, jobs, listJobs, messages, newestJob, plans } from '../../src/upgrades/job-record.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { deployment, imagesOf, newestInstalled } from '../../src/upgrades/releases.ts';
+import { type Deployment, containersOf, deployment, newestInstalled } from '../../src/upgrades/releases.ts';
 import { createRunner } from '../../src/upgrades/runner.ts';
+import { type Workload, plainSurvey } from '../../src/upgrades/survey.ts';
 import { createFakeWorld } from '../kit/world.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);
@@ -37,10 +38,15 @@ type Pending = { go: () => void; fail: (takesEffect: boolean) => void };
 
 type System = ReturnType<typeof createSystem>;
 
-function createSystem() {
+const imagesOf = (present: Deployment) =>
+  new Map([...containersOf(present)].map(([name, { image }]) => [name, image]));
+
+/** `parallelism` workloads are on their way at once. */
+function createSystem(parallelism: number) {
   const store = createMemoryStore();
   const world = createFakeWorld();
-  const cluster = new Map(imagesOf({ release: start, patches: [] }));
+  const survey = { ...plainSurvey, parallelism };
+  const cluster: Map<string, string> = imagesOf({ release: start, patches: [] });
   const crashes: unknown[] = [];
   let pending: Pending | undefined;
   let ids = 0;
@@ -63,17 +69,27 @@ function createSystem() {
     });
   }
 
-  const put = (name: string, image: string | null) =>
-    image === null ? cluster.delete(name) : cluster.set(name, image);
+  function put({ parts }: Workload, which: 'image' | 'formerImage'): void {
+    for (const { container, [which]: image } of parts) {
+      if (image === null) cluster.delete(container);
+      else cluster.set(container, image);
+    }
+  }
   const executor: Executor = {
-    preflight: () => Promise.resolve([]),
-    perform: (_step, signal) => gate(signal, () => undefined),
-    apply: ({ name, image }, signal) => gate(signal, () => put(name, image)),
-    verify: (_workload, signal) => gate(signal, () => undefined),
-    rollback: ({ name, formerImage }, signal) =>
+    survey: () => Promise.resolve(survey),
+    release: () => Promise.resolve(),
+    perform: (_step, { signal }) => gate(signal, () => undefined),
+    apply: (workload, { signal }) => gate(signal, () => put(workload, 'image')),
+    verify: (workload, { signal }) => {
+      // Nothing is verified that has been moved on meanwhile.
+      const shown = workload.parts.map(({ container }) => cluster.get(container));
+      expect(shown).toEqual(workload.parts.map(({ image }) => image));
+      return gate(signal, () => undefined);
+    },
+    rollback: (workload, { signal }) =>
       newestJob(store)?.reverting
-        ? Promise.resolve(void put(name, formerImage))
-        : gate(signal, () => put(name, formerImage)),
+        ? Promise.resolve(put(workload, 'formerImage'))
+        : gate(signal, () => put(workload, 'formerImage')),
   };
 
   /** What is gone when the process is. */
@@ -110,8 +126,8 @@ function createSystem() {
       const at = world.now();
       const job = await store.update((transaction) => {
         const { problems, to, ...prepared } = isRollback
-          ? prepareRollback(transaction, targetId)
-          : prepareUpgrade(transaction, targetId, given, manifest);
+          ? prepareRollback(transaction, targetId, survey)
+          : prepareUpgrade(transaction, targetId, given, manifest, survey);
         if (problems.length > 0 || to === null) throw new ServiceError('invalid', problems.join(' '));
         return startJob(transaction, { ...prepared, id, to, startedBy: 'ann', runner: store.self }, at);
       });
@@ -224,39 +240,44 @@ function check(system: System): void {
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
   expect(label).toBe(job.state === 'success' ? job.to : job.from);
   // The cluster: a job that succeeded is wholly there; a patch that did not is wholly gone.
-  if (job.state === 'success') expect(new Map([...imagesOf(now)])).toEqual(system.cluster);
+  if (job.state === 'success') expect(imagesOf(now)).toEqual(system.cluster);
   else if (job.kind === 'patch') expect(system.cluster).toEqual(system.imagesBefore());
   expect(all.at(-1)?.code).toBe(job.state === 'success' ? (job.operation === 'upgrade' ? 2012 : 2905) : 2166);
 }
 
 it('jobs behave like the model whatever is asked of them, and whenever the process is gone', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 25 }), async (commands) => {
-      const system = createSystem();
-      await system.store.update((transaction) =>
-        transaction.write(deployment, { release: start, patches: [] }),
-      );
-      for (const asked of commands) {
-        const allowed = isAllowed(system, asked);
-        let refusal: unknown;
-        try {
-          await attempt(system, asked);
-        } catch (error) {
-          refusal = error;
+    fc.asyncProperty(
+      fc.nat({ max: 2 }),
+      fc.array(command, { minLength: 4, maxLength: 25 }),
+      async (more, commands) => {
+        const system = createSystem(1 + more);
+        await system.store.update((transaction) =>
+          transaction.write(deployment, { release: start, patches: [] }),
+        );
+        for (const asked of commands) {
+          const allowed = isAllowed(system, asked);
+          let refusal: unknown;
+          try {
+            await attempt(system, asked);
+          } catch (error) {
+            refusal = error;
+          }
+          await system.settle();
+          if (refusal !== undefined) expect(refusal).toBeInstanceOf(ServiceError);
+          // What preflight refuses (no such chain) is not part of this model.
+          if ((refusal as ServiceError | undefined)?.kind !== 'invalid')
+            expect(refusal === undefined, asked.kind).toBe(allowed);
+          check(system);
         }
-        await system.settle();
-        if (refusal !== undefined) expect(refusal).toBeInstanceOf(ServiceError);
-        // What preflight refuses (no such chain) is not part of this model.
-        if ((refusal as ServiceError | undefined)?.kind !== 'invalid')
-          expect(refusal === undefined, asked.kind).toBe(allowed);
+        // Whatever happened, it can be brought to an end.
+        for (let i = 0; i < 200 && system.isRunning(); i += 1)
+          await attempt(system, { kind: 'go', times: 1 });
+        expect(system.isRunning()).toBe(false);
         check(system);
-      }
-      // Whatever happened, it can be brought to an end.
-      for (let i = 0; i < 200 && system.isRunning(); i += 1) await attempt(system, { kind: 'go', times: 1 });
-      expect(system.isRunning()).toBe(false);
-      check(system);
-      await system.stop();
-    }),
+        await system.stop();
+      },
+    ),
     { numRuns: runs },
   );
 }, 300_000);

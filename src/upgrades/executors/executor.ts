@@ -1,16 +1,27 @@
 // What carries out the steps of a plan. The runner owns order, messages and counters; an executor knows none of them.
-import type { Workload } from '../plan.ts';
+import type { Survey, Workload } from '../survey.ts';
 
 /** Each act may be asked for again after a crash, must then end the same way, and ends soon after its signal is aborted. */
 export type Executor = {
-  /** Problems that only the deployment itself can tell. */
-  preflight: (workloads: readonly Workload[]) => Promise<readonly string[]>;
+  /** What a plan is made from. Does not reject: a deployment that cannot be seen is a problem of every placement. */
+  survey: () => Promise<Survey>;
   /** A step of the deployment as a whole, by its name. */
-  perform: (step: string, signal: AbortSignal) => Promise<void>;
-  /** Moves a workload to its new image. */
-  apply: (workload: Workload, signal: AbortSignal) => Promise<void>;
-  /** Resolves once the workload runs with its new image. */
-  verify: (workload: Workload, signal: AbortSignal) => Promise<void>;
-  /** Moves a workload to its former image, and resolves once it runs with that. */
-  rollback: (workload: Workload, signal: AbortSignal) => Promise<void>;
+  perform: (step: string, errand: Errand) => Promise<void>;
+  /** Moves a workload to its new images. */
+  apply: (workload: Workload, errand: Errand) => Promise<void>;
+  /** Resolves once the workload runs with its new images. */
+  verify: (workload: Workload, errand: Errand) => Promise<void>;
+  /** Moves a workload to its former images, and resolves once it runs with those. */
+  rollback: (workload: Workload, errand: Errand) => Promise<void>;
+  /** No more is asked for this job by this process, for now: whatever was kept for it is let go. Does not reject. */
+  release: (jobId: string) => Promise<void>;
+};
+
+/** What an act is done for, and when to leave off. */
+export type Errand = {
+  readonly jobId: string;
+  /** Goes up whenever a process takes the job up. */
+  readonly fence: number;
+  readonly runStartedAt: number;
+  readonly signal: AbortSignal;
 };

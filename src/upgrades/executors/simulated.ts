@@ -1,5 +1,6 @@
 // The executor without a deployment: every step takes a while, and some workloads fail on request.
 import type { World } from '../../world.ts';
+import { plainSurvey } from '../survey.ts';
 import type { Executor } from './executor.ts';
 
 export type SimulatedOptions = {
@@ -17,11 +18,12 @@ export function createSimulatedExecutor({ world, stepMs, failures }: SimulatedOp
   }
 
   return {
-    preflight: () => Promise.resolve([]),
-    perform: (_step, signal) => pause(signal),
-    verify: (_workload, signal) => pause(signal),
-    rollback: (_workload, signal) => pause(signal),
-    async apply({ name }, signal) {
+    survey: () => Promise.resolve(plainSurvey),
+    perform: (_step, { signal }) => pause(signal),
+    verify: (_workload, { signal }) => pause(signal),
+    rollback: (_workload, { signal }) => pause(signal),
+    release: () => Promise.resolve(),
+    async apply({ name }, { signal }) {
       await pause(signal);
       const failing = left.get(name.toUpperCase()) ?? 0;
       if (failing <= 0) return;

@@ -5,6 +5,7 @@ import { createApp } from '../dist/app.js';
 import { sampleCatalog } from '../dist/catalog/sample.js';
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
+import { createSimulatedExecutor } from '../dist/upgrades/executors/simulated.js';
 import { deliveries } from '../dist/webhooks/delivery.js';
 import { createEgress } from '../dist/webhooks/egress.js';
 import { createHerald } from '../dist/webhooks/herald.js';
@@ -18,6 +19,7 @@ const app = await createApp({
   config,
   store,
   world,
+  executor: createSimulatedExecutor({ world, stepMs: 0, failures: new Map() }),
   version: 'bench',
   logger: pino({ level: config.logLevel }),
   wsdl: '',

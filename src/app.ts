@@ -27,7 +27,7 @@ import { createSecondLook } from './second-look.ts';
 import { mountSoap } from './soap/mount.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
-import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
+import type { Executor } from './upgrades/executors/executor.ts';
 import { type TellJob, isJobRunning, newestJob } from './upgrades/job-record.ts';
 import { deployment, newestInstalled } from './upgrades/releases.ts';
 import { describeSystem } from './upgrades/rest.ts';
@@ -46,6 +46,7 @@ export type AppOptions = {
   config: Config;
   store: Store;
   world: World;
+  executor: Executor;
   logger: FastifyBaseLogger;
   /** The text of wsdl/ServiceCatalog.wsdl. */
   wsdl: string;
@@ -69,7 +70,8 @@ export type App = {
   close: () => Promise<void>;
 };
 
-export async function createApp({ config, store, world, logger, ...options }: AppOptions): Promise<App> {
+export async function createApp(given: AppOptions): Promise<App> {
+  const { config, store, world, executor, logger, ...options } = given;
   const tasks = createTasks(world, (name, error) =>
     logger.error({ err: error, task: name }, 'background work failed'),
   );
@@ -78,8 +80,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const metrics = createMetrics();
   const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
   const tellJob: TellJob = (transaction, job, at) => herald.announce(transaction, jobNews(job), at);
-  const { upgradeStepMs: stepMs, upgradeStepTimeoutMs: stepTimeoutMs, simulatedFailures: failures } = config;
-  const executor = createSimulatedExecutor({ world, stepMs, failures });
+  const { upgradeStepTimeoutMs: stepTimeoutMs, upgradeExecutor } = config;
   const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs, tell: tellJob });
   const watcher = createWatcher(store, world);
   const mountedAssets = createAssets(options.assets, config.adminPath);
@@ -120,7 +121,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
   const installed = () => newestInstalled(store.read(deployment));
   const home = showHome({
     ...{ store, world, librarian, installed, startedAt },
-    inUse: { store: config.storeUrl === undefined ? 'memory' : 'postgres', executor: 'simulated' },
+    inUse: { store: config.storeUrl === undefined ? 'memory' : 'postgres', executor: upgradeExecutor },
   });
   const admin = describeRoot(installed, home, {
     mode: describeMode(store, isJobRunning),
@@ -152,8 +153,7 @@ export async function createApp({ config, store, world, logger, ...options }: Ap
     tokensPath: config.tokensPath,
     ...{ identify: gatekeeper.identify, secondLook },
     admit: createAdmission(store, isJobRunning),
-    addressOf,
-    formsBeingRead: { count: 0 },
+    ...{ addressOf, formsBeingRead: { count: 0 } },
     sleep: world.sleep,
     maxFileBytes: config.maxUploadBytes,
     errorStatus200: config.errorStatus200,

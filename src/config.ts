@@ -2,7 +2,7 @@
 import { BlockList } from 'node:net';
 import { z } from 'zod';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
-import { isDatabaseUrl, readCidrs, readFailures, readPublicUrl } from './variables.ts';
+import { isDatabaseUrl, readCidrs, readFailures, readNames, readPublicUrl } from './variables.ts';
 
 const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
 const path = z
@@ -65,7 +65,21 @@ const variables = z.object({
     .string()
     .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
     .optional(),
-  UPGRADE_EXECUTOR: z.literal('simulated', 'must be simulated').default('simulated'),
+  UPGRADE_EXECUTOR: z
+    .enum(['simulated', 'kubernetes'], 'must be simulated or kubernetes')
+    .default('simulated'),
+  KUBECONFIG: z.string().optional(),
+  KUBERNETES_NAMESPACE: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be the name of a namespace')
+    .optional(),
+  UPGRADE_PARALLELISM: integer(1, 100).default(1),
+  ROLLOUT_TIMEOUT_SECONDS: integer(1, 86_400).default(600),
+  IMAGE_REGISTRY: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._:/-]*[A-Za-z0-9]$/, 'must be a registry, with a path where it has one')
+    .optional(),
+  OPTIONAL_CONTAINERS: z.string().transform(readNames).optional(),
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
     .default('info'),
@@ -100,8 +114,17 @@ export type Config = Readonly<{
   webhookMaxPending: number;
   maxUploadBytes: number;
   maxUploadsTotalBytes: number;
+  upgradeExecutor: 'simulated' | 'kubernetes';
   upgradeStepMs: number;
   upgradeStepTimeoutMs: number;
+  /** Undefined: the cluster that the process runs in. */
+  kubeconfig: string | undefined;
+  /** Undefined: that of the configuration of the cluster. */
+  kubernetesNamespace: string | undefined;
+  upgradeParallelism: number;
+  rolloutTimeoutMs: number;
+  imageRegistry: string | undefined;
+  optionalContainers: readonly string[];
   /** Container names in capitals, and how often their update fails. */
   simulatedFailures: ReadonlyMap<string, number>;
   /** Answer JSON errors of the REST API with HTTP 200. */
@@ -166,8 +189,15 @@ export function readConfig(
     webhookMaxPending: value.WEBHOOK_MAX_PENDING,
     maxUploadBytes: value.MAX_UPLOAD_BYTES,
     maxUploadsTotalBytes: value.MAX_UPLOADS_TOTAL_BYTES,
+    upgradeExecutor: value.UPGRADE_EXECUTOR,
     upgradeStepMs: value.UPGRADE_STEP_MS,
     upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,
+    kubeconfig: value.KUBECONFIG,
+    kubernetesNamespace: value.KUBERNETES_NAMESPACE,
+    upgradeParallelism: value.UPGRADE_PARALLELISM,
+    rolloutTimeoutMs: value.ROLLOUT_TIMEOUT_SECONDS * 1000,
+    imageRegistry: value.IMAGE_REGISTRY,
+    optionalContainers: value.OPTIONAL_CONTAINERS ?? [],
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
     errorStatus200: value.ERROR_STATUS === '200',
     logLevel: value.LOG_LEVEL,

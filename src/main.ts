@@ -12,6 +12,8 @@ import { records } from './records.ts';
 import { createMemoryStore } from './store/memory.ts';
 import type { Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in.ts';
+import type { Executor } from './upgrades/executors/executor.ts';
+import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { createEgress } from './webhooks/egress.ts';
 import { realWorld } from './world.ts';
 
@@ -39,6 +41,7 @@ async function main(): Promise<void> {
   const app = await createApp({
     config,
     store,
+    executor: await createExecutor(config, logger),
     world: { ...realWorld, post: egress.post },
     version: await readVersion(),
     logger,
@@ -113,6 +116,31 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
   const migrations = await readMigrations(new URL('../src/migrations/', import.meta.url));
   return openPostgresStore({ url, secretKey, logger, records, migrations, world: realWorld });
+}
+
+async function createExecutor(config: Config, logger: Logger): Promise<Executor> {
+  if (config.upgradeExecutor === 'simulated')
+    return createSimulatedExecutor({
+      world: realWorld,
+      stepMs: config.upgradeStepMs,
+      failures: config.simulatedFailures,
+    });
+  // Only now, like the database's: the library is the largest of all.
+  const { connectCluster, createKubernetesExecutor } = await import('./upgrades/executors/kubernetes.ts');
+  const cluster = connectCluster({
+    world: realWorld,
+    kubeconfig: config.kubeconfig,
+    namespace: config.kubernetesNamespace,
+  });
+  logger.info({ server: cluster.server, namespace: cluster.namespace }, 'upgrades change a cluster');
+  return createKubernetesExecutor({
+    cluster,
+    world: realWorld,
+    parallelism: config.upgradeParallelism,
+    imageRegistry: config.imageRegistry,
+    optionalContainers: config.optionalContainers,
+    rolloutMs: config.rolloutTimeoutMs,
+  });
 }
 
 /** What a person reads goes to standard error; standard output is the log. */

@@ -30,6 +30,7 @@ const stores = {
 };
 const executors = {
   simulated: { name: 'Simulated', meaning: 'Jobs take their time but change no real deployment.' },
+  kubernetes: { name: 'Kubernetes', meaning: 'Jobs change the workloads of a namespace.' },
 };
 
 type Card = { readonly title: string; readonly figure: Html; readonly lines?: readonly (Html | false)[] };

@@ -10,6 +10,7 @@ import { type Role, roles } from '../../src/caller.ts';
 import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { type TestStore, createTestStore } from './store.ts';
 import { type Receiver, createFakeWorld } from './world.ts';
 
@@ -79,8 +80,11 @@ export async function startServer({
   const logLines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => void logLines.push(line) });
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
+  const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
+  const executor = createSimulatedExecutor({ world, stepMs, failures });
   const app = await createApp({
-    ...{ config, store, world, logger, wsdl, assets, catalog, version: '0.0.0', adminPassword: password },
+    ...{ config, store, world, executor, logger, wsdl, assets, catalog },
+    ...{ version: '0.0.0', adminPassword: password },
   });
 
   return {

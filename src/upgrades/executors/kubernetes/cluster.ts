@@ -1,0 +1,214 @@
+// The namespace of a cluster through the official client: the few things that are asked of it, and nothing else of the library.
+import {
+  AppsV1Api,
+  AuthorizationV1Api,
+  CoordinationV1Api,
+  CoreV1Api,
+  KubeConfig,
+  V1MicroTime,
+  type V1Lease,
+  type V1Pod,
+  VersionApi,
+} from '@kubernetes/client-node';
+import type { World } from '../../../world.ts';
+import { type Patience, asStrategicMerge, createCalls } from './calls.ts';
+import { type Found, type Kind, kinds, readFound } from './found.ts';
+import type { FoundQuota } from './quota.ts';
+import type { Right } from './rights.ts';
+import type { FoundPod } from './rollout.ts';
+
+export type Place = { readonly kind: Kind; readonly name: string };
+
+export type Lease = {
+  readonly resourceVersion: string | undefined;
+  /** Nobody's where it is undefined. */
+  readonly holder: string | undefined;
+  readonly renewedAt: number;
+  readonly acquiredAt: number;
+  readonly seconds: number;
+  readonly transitions: number;
+};
+
+/** Everything that is asked may be asked again, and fails with a ClusterError. */
+export type Cluster = {
+  version: () => Promise<string>;
+  isAllowed: (right: Right) => Promise<boolean>;
+  list: () => Promise<Found[]>;
+  read: (place: Place) => Promise<Found>;
+  /** A strategic merge. */
+  patch: (place: Place, body: object) => Promise<Found>;
+  pods: (selector: string) => Promise<FoundPod[]>;
+  deletePod: (pod: FoundPod) => Promise<void>;
+  quotas: () => Promise<FoundQuota[]>;
+  readLease: (name: string) => Promise<Lease>;
+  createLease: (name: string, lease: Lease) => Promise<void>;
+  replaceLease: (name: string, lease: Lease) => Promise<void>;
+};
+
+export type OpenCluster = (patience: Patience) => Cluster;
+
+export type ClusterOptions = {
+  readonly world: Pick<World, 'now' | 'sleep'>;
+  /** A file; inside the cluster where there is none. */
+  readonly kubeconfig: string | undefined;
+  /** That of the configuration where there is none. */
+  readonly namespace: string | undefined;
+};
+
+/** A namespace that can be asked. */
+export type Connected = { readonly open: OpenCluster; readonly namespace: string; readonly server: string };
+
+export function connectCluster({ world, kubeconfig, namespace: given }: ClusterOptions): Connected {
+  const config = new KubeConfig();
+  if (kubeconfig === undefined) config.loadFromCluster();
+  else config.loadFromFile(kubeconfig);
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined) throw new Error('KUBECONFIG names no cluster in its current context.');
+  const namespace = given ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
+  const apps = config.makeApiClient(AppsV1Api);
+  const core = config.makeApiClient(CoreV1Api);
+  const coordination = config.makeApiClient(CoordinationV1Api);
+  const authorization = config.makeApiClient(AuthorizationV1Api);
+  const versions = config.makeApiClient(VersionApi);
+  const call = createCalls(world);
+
+  const workloads = {
+    Deployment: {
+      list: apps.listNamespacedDeployment.bind(apps),
+      read: apps.readNamespacedDeployment.bind(apps),
+      patch: apps.patchNamespacedDeployment.bind(apps),
+    },
+    StatefulSet: {
+      list: apps.listNamespacedStatefulSet.bind(apps),
+      read: apps.readNamespacedStatefulSet.bind(apps),
+      patch: apps.patchNamespacedStatefulSet.bind(apps),
+    },
+    DaemonSet: {
+      list: apps.listNamespacedDaemonSet.bind(apps),
+      read: apps.readNamespacedDaemonSet.bind(apps),
+      patch: apps.patchNamespacedDaemonSet.bind(apps),
+    },
+  };
+
+  const open: OpenCluster = (patience) => ({
+    async version() {
+      const { gitVersion } = await call((options) => versions.getCode({}, options), patience);
+      return gitVersion;
+    },
+    async isAllowed({ verb, group, resource }) {
+      const review = { spec: { resourceAttributes: { namespace, verb, group, resource } } };
+      const { status } = await call(
+        (options) => authorization.createSelfSubjectAccessReview({ body: review }, options),
+        patience,
+      );
+      return status?.allowed === true;
+    },
+    async list() {
+      const lists = await Promise.all(
+        kinds.map(async (kind) => {
+          const { items } = await call((options) => workloads[kind].list({ namespace }, options), patience);
+          return items.map((item) => readFound(kind, item));
+        }),
+      );
+      return lists.flat();
+    },
+    async read({ kind, name }) {
+      return readFound(
+        kind,
+        await call((options) => workloads[kind].read({ namespace, name }, options), patience),
+      );
+    },
+    async patch({ kind, name }, body) {
+      const request = { namespace, name, body, fieldManager: 'steward' };
+      const answer = await call(
+        (options) => workloads[kind].patch(request, asStrategicMerge(options)),
+        patience,
+      );
+      return readFound(kind, answer);
+    },
+    async pods(labelSelector) {
+      const { items } = await call(
+        (options) => core.listNamespacedPod({ namespace, labelSelector }, options),
+        patience,
+      );
+      return items.map(readPod);
+    },
+    async deletePod({ name, uid }) {
+      const request = { namespace, name, body: { preconditions: { uid } } };
+      await call((options) => core.deleteNamespacedPod(request, options), patience);
+    },
+    async quotas() {
+      const { items } = await call(
+        (options) => core.listNamespacedResourceQuota({ namespace }, options),
+        patience,
+      );
+      return items
+        .filter(({ spec }) => !spec?.scopes?.length && !spec?.scopeSelector)
+        .map(({ metadata, status }) => ({
+          name: metadata?.name ?? '',
+          hard: status?.hard ?? {},
+          used: status?.used ?? {},
+        }));
+    },
+    async readLease(name) {
+      return readLease(
+        await call((options) => coordination.readNamespacedLease({ namespace, name }, options), patience),
+      );
+    },
+    async createLease(name, lease) {
+      const body = writeLease(name, lease);
+      await call((options) => coordination.createNamespacedLease({ namespace, body }, options), patience);
+    },
+    async replaceLease(name, lease) {
+      const body = writeLease(name, lease);
+      await call(
+        (options) => coordination.replaceNamespacedLease({ namespace, name, body }, options),
+        patience,
+      );
+    },
+  });
+  return { open, namespace, server };
+}
+
+function readPod({ metadata, spec, status }: V1Pod): FoundPod {
+  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  return {
+    name: metadata?.name ?? '',
+    uid: metadata?.uid ?? '',
+    owner: metadata?.ownerReferences?.find(({ controller }) => controller)?.name,
+    images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
+    isReady: (status?.conditions ?? []).some((one) => one.type === 'Ready' && one.status === 'True'),
+    isLeaving: metadata?.deletionTimestamp !== undefined,
+    waiting: statuses.flatMap(({ name, state }) =>
+      state?.waiting?.reason === undefined
+        ? []
+        : { container: name, reason: state.waiting.reason, message: state.waiting.message ?? '' },
+    ),
+  };
+}
+
+function readLease({ metadata, spec }: V1Lease): Lease {
+  return {
+    resourceVersion: metadata?.resourceVersion,
+    holder: spec?.holderIdentity || undefined,
+    renewedAt: spec?.renewTime?.getTime() ?? 0,
+    acquiredAt: spec?.acquireTime?.getTime() ?? 0,
+    seconds: spec?.leaseDurationSeconds ?? 0,
+    transitions: spec?.leaseTransitions ?? 0,
+  };
+}
+
+function writeLease(name: string, { resourceVersion, holder, ...lease }: Lease): V1Lease {
+  return {
+    metadata: { name, ...(resourceVersion !== undefined && { resourceVersion }) },
+    spec: {
+      ...(holder !== undefined && { holderIdentity: holder }),
+      // A Date of the language is written with too few decimals.
+      renewTime: new V1MicroTime(lease.renewedAt),
+      acquireTime: new V1MicroTime(lease.acquiredAt),
+      leaseDurationSeconds: lease.seconds,
+      leaseTransitions: lease.transitions,
+    },
+  };
+}

@@ -1,0 +1,120 @@
+// The lock on a namespace: a Lease that one job of one Steward holds. It is no fence, so it is looked at before every change.
+import type { World } from '../../../world.ts';
+import type { Errand } from '../executor.ts';
+import { ClusterError } from './calls.ts';
+import type { Cluster, Lease } from './cluster.ts';
+
+export const lockName = 'upgrade-lock';
+const leaseSeconds = 30;
+const renewMs = 10_000;
+const lookAgainMs = 1_000;
+
+/** How long the API server may be away while a job runs. */
+export const outageMs = leaseSeconds * 1000;
+
+export type Lock = {
+  /** Resolves once the job has the lock; rejects where another one that is alive has it. */
+  hold: (cluster: Cluster, errand: Errand) => Promise<void>;
+  /** The same, but looks only as often as the lock must be renewed. */
+  keep: (cluster: Cluster, errand: Errand) => Promise<void>;
+  release: (cluster: Cluster, jobId: string) => Promise<void>;
+};
+
+export function createLock(world: Pick<World, 'now' | 'sleep'>): Lock {
+  /** When this process last saw its job hold the lock, by job. */
+  const seen = new Map<string, { holder: string; renewedAt: number }>();
+
+  async function hold(cluster: Cluster, { jobId, fence, signal }: Errand): Promise<void> {
+    const holder = holderOf(jobId, fence);
+    let watched: { lease: Lease; since: number } | undefined;
+    for (;;) {
+      const at = world.now();
+      const lease = await find(cluster);
+      const isOurs = lease?.holder === holder;
+      const known = seen.get(jobId);
+      if (isOurs && known?.holder === holder && at - known.renewedAt < renewMs) return;
+      if (watched === undefined || !isSame(watched.lease, lease)) {
+        if (watched && lease && !isOurs && !mayTake(lease, jobId, fence)) throw held(lease);
+        watched = lease && { lease, since: at };
+      }
+      const isForsaken = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
+      if (lease === undefined || isOurs || isForsaken || mayTake(lease, jobId, fence)) {
+        const taken = {
+          resourceVersion: lease?.resourceVersion,
+          holder,
+          renewedAt: at,
+          acquiredAt: isOurs ? lease.acquiredAt : at,
+          seconds: leaseSeconds,
+          transitions: (lease?.transitions ?? 0) + (isOurs ? 0 : 1),
+        };
+        if (await write(cluster, taken)) {
+          seen.set(jobId, { holder, renewedAt: at });
+          return;
+        }
+      } else await world.sleep(lookAgainMs, signal);
+    }
+  }
+
+  return {
+    hold,
+    async keep(cluster, errand) {
+      const known = seen.get(errand.jobId);
+      if (known === undefined || world.now() - known.renewedAt >= renewMs) await hold(cluster, errand);
+    },
+    async release(cluster, jobId) {
+      const known = seen.get(jobId);
+      seen.delete(jobId);
+      const lease = known && (await find(cluster));
+      if (lease?.holder === known?.holder && lease) await write(cluster, { ...lease, holder: undefined });
+    },
+  };
+}
+
+async function find(cluster: Cluster): Promise<Lease | undefined> {
+  try {
+    return await cluster.readLease(lockName);
+  } catch (error) {
+    if (error instanceof ClusterError && error.code === 404) return undefined;
+    throw error;
+  }
+}
+
+/** False where somebody was quicker. */
+async function write(cluster: Cluster, lease: Lease): Promise<boolean> {
+  try {
+    if (lease.resourceVersion === undefined) await cluster.createLease(lockName, lease);
+    else await cluster.replaceLease(lockName, lease);
+    return true;
+  } catch (error) {
+    if (error instanceof ClusterError && (error.code === 409 || error.code === 404)) return false;
+    throw error;
+  }
+}
+
+function holderOf(jobId: string, fence: number): string {
+  return `${jobId}/${fence}`;
+}
+
+/** Nobody's, or that of a process which has lost the same job to this one. */
+function mayTake({ holder }: Lease, jobId: string, fence: number): boolean {
+  const [, job, number] = /^(.*)\/([0-9]+)$/.exec(holder ?? '') ?? [];
+  return holder === undefined || (job === jobId && Number(number) < fence);
+}
+
+function isSame(a: Lease, b: Lease | undefined): boolean {
+  return a.holder === b?.holder && a.renewedAt === b?.renewedAt && a.transitions === b.transitions;
+}
+
+function held({ holder = '' }: Lease): Error {
+  return new Error(`another Steward has the namespace: its Lease ${lockName} is held by the job ${holder}.`);
+}
+
+/** That somebody has the lock, as far as the clocks agree. */
+export function describeHolder(lease: Lease, at: number): string | undefined {
+  const freeInMs = lease.renewedAt + lease.seconds * 1000 - at;
+  if (lease.holder === undefined || freeInMs <= 0) return undefined;
+  return (
+    `another Steward has the namespace: its Lease ${lockName} is held by the job ${lease.holder}, ` +
+    `and free in ${Math.ceil(freeInMs / 1000)} seconds unless it is renewed.`
+  );
+}

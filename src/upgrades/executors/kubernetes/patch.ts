@@ -1,0 +1,48 @@
+// The one patch by which a workload gets other images: the images and our record of it together.
+import type { Workload } from '../../survey.ts';
+import type { Found } from './found.ts';
+import type { Aim } from './rollout.ts';
+
+/** What is written on a workload, for people and for whoever takes the job up. */
+export const annotations = {
+  job: 'steward/job',
+  /** updating, updated, putting back, put back */
+  state: 'steward/state',
+  /** A JSON object: the images by container. */
+  formerImages: 'steward/former-images',
+  /** When the controller had given up on the template before; it goes on saying so until there is progress with the new one. */
+  exceededBefore: 'steward/exceeded-before',
+} as const;
+
+/** Refused by the server where the workload is no longer as it was found. */
+export function describePatch(found: Found, { parts }: Workload, aim: Aim, jobId: string): object {
+  const images = (isInit: boolean) => {
+    const names = found.containers.filter((one) => one.isInit === isInit).map(({ name }) => name);
+    return parts
+      .filter(({ container }) => names.includes(container))
+      .map((part) => ({ name: part.container, image: part[aim] }));
+  };
+  const [containers, initContainers] = [images(false), images(true)];
+  const formerImages = Object.fromEntries(
+    parts.map(({ container, formerImage }) => [container, formerImage]),
+  );
+  return {
+    metadata: {
+      resourceVersion: found.resourceVersion,
+      annotations: {
+        [annotations.job]: jobId,
+        [annotations.state]: aim === 'image' ? 'updating' : 'putting back',
+        [annotations.formerImages]: JSON.stringify(formerImages),
+        [annotations.exceededBefore]: found.exceeded?.at ?? null,
+      },
+    },
+    spec: {
+      template: {
+        spec: {
+          ...(containers.length > 0 && { containers }),
+          ...(initContainers.length > 0 && { initContainers }),
+        },
+      },
+    },
+  };
+}

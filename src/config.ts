@@ -77,7 +77,10 @@ const variables = z.object({
   ROLLOUT_TIMEOUT_SECONDS: integer(1, 86_400).default(600),
   IMAGE_REGISTRY: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._:/-]*[A-Za-z0-9]$/, 'must be a registry, with a path where it has one')
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(\/[a-z0-9._-]+)*$/,
+      'must be a registry such as registry.example.com/team',
+    )
     .optional(),
   OPTIONAL_CONTAINERS: z.string().transform(readNames).optional(),
   LOG_LEVEL: z
@@ -161,6 +164,11 @@ export function readConfig(
     // One that was made up would be known to the first process alone.
     ...(given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined
       ? ['ADMIN_PASSWORD must be given with STORE_URL.']
+      : []),
+    // A process inside a cluster is told by this where the cluster is.
+    ...(given.UPGRADE_EXECUTOR === 'kubernetes' &&
+    (given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST) === undefined
+      ? ['KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.']
       : []),
     ...problemsOfFiles,
   ];

@@ -52,6 +52,22 @@ it('wants a password for the first administrator that all processes know', () =>
   ]);
 });
 
+it('wants to know where the cluster is, unless it runs in it', () => {
+  const env = { UPGRADE_EXECUTOR: 'kubernetes' };
+  expect(problemsOf(env)).toEqual([
+    'KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.',
+  ]);
+  expect(problemsOf({ ...env, KUBECONFIG: '/etc/kubeconfig' })).toEqual([]);
+  expect(problemsOf({ ...env, KUBERNETES_SERVICE_HOST: '10.0.0.1' })).toEqual([]);
+});
+
+it('takes the containers that need not be there as a comma list', () => {
+  expect(readConfig({ OPTIONAL_CONTAINERS: 'UPGRADER, BUSYBOX,' }).optionalContainers).toEqual([
+    'UPGRADER',
+    'BUSYBOX',
+  ]);
+});
+
 it('drops the trailing slash of PUBLIC_URL and keeps its path', () => {
   expect(readConfig({ PUBLIC_URL: 'https://example.com/ops/' }).publicUrl).toBe('https://example.com/ops');
   expect(readConfig({ PUBLIC_URL: 'https://example.com' }).publicUrl).toBe('https://example.com');
@@ -79,6 +95,10 @@ it.each([
   ['ADMIN_PASSWORD', 'abc\u0001defgh'],
   ['SECRET_KEY', 'x'.repeat(31)],
   ['UPGRADE_EXECUTOR', 'banana'],
+  ['UPGRADE_PARALLELISM', '0'],
+  ['ROLLOUT_TIMEOUT_SECONDS', '0'],
+  ['KUBERNETES_NAMESPACE', 'Team A'],
+  ['IMAGE_REGISTRY', 'https://registry.example.com'],
   ['TRUSTED_PROXIES', '10.0.0.0/33'],
   ['TRUSTED_PROXIES', '10.0.0.0/8,proxy.internal'],
   ['MAX_UPLOAD_BYTES', '0'],

@@ -1,6 +1,6 @@
 // How the containers of versions are found in the deployment: what there is to be moved, and what stands against it.
 import type { Container, Version } from './manifest.ts';
-import { type Deployment, containersOf } from './releases.ts';
+import { type Deployment, containersOf, installedVersions } from './releases.ts';
 
 /** A container of a workload, and the images it is moved between; `formerImage` is null where there was none. */
 export type Part = {
@@ -35,8 +35,13 @@ export type Survey = {
   readonly placeBack: (moves: readonly Move[]) => Placement;
 };
 
-/** A container that is to be put back; to nothing, where what is taken back brought it along. */
-export type Move = { readonly now: Container; readonly then: Container | undefined };
+/** A container that is to be put back; to nothing, where the version gone back to does not know it. */
+export type Move = {
+  readonly now: Container;
+  readonly then: Container | undefined;
+  /** Whether what is taken back brought it along. */
+  readonly isNew: boolean;
+};
 
 /** The part of a container's name before the first underscore. */
 export function componentOf(name: string): string {
@@ -46,8 +51,11 @@ export function componentOf(name: string): string {
 /** Every container that differs between two states of the deployment, the newest first. */
 export function movesBetween(present: Deployment, after: Deployment): Move[] {
   const then = containersOf(after);
+  const added = new Set(
+    installedVersions(present).flatMap((one) => one.newContainers.map(({ name }) => name)),
+  );
   return [...containersOf(present).values()]
-    .map((now) => ({ now, then: then.get(now.name) }))
+    .map((now) => ({ now, then: then.get(now.name), isNew: added.has(now.name) }))
     .filter((move) => move.now.image !== move.then?.image || move.now.checksum !== move.then.checksum)
     .reverse();
 }

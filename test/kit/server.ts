@@ -10,6 +10,7 @@ import { type Role, roles } from '../../src/caller.ts';
 import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
+import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { type TestStore, createTestStore } from './store.ts';
 import { type Receiver, createFakeWorld } from './world.ts';
@@ -42,6 +43,8 @@ export type ServerOptions = {
   /** A store that an earlier server left behind. */
   store?: TestStore;
   receiver?: Receiver;
+  /** In place of the simulated one. */
+  executor?: Executor;
 };
 
 /** Users are named like their roles; `token(role)` is a token of each. */
@@ -50,6 +53,7 @@ export async function startServer({
   catalog = sampleCatalog,
   store: given,
   receiver,
+  ...options
 }: ServerOptions = {}) {
   const store = given ?? (await createTestStore());
   const world = createFakeWorld();
@@ -81,7 +85,7 @@ export async function startServer({
   const logger = pino({ level: 'info' }, { write: (line: string) => void logLines.push(line) });
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
   const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
-  const executor = createSimulatedExecutor({ world, stepMs, failures });
+  const executor = options.executor ?? createSimulatedExecutor({ world, stepMs, failures });
   const app = await createApp({
     ...{ config, store, world, executor, logger, wsdl, assets, catalog },
     ...{ version: '0.0.0', adminPassword: password },

@@ -21,8 +21,9 @@ export type Patience = { readonly ms: number; readonly signal: AbortSignal };
 export class ClusterError extends Error {
   readonly code: number | undefined;
 
-  constructor(code: number | undefined, message: string) {
-    super(message);
+  constructor(code: number | undefined, reason: string) {
+    const how = code === undefined ? 'cannot be reached' : `refuses (${code})`;
+    super(`the API server ${how}: ${reason.replace(/\.$/, '')}.`);
     this.name = 'ClusterError';
     this.code = code;
   }
@@ -41,7 +42,7 @@ export function createCalls(world: Pick<World, 'now' | 'sleep'>): Call {
     const over = new AbortController();
     const within = AbortSignal.any([signal, over.signal]);
     const deadline = world.sleep(callMs, within).then(() => {
-      throw new ClusterError(undefined, `there was no answer within ${callMs / 1000} seconds`);
+      throw new Error(`there was no answer within ${callMs / 1000} seconds`);
     });
     deadline.catch(() => undefined);
     try {
@@ -96,9 +97,8 @@ function patienceFor(code: number | undefined, ms: number, hasSucceeded: boolean
 }
 
 function readFailure(error: unknown): ClusterError {
-  if (error instanceof ClusterError) return error;
   if (error instanceof ApiException)
-    return new ClusterError(error.code, readStatus(error.body) ?? `HTTP ${error.code}`);
+    return new ClusterError(error.code, readStatus(error.body) ?? 'no reason given');
   return new ClusterError(undefined, (error as Error).message);
 }
 

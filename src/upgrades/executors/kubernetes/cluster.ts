@@ -10,6 +10,7 @@ import {
   type V1Pod,
   VersionApi,
 } from '@kubernetes/client-node';
+import { delimiter } from 'node:path';
 import type { World } from '../../../world.ts';
 import { type Patience, asStrategicMerge, createCalls } from './calls.ts';
 import { type Found, type Kind, kinds, readFound } from './found.ts';
@@ -49,7 +50,7 @@ export type OpenCluster = (patience: Patience) => Cluster;
 
 export type ClusterOptions = {
   readonly world: Pick<World, 'now' | 'sleep'>;
-  /** A file; inside the cluster where there is none. */
+  /** One file, or several as the command line of a cluster takes them; inside the cluster where there is none. */
   readonly kubeconfig: string | undefined;
   /** That of the configuration where there is none. */
   readonly namespace: string | undefined;
@@ -59,9 +60,7 @@ export type ClusterOptions = {
 export type Connected = { readonly open: OpenCluster; readonly namespace: string; readonly server: string };
 
 export function connectCluster({ world, kubeconfig, namespace: given }: ClusterOptions): Connected {
-  const config = new KubeConfig();
-  if (kubeconfig === undefined) config.loadFromCluster();
-  else config.loadFromFile(kubeconfig);
+  const config = readConfig(kubeconfig);
   const server = config.getCurrentCluster()?.server;
   if (server === undefined) throw new Error('KUBECONFIG names no cluster in its current context.');
   const namespace = given ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
@@ -170,6 +169,26 @@ export function connectCluster({ world, kubeconfig, namespace: given }: ClusterO
   return { open, namespace, server };
 }
 
+function readConfig(kubeconfig: string | undefined): KubeConfig {
+  const config = new KubeConfig();
+  if (kubeconfig === undefined) {
+    config.loadFromCluster();
+    return config;
+  }
+  try {
+    const [first = '', ...others] = kubeconfig.split(delimiter);
+    config.loadFromFile(first);
+    for (const file of others) {
+      const other = new KubeConfig();
+      other.loadFromFile(file);
+      config.mergeConfig(other, true);
+    }
+  } catch (error) {
+    throw new Error(`KUBECONFIG cannot be read: ${(error as Error).message}.`, { cause: error });
+  }
+  return config;
+}
+
 function readPod({ metadata, spec, status }: V1Pod): FoundPod {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
@@ -192,11 +211,16 @@ function readLease({ metadata, spec }: V1Lease): Lease {
   return {
     resourceVersion: metadata?.resourceVersion,
     holder: spec?.holderIdentity || undefined,
-    renewedAt: spec?.renewTime?.getTime() ?? 0,
-    acquiredAt: spec?.acquireTime?.getTime() ?? 0,
+    renewedAt: readTime(spec?.renewTime),
+    acquiredAt: readTime(spec?.acquireTime),
     seconds: spec?.leaseDurationSeconds ?? 0,
     transitions: spec?.leaseTransitions ?? 0,
   };
+}
+
+/** The library calls it a date, and answers the text that came. */
+function readTime(time: unknown): number {
+  return time === undefined ? 0 : new Date(time as string | Date).getTime();
 }
 
 function writeLease(name: string, { resourceVersion, holder, ...lease }: Lease): V1Lease {

@@ -21,7 +21,6 @@ export type SurveyOptions = {
   readonly open: OpenCluster;
   readonly world: Pick<World, 'now'>;
   readonly namespace: string;
-  readonly server: string;
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
   /** Containers of versions that need not be anywhere; `*` for all. */
@@ -82,8 +81,15 @@ export async function surveyCluster(options: SurveyOptions): Promise<Survey> {
     place: (versions) =>
       place(versions.map(({ containers: known, newContainers: added }) => ({ known, added }))),
     placeBack(moves) {
-      const { workloads, ...others } = place([{ known: moves.flatMap(({ then }) => then ?? []), added: [] }]);
-      return { ...others, workloads: workloads.map((list) => list.map(turnBack)) };
+      const placed = place([{ known: moves.flatMap(({ then }) => then ?? []), added: [] }]);
+      const lost = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
+      const unknown =
+        lost.length > 0 ? [`the version gone back to does not tell the images of ${lost.join(', ')}.`] : [];
+      return {
+        ...placed,
+        workloads: placed.workloads.map((list) => list.map(turnBack)),
+        problems: [...placed.problems, ...told(unknown)],
+      };
     },
   };
 }
@@ -121,7 +127,7 @@ function findUnfit(
     ]);
 }
 
-async function look({ open, world, namespace, server }: SurveyOptions): Promise<Seen> {
+async function look({ open, world, namespace }: SurveyOptions): Promise<Seen> {
   const cluster = open({ ms: patienceMs, signal: new AbortController().signal });
   const nothing = { workloads: undefined, quotas: [] };
   try {
@@ -141,11 +147,7 @@ async function look({ open, world, namespace, server }: SurveyOptions): Promise<
     return { workloads, quotas, problems: holder === undefined ? problems : [...problems, holder] };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
-    const how = error.code === undefined ? 'cannot be reached' : `refuses (${error.code})`;
-    return {
-      ...nothing,
-      problems: [`the API server ${server} ${how}: ${error.message.replace(/\.$/, '')}.`],
-    };
+    return { ...nothing, problems: [error.message] };
   }
 }
 

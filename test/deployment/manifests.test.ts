@@ -1,0 +1,250 @@
+// What deploy/ holds: Kubernetes knows every field of it, kubectl takes it, and it fits the program that it starts.
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseEnv, promisify } from 'node:util';
+import * as client from '@kubernetes/client-node';
+import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
+import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
+import { ConfigMap, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type ConfigError, readConfig, variableNames } from '../../src/config.ts';
+import { freshRelease } from '../../src/upgrades/built-in.ts';
+import { neededRights, readQuotas } from '../../src/upgrades/executors/kubernetes/rights.ts';
+import { readManifest } from '../../src/upgrades/manifest.ts';
+import { startApiServer } from '../kubernetes/api-server.ts';
+
+const checkout = fileURLToPath(new URL('../../', import.meta.url));
+const textOf = (path: string) => readFileSync(join(checkout, path), 'utf8');
+const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
+
+type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace?: string } };
+/** Wrapped in something that the client does not know: of what it knows it drops the fields that it does not know. */
+const read = (yaml: string) =>
+  yaml.split(/^---$/m).map((text) => {
+    const wrapped = `apiVersion: test/v1\nkind: Wrapped\nobject:\n${text.replaceAll(/^/gm, '  ')}`;
+    return client.loadYaml<{ object: Manifest }>(wrapped).object;
+  });
+const folders = ['deploy/kubernetes', 'deploy/scratch'];
+const files = folders
+  .flatMap((folder) => readdirSync(join(checkout, folder)).map((name) => `${folder}/${name}`))
+  .filter((path) => path.endsWith('.yaml') && !path.endsWith('kustomization.yaml'));
+const build = (folder: string) =>
+  read(execFileSync('kubectl', ['kustomize', folder], { cwd: checkout, encoding: 'utf8' }));
+
+type Kind =
+  'Deployment' | 'PodDisruptionBudget' | 'Role' | 'RoleBinding' | 'Secret' | 'Service' | 'StatefulSet';
+function find<K extends Kind>(manifests: Manifest[], kind: K, name = 'steward') {
+  const found = manifests.find((one) => one.kind === kind && one.metadata.name === name);
+  if (!found) throw new Error(`there is no ${kind} ${name}`);
+  return found as unknown as InstanceType<(typeof client)[`V1${K}`]>;
+}
+
+const ofPods = [Deployment, StatefulSet, PodDisruptionBudget];
+const models = [ConfigMap, Role, RoleBinding, Secret, Service, ServiceAccount, ...ofPods];
+
+/** What Kubernetes' schemas have against an object; fields that they do not know are left to the client's types. */
+function problemsOf(manifest: Manifest): string[] {
+  const { apiVersion, kind } = manifest;
+  const Model = models.find((one) => one.apiVersion === apiVersion && one.kind === kind);
+  if (!Model) return [`unknown kind ${apiVersion} ${kind}`];
+  try {
+    new Model(manifest as never).validate();
+  } catch (error) {
+    return [(error as Error).message];
+  }
+  return unknownFieldsOf(manifest, `V1${kind}`, kind);
+}
+
+type Typed = { getAttributeTypeMap?: () => { baseName: string; type: string }[] };
+
+function unknownFieldsOf(value: unknown, type: string, path: string): string[] {
+  const [, item] = /^Array<(.*)>$/.exec(type) ?? [];
+  if (item !== undefined)
+    return (value as unknown[]).flatMap((one, index) => unknownFieldsOf(one, item, `${path}[${index}]`));
+  const attributes = (client as unknown as Record<string, Typed | undefined>)[type]?.getAttributeTypeMap?.();
+  if (!attributes) return [];
+  return Object.entries(value as object).flatMap(([name, inner]) => {
+    const attribute = attributes.find(({ baseName }) => baseName === name);
+    if (!attribute) return [`unknown field ${path}.${name}`];
+    return unknownFieldsOf(inner, attribute.type, `${path}.${name}`);
+  });
+}
+
+const [steward = [], scratch = []] = folders.map((folder) =>
+  files.filter((path) => path.startsWith(folder)).flatMap((path) => read(textOf(path))),
+);
+const { spec } = find(steward, 'Deployment');
+const pod = spec?.template.spec;
+const container = pod?.containers[0];
+
+describe('Kubernetes’ schemas', () => {
+  it.each(files)('%s is as they say', (path) => {
+    expect(read(textOf(path)).flatMap(problemsOf)).toEqual([]);
+  });
+
+  it.skipIf(!hasKubectl).each(folders)('what is built from %s is as they say, in one namespace', (folder) => {
+    const built = build(folder);
+    expect(built.flatMap(problemsOf)).toEqual([]);
+    const namespaces = new Set(built.map(({ metadata }) => metadata.namespace));
+    expect(namespaces.size).toBe(1);
+    const { subjects = [] } = find(built, 'RoleBinding');
+    expect(new Set(subjects.map(({ namespace }) => namespace))).toEqual(namespaces);
+  });
+
+  it('refuse a wrong type, a missing field, an unknown field and an unknown kind', () => {
+    const broken = (change: (text: string) => string) =>
+      read(change(textOf('deploy/kubernetes/deployment.yaml'))).flatMap(problemsOf);
+    expect(broken((text) => text.replace('replicas: 2', 'replicas: two'))[0]).toContain('replicas must be');
+    expect(broken((text) => text.replace('containerPort:', 'hostPort:'))[0]).toContain('containerPort');
+    expect(broken((text) => text.replace('readinessProbe', 'readyProbe'))).toEqual([
+      'unknown field Deployment.spec.template.spec.containers[0].readyProbe',
+    ]);
+    expect(broken((text) => text.replace('apps/v1', 'apps/v1beta1'))[0]).toContain('unknown kind');
+  });
+
+  it.skipIf(!hasKubectl).each(folders)(
+    'kubectl apply -k %s takes it all',
+    { timeout: 60_000 },
+    async (folder) => {
+      const server = await startApiServer();
+      const home = mkdtempSync(join(tmpdir(), 'steward-kubectl-'));
+      onTestFinished(async () => {
+        rmSync(home, { recursive: true });
+        await server.close();
+      });
+      const options = ['--dry-run=client', '--validate=false', `--server=${server.url}`, '-k', folder];
+      const env = { PATH: process.env.PATH, HOME: home, KUBECONFIG: join(home, 'none') };
+      const { stdout } = await promisify(execFile)('kubectl', ['apply', ...options], { cwd: checkout, env });
+      const told = stdout.trim().split('\n');
+      expect(told).toHaveLength(build(folder).length);
+      expect(told.filter((line) => !line.endsWith(' created (dry run)'))).toEqual([]);
+    },
+  );
+});
+
+describe('the Deployment', () => {
+  it('has the rights that upgrades need, and no other', () => {
+    const given = find(steward, 'Role').rules?.flatMap(({ apiGroups = [], resources = [], verbs }) =>
+      resources.flatMap((resource) => verbs.map((verb) => ({ verb, group: apiGroups.join(), resource }))),
+    );
+    expect(given).toEqual([...neededRights, readQuotas]);
+    expect(pod).toMatchObject({ serviceAccountName: 'steward', automountServiceAccountToken: true });
+  });
+
+  it('is two processes, replaced one by one, of which one is always there', () => {
+    expect(spec).toMatchObject({
+      replicas: 2,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+      selector: { matchLabels: spec?.template.metadata?.labels },
+    });
+    const budget = find(steward, 'PodDisruptionBudget').spec;
+    expect([budget?.minAvailable, budget?.selector]).toEqual([1, spec?.selector]);
+    const { selector, ports } = find(steward, 'Service').spec ?? {};
+    expect(selector).toEqual(spec?.selector.matchLabels);
+    expect(ports?.[0]?.targetPort).toBe(container?.ports?.[0]?.name);
+    expect(container?.ports?.[0]?.containerPort).toBe(readConfig({}).port);
+  });
+
+  it('is asked for what it answers', () => {
+    const probes = [container?.startupProbe, container?.readinessProbe, container?.livenessProbe];
+    const paths = probes.map((probe) => probe?.httpGet?.path);
+    expect(paths).toEqual(['/ready', '/ready', '/health']);
+    const answered = textOf('src/site/probes.ts');
+    for (const path of paths) expect(answered).toContain(`'${path ?? ''}':`);
+  });
+
+  it('has the time to end that the process takes at most', () => {
+    const times = [...textOf('src/main.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
+    expect(times).toHaveLength(3);
+    const [command, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
+    expect(command).toBe('sleep');
+    const closing = times.reduce((sum, [, ms = '']) => sum + Number(ms.replaceAll('_', '')) / 1000, 0);
+    expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(Number(seconds) + closing);
+  });
+
+  it('may do nothing on its node', () => {
+    const user = Number(/^USER (\d+):\d+$/m.exec(textOf('deploy/Dockerfile'))?.[1]);
+    expect(user).toBeGreaterThan(0);
+    const seccompProfile = { type: 'RuntimeDefault' };
+    expect(pod?.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, seccompProfile });
+    const nothing = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
+    expect(container?.securityContext).toEqual({ readOnlyRootFilesystem: true, ...nothing });
+    expect(Object.keys(container?.resources ?? {})).toEqual(['requests', 'limits']);
+  });
+});
+
+describe('the settings', () => {
+  const text = textOf('deploy/kubernetes/settings.env');
+  const named = [...text.matchAll(/^(?:# )?([A-Z][A-Z0-9_]*)=/gm)].map(([, name = '']) => name);
+  const placeholders = find(steward, 'Secret').stringData ?? {};
+  const inPod = (container?.env ?? []).map(({ name }) => name);
+
+  it('are all variables of Steward, each in one place', () => {
+    // Of the image, of files that it does not have, of the other executor.
+    const others = ['HOST', 'PORT', 'CATALOG_FILE', 'KUBECONFIG', 'UPGRADE_STEP_MS', 'SIMULATED_FAILURES'];
+    expect([...named, ...inPod, ...others].sort()).toEqual([...variableNames].sort());
+    const secrets = ['STORE_URL', 'ADMIN_PASSWORD', 'SECRET_KEY'];
+    expect(Object.keys(placeholders)).toEqual(secrets);
+    expect(inPod).toEqual([...secrets, 'KUBERNETES_NAMESPACE']);
+    expect(textOf('deploy/kubernetes/kustomization.yaml')).not.toContain('secret.example.yaml\n');
+  });
+
+  const problemsWith = (secret: Record<string, string>) => {
+    try {
+      const ofPod = { KUBERNETES_NAMESPACE: 'steward', KUBERNETES_SERVICE_HOST: '10.0.0.1' };
+      readConfig({ ...parseEnv(text), ...secret, ...ofPod });
+      return [];
+    } catch (error) {
+      return (error as ConfigError).problems.map((problem) => problem.split(' ')[0] ?? '');
+    }
+  };
+
+  it('start nothing while the Secret has a placeholder, and all is well with that of the scratch', () => {
+    expect(problemsWith(placeholders).sort()).toEqual(Object.keys(placeholders).sort());
+    expect(problemsWith(find(scratch, 'Secret').stringData ?? {})).toEqual([]);
+  });
+});
+
+describe('the image', () => {
+  const dockerfile = textOf('deploy/Dockerfile');
+  const copied = (lines: RegExp) =>
+    [...dockerfile.matchAll(lines)].flatMap(([, paths = '']) => paths.replaceAll('/app/', '').split(' '));
+  const intoBuild = copied(/^COPY (?!--)(.+) \S+$/gm);
+  const intoImage = copied(/^COPY --from=build (.+) \S+$/gm);
+
+  it('is built from what is there, and from nothing else', () => {
+    expect(intoBuild.filter((path) => !existsSync(join(checkout, path)))).toEqual([]);
+    const ignored = textOf('deploy/Dockerfile.dockerignore').match(/^[^#\n]+$/gm);
+    expect(ignored).toEqual(['*', ...intoBuild.map((path) => `!${path}`)]);
+  });
+
+  it('has what the process reads', () => {
+    const main = textOf('src/main.ts').replaceAll("readSource('", "new URL('../src/");
+    const needed = [...main.matchAll(/new URL\('\.\.\/([^']+)'/g)].map(([, path = '']) => path);
+    expect(needed).toHaveLength(6);
+    const isThere = (path: string) => intoImage.some((one) => path === one || path.startsWith(`${one}/`));
+    expect(needed.filter((path) => !isThere(path))).toEqual([]);
+    expect(intoImage).toEqual(expect.arrayContaining(['dist', 'node_modules']));
+  });
+
+  it('starts the process itself, for everybody, on any platform', () => {
+    expect(dockerfile).toMatch(/^CMD \["node", "dist\/main.js"\]$/m);
+    expect(dockerfile).toMatch(/^ENV NODE_ENV=production HOST=0\.0\.0\.0$/m);
+    expect(dockerfile).not.toMatch(/--platform/);
+  });
+});
+
+it('the manifest of the scratch can be imported, and names what the scratch has', () => {
+  const file = readFileSync(join(checkout, 'deploy/scratch/version-manifest.json'));
+  const result = readManifest(file, [freshRelease]);
+  if ('problems' in result) throw new Error(result.problems.join('\n'));
+  const names = new Set(result.versions.flatMap(({ containers }) => containers.map(({ name }) => name)));
+  const web = find(scratch, 'Deployment', 'sample-web').spec?.template.spec?.containers;
+  const byName = web?.map(({ name }) => name.toUpperCase().replaceAll('-', '_')) ?? [];
+  const { labels } = find(scratch, 'StatefulSet', 'sample-queue').metadata ?? {};
+  expect([...byName, labels?.['steward/container']]).toEqual([...names]);
+});

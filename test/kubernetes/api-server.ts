@@ -1,0 +1,185 @@
+// A fake Kubernetes API server with its controllers: plain HTTP on loopback, everything in memory, no nodes that run anything.
+import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { startControllers } from './controllers.ts';
+import type { KubeObject } from './objects.ts';
+import { type Place, createRegistry } from './registry.ts';
+import { authorize, parsePath, reviewAccess, verbOf } from './requests.ts';
+import { discover, isKnownGroup, resourceOf, serverVersion } from './resources.ts';
+import { matches, matchesFields, parseLabelSelector } from './selectors.ts';
+import { StatusError, badRequest, methodNotAllowed, noSuchPath } from './status-error.ts';
+import { type Change, createStorage } from './storage.ts';
+
+export type ApiServer = { url: string; close: () => Promise<void> };
+
+const reviewPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+
+type Answer = { code: number; body: object | string };
+
+export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<ApiServer> {
+  const storage = createStorage();
+  const registry = createRegistry(storage);
+  for (const name of ['default', 'kube-system']) {
+    registry.create({ resource: resourceOf('namespaces'), version: 'v1' }, { metadata: { name } });
+  }
+  const controllers = startControllers(storage, registry, controllerDelayMs);
+
+  function answer(request: IncomingMessage, url: URL, text: string): Answer | Place {
+    const method = request.method ?? '';
+    const user = request.headers['impersonate-user'] as string | undefined;
+    const path = url.pathname;
+    if (path === reviewPath && method === 'POST') {
+      return { code: 201, body: reviewAccess(storage, user, parse(text)) };
+    }
+    const open = method === 'GET' ? openAnswer(path) : undefined;
+    if (open !== undefined) return { code: 200, body: open };
+    const place = parsePath(path);
+    if (!place) {
+      if (isKnownGroup(path)) throw noSuchPath();
+      return { code: 404, body: '404 page not found\n' };
+    }
+    if (place.resource.isNamespaced && place.namespace === undefined && method !== 'GET') {
+      throw methodNotAllowed();
+    }
+    const verb = verbOf(method, place, url.searchParams);
+    authorize(storage, user, verb, place);
+    if (verb === 'watch') return place;
+    return act(verb, place, url.searchParams, text, request.headers['content-type'] ?? 'application/json');
+  }
+
+  function act(
+    verb: string,
+    place: Place,
+    query: URLSearchParams,
+    text: string,
+    contentType: string,
+  ): Answer {
+    const [type = ''] = contentType.split(';');
+    if (verb === 'get') return { code: 200, body: registry.get(place) };
+    if (verb === 'list') {
+      const found = list(place, query);
+      // Unlike a single object, one of a list does not say what it is.
+      const items = found.items.map(({ apiVersion: _version, kind: _kind, ...rest }) => rest);
+      return { code: 200, body: { ...found, items } };
+    }
+    if (verb === 'create' && place.name === undefined) {
+      return { code: 201, body: registry.create(place, parse(text)) };
+    }
+    if (place.name === undefined && verb === 'deletecollection') {
+      const found = list(place, query);
+      for (const { metadata } of found.items) registry.remove({ ...place, name: metadata.name }, undefined);
+      return { code: 200, body: found };
+    }
+    if (place.name === undefined) throw methodNotAllowed();
+    if (verb === 'update') {
+      return { code: registry.isThere(place) ? 200 : 201, body: registry.update(place, parse(text)) };
+    }
+    if (verb === 'patch') return { code: 200, body: registry.patch(place, parse(text), type.trim()) };
+    if (verb !== 'delete') throw methodNotAllowed();
+    const gone = registry.remove(place, text === '' ? undefined : parse(text));
+    if (place.resource.name === 'pods') return { code: 200, body: gone };
+    const { group, name: kind } = place.resource;
+    const details = { name: place.name, ...(group === '' ? {} : { group }), kind, uid: gone.metadata.uid };
+    return {
+      code: 200,
+      body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details },
+    };
+  }
+
+  function isWanted(place: Place, query: URLSearchParams): (object: KubeObject) => boolean {
+    const selector = parseLabelSelector(query.get('labelSelector') ?? '');
+    const fields = query.get('fieldSelector') ?? '';
+    return (object) =>
+      (place.namespace === undefined || object.metadata.namespace === place.namespace) &&
+      (place.name === undefined || object.metadata.name === place.name) &&
+      matches(selector, object.metadata.labels) &&
+      matchesFields(fields, object);
+  }
+
+  function list(place: Place, query: URLSearchParams) {
+    const items = registry
+      .list(place)
+      .filter(isWanted(place, query))
+      .sort((a, b) => (textKey(a) < textKey(b) ? -1 : 1));
+    const { kind, group } = place.resource;
+    const apiVersion = group === '' ? place.version : `${group}/${place.version}`;
+    return { kind: `${kind}List`, apiVersion, metadata: { resourceVersion: storage.version() }, items };
+  }
+
+  /** Sends what happens from a version on until the client goes. */
+  function watch(place: Place, query: URLSearchParams, response: ServerResponse): void {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const wanted = isWanted(place, query);
+    const send = ({ type, resource, object }: Change) => {
+      if (resource !== place.resource || !wanted(object)) return;
+      response.write(`${JSON.stringify({ type, object })}\n`);
+    };
+    const since = query.get('resourceVersion') ?? '';
+    if (since === '' || since === '0') {
+      for (const object of registry.list(place).filter(wanted)) {
+        response.write(`${JSON.stringify({ type: 'ADDED', object })}\n`);
+      }
+    } else storage.changesSince(Number(since)).forEach(send);
+    response.flushHeaders();
+    const stop = storage.onChange(send);
+    const seconds = Number(query.get('timeoutSeconds') ?? '0');
+    const timer = seconds > 0 ? setTimeout(() => response.end(), seconds * 1000) : undefined;
+    response.on('close', () => {
+      stop();
+      clearTimeout(timer);
+    });
+  }
+
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const url = new URL(request.url ?? '/', 'http://localhost');
+      try {
+        const told = answer(request, url, Buffer.concat(chunks).toString());
+        if ('resource' in told) watch(told, url.searchParams, response);
+        else send(response, told);
+      } catch (error) {
+        const refusal =
+          error instanceof StatusError
+            ? error
+            : new StatusError(500, 'InternalError', `Internal error occurred: ${String(error)}`);
+        send(response, { code: refusal.code, body: refusal.body });
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        controllers.close();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function send(response: ServerResponse, { code, body }: Answer): void {
+  const isText = typeof body === 'string';
+  response.writeHead(code, { 'content-type': isText ? 'text/plain' : 'application/json' });
+  response.end(isText ? body : JSON.stringify(body));
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw badRequest(`the object provided is unrecognized: ${String(error)}`);
+  }
+}
+
+/** What everybody may read. */
+function openAnswer(path: string): object | string | undefined {
+  if (path === '/version') return serverVersion;
+  if (['/readyz', '/livez', '/healthz'].includes(path)) return 'ok';
+  return discover(path);
+}
+
+const textKey = ({ metadata: { namespace = '', name } }: KubeObject) => `${namespace}/${name}`;

@@ -1,0 +1,63 @@
+// What a user may do in the fake cluster, by the Roles that are bound to them in a namespace.
+import type { KubeObject } from './objects.ts';
+import { resourceOf } from './resources.ts';
+import type { Storage } from './storage.ts';
+
+export type Rule = {
+  apiGroups?: string[];
+  resources?: string[];
+  resourceNames?: string[];
+  verbs: string[];
+};
+
+/** What somebody wants; a subresource belongs to the resource: `pods/status`. */
+export type Wish = { verb: string; group: string; resource: string; namespace?: string; name?: string };
+
+type Role = KubeObject & { rules?: Rule[] };
+type RoleBinding = KubeObject & {
+  roleRef: { kind: string; name: string };
+  subjects?: { kind: string; name: string; namespace?: string }[];
+};
+
+const roles = resourceOf('roles');
+const clusterRoles = resourceOf('clusterroles');
+const bindings = resourceOf('rolebindings');
+const clusterBindings = resourceOf('clusterrolebindings');
+
+const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/;
+
+function isSubject({ subjects = [], metadata }: RoleBinding, user: string): boolean {
+  const [, namespace, account] = accountName.exec(user) ?? [];
+  return subjects.some((subject) =>
+    subject.kind === 'ServiceAccount'
+      ? subject.name === account && (subject.namespace ?? metadata.namespace) === namespace
+      : (subject.kind === 'User' && subject.name === user) ||
+        (subject.kind === 'Group' && subject.name === 'system:authenticated'),
+  );
+}
+
+const has = (list: string[] | undefined, value: string) =>
+  list !== undefined && (list.includes(value) || list.includes('*'));
+
+const covers = (rule: Rule, { verb, group, resource, name = '' }: Wish) =>
+  has(rule.verbs, verb) &&
+  has(rule.apiGroups, group) &&
+  has(rule.resources, resource) &&
+  (rule.resourceNames === undefined || rule.resourceNames.length === 0 || rule.resourceNames.includes(name));
+
+/** Nobody in particular is an administrator. */
+export function isAllowed(storage: Storage, user: string | undefined, wish: Wish): boolean {
+  if (user === undefined) return true;
+  const bound = [
+    ...storage.list<RoleBinding>(clusterBindings),
+    ...(wish.namespace === undefined ? [] : storage.list<RoleBinding>(bindings, wish.namespace)),
+  ].filter((binding) => isSubject(binding, user));
+  return bound.some(({ roleRef, metadata }) => {
+    const role = (
+      roleRef.kind === 'ClusterRole'
+        ? storage.get(clusterRoles, undefined, roleRef.name)
+        : storage.get(roles, metadata.namespace, roleRef.name)
+    ) as Role | undefined;
+    return role?.rules?.some((rule) => covers(rule, wish)) ?? false;
+  });
+}

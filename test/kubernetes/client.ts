@@ -1,0 +1,64 @@
+// A cluster for the tests of one file, and the hands of a client: the real library, through the proxy.
+import {
+  ApiException,
+  AppsV1Api,
+  CoreV1Api,
+  KubeConfig,
+  PatchStrategy,
+  setHeaderOptions,
+} from '@kubernetes/client-node';
+import { afterAll, beforeAll } from 'vitest';
+import { type Cluster, type Kind, openCluster } from './cluster.ts';
+
+export const strategic = setHeaderOptions('Content-Type', PatchStrategy.StrategicMergePatch);
+
+export const imageOf = (image: string, container = 'web') => ({
+  spec: { template: { spec: { containers: [{ name: container, image }] } } },
+});
+
+export type Client = Awaited<ReturnType<typeof open>>;
+
+/** One for the whole file; everything in it is there once the tests run. */
+export function useClient(): Client {
+  const client = {} as Client;
+  beforeAll(async () => void Object.assign(client, await open()));
+  afterAll(() => client.cluster.close());
+  return client;
+}
+
+async function open() {
+  const cluster: Cluster = await openCluster();
+  const config = new KubeConfig();
+  config.loadFromFile(cluster.kubeconfig);
+  let names = 0;
+
+  return {
+    cluster,
+    config,
+    apps: config.makeApiClient(AppsV1Api),
+    core: config.makeApiClient(CoreV1Api),
+    /** Creates one of the kind and waits until it is rolled out; answers its name. */
+    async settle(kind: Kind, replicas = 2, spec: object = {}): Promise<string> {
+      const name = `web-${(names += 1)}`;
+      const containers = [{ name: 'web', image: 'web:1' }];
+      await cluster.createWorkload({ kind, name, replicas, containers, spec: { ...spec } });
+      await cluster.settled(kind, name);
+      return name;
+    },
+    roll: (kind: Kind, name: string, image: string) => cluster.patch(kind, name, imageOf(image)),
+    imagesOf: async (kind: Kind, name: string) =>
+      (await cluster.pods(kind, name)).map(({ spec }) => spec.containers[0]?.image),
+  };
+}
+
+/** What the client was refused. */
+export async function refusal(asked: Promise<unknown>) {
+  const error = await asked.then(
+    () => new Error('it was not refused'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ApiException)) throw error;
+  const body: unknown = error.body;
+  const { reason, message } = JSON.parse(body as string) as { reason: string; message: string };
+  return { code: error.code, reason, message };
+}

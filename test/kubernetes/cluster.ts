@@ -1,0 +1,203 @@
+// A cluster for a test, with a namespace of its own: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startApiServer } from './api-server.ts';
+import type { Rule } from './authorizer.ts';
+import { startFaults } from './faults.ts';
+import { startKubelet } from './kubelet.ts';
+import type { Fields, Kind, Pod, Workload } from './objects.ts';
+import { openUpstream } from './upstream.ts';
+import { type NewWorkload, describeWorkload, isRolledOut, nodeLabel, pathOf } from './workloads.ts';
+
+export type { Kind, Pod, Workload } from './objects.ts';
+export type { NewContainer, NewWorkload } from './workloads.ts';
+export type { Rule } from './authorizer.ts';
+
+/** The server's refusal; `code` is the HTTP status. */
+export class RequestError extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const strategicMerge = 'application/strategic-merge-patch+json';
+const isMissing = (error: unknown) => error instanceof RequestError && error.code === 404;
+const settleMs = 15_000;
+
+export type Cluster = Awaited<ReturnType<typeof openCluster>>;
+
+/** With a delay, the fake's controllers take so long to notice a change; it does nothing to a real cluster. */
+export async function openCluster({ controllerDelayMs = 3 } = {}) {
+  const given = process.env.STEWARD_TEST_KUBECONFIG ?? '';
+  const isReal = given !== '';
+  const server = isReal ? undefined : await startApiServer({ controllerDelayMs });
+  const target = server ? { url: server.url } : { kubeconfig: given };
+  const upstream = await openUpstream(target);
+  const pollMs = isReal ? 100 : 20;
+
+  async function send<T>(method: string, path: string, body: unknown, headers: Record<string, string>) {
+    const payload = body === undefined ? '' : JSON.stringify(body);
+    const answer = await upstream.send({
+      ...{ method, path, body: payload },
+      headers: { ...headers, 'content-length': Buffer.byteLength(payload) },
+    });
+    const said = await text(answer);
+    const code = answer.statusCode ?? 0;
+    const parsed = parse(said);
+    if (code < 400) return parsed as T;
+    throw new RequestError(code, (parsed as { message?: string } | undefined)?.message ?? said);
+  }
+
+  /** Straight to the server, as an administrator. */
+  function request<T = Fields>(
+    method: string,
+    path: string,
+    body?: unknown,
+    contentType?: string,
+  ): Promise<T> {
+    const type = contentType ?? (method === 'PATCH' ? strategicMerge : 'application/json');
+    return send<T>(method, path, body, { 'content-type': type });
+  }
+
+  const namespace = `steward-test-${randomBytes(4).toString('hex')}`;
+  const own = `/api/v1/namespaces/${namespace}`;
+  const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+  await request('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
+  await until('the default ServiceAccount', async () => {
+    const found = await request('GET', `${own}/serviceaccounts/default`).catch((error: unknown) => error);
+    return isMissing(found) ? undefined : found;
+  });
+
+  const faults = await startFaults({ target });
+  const kubelet = startKubelet(request, namespace, pollMs);
+  const folder = mkdtempSync(join(tmpdir(), 'steward-test-'));
+  const kubeconfig = join(folder, 'kubeconfig');
+  writeFileSync(kubeconfig, describeConfig(faults.url, namespace));
+
+  /** Tries until there is something; tells what it saw when it takes too long. */
+  async function until<T>(what: string, look: () => Promise<T | undefined>, see?: () => unknown): Promise<T> {
+    for (const end = Date.now() + settleMs; ; await sleep(pollMs)) {
+      const found = await look();
+      if (found !== undefined) return found;
+      if (Date.now() > end) throw new Error(`${what}: not within ${settleMs} ms: ${JSON.stringify(see?.())}`);
+    }
+  }
+
+  let users = 0;
+  let hasNode = false;
+
+  async function createNode(): Promise<void> {
+    if (hasNode) return;
+    hasNode = true;
+    const metadata = { name: namespace, labels: { [nodeLabel]: namespace } };
+    await request('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata });
+  }
+
+  const read = (kind: Kind, name: string) => request<Workload>('GET', pathOf(namespace, kind, name));
+
+  async function pods(kind: Kind, name: string): Promise<Pod[]> {
+    const { spec } = await read(kind, name);
+    const labels = Object.entries(spec.selector.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`);
+    const query = `labelSelector=${encodeURIComponent(labels.join(','))}`;
+    return (await request<{ items: Pod[] }>('GET', `${own}/pods?${query}`)).items;
+  }
+
+  return {
+    isReal,
+    namespace,
+    /** The path of a file that leads to the proxy. */
+    kubeconfig,
+    faults,
+    kubelet,
+    request,
+    read,
+    pods,
+    async createWorkload(workload: NewWorkload): Promise<Workload> {
+      if (workload.kind === 'DaemonSet') await createNode();
+      return request('POST', pathOf(namespace, workload.kind), describeWorkload(workload, namespace));
+    },
+    /** A strategic merge. */
+    patch: (kind: Kind, name: string, body: unknown) =>
+      request<Workload>('PATCH', pathOf(namespace, kind, name), body),
+    /** Resolves when the workload is rolled out as its counters say. */
+    async settled(kind: Kind, name: string): Promise<Workload> {
+      let last: Workload | undefined;
+      const look = async () => {
+        last = await read(kind, name);
+        return isRolledOut(last) ? last : undefined;
+      };
+      return until(`${kind} ${name} is rolled out`, look, () => last?.status);
+    },
+    /** From now on whoever comes through the proxy may do only this, and that in the namespace. */
+    async allow(rules: Rule[]): Promise<void> {
+      const user = `${namespace}-user-${(users += 1)}`;
+      const metadata = { name: user };
+      await request('POST', `${roles}/roles`, { metadata, rules });
+      await request('POST', `${roles}/rolebindings`, {
+        metadata,
+        subjects: [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }],
+        roleRef: { kind: 'Role', name: user, apiGroup: 'rbac.authorization.k8s.io' },
+      });
+      await until('the rights', async () => {
+        const answers = await Promise.all(rules.map((rule) => mayDo(user, rule)));
+        return answers.every(Boolean) ? true : undefined;
+      });
+      faults.user = user;
+    },
+    async close(): Promise<void> {
+      await kubelet.close();
+      await faults.close();
+      if (isReal) {
+        await request('DELETE', own);
+        if (hasNode) await request('DELETE', `/api/v1/nodes/${namespace}`);
+      }
+      upstream.close();
+      await server?.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+
+  /** A real server takes a moment to notice a new Role. */
+  async function mayDo(user: string, rule: Rule): Promise<boolean> {
+    const [resource = '', subresource = ''] = rule.resources?.[0]?.split('/') ?? [];
+    const wish = {
+      ...{ namespace, verb: rule.verbs[0], group: rule.apiGroups?.[0], resource, subresource },
+      name: rule.resourceNames?.[0] ?? '',
+    };
+    const { status } = await send<{ status: { allowed: boolean } }>(
+      'POST',
+      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+      {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SelfSubjectAccessReview',
+        spec: { resourceAttributes: wish },
+      },
+      { 'content-type': 'application/json', 'impersonate-user': user },
+    );
+    return status.allowed;
+  }
+}
+
+function describeConfig(server: string, namespace: string): string {
+  return JSON.stringify({
+    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test', preferences: {} },
+    clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'nobody', user: {} }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'nobody', namespace } }],
+  });
+}
+
+function parse(said: string): unknown {
+  try {
+    return JSON.parse(said);
+  } catch {
+    return undefined;
+  }
+}

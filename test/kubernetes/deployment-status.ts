@@ -1,0 +1,146 @@
+// What the Deployment controller of the fake cluster tells in a status: counters, availability, and whether it gets on.
+import { maxUnavailableOf, replicasOf, sum } from './deployment-sizes.ts';
+import { type Hands, writeStatus } from './hands.ts';
+import { type Condition, type Workload, type WorkloadStatus, seconds } from './objects.ts';
+import { resourceOf } from './resources.ts';
+
+const deployments = resourceOf('deployments');
+
+/** When it last got on: conditions tell that in whole seconds only, which is too coarse for short deadlines. */
+const progressAt = new Map<string, number>();
+
+const find = (conditions: Condition[] | undefined, type: string) =>
+  conditions?.find((condition) => condition.type === type);
+
+function create(type: string, status: string, reason: string, message: string): Condition {
+  return { type, status, lastUpdateTime: seconds(), lastTransitionTime: seconds(), reason, message };
+}
+
+/** Puts a condition in place of the one of its type, unless that says the same already. */
+function put(conditions: Condition[], next: Condition, isForced = false): Condition[] {
+  const before = find(conditions, next.type);
+  if (!isForced && before?.status === next.status && before.reason === next.reason) return conditions;
+  const others = conditions.filter(({ type }) => type !== next.type);
+  const since = before?.status === next.status ? before.lastTransitionTime : undefined;
+  return [...others, since === undefined ? next : { ...next, lastTransitionTime: since }];
+}
+
+/** The highest number there is means none. */
+const hasDeadline = ({ spec }: Workload) =>
+  spec.progressDeadlineSeconds !== undefined && spec.progressDeadlineSeconds < 2 ** 31 - 1;
+
+export function tellNewReplicaSet(
+  { storage }: Hands,
+  deployment: Workload,
+  { metadata }: Workload,
+): Workload {
+  if (!hasDeadline(deployment)) return deployment;
+  progressAt.set(deployment.metadata.uid, Date.now());
+  const message = `Created new replica set "${metadata.name}"`;
+  const told = create('Progressing', 'True', 'NewReplicaSetCreated', message);
+  deployment.status.conditions = put(deployment.status.conditions ?? [], told);
+  return storage.replace(deployments, deployment);
+}
+
+/** Somebody who waits for progress is told that there is to be none. */
+export function checkPaused({ storage }: Hands, deployment: Workload): Workload {
+  const before = find(deployment.status.conditions, 'Progressing');
+  if (!hasDeadline(deployment) || before?.reason === 'ProgressDeadlineExceeded') return deployment;
+  const isTold = before?.reason === 'DeploymentPaused';
+  const isPaused = deployment.spec.paused === true;
+  if (isTold === isPaused) return deployment;
+  const told = isPaused
+    ? create('Progressing', 'Unknown', 'DeploymentPaused', 'Deployment is paused')
+    : create('Progressing', 'Unknown', 'DeploymentResumed', 'Deployment is resumed');
+  progressAt.set(deployment.metadata.uid, Date.now());
+  deployment.status.conditions = put(deployment.status.conditions ?? [], told);
+  return storage.replace(deployments, deployment);
+}
+
+/** Writes the status; answers whether the Deployment is where it is to be. */
+export function tellStatus(
+  hands: Hands,
+  deployment: Workload,
+  sets: Workload[],
+  present: Workload | undefined,
+): boolean {
+  const available = sum(sets, ({ status }) => status.availableReplicas ?? 0);
+  const next: WorkloadStatus = {
+    observedGeneration: deployment.metadata.generation ?? 1,
+    replicas: sum(sets, ({ status }) => status.replicas ?? 0),
+    updatedReplicas: present?.status.replicas ?? 0,
+    readyReplicas: sum(sets, ({ status }) => status.readyReplicas ?? 0),
+    availableReplicas: available,
+    unavailableReplicas: Math.max(0, sum(sets, replicasOf) - available),
+  };
+  const hasEnough = available >= replicasOf(deployment) - maxUnavailableOf(deployment);
+  const availability = hasEnough
+    ? create('Available', 'True', 'MinimumReplicasAvailable', 'Deployment has minimum availability.')
+    : create(
+        'Available',
+        'False',
+        'MinimumReplicasUnavailable',
+        'Deployment does not have minimum availability.',
+      );
+  let conditions = put(deployment.status.conditions ?? [], availability);
+  if (deployment.spec.paused !== true) conditions = judge(hands, deployment, next, conditions, present);
+  const failure = sets.flatMap(({ status }) => find(status.conditions, 'ReplicaFailure') ?? []).at(-1);
+  conditions = failure
+    ? put(conditions, { ...failure, lastUpdateTime: failure.lastTransitionTime ?? seconds() })
+    : conditions.filter(({ type }) => type !== 'ReplicaFailure');
+  writeStatus(hands, deployments, deployment, { ...next, conditions });
+  return isComplete(deployment, next);
+}
+
+function isComplete(deployment: Workload, next: WorkloadStatus): boolean {
+  const wanted = replicasOf(deployment);
+  return [next.updatedReplicas, next.replicas, next.availableReplicas].every((count) => count === wanted);
+}
+
+/** Whether it is done, gets on, or has not got on for too long; if none of these, what was said before stays. */
+function judge(
+  { wakeAt }: Hands,
+  deployment: Workload,
+  next: WorkloadStatus,
+  conditions: Condition[],
+  present: Workload | undefined,
+): Condition[] {
+  if (!hasDeadline(deployment)) return conditions.filter(({ type }) => type !== 'Progressing');
+  const { status, metadata, spec } = deployment;
+  const before = find(status.conditions, 'Progressing');
+  const title = present ? `ReplicaSet "${present.metadata.name}"` : `Deployment "${metadata.name}"`;
+  if (before?.reason === 'NewReplicaSetAvailable' && next.replicas === next.updatedReplicas)
+    return conditions;
+  if (isComplete(deployment, next)) {
+    const message = `${title} has successfully progressed.`;
+    return put(conditions, create('Progressing', 'True', 'NewReplicaSetAvailable', message));
+  }
+  if (isProgress(status, next)) {
+    progressAt.set(metadata.uid, Date.now());
+    return put(
+      ...([
+        conditions,
+        create('Progressing', 'True', 'ReplicaSetUpdated', `${title} is progressing.`),
+      ] as const),
+      true,
+    );
+  }
+  if (!before || before.reason === 'NewReplicaSetAvailable') return conditions;
+  const at = (progressAt.get(metadata.uid) ?? Date.now()) + (spec.progressDeadlineSeconds ?? 0) * 1000;
+  if (at > Date.now()) {
+    wakeAt(at);
+    return conditions;
+  }
+  const message = `${title} has timed out progressing.`;
+  return put(conditions, create('Progressing', 'False', 'ProgressDeadlineExceeded', message));
+}
+
+function isProgress(before: WorkloadStatus, next: WorkloadStatus): boolean {
+  const oldOnes = ({ replicas = 0, updatedReplicas = 0 }: WorkloadStatus) => replicas - updatedReplicas;
+  return (
+    (next.updatedReplicas ?? 0) > (before.updatedReplicas ?? 0) ||
+    oldOnes(next) < oldOnes(before) ||
+    (next.readyReplicas ?? 0) > (before.readyReplicas ?? 0) ||
+    (next.availableReplicas ?? 0) > (before.availableReplicas ?? 0)
+  );
+}

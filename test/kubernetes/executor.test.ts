@@ -1,0 +1,234 @@
+// What the executor does to workloads, seen in a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
+import { afterEach, describe, expect, it } from 'vitest';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes.ts';
+import type { Errand, Executor } from '../../src/upgrades/executors/executor.ts';
+import type { Part, Workload } from '../../src/upgrades/survey.ts';
+import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
+import { createTestExecutor } from './executor.ts';
+
+let cluster: Cluster | undefined;
+afterEach(async () => {
+  await cluster?.close();
+  cluster = undefined;
+});
+
+/** A namespace with one workload `a` of the image a:1, healthy, and an executor. */
+async function open(given: Partial<NewWorkload> = {}, options: Partial<KubernetesOptions> = {}) {
+  const on = (cluster = await openCluster());
+  const { kind = 'Deployment' } = given;
+  await on.createWorkload({
+    kind,
+    name: 'a',
+    replicas: 2,
+    containers: [{ name: 'a', image: 'a:1' }],
+    ...given,
+  });
+  await on.settled(kind, 'a');
+  return {
+    on,
+    executor: createTestExecutor(on, options),
+    images: async () => (await on.read(kind, 'a')).spec.template.spec.containers.map(({ image }) => image),
+    patches: () =>
+      on.faults.requests.filter(
+        ({ method, body }) => method === 'PATCH' && JSON.stringify(body).includes('template'),
+      ),
+  };
+}
+
+const errand: Errand = {
+  jobId: 'job',
+  fence: 1,
+  runStartedAt: Date.now() - 1000,
+  signal: new AbortController().signal,
+};
+
+const moving = (kind: Kind, ...parts: Part[]): Workload => ({
+  name: `${kind.toLowerCase()}/a`,
+  component: 'A',
+  parts,
+});
+const toImage = (image: string, kind: Kind = 'Deployment') =>
+  moving(kind, { container: 'a', image, formerImage: 'a:1' });
+
+async function move(executor: Executor, workload: Workload): Promise<void> {
+  await executor.apply(workload, errand);
+  await executor.verify(workload, errand);
+}
+
+const path = /\/deployments\/a/;
+
+describe('one patch', () => {
+  it('has the images of all containers and our record, and is a strategic merge of what was read', async () => {
+    const { on, executor, patches } = await open({
+      containers: [
+        { name: 'a', image: 'a:1' },
+        { name: 'b', image: 'b:1' },
+        { name: 'c', image: 'c:1' },
+      ],
+      initContainers: [{ name: 'i', image: 'i:1' }],
+    });
+    const before = await on.read('Deployment', 'a');
+    const part = (container: string) => ({
+      container,
+      image: `${container}:2`,
+      formerImage: `${container}:1`,
+    });
+    await move(executor, moving('Deployment', part('a'), part('b'), part('i')));
+    expect(patches()).toMatchObject([
+      {
+        contentType: 'application/strategic-merge-patch+json',
+        body: {
+          metadata: {
+            resourceVersion: before.metadata.resourceVersion,
+            annotations: {
+              'steward/job': 'job',
+              'steward/state': 'updating',
+              'steward/former-images': '{"a":"a:1","b":"b:1","i":"i:1"}',
+            },
+          },
+        },
+      },
+    ]);
+    const { metadata, spec } = await on.read('Deployment', 'a');
+    expect(metadata.annotations?.['steward/state']).toBe('updated');
+    const { containers, initContainers = [] } = spec.template.spec;
+    expect([...containers, ...initContainers].map(({ image }) => image)).toEqual([
+      'a:2',
+      'b:2',
+      'c:1',
+      'i:2',
+    ]);
+  });
+
+  it('is made anew when the workload has moved on in between', async () => {
+    const { on, executor, images, patches } = await open();
+    const touch = async () => {
+      await on.patch('Deployment', 'a', { metadata: { labels: { touched: 'yes' } } });
+    };
+    on.faults.inject({ method: 'PATCH', path, act: touch });
+    await move(executor, toImage('a:2'));
+    expect(await images()).toEqual(['a:2']);
+    expect(patches().map(({ status }) => status)).toEqual([409, 200]);
+  });
+
+  it('is not made twice when the answer to it is lost', async () => {
+    const { on, executor, patches } = await open();
+    on.faults.inject({ method: 'PATCH', path, act: 'swallow' });
+    await move(executor, toImage('a:2'));
+    expect(patches().map(({ status }) => status)).toEqual([undefined, 409]);
+  });
+});
+
+describe('what somebody else has done', () => {
+  it('to the image is told, and not overwritten', async () => {
+    const { on, executor, images, patches } = await open();
+    const theirs = { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:hotfix' }] } } } };
+    on.faults.inject({
+      method: 'PATCH',
+      path,
+      act: async () => {
+        await on.patch('Deployment', 'a', theirs);
+      },
+    });
+    await expect(executor.apply(toImage('a:2'), errand)).rejects.toThrow(
+      'deployment/a has the image a:hotfix in its container a, neither a:1 nor a:2: somebody else has changed it.',
+    );
+    await expect(executor.verify(toImage('a:2'), errand)).rejects.toThrow('somebody else');
+    await expect(executor.rollback(toImage('a:2'), errand)).rejects.toThrow('somebody else');
+    expect(await images()).toEqual(['a:hotfix']);
+    expect(patches()).toHaveLength(1);
+  });
+
+  it('is noticed while a rollout is waited for', async () => {
+    const { on, executor } = await open();
+    await executor.apply(toImage('a:2-stuck'), errand);
+    const verified = executor.verify(toImage('a:2-stuck'), errand);
+    verified.catch(() => undefined);
+    const back = { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:1' }] } } } };
+    await expect.poll(() => on.faults.requests.some((one) => one.path.includes('/pods?'))).toBe(true);
+    await on.patch('Deployment', 'a', back);
+    await expect(verified).rejects.toThrow('deployment/a was moved back by somebody else.');
+  });
+
+  it('to the workload as a whole is told too', async () => {
+    const { on, executor } = await open();
+    await on.request('DELETE', `/apis/apps/v1/namespaces/${on.namespace}/deployments/a`);
+    await expect(executor.apply(toImage('a:2'), errand)).rejects.toThrow(
+      'deployment/a is not there any more.',
+    );
+  });
+});
+
+describe('a rollout', () => {
+  it.each(['Deployment', 'StatefulSet', 'DaemonSet'] as const)(
+    'of a %s fails early when its images cannot be had, and goes back',
+    async (kind) => {
+      const { executor, images } = await open({ kind });
+      await executor.apply(toImage('a:2-missing', kind), errand);
+      await expect(executor.verify(toImage('a:2-missing', kind), errand)).rejects.toThrow(
+        /a: the pod a-\S+ cannot have the image a:2-missing \((ErrImagePull|ImagePullBackOff)/,
+      );
+      await executor.rollback(toImage('a:2-missing', kind), errand);
+      expect(await images()).toEqual(['a:1']);
+    },
+  );
+
+  it.each(['Deployment', 'StatefulSet', 'DaemonSet'] as const)(
+    'of a %s without any progress is given up by a deadline of our own, and goes back',
+    async (kind) => {
+      const spec = kind === 'Deployment' ? { progressDeadlineSeconds: 2 ** 31 - 1 } : {};
+      const { executor, images } = await open({ kind, spec }, { rolloutMs: 700 });
+      await executor.apply(toImage('a:2-stuck', kind), errand);
+      await expect(executor.verify(toImage('a:2-stuck', kind), errand)).rejects.toThrow(
+        /a: no progress for \d+ seconds: of \d wanted pods \d are updated and \d available/,
+      );
+      await executor.rollback(toImage('a:2-stuck', kind), errand);
+      expect(await images()).toEqual(['a:1']);
+    },
+  );
+
+  it('that its controller has given up has failed; what it said of the one before does not count', async () => {
+    const { on, executor, images } = await open(
+      { spec: { progressDeadlineSeconds: 1 } },
+      { imageMs: 60_000 },
+    );
+    for (let time = 0; time < (on.isReal ? 3 : 2); time += 1) {
+      await executor.apply(toImage('a:2-missing'), errand);
+      await expect(executor.verify(toImage('a:2-missing'), errand)).rejects.toThrow(
+        /deployment\/a: the rollout exceeded its progress deadline: of 2 wanted pods/,
+      );
+      await executor.rollback(toImage('a:2-missing'), errand);
+      expect(await images()).toEqual(['a:1']);
+    }
+  });
+
+  it('that was given up in an earlier run may come through in this one', async () => {
+    const { on, executor } = await open({ spec: { progressDeadlineSeconds: 1 } }, { imageMs: 60_000 });
+    await executor.apply(toImage('a:2-missing'), errand);
+    await expect(executor.verify(toImage('a:2-missing'), errand)).rejects.toThrow('progress deadline');
+    const resumed = executor.verify(toImage('a:2-missing'), { ...errand, runStartedAt: Date.now() + 5000 });
+    on.kubelet.heal('missing');
+    await resumed;
+  });
+
+  it('is not blamed for pods of the template before it', async () => {
+    const on = (cluster = await openCluster());
+    await on.createWorkload({
+      kind: 'Deployment',
+      name: 'a',
+      replicas: 2,
+      containers: [{ name: 'a', image: 'a:1-missing' }],
+    });
+    await expect
+      .poll(async () => JSON.stringify(await on.pods('Deployment', 'a')))
+      .toContain('ImagePullBackOff');
+    const workload = moving('Deployment', { container: 'a', image: 'a:2', formerImage: 'a:1-missing' });
+    await move(createTestExecutor(on, { imageMs: 0 }), workload);
+  });
+
+  it('of no pods at all is through at once', async () => {
+    const { executor, images } = await open({ replicas: 0 });
+    await move(executor, toImage('a:2-missing'));
+    expect(await images()).toEqual(['a:2-missing']);
+  });
+});

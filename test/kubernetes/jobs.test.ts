@@ -1,0 +1,249 @@
+// Upgrades of a cluster through the whole server: what is told, what the cluster shows, and what is left when something goes wrong.
+import { afterEach, expect, it } from 'vitest';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes.ts';
+import { type Server, startServer } from '../kit/server.ts';
+import { type Cluster, openCluster } from './cluster.ts';
+import { createTestExecutor } from './executor.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const names = ['MAP_SERVER', 'MAP_TILES', 'STORE_QUEUE'] as const;
+const places = {
+  MAP_SERVER: { kind: 'Deployment', name: 'map-server' },
+  MAP_TILES: { kind: 'Deployment', name: 'map-tiles' },
+  STORE_QUEUE: { kind: 'StatefulSet', name: 'store-queue' },
+} as const;
+
+const containers = (tag: string, of: readonly string[] = names) =>
+  of.map((name) => ({ name, image: `${name.toLowerCase().replace('_', '-')}:${tag}` }));
+const patch = (id: string, build: string, previousBuild: string, tag: string, of?: readonly string[]) => ({
+  ...{ id, type: 'patch', version: '10.9.1', build, releaseBuild: '1234', previousBuild },
+  containers: containers(tag, of),
+});
+const release = (tag: string) => ({
+  ...{ id: 'rel', type: 'release', version: '10.9.2', build: '2000', previousReleaseBuild: '1234' },
+  containers: containers(tag),
+  newContainers: [{ name: 'VIDEO_SERVER', image: 'video-server:1' }],
+});
+const patchOfRelease = {
+  ...patch('pat_rel', '2001', '2000', '3', ['MAP_SERVER']),
+  version: '10.9.2',
+  releaseBuild: '2000',
+};
+
+async function open(versions: object[], options: Partial<KubernetesOptions> = {}) {
+  const cluster = await openCluster();
+  closing.push(() => cluster.close());
+  for (const place of Object.values(places))
+    await cluster.createWorkload({
+      ...place,
+      replicas: 2,
+      containers: [{ name: place.name, image: `${place.name}:1` }],
+    });
+  await Promise.all(Object.values(places).map(({ kind, name }) => cluster.settled(kind, name)));
+  const server = await startServer({ executor: createTestExecutor(cluster, options) });
+  closing.push(() => server.close());
+  const content = JSON.stringify(versions);
+  await server.postParts(
+    '/admin/system/upgrades/importManifest',
+    { manifestFile: { name: 'm.json', content } },
+    server.token('administrator'),
+  );
+  return { cluster, ...drive(server), images: () => imagesIn(cluster) };
+}
+
+async function imagesIn(cluster: Cluster): Promise<string[]> {
+  const found = await Promise.all(Object.values(places).map(({ kind, name }) => cluster.read(kind, name)));
+  return found.map(({ spec }) => spec.template.spec.containers[0]?.image ?? '');
+}
+
+function drive(server: Server) {
+  const token = server.token('administrator');
+  const ask = async (path: string, fields: Record<string, string> = {}) =>
+    (await server.post(`/admin/system/${path}`, { token, f: 'json', ...fields })).json<Answer>();
+  return {
+    server,
+    ask,
+    start: (operation: string, id: string, fields: Record<string, string> = {}) =>
+      ask(`upgrades/${operation}`, { versionManifest: JSON.stringify({ id }), ...fields }),
+    /** Its state and what it has said, once it has ended. */
+    end: async () => {
+      await expect
+        .poll(async () => (await ask('upgrades')).status.state, { timeout: 15_000, interval: 20 })
+        .not.toBe('in_progress');
+      const { status, jobId } = await ask('upgrades');
+      return {
+        state: status.state,
+        jobId,
+        messages: status.messages,
+        codes: status.messages.map(({ code }) => code),
+      };
+    },
+  };
+}
+
+type Answer = {
+  status: { state: string; messages: { code: number; message: string }[] };
+  jobId: string;
+  problems?: string[];
+  notices?: string[];
+};
+
+const textsOf = (messages: Answer['status']['messages'], ...codes: number[]) =>
+  messages
+    .filter(({ code }) => codes.includes(code))
+    .map(({ code, message }) => `${code} ${message.replace(/ Elapsed.*/, '')}`);
+
+it('a patch moves workload after workload, and tells the truth about each', async () => {
+  const { start, end, images, ask } = await open([patch('pat', '1300', '1234', '2')]);
+  expect(await start('upgrade', 'pat')).toMatchObject({ status: { state: 'in_progress' } });
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  expect(textsOf(messages, 2291, 2038, 2173)).toEqual([
+    '2291 Patch update of the module deployment/map-server started.',
+    '2038 The workload deployment/map-server was updated with the image map-server:2.',
+    '2173 1 out of 3 deployments updated.',
+    '2291 Patch update of the module deployment/map-tiles started.',
+    '2038 The workload deployment/map-tiles was updated with the image map-tiles:2.',
+    '2173 2 out of 3 deployments updated.',
+    '2291 Patch update of the module statefulset/store-queue started.',
+    '2038 The workload statefulset/store-queue was updated with the image store-queue:2.',
+    '2173 3 out of 3 deployments updated.',
+  ]);
+  expect(await images()).toEqual(['map-server:2', 'map-tiles:2', 'store-queue:2']);
+  expect(await ask('upgrades/currentVersion')).toMatchObject({ id: 'pat' });
+});
+
+it('a release goes component by component, its patches follow, and what is new but nowhere is told beforehand', async () => {
+  const { start, end, images } = await open([release('2'), patchOfRelease]);
+  const fields = { upgradeSettings: '{"userInputs":[{"id":"updateToLatestPatch","value":true}]}' };
+  const planned = await start('plan', 'rel', fields);
+  expect(planned).toMatchObject({
+    problems: [],
+    notices: ['VIDEO_SERVER (video-server:1) is new and nowhere in the namespace: it is not made.'],
+  });
+  await start('upgrade', 'rel', fields);
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  const codes = messages
+    .map(({ code }) => code)
+    .filter((code) => [2134, 2101, 2038, 2103, 2175, 2132, 2291, 2173].includes(code));
+  const each = [2101, 2038, 2103, 2175];
+  expect(codes).toEqual([...[2134, ...each, ...each, 2132], ...[2134, ...each, 2132], ...[2291, 2038, 2173]]);
+  expect(textsOf(messages, 2173)).toEqual(['2173 4 out of 4 deployments updated.']);
+  expect(await images()).toEqual(['map-server:3', 'map-tiles:2', 'store-queue:2']);
+});
+
+it('what stands against an upgrade refuses it, and nothing is changed', async () => {
+  const { cluster, start, images, ask } = await open([patch('pat', '1300', '1234', '2', [...names, 'GONE'])]);
+  await cluster.patch('Deployment', 'map-tiles', { spec: { paused: true } });
+  const refused = (await start('upgrade', 'pat')) as unknown as {
+    error: { code: number; details: string[] };
+  };
+  expect(refused.error.code).toBe(400);
+  expect(refused.error.details).toEqual(
+    expect.arrayContaining([
+      'cluster: deployment/map-tiles: is paused.',
+      expect.stringMatching(/^cluster: no workload .* with the name of GONE\.$/),
+    ]),
+  );
+  expect((await start('plan', 'pat')).problems).toEqual(refused.error.details);
+  expect((await ask('upgrades')).status.state).toBe('no_upgrade');
+  expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
+});
+
+it('a patch that fails is taken back, and can be repeated once its cause is gone', async () => {
+  const { cluster, start, end, images } = await open([
+    {
+      ...patch('pat', '1300', '1234', '2'),
+      containers: [
+        ...containers('2', ['MAP_SERVER']),
+        ...containers('2-missing', ['STORE_QUEUE', 'MAP_TILES']),
+      ],
+    },
+  ]);
+  await start('upgrade', 'pat');
+  const { state, messages } = await end();
+  expect(state).toBe('failed');
+  expect(textsOf(messages, 2901, 2904)).toEqual([
+    expect.stringMatching(
+      /^2901 The job failed at the step "Verify module statefulset\/store-queue": statefulset\/store-queue: the pod store-queue-1 cannot have the image store-queue:2-missing/,
+    ),
+    '2904 The workload statefulset/store-queue was put back to its former image store-queue:1.',
+    '2904 The workload deployment/map-server was put back to its former image map-server:1.',
+  ]);
+  expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
+  cluster.kubelet.heal('missing');
+  await start('upgrade', 'pat');
+  expect((await end()).state).toBe('success');
+});
+
+it('a release that fails stays where it is, and goes on when it is resumed', async () => {
+  const { cluster, start, end, ask, images } = await open([
+    {
+      ...release('2'),
+      containers: [
+        ...containers('2-missing', ['MAP_SERVER']),
+        ...containers('2', ['MAP_TILES', 'STORE_QUEUE']),
+      ],
+    },
+  ]);
+  await start('upgrade', 'rel', { upgradeSettings: '{}' });
+  const failed = await end();
+  expect(failed.state).toBe('failed');
+  expect(await images()).toEqual(['map-server:2-missing', 'map-tiles:1', 'store-queue:1']);
+  cluster.kubelet.heal('missing');
+  await ask(`jobs/${failed.jobId}/resume`);
+  const { state, codes } = await end();
+  expect(state).toBe('success');
+  expect(codes.filter((code) => code === 2038)).toHaveLength(3);
+});
+
+it('patches are taken back by a rollback', async () => {
+  const { start, end, images } = await open([
+    patch('pat_a', '1300', '1234', '2'),
+    patch('pat_b', '1301', '1300', '3', ['MAP_SERVER', 'STORE_QUEUE']),
+  ]);
+  await start('upgrade', 'pat_b');
+  expect((await end()).state).toBe('success');
+  await start('rollback', 'pat_a');
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  expect(textsOf(messages, 2904)).toHaveLength(2);
+  expect(await images()).toEqual(['map-server:2', 'map-tiles:2', 'store-queue:2']);
+});
+
+it('several are on their way at once where that is wanted, and no more than that', async () => {
+  const { cluster, start, end, ask } = await open([patch('pat', '1300', '1234', '2-stuck')], {
+    parallelism: 2,
+  });
+  await start('upgrade', 'pat');
+  const updated = async () => {
+    const { status } = await ask('upgrades');
+    return status.messages.filter(({ code }) => code === 2038).length;
+  };
+  await expect.poll(updated).toBe(2);
+  cluster.kubelet.heal('stuck');
+  const { state, codes } = await end();
+  expect(state).toBe('success');
+  const moved = codes.filter((code) => [2291, 2038, 2173].includes(code));
+  expect(moved).toEqual([2291, 2038, 2291, 2038, 2173, 2291, 2038, 2173, 2173]);
+});
+
+it('a patch that is cancelled is taken back', async () => {
+  const { cluster, start, end, ask, images } = await open([patch('pat', '1300', '1234', '2-stuck')]);
+  const { jobId } = await start('upgrade', 'pat');
+  const isUpdating = async () => (await ask('upgrades')).status.messages.some(({ code }) => code === 2038);
+  await expect.poll(isUpdating).toBe(true);
+  await ask(`jobs/${jobId}/cancel`);
+  cluster.kubelet.heal('stuck');
+  const { state, messages } = await end();
+  expect(state).toBe('cancelled');
+  expect(textsOf(messages, 2904)).toEqual([
+    '2904 The workload deployment/map-server was put back to its former image map-server:1.',
+  ]);
+  expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
+});

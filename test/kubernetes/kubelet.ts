@@ -1,0 +1,159 @@
+// Plays the kubelet where there is none: looks at the pods of a namespace again and again, and tells by their images how they fare.
+import { type Container, type ContainerStatus, type Pod, seconds } from './objects.ts';
+
+export type Request = (
+  method: string,
+  path: string,
+  body?: unknown,
+  contentType?: string,
+) => Promise<unknown>;
+
+export type Kubelet = {
+  /** Images whose tag contains this are good from now on. */
+  heal: (tagPart: string) => void;
+  close: () => Promise<void>;
+};
+
+const patchType = 'application/strategic-merge-patch+json';
+
+type Fate = 'good' | 'missing' | 'crash' | 'stuck';
+
+const tagOf = (image: string) => /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
+
+/** Works on the fake API server and on a real one, which it should ask less often. */
+export function startKubelet(request: Request, namespace: string, everyMs = 20): Kubelet {
+  const healed: string[] = [];
+  let isClosed = false;
+  let wake: () => void = () => undefined;
+
+  function fateOf(image: string): Fate {
+    const tag = tagOf(image);
+    if (healed.some((part) => tag.includes(part))) return 'good';
+    return (['missing', 'crash', 'stuck'] as const).find((fate) => tag.includes(fate)) ?? 'good';
+  }
+
+  async function look(): Promise<void> {
+    const path = `/api/v1/namespaces/${namespace}/pods`;
+    const { items } = (await request('GET', path)) as { items: Pod[] };
+    for (const pod of items) {
+      const status = statusFor(pod, fateOf);
+      if (isTold(pod, status)) continue;
+      await request('PATCH', `${path}/${pod.metadata.name}/status`, { status }, patchType).catch(
+        () => undefined,
+      );
+    }
+  }
+
+  async function keepLooking(): Promise<void> {
+    while (!isClosed) {
+      // The server may be away, and pods go while they are looked at.
+      await look().catch(() => undefined);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, everyMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+  const ended = keepLooking();
+
+  return {
+    heal: (tagPart) => void healed.push(tagPart),
+    async close() {
+      isClosed = true;
+      wake();
+      await ended;
+    },
+  };
+}
+
+function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
+  const { containers, initContainers = [] } = pod.spec;
+  const isInitMissing = initContainers.some(({ image }) => fateOf(image) === 'missing');
+  const isAnyMissing = isInitMissing || containers.some(({ image }) => fateOf(image) === 'missing');
+  const isGood = !isInitMissing && containers.every(({ image }) => fateOf(image) === 'good');
+  const before = new Map(
+    [...(pod.status.initContainerStatuses ?? []), ...(pod.status.containerStatuses ?? [])].map((status) => [
+      status.name,
+      status,
+    ]),
+  );
+  const statusOf = (container: Container) =>
+    describe(container, fateOf(container.image), isInitMissing, before.get(container.name));
+  const initStatusOf = (container: Container) =>
+    fateOf(container.image) === 'missing'
+      ? describe(container, 'missing', false, before.get(container.name))
+      : endWell(container);
+  const condition = (type: string, is: boolean, since = pod.status.conditions) => ({
+    ...{ type, status: is ? 'True' : 'False' },
+    lastTransitionTime:
+      since?.find((one) => one.type === type && one.status === (is ? 'True' : 'False'))?.lastTransitionTime ??
+      seconds(),
+  });
+  return {
+    phase: isAnyMissing ? 'Pending' : 'Running',
+    conditions: [
+      condition('Initialized', !isInitMissing),
+      condition('Ready', isGood),
+      condition('ContainersReady', isGood),
+      condition('PodScheduled', true),
+    ],
+    containerStatuses: containers.map(statusOf),
+    ...(initContainers.length === 0 ? {} : { initContainerStatuses: initContainers.map(initStatusOf) }),
+  };
+}
+
+type Described = ContainerStatus & { imageID: string; started: boolean };
+
+function describe(
+  { name, image }: Container,
+  fate: Fate,
+  isWaiting: boolean,
+  before: ContainerStatus | undefined,
+): Described {
+  const base = { name, image, imageID: '', ready: false, started: false, restartCount: 0 };
+  const wait = (reason: string, message: string) => ({ ...base, state: { waiting: { reason, message } } });
+  if (fate === 'missing') {
+    const hasTried = before?.state.waiting?.reason.includes('ImagePull') === true && before.image === image;
+    return hasTried
+      ? wait('ImagePullBackOff', `Back-off pulling image "${image}"`)
+      : wait('ErrImagePull', `failed to pull image "${image}": not found`);
+  }
+  if (isWaiting) return wait('PodInitializing', '');
+  if (fate === 'crash') {
+    return {
+      ...wait('CrashLoopBackOff', `back-off 10s restarting failed container=${name}`),
+      restartCount: 1,
+    };
+  }
+  const startedAt = before?.state.running?.startedAt ?? seconds();
+  const isReady = fate === 'good';
+  return {
+    ...base,
+    imageID: `fake://${image}`,
+    ready: isReady,
+    started: true,
+    state: { running: { startedAt } },
+  };
+}
+
+const endWell = ({ name, image }: Container): Described => ({
+  ...{ name, image, imageID: `fake://${image}`, ready: true, started: false, restartCount: 0 },
+  state: { terminated: { reason: 'Completed', exitCode: 0 } },
+});
+
+/** Whether the pod's status says all this already. */
+function isTold({ status: present }: Pod, next: Pod['status']): boolean {
+  const gist = ({ phase, conditions, containerStatuses = [], initContainerStatuses = [] }: Pod['status']) => {
+    const states = [...containerStatuses, ...initContainerStatuses].map(
+      ({ image, ready, state }) => `${image} ${ready} ${state.waiting?.reason ?? Object.keys(state).join()}`,
+    );
+    const told = next.conditions?.map(
+      ({ type }) => conditions?.find((one) => one.type === type)?.status ?? 'unknown',
+    );
+    return [phase, ...(told ?? []), ...states].join('; ');
+  };
+  return gist(present) === gist(next);
+}

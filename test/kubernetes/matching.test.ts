@@ -1,0 +1,120 @@
+// Which containers of a cluster a version means, and which images they get, as tables.
+import { describe, expect, it } from 'vitest';
+import type { Found } from '../../src/upgrades/executors/kubernetes/found.ts';
+import { contradicts, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
+import { matchContainers } from '../../src/upgrades/executors/kubernetes/matching.ts';
+import type { Container } from '../../src/upgrades/manifest.ts';
+import { found } from './found.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+
+describe('an image of a version', () => {
+  it.each([
+    // [image, what the container has, IMAGE_REGISTRY, where it is taken from]
+    ['apps:2', 'apps:1', undefined, 'apps:2'],
+    ['apps:2', 'registry.example.com/team/apps:1', undefined, 'registry.example.com/team/apps:2'],
+    ['apps:2', 'registry.example.com/team/apps:1', 'other.example.com', 'registry.example.com/team/apps:2'],
+    ['apps:2', 'localhost/apps:1', undefined, 'localhost/apps:2'],
+    ['apps:2', 'host:5000/apps:1', undefined, 'host:5000/apps:2'],
+    ['apps:2', `host:5000/apps@${digest}`, undefined, 'host:5000/apps:2'],
+    ['apps:2', 'apps:1', 'other.example.com/product', 'other.example.com/product/apps:2'],
+    ['apps:2', 'team/apps:1', undefined, 'team/apps:2'],
+    ['apps:2', 'team/apps:1', 'other.example.com', 'other.example.com/apps:2'],
+    ['team/apps:2', 'registry.example.com/team/apps:1', undefined, 'registry.example.com/team/apps:2'],
+    ['team/apps:2', 'registry.example.com/a/team/apps:1', undefined, 'registry.example.com/a/team/apps:2'],
+    ['team/apps:2', 'registry.example.com/apps:1', undefined, 'registry.example.com/team/apps:2'],
+    ['team/apps:2', 'team/apps:1', undefined, 'team/apps:2'],
+    [
+      'own.example.com/apps:2',
+      'registry.example.com/team/apps:1',
+      'other.example.com',
+      'own.example.com/apps:2',
+    ],
+    ['own:5000/apps:2', 'registry.example.com/team/apps:1', undefined, 'own:5000/apps:2'],
+  ])('%s where %s runs, with the registry %s, is taken from %s', (image, current, registry, expected) => {
+    expect(locateImage(image, current, registry)).toBe(expected);
+  });
+
+  it.each([
+    ['apps:2', digest, `apps:2@${digest}`],
+    ['apps:2', 'N/A', 'apps:2'],
+    ['apps:2', 'md5:abc', 'apps:2'],
+    [`apps@${digest}`, digest, `apps@${digest}`],
+  ])('%s with the checksum %s is %s', (image, checksum, expected) => {
+    expect(pinImage(image, checksum)).toBe(expected);
+  });
+
+  it('may not be pinned in two ways', () => {
+    expect(contradicts(`apps@${digest}`, digest)).toBe(false);
+    expect(contradicts(`apps@sha256:${'b'.repeat(64)}`, digest)).toBe(true);
+    expect(contradicts('apps:2', digest)).toBe(false);
+  });
+});
+
+const container = (name: string, image: string, checksum = 'N/A'): Container => ({ name, image, checksum });
+
+describe('a container of a version', () => {
+  const match = (wanted: Container[], cluster: Found[]) =>
+    matchContainers(wanted, cluster, new Map(), undefined);
+  const moved = (wanted: Container[], cluster: Found[]) =>
+    match(wanted, cluster).workloads.map(({ name, parts }) => [
+      name,
+      ...parts.map((part) => `${part.container} ${part.image}`),
+    ]);
+
+  it.each(['MAP_SERVER', 'map-server', 'Map_Server'])('%s is found by the name of a container', (name) => {
+    const cluster = [found({ name: 'maps', containers: { 'map-server': 'maps:1', proxy: 'proxy:1' } })];
+    expect(moved([container(name, 'maps:2')], cluster)).toEqual([['deployment/maps', 'map-server maps:2']]);
+  });
+
+  it('is found by the label of a workload, whatever its one container is called', () => {
+    const cluster = [
+      found({ name: 'maps', label: 'MAP_SERVER', containers: { main: 'maps:1' }, init: { wait: 'wait:1' } }),
+    ];
+    expect(moved([container('MAP_SERVER', 'maps:2')], cluster)).toEqual([['deployment/maps', 'main maps:2']]);
+  });
+
+  it('is the one of several that has its image, where only the label names it', () => {
+    const containers = { main: 'registry.example.com/maps:1', side: 'side:1' };
+    const cluster = [found({ name: 'maps', label: 'map-server', containers })];
+    expect(moved([container('MAP_SERVER', 'maps:2')], cluster)).toEqual([
+      ['deployment/maps', 'main registry.example.com/maps:2'],
+    ]);
+    expect(match([container('MAP_SERVER', 'others:2')], cluster).problems).toEqual([
+      'deployment/maps: has the label steward/container=MAP_SERVER, but several containers, none of that name.',
+    ]);
+  });
+
+  it('may be in several workloads, also as an init container, and a workload may have several', () => {
+    const cluster = [
+      found({ name: 'a', containers: { apps: 'apps:1', logs: 'logs:1' }, init: { busybox: 'busybox:1' } }),
+      found({ name: 'a', kind: 'StatefulSet', containers: { logs: 'logs:1' } }),
+      found({ name: 'b', kind: 'DaemonSet', containers: { other: 'other:1' } }),
+    ];
+    const wanted = [
+      container('LOGS', 'logs:2'),
+      container('BUSYBOX', 'busybox:2'),
+      container('APPS', 'apps:2'),
+    ];
+    expect(moved(wanted, cluster)).toEqual([
+      ['deployment/a', 'logs logs:2', 'busybox busybox:2', 'apps apps:2'],
+      ['statefulset/a', 'logs logs:2'],
+    ]);
+  });
+
+  it('is unmatched where nothing has it', () => {
+    const { unmatched, workloads } = match(
+      [container('GONE', 'gone:2')],
+      [found({ name: 'a', containers: { b: 'b:1' } })],
+    );
+    expect({ unmatched, workloads }).toEqual({ unmatched: [container('GONE', 'gone:2')], workloads: [] });
+  });
+
+  it('may not mean what another one means too, unless both want the same', () => {
+    const cluster = [found({ name: 'a', label: 'ONE', containers: { two: 'x:1' } })];
+    expect(match([container('ONE', 'x:2'), container('TWO', 'x:3')], cluster).problems).toEqual([
+      'deployment/a: ONE and TWO both match the container two.',
+    ]);
+    expect(match([container('ONE', 'x:2'), container('TWO', 'x:2')], cluster).problems).toEqual([]);
+  });
+});

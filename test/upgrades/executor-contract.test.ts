@@ -1,0 +1,186 @@
+// What every executor must hold to: one suite, run on the simulated one and on a cluster (a fake one, or that of STEWARD_TEST_KUBECONFIG).
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Errand, Executor } from '../../src/upgrades/executors/executor.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import type { Container, Version } from '../../src/upgrades/manifest.ts';
+import type { Deployment } from '../../src/upgrades/releases.ts';
+import { type Workload, movesBetween } from '../../src/upgrades/survey.ts';
+import { realWorld } from '../../src/world.ts';
+import { openCluster } from '../kubernetes/cluster.ts';
+import { createTestExecutor } from '../kubernetes/executor.ts';
+
+/** A deployment, and executors that are processes of their own. */
+type Bench = {
+  start: () => Executor;
+  /** What runs, by container; nothing does where there is only a simulation. */
+  images?: () => Promise<Record<string, string>>;
+  close: () => Promise<void>;
+};
+
+const container = (name: string, tag: string): Container => ({
+  name,
+  image: `${name.toLowerCase().replaceAll('_', '-')}:${tag}`,
+  checksum: 'N/A',
+});
+const version = (of: Version | undefined, tag: string, ...names: string[]): Version => ({
+  ...(of ?? freshRelease),
+  containers: names.map((name) => container(name, tag)),
+  newContainers: [],
+});
+const [first, second] = builtInManifest;
+const installed = version(freshRelease, '1', 'MAP_SERVER', 'STORE_QUEUE', 'LOG_AGENT');
+const patch = version(first, '2', 'MAP_SERVER', 'STORE_QUEUE', 'LOG_AGENT');
+const later = version(second, '3', 'MAP_SERVER');
+const missing = version(first, '2-missing', 'STORE_QUEUE');
+const present: Deployment = { release: installed, patches: [] };
+
+function simulate(): Promise<Bench> {
+  const create = (failures: Map<string, number>) =>
+    createSimulatedExecutor({ world: realWorld, stepMs: 1, failures });
+  const start = (): Executor => {
+    const good = create(new Map());
+    const bad = create(new Map([['STORE_QUEUE', Infinity]]));
+    // In a cluster the image tells what fails, here the configuration.
+    const isBad = ({ parts }: Workload) => parts.some(({ image }) => image.includes('missing'));
+    return { ...good, apply: (workload, errand) => (isBad(workload) ? bad : good).apply(workload, errand) };
+  };
+  return Promise.resolve({ start, close: () => Promise.resolve() });
+}
+
+async function openNamespace(): Promise<Bench> {
+  const cluster = await openCluster();
+  const places = [
+    { kind: 'Deployment', name: 'map-server', replicas: 2 },
+    { kind: 'StatefulSet', name: 'store-queue', replicas: 2 },
+    { kind: 'DaemonSet', name: 'log-agent' },
+  ] as const;
+  for (const place of places)
+    await cluster.createWorkload({ ...place, containers: [{ name: place.name, image: `${place.name}:1` }] });
+  await Promise.all(places.map(({ kind, name }) => cluster.settled(kind, name)));
+  return {
+    start: () => createTestExecutor(cluster),
+    async images() {
+      const pods = await Promise.all(places.map(({ kind, name }) => cluster.pods(kind, name)));
+      const containers = pods.flat().flatMap(({ spec }) => spec.containers);
+      return Object.fromEntries(containers.map(({ name, image }) => [name, image]));
+    },
+    close: () => cluster.close(),
+  };
+}
+
+const errand = (signal = new AbortController().signal, jobId = 'job'): Errand => ({
+  jobId,
+  fence: 1,
+  runStartedAt: Date.now(),
+  signal,
+});
+
+describe.each([
+  { name: 'the simulated executor', open: simulate },
+  { name: 'the executor for a cluster', open: openNamespace },
+])('$name', ({ open }) => {
+  let bench: Bench | undefined;
+  afterEach(async () => {
+    await bench?.close();
+    bench = undefined;
+  });
+
+  async function begin(...versions: Version[]) {
+    bench = await open();
+    const executor = bench.start();
+    const { workloads, problems, notices } = (await executor.survey()).place(versions, present);
+    expect({ problems, notices }).toEqual({ problems: [], notices: [] });
+    const shows = async (expected: Record<string, string>) => {
+      if (bench?.images) expect(await bench.images()).toMatchObject(expected);
+    };
+    return { bench, executor, workloads, shows };
+  }
+
+  async function move(executor: Executor, workloads: readonly Workload[]): Promise<void> {
+    for (const workload of workloads) {
+      await executor.apply(workload, errand());
+      await executor.verify(workload, errand());
+    }
+  }
+
+  it('finds the containers of versions in their order, each version where the one before it leaves off', async () => {
+    const { workloads } = await begin(patch, later);
+    const components = workloads.map((list) => list.map(({ component }) => component));
+    expect(components).toEqual([['MAP', 'STORE', 'LOG'], ['MAP']]);
+    const parts = (index: number) => workloads[index]?.flatMap((workload) => workload.parts) ?? [];
+    const images = parts(0).map(({ image, formerImage }) => [formerImage, image]);
+    expect(images).toEqual([
+      ['map-server:1', 'map-server:2'],
+      ['store-queue:1', 'store-queue:2'],
+      ['log-agent:1', 'log-agent:2'],
+    ]);
+    expect(parts(1)).toMatchObject([{ formerImage: 'map-server:2', image: 'map-server:3' }]);
+  });
+
+  it('moves workloads, and puts them back', async () => {
+    const { executor, workloads, shows } = await begin(patch);
+    await executor.perform('Launch the upgrader', errand());
+    await move(executor, workloads.flat());
+    await shows({ 'map-server': 'map-server:2', 'store-queue': 'store-queue:2', 'log-agent': 'log-agent:2' });
+    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, errand());
+    await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
+    await executor.release('job');
+  });
+
+  it('ends the same way when it is asked again by another process', async () => {
+    const { bench: on, executor, workloads, shows } = await begin(patch);
+    const [workload] = workloads.flat() as [Workload];
+    await executor.apply(workload, errand());
+    const heir = on.start();
+    await heir.apply(workload, errand());
+    await heir.verify(workload, errand());
+    await on.start().verify(workload, errand());
+    await shows({ 'map-server': 'map-server:2' });
+    await heir.rollback(workload, errand());
+    await on.start().rollback(workload, errand());
+    await shows({ 'map-server': 'map-server:1' });
+  });
+
+  it('goes back from where several versions have led', async () => {
+    const { bench: on, executor, workloads, shows } = await begin(patch, later);
+    await move(executor, workloads.flat());
+    await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
+    const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
+    const { workloads: back } = (await on.start().survey()).placeBack(moves);
+    for (const workload of back.flat()) await executor.rollback(workload, errand());
+    await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
+  });
+
+  it('tells of a workload that does not come through, and can put it back', async () => {
+    const { executor, workloads, shows } = await begin(missing);
+    const [workload] = workloads.flat() as [Workload];
+    await expect(move(executor, [workload])).rejects.toThrow(/store.queue/i);
+    await executor.rollback(workload, errand());
+    await shows({ 'store-queue': 'store-queue:1' });
+  });
+
+  it('leaves off when it is told to', async () => {
+    const { executor, workloads } = await begin(missing);
+    const [workload] = workloads.flat() as [Workload];
+    const over = new AbortController();
+    const acts = [
+      executor.perform('Launch the upgrader', errand(over.signal)),
+      executor.verify(workload, errand(over.signal)),
+      executor.rollback(workload, errand(over.signal)),
+    ];
+    over.abort();
+    const ends = await Promise.allSettled(acts);
+    expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+  });
+
+  it('lets go of a job whether it had anything or not, and goes on with the next', async () => {
+    const { executor, workloads } = await begin(patch);
+    const [workload] = workloads.flat() as [Workload];
+    await executor.release('job');
+    await executor.perform('Launch the upgrader', errand());
+    await executor.release('job');
+    await executor.release('job');
+    await executor.apply(workload, errand(undefined, 'the next'));
+  });
+});

@@ -215,9 +215,10 @@ export function continueJob(transaction: Transaction, job: Job, runner: string, 
 }
 
 /** As a message names them: one after another where a workload has several. */
-const images = (workload: Workload | null) => workload?.parts.map(({ image }) => image).join(', ') ?? '';
+const textOf = (images: readonly string[]) => [...new Set(images)].join(', ');
+const images = (workload: Workload | null) => textOf(workload?.parts.map(({ image }) => image) ?? []);
 const formerImages = (workload: Workload | null) =>
-  workload?.parts.flatMap(({ formerImage }) => formerImage ?? []).join(', ') ?? '';
+  textOf(workload?.parts.flatMap(({ formerImage }) => formerImage ?? []) ?? []);
 
 type Line = readonly [Code, Partial<Facts>?];
 

@@ -84,11 +84,11 @@ export function availableView(store: Store, shown: Shown<unknown>): Html {
 
 function versionView(version: Version): Html {
   const { released, url } = asJson(version);
-  const deployments = version.containers.length + version.newContainers.length;
+  const containers = version.containers.length + version.newContainers.length;
   const facts = [
     version.type === 'release' ? 'Release' : 'Patch',
     version.isMandatoryUpdate && 'mandatory',
-    tellCount(deployments, 'deployment'),
+    tellCount(containers, 'container'),
     typeof released === 'number' && `released ${dateOf(released)}`,
   ];
   return html`<h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
@@ -148,7 +148,7 @@ export function rollbackView(store: Store, mayStart: boolean, shown: Shown<unkno
     return html`<li>
       <div>
         <h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
-        <p class="hint">Puts back ${tellCount(plan.workloads, 'deployment')}.</p>
+        <p class="hint">Puts back ${tellCount(plan.workloads, 'container')}.</p>
       </div>
       <div>${mayStart && (shown.formToken === '' ? signInFirst(shown, 'go back') : offer)}</div>
     </li> `;

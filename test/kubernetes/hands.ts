@@ -9,6 +9,7 @@ import {
   type Workload,
   type WorkloadStatus,
   textOf,
+  toldAlways,
 } from './objects.ts';
 import type { Registry } from './registry.ts';
 import { type Resource, resourceOf } from './resources.ts';
@@ -90,14 +91,6 @@ export function createPod(
 /** After a refusal there may be nothing that tells when it is worth another try. */
 export const retryMs = 50;
 
-/** Counters that are told even when they are zero. */
-const always: Record<string, string[]> = {
-  Deployment: [],
-  ReplicaSet: ['replicas'],
-  StatefulSet: ['replicas', 'availableReplicas', 'collisionCount'],
-  DaemonSet: ['currentNumberScheduled', 'desiredNumberScheduled', 'numberMisscheduled', 'numberReady'],
-};
-
 export function writeStatus(
   { storage }: Hands,
   resource: Resource,
@@ -108,7 +101,8 @@ export function writeStatus(
   const present = storage.get(resource, namespace, name) as Workload | undefined;
   if (!present) return;
   const told = Object.entries(next).filter(
-    ([field, value]) => value !== 0 || always[resource.kind]?.includes(field),
+    ([field, value]) =>
+      value !== 0 || field === 'collisionCount' || toldAlways[resource.kind]?.includes(field),
   );
   const status = Object.fromEntries(told) as WorkloadStatus;
   if (textOf(status) !== textOf(present.status)) storage.replace(resource, { ...present, status });

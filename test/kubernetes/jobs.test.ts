@@ -72,7 +72,7 @@ function drive(server: Server) {
     /** Its state and what it has said, once it has ended. */
     end: async () => {
       await expect
-        .poll(async () => (await ask('upgrades')).status.state, { timeout: 15_000, interval: 20 })
+        .poll(async () => (await ask('upgrades')).status.state, { interval: 20 })
         .not.toBe('in_progress');
       const { status, jobId } = await ask('upgrades');
       return {

@@ -131,6 +131,14 @@ export type ControllerRevision = KubeObject & {
   data: { spec: { template: PodTemplate } };
 };
 
+/** Counters that are told even when they are zero. */
+export const toldAlways: Record<string, string[]> = {
+  Deployment: [],
+  ReplicaSet: ['replicas'],
+  StatefulSet: ['replicas', 'availableReplicas'],
+  DaemonSet: ['currentNumberScheduled', 'desiredNumberScheduled', 'numberMisscheduled', 'numberReady'],
+};
+
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

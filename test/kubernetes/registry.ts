@@ -8,6 +8,7 @@ import {
   type Pod,
   isFields,
   textOf,
+  toldAlways,
   withoutNulls,
 } from './objects.ts';
 import { checkQuota, withUse } from './quota.ts';
@@ -206,5 +207,6 @@ export function createRegistry(storage: Storage) {
 
 function firstStatus(resource: Resource): Fields {
   if (resource.name === 'pods') return { phase: 'Pending', qosClass: 'BestEffort' };
-  return resource.name === 'namespaces' ? { phase: 'Active' } : {};
+  if (resource.name === 'namespaces') return { phase: 'Active' };
+  return Object.fromEntries((toldAlways[resource.kind] ?? []).map((counter) => [counter, 0]));
 }

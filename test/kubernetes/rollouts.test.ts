@@ -60,6 +60,11 @@ describe('a Deployment', () => {
     const { status } = await cluster.read('Deployment', name);
     expect(status).toMatchObject({ replicas: 2, updatedReplicas: 1, availableReplicas: 1 });
     const late = await progressOf(name);
+    const noted = await cluster.patch('Deployment', name, { metadata: { annotations: { note: 'new' } } });
+    await expect
+      .poll(async () => (await cluster.read('Deployment', name)).status.observedGeneration)
+      .toBe(noted.metadata.generation);
+    expect(await progressOf(name)).toEqual(late);
     const back = await client.roll('Deployment', name, 'web:1');
     expect(back.status.conditions).toContainEqual(late);
     await cluster.settled('Deployment', name);

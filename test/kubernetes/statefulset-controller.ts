@@ -21,21 +21,51 @@ const statefulSets = resourceOf('statefulsets');
 const ordinalOf = ({ metadata }: Pod) => Number(/-(\d+)$/.exec(metadata.name)?.[1] ?? -1);
 const revisionOf = ({ metadata }: Pod) => metadata.labels?.[revisionLabel];
 
+type Counts = { replicas: number; currentReplicas: number; updatedReplicas: number };
+
 export function syncStatefulSet(hands: Hands, set: Workload): void {
   const update = presentRevision(hands, set);
   const current =
     listRevisions(hands, set).find(({ metadata }) => metadata.name === set.status.currentRevision) ?? update;
-  act(hands, set, current, update);
-  tellStatus(hands, set, current, update);
+  const pods = ownedBy<Pod>(hands, podResource, set).sort((a, b) => ordinalOf(a) - ordinalOf(b));
+  const count = (isCounted: (pod: Pod) => boolean) => pods.filter(isCounted).length;
+  // As the real one, it counts what it finds, and corrects that only for the better part of what it then does.
+  const counts: Counts = {
+    replicas: pods.length,
+    currentReplicas: count((pod) => revisionOf(pod) === current.metadata.name),
+    updatedReplicas: count((pod) => revisionOf(pod) === update.metadata.name),
+  };
+  const readyReplicas = count(isRunningAndReady);
+  act(hands, set, pods, { current, update, counts });
+
+  const isRolledOut =
+    set.spec.updateStrategy?.type !== 'OnDelete' &&
+    counts.updatedReplicas === counts.replicas &&
+    readyReplicas === counts.replicas;
+  writeStatus(hands, statefulSets, set, {
+    observedGeneration: set.metadata.generation ?? 1,
+    readyReplicas,
+    availableReplicas: count((pod) => isReady(pod) && isAvailable(hands, pod, set.spec.minReadySeconds)),
+    ...counts,
+    ...(isRolledOut ? { currentReplicas: counts.updatedReplicas } : {}),
+    currentRevision: (isRolledOut ? update : current).metadata.name,
+    updateRevision: update.metadata.name,
+    collisionCount: 0,
+  });
 }
 
-function act(hands: Hands, set: Workload, current: ControllerRevision, update: ControllerRevision): void {
+type Aim = { current: ControllerRevision; update: ControllerRevision; counts: Counts };
+
+function act(hands: Hands, set: Workload, owned: Pod[], { current, update, counts }: Aim): void {
   const { storage, wakeAt } = hands;
   const { replicas = 1, updateStrategy, podManagementPolicy, minReadySeconds } = set.spec;
   const partition = updateStrategy?.rollingUpdate?.partition ?? 0;
   const isInOrder = podManagementPolicy !== 'Parallel';
-  const owned = ownedBy<Pod>(hands, podResource, set).sort((a, b) => ordinalOf(a) - ordinalOf(b));
   const isFit = (pod: Pod) => isRunningAndReady(pod) && isAvailable(hands, pod, minReadySeconds);
+  const correct = (revision: string | undefined, by: number) => {
+    if (revision === current.metadata.name) counts.currentReplicas += by;
+    if (revision === update.metadata.name) counts.updatedReplicas += by;
+  };
 
   for (let ordinal = 0; ordinal < replicas; ordinal += 1) {
     const pod = owned.find((one) => ordinalOf(one) === ordinal);
@@ -43,8 +73,16 @@ function act(hands: Hands, set: Workload, current: ControllerRevision, update: C
       if (isInOrder && !isFit(pod)) return;
       continue;
     }
-    if (pod) storage.remove(podResource, pod);
-    if (!create(hands, set, ordinal, ordinal < partition ? current : update)) wakeAt(Date.now() + retryMs);
+    if (pod) {
+      storage.remove(podResource, pod);
+      counts.replicas -= 1;
+      correct(revisionOf(pod), -1);
+    }
+    const revision = ordinal < partition ? current : update;
+    if (create(hands, set, ordinal, revision)) {
+      counts.replicas += 1;
+      correct(revision.metadata.name, 1);
+    } else wakeAt(Date.now() + retryMs);
     if (isInOrder) return;
   }
 
@@ -52,6 +90,7 @@ function act(hands: Hands, set: Workload, current: ControllerRevision, update: C
   for (const pod of owned.filter((one) => ordinalOf(one) >= replicas).reverse()) {
     if (isInOrder && !isRunningAndReady(pod) && pod !== firstUnfit) return;
     storage.remove(podResource, pod);
+    correct(revisionOf(pod), -1);
     if (isInOrder) return;
   }
 
@@ -60,6 +99,7 @@ function act(hands: Hands, set: Workload, current: ControllerRevision, update: C
   for (const pod of rolled.reverse()) {
     if (revisionOf(pod) !== update.metadata.name) {
       storage.remove(podResource, pod);
+      counts.currentReplicas -= 1;
       return;
     }
     if (!isFit(pod)) return;
@@ -79,32 +119,4 @@ function create(
     spec: { hostname: name },
   });
   return refusal === undefined;
-}
-
-function tellStatus(
-  hands: Hands,
-  set: Workload,
-  current: ControllerRevision,
-  update: ControllerRevision,
-): void {
-  const pods = ownedBy<Pod>(hands, podResource, set).filter(isActive);
-  const count = (isCounted: (pod: Pod) => boolean) => pods.filter(isCounted).length;
-  const of = ({ metadata }: ControllerRevision) => count((pod) => revisionOf(pod) === metadata.name);
-  const readyReplicas = count((pod) => isRunningAndReady(pod));
-  const isRolledOut =
-    set.spec.updateStrategy?.type !== 'OnDelete' &&
-    of(update) === pods.length &&
-    readyReplicas === pods.length;
-  const now = isRolledOut ? update : current;
-  writeStatus(hands, statefulSets, set, {
-    observedGeneration: set.metadata.generation ?? 1,
-    replicas: pods.length,
-    readyReplicas,
-    availableReplicas: count((pod) => isReady(pod) && isAvailable(hands, pod, set.spec.minReadySeconds)),
-    currentReplicas: of(now),
-    updatedReplicas: of(update),
-    currentRevision: now.metadata.name,
-    updateRevision: update.metadata.name,
-    collisionCount: 0,
-  });
 }

@@ -350,7 +350,7 @@ describe('after a job', () => {
     expect(page).toMatch(
       /<details class="grave">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="grave">/,
     );
-    expect(page).toMatch(/Puts back 5 deployments/);
+    expect(page).toMatch(/Puts back 5 containers/);
     expect(await send(page, '/rollback')).toBe(upgrades);
     expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
     await server.world.advance(hour);

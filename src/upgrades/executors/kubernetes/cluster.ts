@@ -18,6 +18,9 @@ import type { FoundQuota } from './quota.ts';
 import type { Right } from './rights.ts';
 import type { FoundPod } from './rollout.ts';
 
+/** As who a change is kept in the record of an object. */
+const fieldManager = 'steward';
+
 export type Place = { readonly kind: Kind; readonly name: string };
 
 export type Lease = {
@@ -118,7 +121,7 @@ export function connectCluster({ world, kubeconfig, namespace: given }: ClusterO
       );
     },
     async patch({ kind, name }, body) {
-      const request = { namespace, name, body, fieldManager: 'steward' };
+      const request = { namespace, name, body, fieldManager };
       const answer = await call(
         (options) => workloads[kind].patch(request, asStrategicMerge(options)),
         patience,
@@ -155,15 +158,12 @@ export function connectCluster({ world, kubeconfig, namespace: given }: ClusterO
       );
     },
     async createLease(name, lease) {
-      const body = writeLease(name, lease);
-      await call((options) => coordination.createNamespacedLease({ namespace, body }, options), patience);
+      const request = { namespace, body: writeLease(name, lease), fieldManager };
+      await call((options) => coordination.createNamespacedLease(request, options), patience);
     },
     async replaceLease(name, lease) {
-      const body = writeLease(name, lease);
-      await call(
-        (options) => coordination.replaceNamespacedLease({ namespace, name, body }, options),
-        patience,
-      );
+      const request = { namespace, name, body: writeLease(name, lease), fieldManager };
+      await call((options) => coordination.replaceNamespacedLease(request, options), patience);
     },
   });
   return { open, namespace, server };

@@ -73,7 +73,7 @@ describe('one patch', () => {
       image: `${container}:2`,
       formerImage: `${container}:1`,
     });
-    await move(executor, moving('Deployment', part('a'), part('b'), part('i')));
+    await move(executor, moving('Deployment', part('b'), part('i'), part('a')));
     expect(patches()).toMatchObject([
       {
         contentType: 'application/strategic-merge-patch+json',
@@ -83,7 +83,7 @@ describe('one patch', () => {
             annotations: {
               'steward/job': 'job',
               'steward/state': 'updating',
-              'steward/former-images': '{"a":"a:1","b":"b:1","i":"i:1"}',
+              'steward/former-images': '{"b":"b:1","i":"i:1","a":"a:1"}',
             },
           },
         },

@@ -95,8 +95,10 @@ function act(hands: Hands, set: Workload, owned: Pod[], { current, update, count
   }
 
   if (updateStrategy?.type === 'OnDelete') return;
-  const rolled = owned.filter((pod) => ordinalOf(pod) < replicas && ordinalOf(pod) >= partition);
-  for (const pod of rolled.reverse()) {
+  for (let ordinal = replicas - 1; ordinal >= partition; ordinal -= 1) {
+    const pod = owned.find((one) => ordinalOf(one) === ordinal);
+    // It has only just been created.
+    if (!pod) return;
     if (revisionOf(pod) !== update.metadata.name) {
       storage.remove(podResource, pod);
       counts.currentReplicas -= 1;

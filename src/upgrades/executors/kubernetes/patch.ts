@@ -16,12 +16,14 @@ export const annotations = {
 
 /** Refused by the server where the workload is no longer as it was found. */
 export function describePatch(found: Found, { parts }: Workload, aim: Aim, jobId: string): object {
-  const images = (isInit: boolean) => {
-    const names = found.containers.filter((one) => one.isInit === isInit).map(({ name }) => name);
-    return parts
-      .filter(({ container }) => names.includes(container))
-      .map((part) => ({ name: part.container, image: part[aim] }));
-  };
+  // In their order in the workload: the merge would take over another one, and with it change more than images.
+  const images = (isInit: boolean) =>
+    found.containers
+      .filter((one) => one.isInit === isInit)
+      .flatMap(({ name }) => {
+        const part = parts.find(({ container }) => container === name);
+        return part ? { name, image: part[aim] } : [];
+      });
   const [containers, initContainers] = [images(false), images(true)];
   const formerImages = Object.fromEntries(
     parts.map(({ container, formerImage }) => [container, formerImage]),

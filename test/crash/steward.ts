@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
+import { noteSecret } from '../kit/leaks.ts';
 import { startProcess } from '../kit/process.ts';
 
 const password = 'a password for the crash tests';
@@ -48,7 +49,9 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
     async signIn(): Promise<string> {
       const body = new URLSearchParams({ username: 'admin', password });
       const answer = await ask('/tokens/generateToken', { method: 'POST', body });
-      return answer.body.token as string;
+      const token = answer.body.token as string;
+      noteSecret(token);
+      return token;
     },
     /** What it had to complain about. */
     complaints: () =>

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
+import { noteLog, noteSecret } from './leaks.ts';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const running = new Set<ChildProcess>();
@@ -22,7 +23,9 @@ export function startProcess(env: Record<string, string> = {}, files: Record<str
   const said = { out: '', err: '' };
   child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()));
+  noteSecret(env.ADMIN_PASSWORD, env.SECRET_KEY, env.STORE_URL);
   const exited = once(child, 'close').then(([code]) => {
+    noteLog(said.out);
     running.delete(child);
     rmSync(cwd, { recursive: true });
     return code as number | null;

@@ -12,6 +12,7 @@ import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import { noteLog, noteSecret } from './leaks.ts';
 import { type TestStore, createTestStore } from './store.ts';
 import { type Receiver, createFakeWorld } from './world.ts';
 
@@ -60,6 +61,7 @@ export async function startServer({
   world.waitFor = store.idle;
   if (receiver) world.receiver = receiver;
   const token = (role: Role) => `token-of-the-${role}`;
+  noteSecret(password, ...roles.map(token));
   await store.update((transaction) => {
     for (const role of roles) {
       const user = {
@@ -82,7 +84,11 @@ export async function startServer({
     }
   });
   const logLines: string[] = [];
-  const logger = pino({ level: 'info' }, { write: (line: string) => void logLines.push(line) });
+  const write = (line: string) => {
+    logLines.push(line);
+    noteLog(line);
+  };
+  const logger = pino({ level: 'info' }, { write });
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
   const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
   const executor = options.executor ?? createSimulatedExecutor({ world, stepMs, failures });
@@ -112,13 +118,15 @@ export async function startServer({
     get: (path: string, headers: Record<string, string> = {}) =>
       app.http.inject({ method: 'GET', url: path, headers }),
     /** An urlencoded POST. */
-    post: (path: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) =>
-      app.http.inject({
+    post: (path: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) => {
+      noteSecret(fields.password, fields.token, fields.signatureKey);
+      return app.http.inject({
         method: 'POST',
         url: path,
         headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
         payload: new URLSearchParams(fields).toString(),
-      }),
+      });
+    },
     /** A multipart POST of texts and files. */
     postParts: (
       path: string,

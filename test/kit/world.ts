@@ -1,6 +1,7 @@
 // A world whose clock moves only when told to; sleepers wake in the order of their times.
 import { randomBytes } from 'node:crypto';
 import type { Answer, Outgoing, World } from '../../src/world.ts';
+import { noteSecretBytes } from './leaks.ts';
 
 export type FakeWorld = World & {
   advance: (ms: number) => Promise<void>;
@@ -39,7 +40,11 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
     now: () => time,
     breathe: () => new Promise(setImmediate),
     newId: () => `id-${(ids += 1)}`,
-    newSecret: (bytes) => randomBytes(bytes),
+    newSecret: (bytes) => {
+      const secret = randomBytes(bytes);
+      noteSecretBytes(secret);
+      return secret;
+    },
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
         if (signal?.aborted) {

@@ -1,5 +1,5 @@
 // The runner carries a job to its end: asks the executor for one step after another, and records each with its messages in one update.
-import { isUnavailable } from '../errors.ts';
+import { insist } from '../insist.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
@@ -19,9 +19,6 @@ import { type Job, type TellJob, jobs, newestJob, plans } from './job-record.ts'
 import type { Plan, Step } from './plan.ts';
 
 const revertTries = 3;
-
-/** How long after the store has been away it is asked again. */
-const tryAgainAfterMs = 500;
 
 export type Runner = {
   /** Runs the job that is accepted or resumed by this; also when the store's answer to that was lost. */
@@ -129,19 +126,15 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
 
   async function work({ id, fence }: Job, signal: AbortSignal): Promise<void> {
     const plan = store.get(plans, id);
-    while (plan) {
+    const goOnOnce = async () => {
       // Steps without any waiting in them must not keep everybody else waiting.
       await world.breathe();
-      if (signal.aborted) return;
       const job = store.get(jobs, id);
-      if (job?.state !== 'in_progress' || job.fence !== fence) return;
-      try {
-        await goOn(job, plan, signal);
-      } catch (error) {
-        if (!isUnavailable(error)) throw error;
-        await world.sleep(tryAgainAfterMs, signal);
-      }
-    }
+      if (!plan || signal.aborted || job?.state !== 'in_progress' || job.fence !== fence) return false;
+      await goOn(job, plan, signal);
+      return true;
+    };
+    while (await insist(goOnOnce, world, signal));
   }
 
   const nameOf = ({ id, fence }: Job) => `${id} ${fence}`;
@@ -174,14 +167,12 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
   }
 
   async function takeUpOrphans(signal: AbortSignal): Promise<void> {
-    for (let orphan = findOrphan(); orphan; orphan = findOrphan()) {
-      try {
-        await takeUp(orphan);
-      } catch (error) {
-        if (!isUnavailable(error)) throw error;
-        await world.sleep(tryAgainAfterMs, signal);
-      }
-    }
+    const takeUpOne = async () => {
+      const orphan = findOrphan();
+      if (orphan) await takeUp(orphan);
+      return orphan !== undefined;
+    };
+    while (await insist(takeUpOne, world, signal));
   }
 
   let isTakingUp = false;

@@ -2,6 +2,7 @@
 // A slow receiver takes up its own few slots and nobody else's.
 import { createAlarm } from '../alarm.ts';
 import { isUnavailable } from '../errors.ts';
+import { insist, tryAgainAfterMs } from '../insist.ts';
 import type { Store } from '../store/store.ts';
 import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
@@ -26,7 +27,6 @@ import { type Webhook, signingKeys, webhooks } from './webhook.ts';
 const mostPerReceiver = 4;
 
 /** How long after the store has failed it is asked again. */
-const tryAgainAfterMs = 1_000;
 
 /** How long attempts under way may take to end when the process stops. */
 const graceMs = 3_000;
@@ -123,14 +123,11 @@ export function startCourier(options: CourierOptions): void {
     stopping: AbortSignal,
     change: (transaction: Transaction) => T,
   ): Promise<T | undefined> {
-    for (;;) {
-      try {
-        return await store.update(change);
-      } catch (error) {
-        if (error instanceof LostClaim) return undefined;
-        if (!isUnavailable(error)) throw error;
-        await world.sleep(tryAgainAfterMs, stopping);
-      }
+    try {
+      return await insist(() => store.update(change), world, stopping);
+    } catch (error) {
+      if (error instanceof LostClaim) return undefined;
+      throw error;
     }
   }
 

@@ -1,7 +1,6 @@
 // Events: what has happened and whom it concerns (spec 6 leaves them open; contract 5).
 import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
 import type { Job } from '../upgrades/job-record.ts';
-import type { Deactivated } from './delivery.ts';
 
 /** What has happened, before it has an id and a time. */
 export type News = {
@@ -72,7 +71,13 @@ export function jobNews({ id, operation, from, to, state, reason }: Job): News {
 }
 
 /** For a webhook that was deactivated for its failures. */
-export function deactivatedNews({ webhook, window }: Deactivated): News {
+export function deactivatedNews({
+  webhook,
+  window,
+}: {
+  webhook: { id: string; name: string };
+  window: { count: number; start: number | null };
+}): News {
   const data = {
     ...{ webhookId: webhook.id, webhookName: webhook.name },
     ...{ failures: window.count, windowStart: window.start },

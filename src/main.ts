@@ -14,6 +14,7 @@ import type { Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
+import { jobs } from './upgrades/job-record.ts';
 import { createEgress } from './webhooks/egress.ts';
 import { realWorld } from './world.ts';
 
@@ -41,7 +42,7 @@ async function main(): Promise<void> {
   const app = await createApp({
     config,
     store,
-    executor: await createExecutor(config, logger),
+    executor: await createExecutor(config, store, logger),
     world: { ...realWorld, post: egress.post },
     version: await readVersion(),
     logger,
@@ -118,7 +119,7 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   return openPostgresStore({ url, secretKey, logger, records, migrations, world: realWorld });
 }
 
-async function createExecutor(config: Config, logger: Logger): Promise<Executor> {
+async function createExecutor(config: Config, store: Store, logger: Logger): Promise<Executor> {
   if (config.upgradeExecutor === 'simulated')
     return createSimulatedExecutor({
       world: realWorld,
@@ -131,11 +132,13 @@ async function createExecutor(config: Config, logger: Logger): Promise<Executor>
     world: realWorld,
     kubeconfig: config.kubeconfig,
     namespace: config.kubernetesNamespace,
+    onTrouble: (message) => logger.warn(`${message} It is asked again.`),
   });
   logger.info({ server: cluster.server, namespace: cluster.namespace }, 'upgrades change a cluster');
   return createKubernetesExecutor({
     cluster,
     world: realWorld,
+    hasEnded: (jobId) => (store.get(jobs, jobId)?.state ?? 'in_progress') !== 'in_progress',
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,

@@ -1,4 +1,5 @@
 // The runner carries a job to its end: asks the executor for one step after another, and records each with its messages in one update.
+import { isUnavailable } from '../errors.ts';
 import { insist } from '../insist.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -67,12 +68,16 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
   ): Promise<void> {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, stopping]);
+    const confirm = async () => {
+      await store.refresh();
+      if (store.get(jobs, jobId)?.fence !== fence) throw new Error('another process has taken the job up.');
+    };
     const deadline = world.sleep(stepTimeoutMs, signal).then(() => {
       throw new Error(`it took longer than ${stepTimeoutMs / 1000} seconds.`);
     });
     deadline.catch(() => undefined);
     try {
-      await Promise.race([work({ jobId, fence, runStartedAt, signal }), deadline]);
+      await Promise.race([work({ jobId, fence, runStartedAt, confirm, signal }), deadline]);
     } finally {
       over.abort();
     }
@@ -85,6 +90,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     } catch (error) {
       // Interrupted is not failed: whoever takes the job up again does the step again.
       if (signal.aborted) return;
+      if (isUnavailable(error)) throw error;
       failure = error;
     }
     await change(job, (transaction, current, at) =>
@@ -105,6 +111,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
         break;
       } catch (error) {
         if (signal.aborted) return;
+        if (isUnavailable(error)) throw error;
         failure = (error as Error).message;
         if (tries === revertTries) break;
       }
@@ -137,6 +144,11 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     while (await insist(goOnOnce, world, signal));
   }
 
+  /** What is kept for a job stays with it until it has ended, whoever goes on with it. */
+  async function letGo({ id }: Job): Promise<void> {
+    if (store.get(jobs, id)?.state !== 'in_progress') await executor.release(id);
+  }
+
   const nameOf = ({ id, fence }: Job) => `${id} ${fence}`;
   const begun = new Set<string>();
   let accepting = 0;
@@ -147,7 +159,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       const job = await accept();
       if (job) {
         begun.add(nameOf(job));
-        tasks.start(`job ${job.id}`, (signal) => work(job, signal).finally(() => executor.release(job.id)));
+        tasks.start(`job ${job.id}`, (signal) => work(job, signal).finally(() => letGo(job)));
       }
       return job;
     } finally {

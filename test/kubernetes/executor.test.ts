@@ -39,6 +39,7 @@ const errand: Errand = {
   jobId: 'job',
   fence: 1,
   runStartedAt: Date.now() - 1000,
+  confirm: () => Promise.resolve(),
   signal: new AbortController().signal,
 };
 
@@ -147,7 +148,7 @@ describe('what somebody else has done', () => {
     const back = { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:1' }] } } } };
     await expect.poll(() => on.faults.requests.some((one) => one.path.includes('/pods?'))).toBe(true);
     await on.patch('Deployment', 'a', back);
-    await expect(verified).rejects.toThrow('deployment/a was moved back by somebody else.');
+    await expect(verified).rejects.toThrow('deployment/a was moved by somebody else.');
   });
 
   it('to the workload as a whole is told too', async () => {
@@ -224,6 +225,29 @@ describe('a rollout', () => {
       .toContain('ImagePullBackOff');
     const workload = moving('Deployment', { container: 'a', image: 'a:2', formerImage: 'a:1-missing' });
     await move(createTestExecutor(on, { imageMs: 0 }), workload);
+  });
+
+  it('that somebody has paused says so', async () => {
+    const { on, executor } = await open(
+      { spec: { progressDeadlineSeconds: 2 ** 31 - 1 } },
+      { rolloutMs: 700 },
+    );
+    await executor.apply(toImage('a:2-stuck'), errand);
+    await on.patch('Deployment', 'a', { spec: { paused: true } });
+    await expect(executor.verify(toImage('a:2-stuck'), errand)).rejects.toThrow(
+      /no progress .*; it is paused/,
+    );
+  });
+
+  it('of a StatefulSet goes on from a pod that is stuck', async () => {
+    const { executor, images } = await open({ kind: 'StatefulSet' });
+    await executor.apply(toImage('a:2-missing', 'StatefulSet'), errand);
+    await expect(executor.verify(toImage('a:2-missing', 'StatefulSet'), errand)).rejects.toThrow(
+      'cannot have',
+    );
+    const mended = moving('StatefulSet', { container: 'a', image: 'a:3', formerImage: 'a:2-missing' });
+    await move(executor, mended);
+    expect(await images()).toEqual(['a:3']);
   });
 
   it('of no pods at all is through at once', async () => {

@@ -15,6 +15,7 @@ export function createTestExecutor(
   return createKubernetesExecutor({
     cluster: connectCluster({ world, kubeconfig, namespace: undefined }),
     world,
+    hasEnded: () => false,
     parallelism: 1,
     imageRegistry: undefined,
     optionalContainers: [],

@@ -1,7 +1,7 @@
 // Which containers of a cluster a version means, and which images they get, as tables.
 import { describe, expect, it } from 'vitest';
 import type { Found } from '../../src/upgrades/executors/kubernetes/found.ts';
-import { contradicts, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
+import { findFault, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
 import { matchContainers } from '../../src/upgrades/executors/kubernetes/matching.ts';
 import type { Container } from '../../src/upgrades/manifest.ts';
 import { found } from './found.ts';
@@ -44,10 +44,17 @@ describe('an image of a version', () => {
     expect(pinImage(image, checksum)).toBe(expected);
   });
 
-  it('may not be pinned in two ways', () => {
-    expect(contradicts(`apps@${digest}`, digest)).toBe(false);
-    expect(contradicts(`apps@sha256:${'b'.repeat(64)}`, digest)).toBe(true);
-    expect(contradicts('apps:2', digest)).toBe(false);
+  it.each([
+    [`apps@${digest}`, digest, undefined],
+    ['apps:2', digest, undefined],
+    ['apps:2', 'N/A', undefined],
+    [`apps@sha256:${'b'.repeat(64)}`, digest, /its image .* and its checksum .* differ\./],
+    ['apps:2', digest.toUpperCase(), /is no digest/],
+    ['apps:2', 'sha256:abc', /is no digest/],
+  ])('%s with the checksum %s says two things, or nothing: %s', (image, checksum, expected) => {
+    const fault = findFault(image, checksum);
+    if (expected) expect(fault).toMatch(expected);
+    else expect(fault).toBeUndefined();
   });
 });
 

@@ -70,6 +70,7 @@ describe('a workload', () => {
     const parts = [{ container: 'a', image: 'a:2', formerImage: 'a:1' }];
     const pod = (image: string, reason: string) => ({
       ...{
+        ...{ revision: undefined, createdAt: 1000, unscheduled: undefined },
         name: 'a-1',
         uid: '1',
         owner: 'a',
@@ -79,16 +80,20 @@ describe('a workload', () => {
       },
       waiting: [{ container: 'a', reason, message: 'not found' }],
     });
-    expect(findImageError([pod('a:1', 'ImagePullBackOff')], parts, 'image')).toBeUndefined();
-    expect(findImageError([pod('a:2', 'CrashLoopBackOff')], parts, 'image')).toBeUndefined();
+    expect(findImageError([pod('a:1', 'ImagePullBackOff')], parts, 'image', 0)).toBeUndefined();
+    expect(findImageError([pod('a:2', 'CrashLoopBackOff')], parts, 'image', 0)).toBeUndefined();
     expect(
-      findImageError([{ ...pod('a:2', 'ImagePullBackOff'), isLeaving: true }], parts, 'image'),
+      findImageError([{ ...pod('a:2', 'ImagePullBackOff'), isLeaving: true }], parts, 'image', 0),
     ).toBeUndefined();
-    expect(findImageError([pod('a:2', 'ImagePullBackOff')], parts, 'image')).toEqual({
+    expect(findImageError([pod('a:2', 'ImagePullBackOff')], parts, 'image', 0)).toEqual({
       text: 'the pod a-1 cannot have the image a:2 (ImagePullBackOff: not found).',
       isFinal: false,
     });
-    expect(findImageError([pod('a:2', 'InvalidImageName')], parts, 'image')?.isFinal).toBe(true);
+    expect(findImageError([pod('a:2', 'InvalidImageName')], parts, 'image', 0)?.isFinal).toBe(true);
+    // Some clusters give pods other images than their template has.
+    expect(findImageError([pod('mirror/a:2', 'ImagePullBackOff')], parts, 'image', 0)).toBeDefined();
+    // A pod that was there before the run still waits for its next try.
+    expect(findImageError([pod('a:2', 'ImagePullBackOff')], parts, 'image', 60_000)).toBeUndefined();
   });
 
   it.each<[Kind, NonNullable<Answered['spec']>, string[]]>([

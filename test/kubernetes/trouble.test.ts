@@ -33,6 +33,7 @@ async function open() {
 const errand = (jobId = 'job', fence = 1): Errand => ({
   ...{ jobId, fence, runStartedAt: Date.now() },
   signal: new AbortController().signal,
+  confirm: () => Promise.resolve(),
 });
 const workload = {
   name: 'deployment/a',
@@ -77,6 +78,18 @@ describe('an API server', () => {
     await on.faults.up();
     await verified;
     expect(await image()).toBe('a:2');
+  });
+
+  it('that has been away and does not know us yet when it is back is asked again', async () => {
+    const { on, start } = await open();
+    const executor = start(hasty());
+    await executor.perform('Launch the upgrader', errand());
+    await on.faults.down();
+    const applied = executor.apply(workload, errand());
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    on.faults.inject({ act: { status: 403 } });
+    await on.faults.up();
+    await applied;
   });
 
   it('that stays away fails the step', async () => {
@@ -179,9 +192,45 @@ describe('the lock on a namespace', () => {
       await heir.perform('Launch the upgrader', errand('job', 2));
     }
     await expect(late).rejects.toThrow('held by the job job/2');
+    // Nor when nobody has the lock any more: the job is over, and it does not know.
+    await heir.release('job');
+    await expect(former.apply(workload, errand('job', 1))).rejects.toThrow(
+      'another process has had the Lease',
+    );
     expect(patches()).toEqual([]);
-    // It has nothing to let go of.
     await former.release('job');
-    expect(await lease(on)).toEqual(['job/2', 2]);
+    expect(await lease(on)).toEqual([undefined, 2]);
+  });
+
+  it('does not keep out the next job of the same Steward when it could not be given back', async () => {
+    const { on, start } = await open();
+    await start(hasty()).perform('Launch the upgrader', errand());
+    const hasEnded = (jobId: string) => jobId === 'job';
+    const next = start({ ...hasty(), hasEnded });
+    expect((await next.survey()).placeBack([]).problems).toEqual([]);
+    await next.perform('Launch the upgrader', errand('next'));
+    expect(await lease(on)).toEqual(['next/1', 2]);
+  });
+
+  it('cannot be had where there is no namespace any more', async () => {
+    const { on, start } = await open();
+    on.faults.inject({
+      path: /leases/,
+      times: Infinity,
+      act: { status: 404, body: { message: 'no namespace' } },
+    });
+    await expect(start().perform('Launch the upgrader', errand())).rejects.toThrow(
+      'refuses (404): no namespace.',
+    );
+  });
+
+  it('is not all: nothing is changed for a job that another process has', async () => {
+    const { start, patches } = await open();
+    const lost = {
+      ...errand(),
+      confirm: () => Promise.reject(new Error('another process has taken the job up.')),
+    };
+    await expect(start().apply(workload, lost)).rejects.toThrow('another process has taken the job up.');
+    expect(patches()).toEqual([]);
   });
 });

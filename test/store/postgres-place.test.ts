@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { isUnavailable } from '../../src/errors.ts';
 import { records } from '../../src/records.ts';
+import { plans } from '../../src/upgrades/job-record.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 import { type Place, createPlace, readMigration } from './backends.ts';
 import { type Keepsake, cell, errands, keepsakes, log, row, rows } from './definitions.ts';
@@ -88,6 +89,34 @@ describe('secrets in PostgreSQL', () => {
 });
 
 describe('migrations of PostgreSQL', () => {
+  it('keep the plans of jobs that an older program has stored', async () => {
+    const place = await createPlace();
+    const older = ['001-store.sql', '002-records.sql'].map(readMigration);
+    await (await place.open({ records, migrations: older })).close();
+    const workload = { name: 'MAP_SERVER', image: 'm:2', checksum: 'N/A', formerImage: 'm:1' };
+    const steps = [
+      { name: 'Launch', workload: null },
+      { name: 'Update', workload, counts: null },
+    ];
+    await place.ask('alter table plans drop constraint plans_key_fkey');
+    await place.ask(
+      `insert into plans (key, steps, workloads, after) values ('job', '${JSON.stringify(steps)}', 1, '{}')`,
+    );
+    const store = await place.open({ records, migrations: [...older, readMigration('003-plans.sql')] });
+    expect(store.get(plans, 'job')?.steps).toEqual([
+      { name: 'Launch', workload: null },
+      {
+        name: 'Update',
+        workload: {
+          name: 'MAP_SERVER',
+          component: 'MAP',
+          parts: [{ container: 'MAP_SERVER', image: 'm:2', formerImage: 'm:1' }],
+        },
+        counts: null,
+      },
+    ]);
+  });
+
   it('are done once, whoever comes first', async () => {
     const place = await createPlace();
     const stores = await Promise.all([place.open(), place.open(), place.open()]);

@@ -73,6 +73,7 @@ const errand = (signal = new AbortController().signal, jobId = 'job'): Errand =>
   jobId,
   fence: 1,
   runStartedAt: Date.now(),
+  confirm: () => Promise.resolve(),
   signal,
 });
 

@@ -13,7 +13,7 @@ export type Executor = {
   verify: (workload: Workload, errand: Errand) => Promise<void>;
   /** Moves a workload to its former images, and resolves once it runs with those. */
   rollback: (workload: Workload, errand: Errand) => Promise<void>;
-  /** No more is asked for this job by this process, for now: whatever was kept for it is let go. Does not reject. */
+  /** The run of the job has ended: whatever was kept for it is let go. Does not reject. */
   release: (jobId: string) => Promise<void>;
 };
 
@@ -23,5 +23,7 @@ export type Errand = {
   /** Goes up whenever a process takes the job up. */
   readonly fence: number;
   readonly runStartedAt: number;
+  /** Rejects where the job is not this process's any more. To be asked before everything that cannot be undone by asking again. */
+  readonly confirm: () => Promise<void>;
   readonly signal: AbortSignal;
 };

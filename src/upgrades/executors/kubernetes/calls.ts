@@ -31,7 +31,8 @@ export class ClusterError extends Error {
 
 export type Call = <T>(ask: (options: ConfigurationOptions) => Promise<T>, patience: Patience) => Promise<T>;
 
-export function createCalls(world: Pick<World, 'now' | 'sleep'>): Call {
+/** `onTrouble` is told of what is asked again. */
+export function createCalls(world: Pick<World, 'now' | 'sleep'>, onTrouble: (message: string) => void): Call {
   let hasSucceeded = false;
 
   /** Ends at its time whatever the library does. */
@@ -54,6 +55,7 @@ export function createCalls(world: Pick<World, 'now' | 'sleep'>): Call {
 
   return async (ask, { ms, signal }) => {
     const since = world.now();
+    let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
       signal.throwIfAborted();
       try {
@@ -63,8 +65,14 @@ export function createCalls(world: Pick<World, 'now' | 'sleep'>): Call {
       } catch (error) {
         signal.throwIfAborted();
         const failure = readFailure(error);
-        const left = patienceFor(failure.code, ms, hasSucceeded) - (world.now() - since);
+        const isRefusal = failure.code === 401 || failure.code === 403;
+        refusedSince = isRefusal ? (refusedSince ?? world.now()) : undefined;
+        const left =
+          refusedSince === undefined
+            ? patienceFor(failure.code, ms) - (world.now() - since)
+            : (hasSucceeded ? Math.min(refusalMs, ms) : 0) - (world.now() - refusedSince);
         if (left <= 0) throw failure;
+        if (tries === 0) onTrouble(failure.message);
         await world.sleep(Math.min(left, backOffMs.most, backOffMs.least * 2 ** tries), signal);
       }
     }
@@ -91,8 +99,7 @@ export function asStrategicMerge(options: ConfigurationOptions): ConfigurationOp
   return { ...options, middleware: [...(options.middleware ?? []), ...middleware] };
 }
 
-function patienceFor(code: number | undefined, ms: number, hasSucceeded: boolean): number {
-  if (code === 401 || code === 403) return hasSucceeded ? Math.min(refusalMs, ms) : 0;
+function patienceFor(code: number | undefined, ms: number): number {
   return code === undefined || code === 429 || code >= 500 ? ms : 0;
 }
 

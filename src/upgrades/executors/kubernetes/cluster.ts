@@ -57,12 +57,19 @@ export type ClusterOptions = {
   readonly kubeconfig: string | undefined;
   /** That of the configuration where there is none. */
   readonly namespace: string | undefined;
+  /** Told of what the server did not answer and is asked again. */
+  readonly onTrouble?: (message: string) => void;
 };
 
 /** A namespace that can be asked. */
 export type Connected = { readonly open: OpenCluster; readonly namespace: string; readonly server: string };
 
-export function connectCluster({ world, kubeconfig, namespace: given }: ClusterOptions): Connected {
+export function connectCluster({
+  world,
+  kubeconfig,
+  namespace: given,
+  onTrouble = () => undefined,
+}: ClusterOptions): Connected {
   const config = readConfig(kubeconfig);
   const server = config.getCurrentCluster()?.server;
   if (server === undefined) throw new Error('KUBECONFIG names no cluster in its current context.');
@@ -72,7 +79,7 @@ export function connectCluster({ world, kubeconfig, namespace: given }: ClusterO
   const coordination = config.makeApiClient(CoordinationV1Api);
   const authorization = config.makeApiClient(AuthorizationV1Api);
   const versions = config.makeApiClient(VersionApi);
-  const call = createCalls(world);
+  const call = createCalls(world, onTrouble);
 
   const workloads = {
     Deployment: {
@@ -196,9 +203,13 @@ function readPod({ metadata, spec, status }: V1Pod): FoundPod {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
     owner: metadata?.ownerReferences?.find(({ controller }) => controller)?.name,
+    revision: metadata?.labels?.['controller-revision-hash'],
+    createdAt: metadata?.creationTimestamp?.getTime() ?? 0,
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: (status?.conditions ?? []).some((one) => one.type === 'Ready' && one.status === 'True'),
     isLeaving: metadata?.deletionTimestamp !== undefined,
+    unscheduled: status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False')
+      ?.message,
     waiting: statuses.flatMap(({ name, state }) =>
       state?.waiting?.reason === undefined
         ? []

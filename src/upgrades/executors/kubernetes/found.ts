@@ -24,9 +24,15 @@ export type Found = {
   /** Pods that must come before one may go. */
   readonly surge: number;
   /** That the controller has given up on the newest template, and when it said so. */
-  readonly exceeded: { readonly at: string; readonly message: string } | undefined;
+  readonly exceeded: { readonly at: string } | undefined;
   /** How long the controller itself lets a rollout make no progress. */
   readonly deadlineMs: number | undefined;
+  /** How long a pod must be ready before it counts. */
+  readonly minReadyMs: number;
+  /** Why the controller cannot make pods. */
+  readonly failures: readonly string[];
+  /** Of a StatefulSet: the template that its pods are to have. */
+  readonly revision: string | undefined;
 };
 
 export type FoundContainer = {
@@ -64,6 +70,7 @@ export type Answered = {
     replicas?: number;
     paused?: boolean;
     progressDeadlineSeconds?: number;
+    minReadySeconds?: number;
     selector?: Selector;
     strategy?: { type?: string; rollingUpdate?: Bounds };
     updateStrategy?: { type?: string; rollingUpdate?: Bounds };
@@ -79,6 +86,7 @@ export type Answered = {
     currentNumberScheduled?: number;
     updatedNumberScheduled?: number;
     numberAvailable?: number;
+    updateRevision?: string;
     conditions?: {
       type: string;
       status: string;
@@ -111,6 +119,11 @@ export function readFound(kind: Kind, { metadata = {}, spec = {}, status = {} }:
     obstacles: findObstacles(kind, spec),
     surge: surgeNeeded(kind, spec),
     exceeded: findExceeded(status),
+    minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
+    failures: (status.conditions ?? []).flatMap(({ type, status: is, message }) =>
+      type === 'ReplicaFailure' && is === 'True' && message !== undefined ? message : [],
+    ),
+    revision: status.updateRevision,
     deadlineMs:
       kind === 'Deployment' && spec.progressDeadlineSeconds !== undefined
         ? spec.progressDeadlineSeconds * 1000
@@ -182,7 +195,7 @@ function findExceeded({ conditions = [] }: Status): Found['exceeded'] {
     ({ type, reason }) => type === 'Progressing' && reason === 'ProgressDeadlineExceeded',
   );
   if (condition?.status !== 'False') return undefined;
-  return { at: timeOf(condition.lastUpdateTime), message: condition.message ?? '' };
+  return { at: timeOf(condition.lastUpdateTime) };
 }
 
 /** Whole seconds, as the API server writes them. */

@@ -50,9 +50,14 @@ export function pinImage(image: string, checksum: string): string {
   return isDigest(checksum) && !image.includes('@') ? `${image}@${checksum}` : image;
 }
 
-/** Where a version says two things of one image. */
-export function contradicts(image: string, checksum: string): boolean {
-  return isDigest(checksum) && image.includes('@') && !image.endsWith(`@${checksum}`);
+/** What is wrong with what a version says of one image. */
+export function findFault(image: string, checksum: string): string | undefined {
+  if (!/^sha256:/i.test(checksum)) return undefined;
+  if (!isDigest(checksum))
+    return `its checksum ${checksum} is no digest: sha256: and 64 digits of 0 to 9 and a to f.`;
+  return image.includes('@') && !image.endsWith(`@${checksum}`)
+    ? `its image ${image} and its checksum ${checksum} differ.`
+    : undefined;
 }
 
 function isDigest(checksum: string): boolean {

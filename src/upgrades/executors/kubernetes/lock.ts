@@ -9,6 +9,9 @@ const leaseSeconds = 30;
 const renewMs = 10_000;
 const lookAgainMs = 1_000;
 
+/** No clock is wrong by so much. */
+const longAgoMs = 10 * 60_000;
+
 /** How long the API server may be away while a job runs. */
 export const outageMs = leaseSeconds * 1000;
 
@@ -20,39 +23,53 @@ export type Lock = {
   release: (cluster: Cluster, jobId: string) => Promise<void>;
 };
 
-export function createLock(world: Pick<World, 'now' | 'sleep'>): Lock {
+export type LockOptions = {
+  readonly world: Pick<World, 'now' | 'sleep'>;
+  /** Whether it is a job of this Steward's that has ended. */
+  readonly hasEnded: (jobId: string) => boolean;
+};
+
+export function createLock({ world, hasEnded }: LockOptions): Lock {
   /** When this process last saw its job hold the lock, by job. */
   const seen = new Map<string, { holder: string; renewedAt: number }>();
 
   async function hold(cluster: Cluster, { jobId, fence, signal }: Errand): Promise<void> {
     const holder = holderOf(jobId, fence);
     let watched: { lease: Lease; since: number } | undefined;
-    for (;;) {
+    for (; ; await world.sleep(lookAgainMs, signal)) {
       const at = world.now();
       const lease = await find(cluster);
       const isOurs = lease?.holder === holder;
       const known = seen.get(jobId);
       if (isOurs && known?.holder === holder && at - known.renewedAt < renewMs) return;
-      if (watched === undefined || !isSame(watched.lease, lease)) {
-        if (watched && lease && !isOurs && !mayTake(lease, jobId, fence)) throw held(lease);
-        watched = lease && { lease, since: at };
-      }
+      // Who had it and finds it given away was not there, or not alive, meanwhile.
+      if (lease && !isOurs && known?.holder === holder) throw held(lease);
+      const isFree = lease === undefined || isOurs || mayTake(lease, jobId, fence, at);
+      if (!isFree && watched && !isSame(watched.lease, lease)) throw held(lease);
+      watched ??= lease && { lease, since: at };
       const isForsaken = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
-      if (lease === undefined || isOurs || isForsaken || mayTake(lease, jobId, fence)) {
-        const taken = {
-          resourceVersion: lease?.resourceVersion,
-          holder,
-          renewedAt: at,
-          acquiredAt: isOurs ? lease.acquiredAt : at,
-          seconds: leaseSeconds,
-          transitions: (lease?.transitions ?? 0) + (isOurs ? 0 : 1),
-        };
-        if (await write(cluster, taken)) {
-          seen.set(jobId, { holder, renewedAt: at });
-          return;
-        }
-      } else await world.sleep(lookAgainMs, signal);
+      if (!isFree && !isForsaken) continue;
+      const taken = {
+        resourceVersion: lease?.resourceVersion,
+        holder,
+        renewedAt: at,
+        acquiredAt: isOurs ? lease.acquiredAt : at,
+        seconds: leaseSeconds,
+        transitions: (lease?.transitions ?? 0) + (isOurs ? 0 : 1),
+      };
+      if (await write(cluster, taken)) {
+        seen.set(jobId, { holder, renewedAt: at });
+        return;
+      }
+      watched = undefined;
     }
+  }
+
+  /** Nobody's; that of a process which has lost the same job to this one, or of a job that is over; or long forgotten. */
+  function mayTake(lease: Lease, jobId: string, fence: number, at: number): boolean {
+    const owner = readHolder(lease);
+    if (owner === undefined || at - lease.renewedAt > longAgoMs) return true;
+    return owner.jobId === jobId ? owner.fence < fence : hasEnded(owner.jobId);
   }
 
   return {
@@ -81,12 +98,13 @@ async function find(cluster: Cluster): Promise<Lease | undefined> {
 
 /** False where somebody was quicker. */
 async function write(cluster: Cluster, lease: Lease): Promise<boolean> {
+  const isNew = lease.resourceVersion === undefined;
   try {
-    if (lease.resourceVersion === undefined) await cluster.createLease(lockName, lease);
+    if (isNew) await cluster.createLease(lockName, lease);
     else await cluster.replaceLease(lockName, lease);
     return true;
   } catch (error) {
-    if (error instanceof ClusterError && (error.code === 409 || error.code === 404)) return false;
+    if (error instanceof ClusterError && (error.code === 409 || (error.code === 404 && !isNew))) return false;
     throw error;
   }
 }
@@ -95,26 +113,35 @@ function holderOf(jobId: string, fence: number): string {
   return `${jobId}/${fence}`;
 }
 
-/** Nobody's, or that of a process which has lost the same job to this one. */
-function mayTake({ holder }: Lease, jobId: string, fence: number): boolean {
-  const [, job, number] = /^(.*)\/([0-9]+)$/.exec(holder ?? '') ?? [];
-  return holder === undefined || (job === jobId && Number(number) < fence);
+function readHolder({ holder = '' }: Lease): { jobId: string; fence: number } | undefined {
+  if (holder === '') return undefined;
+  const [, jobId = holder, fence] = /^(.*)\/([0-9]+)$/.exec(holder) ?? [];
+  return { jobId, fence: Number(fence) };
 }
 
 function isSame(a: Lease, b: Lease | undefined): boolean {
   return a.holder === b?.holder && a.renewedAt === b?.renewedAt && a.transitions === b.transitions;
 }
 
-function held({ holder = '' }: Lease): Error {
-  return new Error(`another Steward has the namespace: its Lease ${lockName} is held by the job ${holder}.`);
+function held(lease: Lease | undefined): Error {
+  return new Error(
+    lease?.holder === undefined
+      ? `another process has had the Lease ${lockName} meanwhile.`
+      : `another Steward has the namespace: its Lease ${lockName} is held by the job ${lease.holder}.`,
+  );
 }
 
-/** That somebody has the lock, as far as the clocks agree. */
-export function describeHolder(lease: Lease, at: number): string | undefined {
+/** That somebody else has the lock, as far as the clocks agree. */
+export function describeHolder(
+  lease: Lease,
+  at: number,
+  hasEnded: (jobId: string) => boolean,
+): string | undefined {
+  const owner = readHolder(lease);
   const freeInMs = lease.renewedAt + lease.seconds * 1000 - at;
-  if (lease.holder === undefined || freeInMs <= 0) return undefined;
+  if (owner === undefined || freeInMs <= 0 || hasEnded(owner.jobId)) return undefined;
   return (
-    `another Steward has the namespace: its Lease ${lockName} is held by the job ${lease.holder}, ` +
+    `another Steward has the namespace: its Lease ${lockName} is held by the job ${lease.holder ?? ''}, ` +
     `and free in ${Math.ceil(freeInMs / 1000)} seconds unless it is renewed.`
   );
 }

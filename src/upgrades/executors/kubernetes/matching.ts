@@ -2,7 +2,7 @@
 import type { Container } from '../../manifest.ts';
 import { type Part, type Workload, componentOf } from '../../survey.ts';
 import { type Found, type FoundContainer, pathOf } from './found.ts';
-import { contradicts, locateImage, nameOfImage, pinImage } from './image.ts';
+import { findFault, locateImage, nameOfImage, pinImage } from './image.ts';
 
 export const containerLabel = 'steward/container';
 
@@ -49,18 +49,20 @@ export function matchContainers(
     workload.parts.set(name, { container: name, image, formerImage });
   }
 
+  const byName = indexByName(cluster);
   for (const container of wanted) {
-    if (contradicts(container.image, container.checksum))
-      problems.push(
-        `${container.name}: its image ${container.image} and its checksum ${container.checksum} differ.`,
-      );
-    const matches = cluster.map((found) => ({ found, ...matchWorkload(found, container) }));
-    for (const { found, containers, problem } of matches) {
-      if (problem !== undefined) problems.push(problem);
-      for (const one of containers) move(found, one, container);
+    const fault = findFault(container.image, container.checksum);
+    if (fault !== undefined) problems.push(`${container.name}: ${fault}`);
+    const meantHere = [...(byName.get(fold(container.name)) ?? [])];
+    for (const found of meantHere) {
+      const matched = matchWorkload(found, container);
+      for (const one of matched) move(found, one, container);
+      if (matched.length === 0)
+        problems.push(
+          `${pathOf(found)}: has the label ${containerLabel}=${container.name}, but several containers, none of that name.`,
+        );
     }
-    if (matches.every(({ containers, problem }) => containers.length === 0 && problem === undefined))
-      unmatched.push(container);
+    if (meantHere.length === 0) unmatched.push(container);
   }
   for (const [path, { parts }] of workloads)
     for (const { container, image } of parts.values()) images.set(`${path} ${container}`, image);
@@ -80,18 +82,22 @@ export function fold(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
-/** The containers of a workload that are meant; a problem where it is, but nothing tells which of them. */
-function matchWorkload(
-  found: Found,
-  wanted: Container,
-): { containers: readonly FoundContainer[]; problem?: string } {
-  const named = found.containers.filter(({ name }) => fold(name) === fold(wanted.name));
-  if (named.length > 0) return { containers: named };
-  if (fold(found.labels[containerLabel] ?? '') !== fold(wanted.name)) return { containers: [] };
-  const own = found.containers.filter(({ isInit }) => !isInit);
-  if (own.length === 1) return { containers: own };
-  const sameImage = found.containers.filter(({ image }) => nameOfImage(image) === nameOfImage(wanted.image));
-  if (sameImage.length > 0) return { containers: sameImage };
-  const problem = `${pathOf(found)}: has the label ${containerLabel}=${wanted.name}, but several containers, none of that name.`;
-  return { containers: [], problem };
+/** The workloads that have a name, as a label or as that of a container. */
+function indexByName(cluster: readonly Found[]): ReadonlyMap<string, ReadonlySet<Found>> {
+  const index = new Map<string, Set<Found>>();
+  for (const found of cluster) {
+    const label = found.labels[containerLabel];
+    const names = [...found.containers.map(({ name }) => name), ...(label === undefined ? [] : [label])];
+    for (const name of names.map(fold)) index.set(name, (index.get(name) ?? new Set()).add(found));
+  }
+  return index;
+}
+
+/** The containers that are meant of a workload that has the name; none where nothing tells which. */
+function matchWorkload({ containers }: Found, wanted: Container): readonly FoundContainer[] {
+  const named = containers.filter(({ name }) => fold(name) === fold(wanted.name));
+  if (named.length > 0) return named;
+  const own = containers.filter(({ isInit }) => !isInit);
+  const hasImage = ({ image }: FoundContainer) => nameOfImage(image) === nameOfImage(wanted.image);
+  return containers.filter((one) => hasImage(one) || (own.length === 1 && !one.isInit));
 }

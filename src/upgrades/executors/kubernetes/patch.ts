@@ -6,13 +6,16 @@ import type { Aim } from './rollout.ts';
 /** What is written on a workload, for people and for whoever takes the job up. */
 export const annotations = {
   job: 'steward/job',
-  /** updating, updated, putting back, put back */
   state: 'steward/state',
-  /** A JSON object: the images by container. */
+  /** A JSON object: the images it had before it was changed last, by container. */
   formerImages: 'steward/former-images',
   /** When the controller had given up on the template before; it goes on saying so until there is progress with the new one. */
   exceededBefore: 'steward/exceeded-before',
 } as const;
+
+/** What the state says while a workload is on its way, and when it has come through. */
+export const starts: Readonly<Record<Aim, string>> = { image: 'updating', formerImage: 'putting back' };
+export const ends: Readonly<Record<Aim, string>> = { image: 'updated', formerImage: 'put back' };
 
 /** Refused by the server where the workload is no longer as it was found. */
 export function describePatch(found: Found, { parts }: Workload, aim: Aim, jobId: string): object {
@@ -33,7 +36,7 @@ export function describePatch(found: Found, { parts }: Workload, aim: Aim, jobId
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
-        [annotations.state]: aim === 'image' ? 'updating' : 'putting back',
+        [annotations.state]: starts[aim],
         [annotations.formerImages]: JSON.stringify(formerImages),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },

@@ -11,9 +11,14 @@ export type FoundPod = {
   readonly uid: string;
   /** The name of what it belongs to. */
   readonly owner: string | undefined;
+  /** Of a StatefulSet or DaemonSet: the template it was made from. */
+  readonly revision: string | undefined;
+  readonly createdAt: number;
   readonly images: ReadonlyMap<string, string>;
   readonly isReady: boolean;
   readonly isLeaving: boolean;
+  /** Why no node takes it. */
+  readonly unscheduled: string | undefined;
   /** Containers that wait, and what for. */
   readonly waiting: readonly {
     readonly container: string;
@@ -40,8 +45,18 @@ export function hasArrived(found: Found, { parts }: Workload, aim: Aim): boolean
 }
 
 /** All pods are of the newest template, and none is missing. */
-export function isRolledOut({ isObserved, wanted, present, updated, available }: Found): boolean {
-  return isObserved && updated === wanted && present === wanted && available === wanted;
+export function isRolledOut(found: Found): boolean {
+  return found.isObserved && isHealthy(found);
+}
+
+/** By its counters, be they of a moment ago. */
+export function isHealthy({ wanted, present, updated, available }: Found): boolean {
+  return updated === wanted && present === wanted && available === wanted;
+}
+
+/** Pods of a Deployment belong to it through what it makes of each template. */
+export function belongs({ owner = '' }: FoundPod, { kind, name }: Found): boolean {
+  return kind === 'Deployment' ? owner.startsWith(`${name}-`) : owner === name;
 }
 
 export function describeCounts({ wanted, present, updated, available }: Found): string {
@@ -62,8 +77,10 @@ export function progressOf(
   ].join(' ');
 }
 
-export function isOfTemplate({ images }: FoundPod, parts: readonly Part[], aim: Aim): boolean {
-  return parts.every((part) => images.get(part.container) === part[aim]);
+/** Whether the pod has the images of the other template. One that has neither's, because the cluster changes them, does not. */
+function isOfFormer({ images }: FoundPod, parts: readonly Part[], aim: Aim): boolean {
+  const other = aim === 'image' ? 'formerImage' : 'image';
+  return parts.every((part) => images.get(part.container) === part[other] && part.image !== part.formerImage);
 }
 
 const hopeless = ['InvalidImageName', 'ErrImageNeverPull'];
@@ -71,30 +88,42 @@ const pulling = ['ErrImagePull', 'ImagePullBackOff', 'RegistryUnavailable', 'Ima
 
 export type ImageError = { readonly text: string; readonly isFinal: boolean };
 
-/** What keeps pods of the template from having their images. */
+/** What keeps pods of the template from having their images. What they could not have before this run, they may get in it. */
 export function findImageError(
   pods: readonly FoundPod[],
   parts: readonly Part[],
   aim: Aim,
+  runStartedAt: number,
 ): ImageError | undefined {
-  for (const pod of pods.filter((one) => !one.isLeaving && isOfTemplate(one, parts, aim))) {
+  for (const pod of pods.filter((one) => !one.isLeaving && !isOfFormer(one, parts, aim))) {
     for (const { container, reason, message } of pod.waiting) {
-      if (![...hopeless, ...pulling].includes(reason)) continue;
+      const isFinal = hopeless.includes(reason);
+      if (!isFinal && !(pulling.includes(reason) && pod.createdAt >= runStartedAt - 1000)) continue;
       const image = pod.images.get(container) ?? '';
       const detail = message === '' ? '' : `: ${message}`;
-      return {
-        text: `the pod ${pod.name} cannot have the image ${image} (${reason}${detail}).`,
-        isFinal: hopeless.includes(reason),
-      };
+      return { text: `the pod ${pod.name} cannot have the image ${image} (${reason}${detail}).`, isFinal };
     }
   }
   return undefined;
 }
 
-/** Why pods of the template are not ready, as far as they tell. */
-export function describePods(pods: readonly FoundPod[], parts: readonly Part[], aim: Aim): string {
-  const reasons = pods
-    .filter((pod) => !pod.isReady && isOfTemplate(pod, parts, aim))
-    .map(({ name, waiting }) => `${name} is not ready${waiting[0] ? ` (${waiting[0].reason})` : ''}`);
-  return reasons.length === 0 ? '' : `; ${reasons.slice(0, 3).join(', ')}`;
+/** What workload and pods tell of why it is not through. */
+export function describeDelay(
+  found: Found,
+  pods: readonly FoundPod[],
+  parts: readonly Part[],
+  aim: Aim,
+): string {
+  const waiting = pods
+    .filter((pod) => !pod.isReady && !isOfFormer(pod, parts, aim))
+    .map(({ name, waiting: [first], unscheduled }) => {
+      const reason = first?.reason ?? unscheduled;
+      return `${name} is not ready${reason === undefined ? '' : ` (${reason})`}`;
+    });
+  const reasons = [
+    ...found.obstacles.map((obstacle) => `it ${obstacle}`),
+    ...found.failures,
+    ...waiting.slice(0, 3),
+  ];
+  return [describeCounts(found), ...reasons].join('; ');
 }

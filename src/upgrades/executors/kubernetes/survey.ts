@@ -6,11 +6,12 @@ import type { Placement, Survey, Workload } from '../../survey.ts';
 import { ClusterError } from './calls.ts';
 import type { Cluster, OpenCluster } from './cluster.ts';
 import { type Found, pathOf } from './found.ts';
-import { describeHolder, lockName } from './lock.ts';
+import { type LockOptions, describeHolder, lockName } from './lock.ts';
 import { type Images, containerLabel, fold, matchContainers } from './matching.ts';
 import { type FoundQuota, findLackOfRoom } from './quota.ts';
 import { describeMissing, neededRights, readQuotas } from './rights.ts';
-import { describeCounts, isRolledOut } from './rollout.ts';
+import { annotations, starts } from './patch.ts';
+import { describeCounts, isHealthy } from './rollout.ts';
 
 /** Whoever asks for a plan waits for it. */
 const patienceMs = 3_000;
@@ -20,6 +21,7 @@ const oldestMinor = 20;
 export type SurveyOptions = {
   readonly open: OpenCluster;
   readonly world: Pick<World, 'now'>;
+  readonly hasEnded: LockOptions['hasEnded'];
   readonly namespace: string;
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
@@ -48,27 +50,36 @@ export async function surveyCluster(options: SurveyOptions): Promise<Survey> {
     if (!cluster) return { workloads: wanted.map(() => []), problems: told(seen.problems), notices: [] };
     const images: Images = new Map();
     const matches = wanted.map(({ known, added }) => {
-      const matched = matchContainers([...known, ...added], cluster, images, imageRegistry);
+      const { unmatched, ...matched } = matchContainers([...known, ...added], cluster, images, imageRegistry);
+      const isKnown = (one: Container) => known.includes(one);
       return {
         ...matched,
-        lost: matched.unmatched.filter((one) => known.includes(one) && isNeeded(one)),
-        added,
+        lost: unmatched.filter((one) => isKnown(one) && isNeeded(one)),
+        left: unmatched.filter((one) => isKnown(one) && !isNeeded(one)),
+        nowhere: unmatched.filter((one) => !isKnown(one)),
       };
     });
     const workloads = matches.map((match) => match.workloads);
-    const lost = [...new Set(matches.flatMap((match) => match.lost.map(({ name }) => name)))];
-    const nowhere = matches.flatMap(({ unmatched, added }) => unmatched.filter((one) => added.includes(one)));
+    const lost = namesOf(matches.flatMap((match) => match.lost));
+    const left = namesOf(matches.flatMap((match) => match.left));
+    const isNothing = wanted.some(({ known }) => known.length > 0) && workloads.flat().length === 0;
     return {
       workloads,
       problems: told([
         ...seen.problems,
         ...(lost.length > 0 ? [nothingFor(lost)] : []),
+        ...(isNothing && lost.length === 0 ? [`nothing in the namespace ${namespace} is to be moved.`] : []),
         ...new Set(matches.flatMap(({ problems }) => problems)),
         ...findUnfit(cluster, workloads.flat(), quotas),
       ]),
-      notices: nowhere.map(
-        ({ name, image }) => `${name} (${image}) is new and nowhere in the namespace: it is not made.`,
-      ),
+      notices: [
+        ...(left.length > 0 ? [`Nowhere in the namespace, and need not be: ${left.join(', ')}.`] : []),
+        ...matches
+          .flatMap(({ nowhere }) => nowhere)
+          .map(
+            ({ name, image }) => `${name} (${image}) is new and nowhere in the namespace: it is not made.`,
+          ),
+      ],
     };
   }
 
@@ -94,6 +105,8 @@ export async function surveyCluster(options: SurveyOptions): Promise<Survey> {
   };
 }
 
+const namesOf = (containers: readonly Container[]) => [...new Set(containers.map(({ name }) => name))];
+
 const told = (problems: readonly string[]) => problems.map((problem) => `cluster: ${problem}`);
 
 function turnBack({ parts, ...workload }: Workload): Workload {
@@ -107,27 +120,26 @@ function turnBack({ parts, ...workload }: Workload): Workload {
   };
 }
 
-/** Workloads that would not come through; those that stand where they are wanted are left as they are. */
+/** Workloads that would not come through. One that an upgrade has left half way is not the worse for another. */
 function findUnfit(
   cluster: readonly Found[],
   workloads: readonly Workload[],
   quotas: readonly FoundQuota[],
 ): string[] {
-  const moved = new Set(
-    workloads
-      .filter(({ parts }) => parts.some(({ image, formerImage }) => image !== formerImage))
-      .map(({ name }) => name),
-  );
+  const placed = new Set(workloads.map(({ name }) => name));
+  const halfWay = Object.values(starts);
   return cluster
-    .filter((found) => moved.has(pathOf(found)))
+    .filter((found) => placed.has(pathOf(found)))
     .flatMap((found) => [
       ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
-      ...(isRolledOut(found) ? [] : [`${pathOf(found)}: is not healthy: ${describeCounts(found)}.`]),
+      ...(isHealthy(found) || halfWay.includes(found.annotations[annotations.state] ?? '')
+        ? []
+        : [`${pathOf(found)}: is not healthy: ${[describeCounts(found), ...found.failures].join('; ')}.`]),
       ...findLackOfRoom(found, quotas),
     ]);
 }
 
-async function look({ open, world, namespace }: SurveyOptions): Promise<Seen> {
+async function look({ open, world, hasEnded, namespace }: SurveyOptions): Promise<Seen> {
   const cluster = open({ ms: patienceMs, signal: new AbortController().signal });
   const nothing = { workloads: undefined, quotas: [] };
   try {
@@ -137,12 +149,15 @@ async function look({ open, world, namespace }: SurveyOptions): Promise<Seen> {
     const denied = await findDenied(cluster);
     const problems =
       denied.length > 0 ? [`not allowed in the namespace ${namespace}: ${describeMissing(denied)}.`] : [];
-    if (denied.some(({ verb }) => verb === 'list')) return { ...nothing, problems };
+    if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
+      return { ...nothing, problems };
     const mayReadQuotas = await cluster.isAllowed(readQuotas);
     const [workloads, quotas, holder] = await Promise.all([
       cluster.list(),
       mayReadQuotas ? cluster.quotas() : [],
-      denied.some(({ resource }) => resource === 'leases') ? undefined : findHolder(cluster, world.now()),
+      denied.some(({ resource }) => resource === 'leases')
+        ? undefined
+        : findHolder(cluster, world.now(), hasEnded),
     ]);
     return { workloads, quotas, problems: holder === undefined ? problems : [...problems, holder] };
   } catch (error) {
@@ -156,9 +171,13 @@ async function findDenied(cluster: Cluster) {
   return neededRights.filter((_right, index) => answers[index] === false);
 }
 
-async function findHolder(cluster: Cluster, at: number): Promise<string | undefined> {
+async function findHolder(
+  cluster: Cluster,
+  at: number,
+  hasEnded: LockOptions['hasEnded'],
+): Promise<string | undefined> {
   try {
-    return describeHolder(await cluster.readLease(lockName), at);
+    return describeHolder(await cluster.readLease(lockName), at, hasEnded);
   } catch (error) {
     if (error instanceof ClusterError && error.code === 404) return undefined;
     throw error;

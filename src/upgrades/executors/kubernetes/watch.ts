@@ -2,17 +2,15 @@
 import type { World } from '../../../world.ts';
 import type { Workload } from '../../survey.ts';
 import type { Errand } from '../executor.ts';
-import { ClusterError } from './calls.ts';
 import type { Cluster } from './cluster.ts';
 import { type Found, pathOf } from './found.ts';
 import { annotations } from './patch.ts';
 import {
   type Aim,
   type FoundPod,
-  describeCounts,
-  describePods,
+  belongs,
+  describeDelay,
   findImageError,
-  isOfTemplate,
   isRolledOut,
   progressOf,
 } from './rollout.ts';
@@ -26,8 +24,11 @@ export type WatchOptions = {
 /** A controller with this deadline has none. */
 const noDeadlineMs = (2 ** 31 - 1) * 1000;
 
-/** Resolves to whether it is there; rejects where it will not get there. */
-export type Look = (cluster: Cluster, found: Found) => Promise<boolean>;
+/** Whether the workload is there, and the pods that must go before it can be; rejects where it will not get there. */
+export type Look = (
+  cluster: Cluster,
+  found: Found,
+) => Promise<{ isThere: boolean; stuck: readonly FoundPod[] }>;
 
 export function createWatch({ world, rolloutMs, imageMs }: WatchOptions) {
   return ({ parts }: Workload, aim: Aim, errand: Errand): Look => {
@@ -35,41 +36,30 @@ export function createWatch({ world, rolloutMs, imageMs }: WatchOptions) {
     let imageErrorSince: number | undefined;
 
     return async (cluster, found) => {
-      if (isRolledOut(found)) return true;
+      if (isRolledOut(found)) return { isThere: true, stuck: [] };
       const at = world.now();
-      const pods = await cluster.pods(found.selector);
+      const pods = (await cluster.pods(found.selector)).filter((pod) => belongs(pod, found));
 
       const text = progressOf(found, pods);
       if (text !== progress?.text) progress = { text, at };
-      const imageError = findImageError(pods, parts, aim);
+      const imageError = findImageError(pods, parts, aim, errand.runStartedAt);
       imageErrorSince = imageError && (imageErrorSince ?? at);
 
-      const because = `${describeCounts(found)}${describePods(pods, parts, aim)}`;
+      const fail = (why: string) => new Error(`${pathOf(found)}: ${why}`);
+      const because = describeDelay(found, pods, parts, aim);
       if (imageError && (imageError.isFinal || at - (imageErrorSince ?? at) >= imageMs))
-        throw new Error(`${pathOf(found)}: ${imageError.text}`);
-      if (hasGivenUp(found, errand))
-        throw new Error(`${pathOf(found)}: the rollout exceeded its progress deadline: ${because}.`);
-      if (at - progress.at >= deadlineOf(found))
-        throw new Error(
-          `${pathOf(found)}: no progress for ${Math.round((at - progress.at) / 1000)} seconds: ${because}.`,
-        );
-      if (aim === 'formerImage' && found.isObserved)
-        for (const pod of findStuck(found, pods)) await remove(cluster, pod);
-      return false;
+        throw fail(imageError.text);
+      if (hasGivenUp(found, errand)) throw fail(`the rollout exceeded its progress deadline: ${because}.`);
+      const idleMs = at - progress.at;
+      if (idleMs >= deadlineOf(found))
+        throw fail(`no progress for ${Math.round(idleMs / 1000)} seconds: ${because}.`);
+      return { isThere: false, stuck: findStuck(found, pods, aim) };
     };
-
-    /** A StatefulSet waits for each pod, also for one that cannot become ready any more. */
-    function findStuck({ kind, name }: Found, pods: readonly FoundPod[]): FoundPod[] {
-      if (kind !== 'StatefulSet') return [];
-      return pods.filter(
-        (pod) => pod.owner === name && !pod.isReady && !pod.isLeaving && !isOfTemplate(pod, parts, aim),
-      );
-    }
   };
 
   /** The controller's own deadline where it is longer. */
-  function deadlineOf({ deadlineMs = 0 }: Found): number {
-    return deadlineMs >= noDeadlineMs ? rolloutMs : Math.max(rolloutMs, deadlineMs);
+  function deadlineOf({ deadlineMs = 0, minReadyMs }: Found): number {
+    return minReadyMs + (deadlineMs >= noDeadlineMs ? rolloutMs : Math.max(rolloutMs, deadlineMs));
   }
 }
 
@@ -79,11 +69,15 @@ function hasGivenUp({ isObserved, exceeded, annotations: noted }: Found, { runSt
   return Date.parse(exceeded.at) >= runStartedAt - 1000;
 }
 
-async function remove(cluster: Cluster, pod: FoundPod): Promise<void> {
-  try {
-    await cluster.deletePod(pod);
-  } catch (error) {
-    // It is gone, or another has its name.
-    if (!(error instanceof ClusterError && (error.code === 404 || error.code === 409))) throw error;
-  }
+/** A StatefulSet waits for each pod, also for one of another template that cannot become ready any more. */
+function findStuck({ kind, isObserved, revision }: Found, pods: readonly FoundPod[], aim: Aim): FoundPod[] {
+  if (kind !== 'StatefulSet' || !isObserved || revision === undefined) return [];
+  return pods.filter(
+    (pod) =>
+      pod.revision !== revision &&
+      !pod.isReady &&
+      !pod.isLeaving &&
+      // Going forward, a pod that only takes its time is the controller's concern.
+      (aim === 'formerImage' || pod.waiting.length > 0),
+  );
 }

@@ -189,15 +189,12 @@ describe('a rollout', () => {
   );
 
   it('that its controller has given up has failed; what it said of the one before does not count', async () => {
-    const { on, executor, images } = await open(
-      { spec: { progressDeadlineSeconds: 1 } },
-      { imageMs: 60_000 },
-    );
-    for (let time = 0; time < (on.isReal ? 3 : 2); time += 1) {
+    const patience = { imageMs: 60_000, rolloutMs: 3_000 };
+    const { executor, images } = await open({ spec: { progressDeadlineSeconds: 1 } }, patience);
+    // The controller may leave it at what it said the first time.
+    for (const said of [/exceeded its progress deadline/, /exceeded its progress deadline|no progress/]) {
       await executor.apply(toImage('a:2-missing'), errand);
-      await expect(executor.verify(toImage('a:2-missing'), errand)).rejects.toThrow(
-        /deployment\/a: the rollout exceeded its progress deadline: of 2 wanted pods/,
-      );
+      await expect(executor.verify(toImage('a:2-missing'), errand)).rejects.toThrow(said);
       await executor.rollback(toImage('a:2-missing'), errand);
       expect(await images()).toEqual(['a:1']);
     }

@@ -206,9 +206,8 @@ describe('the lock on a namespace', () => {
     const { on, start } = await open();
     await start(hasty()).perform('Launch the upgrader', errand());
     const hasEnded = (jobId: string) => jobId === 'job';
-    const next = start({ ...hasty(), hasEnded });
-    expect((await next.survey()).placeBack([]).problems).toEqual([]);
-    await next.perform('Launch the upgrader', errand('next'));
+    expect((await start({ hasEnded }).survey()).placeBack([]).problems).toEqual([]);
+    await start({ hasEnded }).perform('Launch the upgrader', errand('next'));
     expect(await lease(on)).toEqual(['next/1', 2]);
   });
 

@@ -20,7 +20,7 @@ import {
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './releases.ts';
-import type { Workload } from './survey.ts';
+import { nameImages } from './survey.ts';
 
 export type NewJob = Pick<
   Job,
@@ -82,7 +82,7 @@ export function advanceJob(transaction: Transaction, job: Job, step: Step, at: n
   const codes = step.codes.filter((code) => !(job.announced && isAnnouncement(code)));
   const facts = {
     name: step.subject,
-    image: (step.action === 'rollback' ? formerImages : images)(workload),
+    image: nameImages(workload, step.action === 'rollback' ? 'formerImage' : 'image'),
     ...counts,
   };
   return record(
@@ -112,6 +112,18 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
     return record(transaction, { ...failed, announced: true, reverting: { before, then: state } }, lines, at);
   }
   return record(transaction, end(failed, state, at), [...lines, [2166]], at);
+}
+
+/** It cannot go on, through no fault of the deployment's: it ends where it is, so that the system is not read-only for ever. */
+export function breakOffJob(transaction: Transaction, job: Job, name: string, at: number): Job {
+  const cause = 'something unexpected happened, which the log tells.';
+  const broken = { ...job, reason: `${name}: ${cause}` };
+  return record(
+    transaction,
+    end(broken, 'failed', at),
+    [...announcement(job), [2901, { name, cause }], [2166]],
+    at,
+  );
 }
 
 /** What an administrator asks for; it happens at the next border between steps. */
@@ -164,7 +176,7 @@ export function revertStep(
   const verified =
     later?.find(({ action, subject }) => action === 'verify' && subject === step.subject)?.counts?.done ?? 1;
   const workloadsDone = Math.min(job.workloadsDone, verified - 1);
-  const image = formerImages(step.workload);
+  const image = nameImages(step.workload, 'formerImage');
   const line: Line =
     failure === undefined
       ? [2904, { name: step.subject, image }]
@@ -213,12 +225,6 @@ export function continueJob(transaction: Transaction, job: Job, runner: string, 
   const taken = { ...job, runner, fence: job.fence + 1 };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }
-
-/** As a message names them: one after another where a workload has several. */
-const textOf = (images: readonly string[]) => [...new Set(images)].join(', ');
-const images = (workload: Workload | null) => textOf(workload?.parts.map(({ image }) => image) ?? []);
-const formerImages = (workload: Workload | null) =>
-  textOf(workload?.parts.flatMap(({ formerImage }) => formerImage ?? []) ?? []);
 
 type Line = readonly [Code, Partial<Facts>?];
 

@@ -9,6 +9,7 @@ import type { Errand, Executor } from './executors/executor.ts';
 import {
   advanceJob,
   beginCancel,
+  breakOffJob,
   completeJob,
   continueJob,
   endReverting,
@@ -131,6 +132,11 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     else await change(job, completeJob);
   }
 
+  async function breakOff(job: Job, { steps }: Plan): Promise<void> {
+    const name = steps[job.next]?.name ?? 'End';
+    await change(job, (transaction, current, at) => breakOffJob(transaction, current, name, at));
+  }
+
   async function work({ id, fence }: Job, signal: AbortSignal): Promise<void> {
     const plan = store.get(plans, id);
     const goOnOnce = async () => {
@@ -138,7 +144,10 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       await world.breathe();
       const job = store.get(jobs, id);
       if (!plan || signal.aborted || job?.state !== 'in_progress' || job.fence !== fence) return false;
-      await goOn(job, plan, signal);
+      await goOn(job, plan, signal).catch(async (error: unknown) => {
+        if (!signal.aborted && !isUnavailable(error)) await breakOff(job, plan);
+        throw error;
+      });
       return true;
     };
     while (await insist(goOnOnce, world, signal));

@@ -16,6 +16,11 @@ export type Workload = {
   readonly parts: readonly Part[];
 };
 
+/** As a message names them: one after another where a workload has several. */
+export function nameImages(workload: Workload | null, which: 'image' | 'formerImage'): string {
+  return [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
+}
+
 export type Placement = {
   /** The workloads of each version, in the order of its containers. */
   readonly workloads: readonly (readonly Workload[])[];

@@ -153,7 +153,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     tokensPath: config.tokensPath,
     ...{ identify: gatekeeper.identify, secondLook },
     admit: createAdmission(store, isJobRunning),
-    ...{ addressOf, formsBeingRead: { count: 0 } },
+    ...{ addressOf, formsBeingRead: { anonymous: 0, bytes: 0 } },
     sleep: world.sleep,
     maxFileBytes: config.maxUploadBytes,
     errorStatus200: config.errorStatus200,

@@ -38,5 +38,6 @@ export type Identify = (presented: Presented) => Identity | undefined;
 
 /** The token of an `Authorization: Bearer …` header; other schemes are not looked at. */
 export function bearerOf(authorization: string | undefined): string | undefined {
-  return /^Bearer +(\S.*?) *$/i.exec(authorization ?? '')?.[1];
+  const token = /^Bearer +(.*)$/i.exec(authorization ?? '')?.[1]?.trim();
+  return token === '' ? undefined : token;
 }

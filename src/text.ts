@@ -9,6 +9,11 @@ export function isXmlText(value: string): boolean {
   return !forbiddenInXml.test(value);
 }
 
+/** With a mark in the place of whatever cannot be kept. */
+export function asXmlText(value: string): string {
+  return value.replaceAll(new RegExp(forbiddenInXml, 'gu'), '\uFFFD');
+}
+
 export const httpUrlRule = 'an absolute http or https address of at most 2048 characters';
 
 export function isHttpUrl(value: string): boolean {

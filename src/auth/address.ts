@@ -27,3 +27,13 @@ function isTrusted(address: string, trusted: BlockList): boolean {
   const version = isIP(address);
   return version !== 0 && trusted.check(address, version === 4 ? 'ipv4' : 'ipv6');
 }
+
+/** An IPv4 address as it is, of an IPv6 address the first half, which one client may have as a whole. */
+export function networkOf(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const [front = '', back] = address.split('::');
+  const given = (part: string) => part.split(':').filter((group) => group !== '');
+  const missing = back === undefined ? 0 : 8 - given(front).length - given(back).length;
+  const groups = [...given(front), ...Array.from({ length: missing }, () => '0'), ...given(back ?? '')];
+  return `${groups.slice(0, 4).join(':')}::/64`;
+}

@@ -7,6 +7,7 @@ import type { World } from '../world.ts';
 import { hashPassword, passwordMatches, saltBytes, unmatchableHash } from './password.ts';
 import { createSignInLimit } from './sign-in-limit.ts';
 import { createTurnstile } from './turnstile.ts';
+import { networkOf } from './address.ts';
 import {
   type Binding,
   bindingAllows,
@@ -40,7 +41,7 @@ export type Credentials = {
 
 export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gatekeeper {
   const limit = createSignInLimit();
-  const turnstile = createTurnstile(4);
+  const turnstile = createTurnstile({ inside: 4, inLane: 16, waiting: 256 });
 
   function userOf(token: string, presented: Presented): User {
     const stored = store.get(tokens, hashToken(token));
@@ -74,8 +75,10 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
   }
 
   async function signIn({ username, password, address, minutes, binding }: Credentials) {
-    const matches = await turnstile(async () => {
-      const wait = limit.waitSeconds(username, address, world.now());
+    // Whoever has an address of the newer kind has a whole network of them.
+    const network = networkOf(address);
+    const matches = await turnstile(network, async () => {
+      const wait = limit.waitSeconds(username, network, world.now());
       if (wait > 0) {
         throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', {
           retryAfterSeconds: wait,
@@ -83,7 +86,7 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
       }
       const hash = findUser(store, username)?.passwordHash ?? unmatchableHash;
       const matched = await passwordMatches(password, hash);
-      if (!matched) limit.countFailure(username, address, world.now());
+      if (!matched) limit.countFailure(username, network, world.now());
       return matched;
     });
     const user = findUser(store, username);
@@ -119,7 +122,10 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
 
   async function makeHash(password: string) {
     const salt = world.newSecret(saltBytes);
-    return { hash: await turnstile(() => hashPassword(password, salt)), credentialId: world.newId() };
+    return {
+      hash: await turnstile('new passwords', () => hashPassword(password, salt)),
+      credentialId: world.newId(),
+    };
   }
 
   async function ensureAdministrator(username: string, password: string): Promise<boolean> {

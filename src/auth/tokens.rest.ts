@@ -67,6 +67,8 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       });
       const json = { token, expires, ssl: isHttps() };
       if (request.format !== 'html') return { json };
+      // The session that the browser had is over.
+      if (request.cookie !== undefined) await gatekeeper.revoke(request.cookie, undefined);
       const next = ownPath(values.next ?? '') ?? options.homePath();
       return { json, seeOther: next, headers: { 'set-cookie': cookie(token) } };
     },
@@ -79,6 +81,9 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
     effect: 'writes',
     whileReadOnly: 'allowed',
     fields: { token: required(text('The token to end.', { to: 1024, secret: true })) },
+    admit: (request) => {
+      if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
+    },
     run: async ({ values, request }): Promise<Outcome> => {
       await gatekeeper.revoke(values.token.trim(), request.cookie);
       return {
@@ -135,6 +140,6 @@ function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
     origin !== `http://${String(host)}` &&
     origin !== `https://${String(host)}`;
   if (isForeignSite || isForeignOrigin) {
-    throw new ServiceError('forbidden', 'The sign-in form must come from this server.');
+    throw new ServiceError('forbidden', 'The form must come from this server.');
   }
 }

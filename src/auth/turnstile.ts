@@ -1,20 +1,52 @@
-// Lets so many pieces of work run at once; the others wait their turn.
+// Lets so many pieces of work run at once; the others wait their turn. Whoever brings many does not hold up those who bring few.
+import { ServiceError } from '../errors.ts';
 
-export type Turnstile = <T>(work: () => Promise<T>) => Promise<T>;
+/** Work of the same `lane` waits in one line, and the lines take turns. */
+export type Turnstile = <T>(lane: string, work: () => Promise<T>) => Promise<T>;
 
-export function createTurnstile(most: number): Turnstile {
+export type TurnstileLimits = {
+  readonly inside: number;
+  /** In one line, and in all of them. */
+  readonly inLane: number;
+  readonly waiting: number;
+};
+
+export function createTurnstile(limits: TurnstileLimits): Turnstile {
   let inside = 0;
-  const waiting: (() => void)[] = [];
+  let waiting = 0;
+  /** Whose turn is next comes first. */
+  const lanes = new Map<string, (() => void)[]>();
 
-  return async (work) => {
-    if (inside < most) inside += 1;
-    else await new Promise<void>((enter) => waiting.push(enter));
+  function wait(lane: string): Promise<void> {
+    const line = lanes.get(lane) ?? [];
+    if (waiting >= limits.waiting || line.length >= limits.inLane)
+      throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds: 5 });
+    waiting += 1;
+    lanes.set(lane, line);
+    return new Promise((enter) => line.push(enter));
+  }
+
+  function callNext(): void {
+    const [first] = lanes;
+    if (first === undefined) {
+      inside -= 1;
+      return;
+    }
+    const [lane, line] = first;
+    const enter = line.shift();
+    waiting -= 1;
+    lanes.delete(lane);
+    if (line.length > 0) lanes.set(lane, line);
+    enter?.();
+  }
+
+  return async (lane, work) => {
+    if (inside < limits.inside) inside += 1;
+    else await wait(lane);
     try {
       return await work();
     } finally {
-      const next = waiting.shift();
-      if (next === undefined) inside -= 1;
-      else next();
+      callNext();
     }
   };
 }

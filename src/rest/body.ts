@@ -1,4 +1,5 @@
-// The body of a request as a form. Of callers who have not shown a good token yet only so many are read at once.
+// The body of a request as a form. What is being read is in memory: of callers who have not shown a good token yet only so many forms
+// are read at once, and of all together only so many bytes.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
 import { type Form, type Wanted, parseUrlencoded, readMultipart } from './form.ts';
@@ -6,9 +7,14 @@ import { type Form, type Wanted, parseUrlencoded, readMultipart } from './form.t
 /** Over all trees of a server, each within this time. */
 const anonymousForms = { most: 16, withinMs: 60_000 };
 
+/** Over all trees of a server, or as much as two forms may have. */
+const mostBytes = 128 * 1024 ** 2;
+
+/** One for all trees of a server. */
+export type FormsBeingRead = { anonymous: number; bytes: number };
+
 export type BodyOptions = {
-  /** How many of them are being read just now; one for all trees of a server. */
-  readonly formsBeingRead: { count: number };
+  readonly formsBeingRead: FormsBeingRead;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly maxFileBytes: number;
 };
@@ -17,17 +23,16 @@ export async function readBody(
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: Wanted,
-  { formsBeingRead, sleep, maxFileBytes }: BodyOptions,
+  options: BodyOptions,
 ): Promise<Form> {
   if (!request.isMultipart()) {
     const body = request.body as { urlencoded: string } | undefined;
     return parseUrlencoded(body?.urlencoded ?? '', wanted);
   }
-  if (request.progress?.identity) return readMultipart(request, wanted, maxFileBytes);
-  if (formsBeingRead.count >= anonymousForms.most) {
-    throw new ServiceError('unavailable', 'Too many forms are being read.', { retryAfterSeconds: 5 });
-  }
-  formsBeingRead.count += 1;
+  if (request.progress?.identity) return readParts(request, wanted, options);
+  const { formsBeingRead, sleep } = options;
+  if (formsBeingRead.anonymous >= anonymousForms.most) throw tooMany();
+  formsBeingRead.anonymous += 1;
   const hasArrived = new AbortController();
   const tooLate = sleep(anonymousForms.withinMs, hasArrived.signal).then(() => {
     void reply.header('connection', 'close');
@@ -35,9 +40,32 @@ export async function readBody(
   });
   tooLate.catch(() => undefined);
   try {
-    return await Promise.race([readMultipart(request, wanted, maxFileBytes), tooLate]);
+    return await Promise.race([readParts(request, wanted, options), tooLate]);
   } finally {
-    formsBeingRead.count -= 1;
+    formsBeingRead.anonymous -= 1;
     hasArrived.abort();
   }
+}
+
+async function readParts(
+  request: FastifyRequest,
+  wanted: Wanted,
+  { formsBeingRead, maxFileBytes }: BodyOptions,
+): Promise<Form> {
+  let own = 0;
+  const most = Math.max(mostBytes, 2 * maxFileBytes);
+  const onBytes = (count: number) => {
+    own += count;
+    formsBeingRead.bytes += count;
+    if (formsBeingRead.bytes > most) throw tooMany();
+  };
+  try {
+    return await readMultipart(request, wanted, { maxFileBytes, onBytes });
+  } finally {
+    formsBeingRead.bytes -= own;
+  }
+}
+
+function tooMany(): ServiceError {
+  return new ServiceError('unavailable', 'Too many forms are being read.', { retryAfterSeconds: 5 });
 }

@@ -1,4 +1,5 @@
 // Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
+import { isDeeperThan } from '../nesting.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
 
 /** Most fields have one thing wrong with them; a whole file may have many. */
@@ -146,9 +147,14 @@ export function jsonText(description: string, mostBytes: number): Field<string |
   });
 }
 
+/** What is read must also be written again, by means that go down level by level. */
+const maxNesting = 64;
+
 function parseJsonObject(raw: string): Parsed<Readonly<Record<string, unknown>>> {
   try {
     const value: unknown = JSON.parse(raw);
+    if (isDeeperThan(value, maxNesting))
+      return { problem: `must not be nested more than ${maxNesting} levels deep.` };
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
       return { value: value as Record<string, unknown> };
     }

@@ -1,4 +1,5 @@
 // A query, an urlencoded or a multipart body → one record of the fields asked for (contract 2).
+import type { MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError, invalid } from '../errors.ts';
 import type { Raw } from './fields.ts';
@@ -16,10 +17,12 @@ export function textIn(form: Form, name: string): string | undefined {
 
 export const maxTextBytes = 1024 ** 2;
 export const maxParts = 64;
+const maxFields = 1000;
 
 /** Strict where browsers are lenient: what cannot be decoded is refused, not guessed at. */
 export function parseUrlencoded(encoded: string, wanted: Wanted): Form {
   if (encoded.includes('\uFFFD')) throw invalid(['The form is not UTF-8 text.']);
+  if (hasMoreThan(encoded, '&', maxFields)) throw tooLarge(`The form must have at most ${maxFields} fields.`);
   return collect(pairsOf(encoded), wanted);
 }
 
@@ -79,7 +82,7 @@ function decode(encoded: string): string | undefined {
 export async function readMultipart(
   request: FastifyRequest,
   wanted: Wanted,
-  maxFileBytes: number,
+  { maxFileBytes, onBytes }: { maxFileBytes: number; onBytes: (count: number) => void },
 ): Promise<Form> {
   const form = emptyForm();
   const seen = new Set<string>();
@@ -94,10 +97,8 @@ export async function readMultipart(
         continue;
       }
       const isFile = (part.filename as string | undefined) !== undefined;
-      const bytes = await part.toBuffer();
       const asFile = isFile && wanted.get(name) === 'file';
-      const most = asFile ? maxFileBytes : maxTextBytes;
-      if (bytes.length > most) throw tooLarge(`${name}: must be at most ${most} bytes.`);
+      const bytes = await readPart(part.file, name, asFile ? maxFileBytes : maxTextBytes, onBytes);
       if (bytes.length === 0 && isFile) continue;
       form[name] = asFile
         ? { filename: part.filename, contentType: part.mimetype, bytes }
@@ -109,6 +110,34 @@ export async function readMultipart(
     throw asServiceError(error) ?? new ServiceError('invalid', 'The multipart body is malformed.');
   }
   return form;
+}
+
+/** No more is taken in than may be there. */
+async function readPart(
+  file: MultipartFile['file'],
+  name: string,
+  most: number,
+  onBytes: (count: number) => void,
+): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of file as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > most) throw tooLarge(`${name}: must be at most ${most} bytes.`);
+    onBytes(chunk.length);
+    chunks.push(chunk);
+  }
+  if (file.truncated) throw tooLarge(`${name}: must be at most ${most} bytes.`);
+  return Buffer.concat(chunks);
+}
+
+function hasMoreThan(text: string, mark: string, most: number): boolean {
+  let at = -1;
+  for (let count = 0; count <= most; count += 1) {
+    at = text.indexOf(mark, at + 1);
+    if (at < 0) return false;
+  }
+  return true;
 }
 
 function decodeUtf8(bytes: Buffer, field: string): string {

@@ -1,4 +1,5 @@
 // What the REST kit reads off a request before and beside its form.
+import { isXmlText } from '../text.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
 import { type Match, type Resource, match } from './directory.ts';
@@ -43,6 +44,8 @@ export function findRoute(root: Resource, prefix: string, url: string, method: s
     } catch {
       return undefined;
     }
+    // Nothing that is kept has such a name, and no store need be asked for it.
+    if (!isXmlText(segments.at(-1) ?? '')) return undefined;
   }
   const found = match(root, segments, method);
   return found && { match: found, path, segments };

@@ -17,6 +17,8 @@ export function createHttp(
     // The time-outs hold only because connections are looked at every second.
     requestTimeout: 300_000,
     keepAliveTimeout: 72_000,
+    // A client that does not take its answer is not waited for; the longest wait for news is 60 seconds.
+    connectionTimeout: 120_000,
     http: { connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
     bodyLimit: 1024 ** 2,
     forceCloseConnections: 'idle',
@@ -31,7 +33,8 @@ export function createHttp(
   // Methods that Fastify does not know by itself are refused like any other, not unheard of.
   for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
   // An unknown path is answered without looking at the body.
-  http.addHook('onRequest', (request, _reply, done) => {
+  http.addHook('onRequest', (request, reply, done) => {
+    void reply.header('x-content-type-options', 'nosniff');
     if (request.is404) throw notFound();
     done();
   });

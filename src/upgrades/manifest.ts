@@ -1,5 +1,7 @@
 // The version manifest: what a version object is, and when a manifest is refused (spec 2.3, contract 6).
 import { z } from 'zod';
+import { isDeeperThan } from '../nesting.ts';
+import { isXmlText } from '../text.ts';
 import { findBrokenChains, readLink } from './chain.ts';
 
 export type Container = { readonly name: string; readonly checksum: string; readonly image: string };
@@ -101,6 +103,15 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
   if (isDeeperThan(list, most.nesting))
     return { problems: [`must not be nested more than ${most.nesting} levels deep.`] };
 
+  const unkeepable = findUnkeepable(list);
+  if (unkeepable.length > 0) {
+    return {
+      problems: unkeepable
+        .slice(0, most.problems)
+        .map((where) => `${where}: must not have control characters.`),
+    };
+  }
+
   const entries = (list as unknown[]).map(withOneSpelling);
   const parsed = entries.map((entry) => schemas[kindOf(entry)].safeParse(entry));
   const problems = parsed.flatMap((result, index) =>
@@ -130,7 +141,12 @@ function withOneSpelling(entry: unknown): unknown {
     : entry;
 }
 
-function isDeeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1));
+/** Where the file has characters that can be neither shown nor kept. */
+function findUnkeepable(value: unknown, where = ''): string[] {
+  if (typeof value === 'string') return isXmlText(value) ? [] : [where];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const place = Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`;
+    return isXmlText(key) ? findUnkeepable(inner, place) : [where];
+  });
 }

@@ -4,6 +4,7 @@ import { insist } from '../insist.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
+import { asXmlText } from '../text.ts';
 import type { World } from '../world.ts';
 import type { Errand, Executor } from './executors/executor.ts';
 import {
@@ -97,7 +98,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     await change(job, (transaction, current, at) =>
       failure === undefined
         ? advanceJob(transaction, current, step, at)
-        : failJob(transaction, current, step, (failure as Error).message, at),
+        : failJob(transaction, current, step, reasonOf(failure), at),
     );
   }
 
@@ -113,7 +114,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       } catch (error) {
         if (signal.aborted) return;
         if (isUnavailable(error)) throw error;
-        failure = (error as Error).message;
+        failure = reasonOf(error);
         if (tries === revertTries) break;
       }
     }
@@ -216,4 +217,9 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       });
     },
   };
+}
+
+/** It may come from anywhere, and must be fit to be kept. */
+function reasonOf(error: unknown): string {
+  return asXmlText((error as Error).message);
 }

@@ -1,7 +1,7 @@
 // The pure parts of authentication as tables.
 import { BlockList } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { clientAddress } from '../../src/auth/address.ts';
+import { clientAddress, networkOf } from '../../src/auth/address.ts';
 import { hashPassword, passwordMatches, unmatchableHash } from '../../src/auth/password.ts';
 import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { createTurnstile } from '../../src/auth/turnstile.ts';
@@ -77,20 +77,58 @@ describe('failed sign-ins', () => {
   });
 });
 
-it('a turnstile lets so many in at once and the others in turn', async () => {
-  const turnstile = createTurnstile(2);
-  const order: string[] = [];
-  let most = 0;
-  let inside = 0;
-  const work = (name: string) =>
-    turnstile(async () => {
-      most = Math.max(most, (inside += 1));
-      await new Promise(setImmediate);
-      inside -= 1;
-      order.push(name);
-      if (name === 'b') throw new Error('b fails');
-    });
-  await Promise.allSettled(['a', 'b', 'c', 'd', 'e'].map(work));
-  expect(order).toEqual(['a', 'b', 'c', 'd', 'e']);
-  expect(most).toBe(2);
+describe('a turnstile', () => {
+  const limits = { inside: 2, inLane: 3, waiting: 5 };
+
+  it('lets so many in at once and the others in turn', async () => {
+    const turnstile = createTurnstile(limits);
+    const order: string[] = [];
+    let most = 0;
+    let inside = 0;
+    const work = (name: string) =>
+      turnstile('here', async () => {
+        most = Math.max(most, (inside += 1));
+        await new Promise(setImmediate);
+        inside -= 1;
+        order.push(name);
+        if (name === 'b') throw new Error('b fails');
+      });
+    await Promise.allSettled(['a', 'b', 'c', 'd', 'e'].map(work));
+    expect(order).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(most).toBe(2);
+  });
+
+  it('takes the lines in turn, and turns away who waits in too long a one', async () => {
+    const turnstile = createTurnstile(limits);
+    const order: string[] = [];
+    const come = (lane: string, name: string) =>
+      turnstile(lane, async () => {
+        await new Promise(setImmediate);
+        order.push(name);
+      }).catch((error: unknown) => order.push(`${name}: ${(error as Error).message}`));
+    const many = ['1', '2', '3', '4', '5', '6'].map((name) => come('many', name));
+    const few = ['x', 'y'].map((name) => come('few', name));
+    await Promise.all([...many, ...few, come('more', 'z')]);
+    expect(order).toEqual([
+      ...['6: Too many sign-in attempts.', 'z: Too many sign-in attempts.'],
+      ...['1', '2', '3', 'x', '4', 'y', '5'],
+    ]);
+  });
+});
+
+it.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8::6', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+])('%s tries to sign in from %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
+});
+
+it('a bearer is read quickly, however it is written', () => {
+  expect(bearerOf('Bearer  abc ')).toBe('abc');
+  expect(bearerOf('bearer a b')).toBe('a b');
+  expect(bearerOf('Bearer   ')).toBeUndefined();
+  expect(bearerOf('Basic abc')).toBeUndefined();
+  expect(bearerOf(`Bearer a${' '.repeat(1_000_000)}b`)).toHaveLength(1_000_002);
 });

@@ -191,7 +191,9 @@ function readConfig(kubeconfig: string | undefined): KubeConfig {
       config.mergeConfig(other, true);
     }
   } catch (error) {
-    throw new Error(`KUBECONFIG cannot be read: ${(error as Error).message}.`, { cause: error });
+    // What is said of a bad file may quote it, tokens included.
+    const { reason, message } = error as Error & { reason?: string };
+    throw new Error(`KUBECONFIG cannot be read: ${reason ?? message}.`, { cause: error });
   }
   return config;
 }

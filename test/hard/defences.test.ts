@@ -1,0 +1,87 @@
+// What must not be possible, each of which once was or might have been.
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Server, password, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer();
+});
+afterEach(() => server.close());
+
+const administrator = () => server.token('administrator');
+
+it('a form of a thousand fields is read, one of more is not', async () => {
+  const form = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, '1']));
+  expect((await server.post('/admin/mode', { ...form(999), token: administrator() })).statusCode).toBe(200);
+  expect((await server.post('/admin/mode', form(1002))).statusCode).toBe(413);
+});
+
+it('a text that comes as a file is not read further than a text may be', async () => {
+  const parts = { versionManifest: { name: 'x', content: Buffer.alloc(2 * 1024 ** 2, '1') } };
+  const response = await server.postParts('/admin/system/upgrades/upgrade', parts, administrator());
+  expect(response.statusCode).toBe(413);
+  expect(response.body).toContain('versionManifest: must be at most 1048576 bytes.');
+});
+
+it.each(['%00', '%01', 'a%00b', '%EF%BF%BE'])('an address with %s in it names nothing', async (id) => {
+  const path = `/admin/services/webhooks/${id}/deliveries/${id}?token=${administrator()}`;
+  expect((await server.get(path)).statusCode).toBe(404);
+});
+
+it('JSON that lies too deep is refused, also where nobody looks at it', async () => {
+  const nested = `{"userInputs":[{"id":${'['.repeat(100_000)}${']'.repeat(100_000)}}]}`;
+  const fields = {
+    token: administrator(),
+    versionManifest: '{"id":"pat_17022022_1250"}',
+    upgradeSettings: nested,
+  };
+  const response = await server.post('/admin/system/upgrades/plan', fields);
+  expect(response.statusCode).toBe(400);
+  expect(response.body).toContain('upgradeSettings: must not be nested more than 64 levels deep.');
+});
+
+it('a manifest with control characters is refused wherever they are', async () => {
+  const version = {
+    ...{ id: 'p', type: 'patch', version: '10.9.1', build: '1', releaseBuild: '1234', previousBuild: '1234' },
+    containers: [{ name: 'A\u0000B', image: 'a:1' }],
+    notes: { 'k\u0001': 'fine', lone: '\ud800' },
+  };
+  const parts = { manifestFile: { name: 'm.json', content: JSON.stringify([version]) } };
+  const response = await server.postParts('/admin/system/upgrades/importManifest', parts, administrator());
+  expect(response.json<{ error: { details: string[] } }>().error.details).toEqual([
+    'manifestFile: [0].containers[0].name: must not have control characters.',
+    'manifestFile: [0].notes: must not have control characters.',
+    'manifestFile: [0].notes.lone: must not have control characters.',
+  ]);
+});
+
+const sessionOf = (response: { headers: Record<string, unknown> }) =>
+  /^[^;]*/.exec(String(response.headers['set-cookie']))?.[0] ?? '';
+
+it('a browser that signs in again has one session', async () => {
+  const signIn = (cookie?: string) =>
+    server.post(
+      '/tokens/generateToken',
+      { username: 'member', password, f: 'html' },
+      cookie === undefined ? {} : { cookie },
+    );
+  const first = sessionOf(await signIn());
+  const second = sessionOf(await signIn(first));
+  const statusWith = async (cookie: string) => (await server.get('/admin?f=json', { cookie })).statusCode;
+  expect([await statusWith(first), await statusWith(second)]).toEqual([401, 200]);
+});
+
+it('nobody is signed out by a page of somebody else', async () => {
+  const foreign = { 'sec-fetch-site': 'cross-site' };
+  const response = await server.post('/tokens/revokeToken', { token: 'x', f: 'html' }, foreign);
+  expect(response.statusCode).toBe(403);
+  expect(response.headers['set-cookie']).toBeUndefined();
+});
+
+it.each(['/services?wsdl', '/metrics', '/health', '/nowhere', '/admin'])(
+  'nobody guesses what %s is',
+  async (path) => {
+    expect((await server.get(path)).headers['x-content-type-options']).toBe('nosniff');
+  },
+);

@@ -84,10 +84,10 @@ export async function createApp(given: AppOptions): Promise<App> {
   const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs, tell: tellJob });
   const watcher = createWatcher(store, world);
   const mountedAssets = createAssets(options.assets, config.adminPath);
-  const http = createHttp(logger, metrics, () => ({
-    assets: assets(),
-    crumbs: [{ name: 'admin', href: linkBase() + config.adminPath || '/' }],
-  }));
+  const addressOf = ({ socket, headers }: FastifyRequest) =>
+    clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
+  const crumbs = () => [{ name: 'admin', href: linkBase() + config.adminPath || '/' }];
+  const http = createHttp(logger, metrics, () => ({ assets: assets(), crumbs: crumbs() }), addressOf);
   metrics.watchWebhooks(() => webhookFigures(store, world.now()));
   const secondLook = createSecondLook(store.refresh);
   let closing = false;
@@ -106,8 +106,6 @@ export async function createApp(given: AppOptions): Promise<App> {
   const assets = () => mountedAssets.locate(linkBase());
   const baseUrl = () => publicUrl() + config.catalogPath;
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
-  const addressOf = ({ socket, headers }: FastifyRequest) =>
-    clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
 
   /** The probes go on telling while the APIs are closed. */
   const mountApi = (mount: (scope: FastifyInstance) => void | Promise<void>) =>

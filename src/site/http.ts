@@ -1,15 +1,23 @@
 // The bare HTTP server: its limits, what is logged and counted of every request, and errors outside both APIs.
-import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
 import { METHODS } from 'node:http';
 import { ServiceError } from '../errors.ts';
 import { notFound } from '../rest/reply.ts';
 import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 
+const refusals = [401, 403, 429];
+
 export function createHttp(
   logger: FastifyBaseLogger,
   metrics: Metrics,
   frame: () => BareFrame,
+  addressOf: (request: FastifyRequest) => string,
 ): FastifyInstance {
   const http = fastify({
     loggerInstance: logger,
@@ -52,7 +60,9 @@ export function createHttp(
     });
     // What follows the path, or was meant to, may hold a token.
     const [path] = request.url.split(/[?#;]|%3f/i, 1);
-    request.log.info({ method, path, status, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
+    // Who tries what they may not is worth knowing.
+    const from = refusals.includes(status) ? { address: addressOf(request) } : {};
+    request.log.info({ method, path, status, ...from, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
     done();
   });
   http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), frame()));

@@ -181,12 +181,8 @@ export function revertStep(
     failure === undefined
       ? [2904, { name: step.subject, image }]
       : [2901, { name: `Put back ${step.subject}`, cause: failure }];
-  return record(
-    transaction,
-    { ...job, next: index - 1, workloadsDone, reverting: { before: index, then } },
-    [line],
-    at,
-  );
+  const reverted = { ...job, next: index - 1, workloadsDone, reverting: { before: index, then } };
+  return record(transaction, reverted, [line], at);
 }
 
 export function endReverting(transaction: Transaction, job: Job, at: number): Job {

@@ -19,9 +19,12 @@ export function createHttp(
   frame: () => BareFrame,
   addressOf: (request: FastifyRequest) => string,
 ): FastifyInstance {
+  const isLogging = ['info', 'debug', 'trace'].includes(logger.level);
   const http = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
+    // One for all requests: what is said of one says which.
+    childLoggerFactory: (parent) => parent,
     // The time-outs hold only because connections are looked at every second.
     requestTimeout: 300_000,
     keepAliveTimeout: 72_000,
@@ -58,11 +61,13 @@ export function createHttp(
       status,
       seconds: elapsedTime / 1000,
     });
-    // What follows the path, or was meant to, may hold a token.
-    const [path] = request.url.split(/[?#;]|%3f/i, 1);
-    // Who tries what they may not is worth knowing.
-    const from = refusals.includes(status) ? { address: addressOf(request) } : {};
-    request.log.info({ method, path, status, ...from, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
+    if (isLogging) {
+      // What follows the path, or was meant to, may hold a token.
+      const [path] = request.url.split(/[?#;]|%3f/i, 1);
+      // Who tries what they may not is worth knowing.
+      const from = refusals.includes(status) ? { address: addressOf(request) } : {};
+      logger.info({ method, path, status, ...from, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
+    }
     done();
   });
   http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), frame()));
@@ -92,6 +97,7 @@ export async function mountClosable(
 }
 
 function isDecodable(url: string): boolean {
+  if (!url.includes('%')) return true;
   try {
     decodeURIComponent(url.split('?', 1)[0] ?? '');
     return true;

@@ -1,5 +1,6 @@
 // What /metrics shows: requests by route and status, webhook deliveries, and the process itself. No label names a user or an id.
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { createRequestFigures } from './request-figures.ts';
 import type { WebhookFigures } from '../webhooks/figures.ts';
 
 export type Metrics = {
@@ -15,20 +16,7 @@ export type Metrics = {
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'steward_' });
-  const labelNames = ['method', 'route', 'status'] as const;
-  const requests = new Counter({
-    name: 'steward_http_requests_total',
-    help: 'Requests answered.',
-    labelNames,
-    registers: [registry],
-  });
-  const durations = new Histogram({
-    name: 'steward_http_request_duration_seconds',
-    help: 'Time from a request to the end of its answer.',
-    labelNames,
-    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
-    registers: [registry],
-  });
+  const requests = createRequestFigures();
   const attempts = new Histogram({
     name: 'steward_webhook_attempt_duration_seconds',
     help: 'Time of an attempt to deliver an event, by how it ended.',
@@ -59,15 +47,11 @@ export function createMetrics(): Metrics {
         deactivated.set(figures.deactivated);
       };
     },
-    countRequest({ method, route, status, seconds }) {
-      const labels = { method, route, status: String(status) };
-      requests.inc(labels);
-      durations.observe(labels, seconds);
-    },
+    countRequest: (request) => requests.count(request),
     contentType: registry.contentType,
     render: async () => {
       await lookAtWebhooks();
-      return registry.metrics();
+      return requests.render() + (await registry.metrics());
     },
   };
 }

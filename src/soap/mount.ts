@@ -25,6 +25,7 @@ import {
   charsetOf,
   guessVersion,
   maxRequestBytes,
+  mediaTypes,
   refuseMediaType,
   tokenOf,
 } from './request.ts';
@@ -63,9 +64,13 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
   const isOurNamespace = namespaceMatcher(namespace);
 
   scope.removeAllContentTypeParsers();
-  scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxRequestBytes }, (_request, body, done) =>
-    done(null, body),
-  );
+  // By their names too: what is found by name is found at once the next time.
+  for (const type of ['*', mediaTypes])
+    scope.addContentTypeParser(
+      type,
+      { parseAs: 'buffer', bodyLimit: maxRequestBytes },
+      (_request, body, done) => done(null, body),
+    );
 
   scope.addHook('onRequest', (request, _reply, done) => {
     request.routeLabel = path;

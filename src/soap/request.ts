@@ -6,7 +6,7 @@ import type { SoapVersion } from './envelope.ts';
 
 export const maxRequestBytes = 16 * 1024;
 
-const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
+export const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
 export function refuseMediaType(request: FastifyRequest): void {
   const given = request.headers['content-type'];

@@ -1,0 +1,94 @@
+// How fast the server is beside its limits: a bare Fastify app that sends the same bytes, and the npm package `soap` with the same WSDL.
+// Prints a table, draws speed.svg, and ends with 1 when a bound is missed. Options: --rounds N, --seconds S, --only a part of a name.
+// Run with `npm run bench`, which builds first.
+import { writeFile } from 'node:fs/promises';
+import { URL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { tell } from './kit.js';
+import { drawChart } from './speed/chart.js';
+import { startLoad } from './speed/processes.js';
+import { compareRates } from './speed/rounds.js';
+import { compareStarts, measureLargeCatalog } from './speed/standing.js';
+import { works } from './speed/works.js';
+
+const { values: given } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+  },
+});
+const rounds = Number(given.rounds);
+const isAsked = (name) => name.toLowerCase().includes(given.only.toLowerCase());
+
+const atLeast = (bound) => ({ bound, wanted: `at least ${bound}`, meets: (ratio) => ratio >= bound });
+const atMost = (bound) => ({ bound, wanted: `at most ${bound}`, meets: (ratio) => ratio <= bound });
+
+/** A line of the table: figures as they are told, ratios as numbers. */
+function makeRow(name, { ours, limit, ratio, against, peer }) {
+  const isMet = against.meets(ratio) && (peer === undefined || peer.ratio >= peer.wanted);
+  return { name, ours, limit, ratio, wanted: against.wanted, bound: against.bound, peer, isMet };
+}
+
+async function measureRates() {
+  const load = startLoad();
+  const rows = [];
+  for (const work of works.filter(({ name }) => isAsked(name))) {
+    const figures = await compareRates(work, load, { rounds, ms: Number(given.seconds) * 1000 });
+    const { ratio, ratioToPeer, costs, loadBusy } = figures;
+    const row = makeRow(work.name, {
+      ...{ ours: `${figures.server.toFixed(0)}/s`, limit: `${figures.limit.toFixed(0)}/s`, ratio },
+      against: atLeast(work.wanted),
+      peer: ratioToPeer && { ratio: ratioToPeer, wanted: work.wantedOfPeer },
+    });
+    rows.push({ ...row, isRate: true, byCpu: costs.limit / costs.server, loadBusy });
+  }
+  load.stop();
+  return rows;
+}
+
+const names = {
+  start: 'start to first answer',
+  idle: 'resident memory idle',
+  large: 'resident memory with 100,000 services',
+};
+const mostMegabytes = 250;
+
+async function measureStanding() {
+  const rows = [];
+  if (isAsked(names.start) || isAsked(names.idle)) {
+    const { start, idle } = await compareStarts(Math.max(7, rounds));
+    const told = ({ server, limit, ratio }, unit) => ({
+      ...{ ours: `${server.toFixed(0)} ${unit}`, limit: `${limit.toFixed(0)} ${unit}`, ratio },
+    });
+    rows.push(makeRow(names.start, { ...told(start, 'ms'), against: atMost(2) }));
+    rows.push(makeRow(names.idle, { ...told(idle, 'MB'), against: atMost(1.6) }));
+  }
+  if (isAsked(names.large)) {
+    const megabytes = await measureLargeCatalog();
+    const told = { ours: `${megabytes.toFixed(0)} MB`, limit: `${mostMegabytes} MB` };
+    rows.push(makeRow(names.large, { ...told, ratio: megabytes / mostMegabytes, against: atMost(1) }));
+  }
+  return rows.filter(({ name }) => isAsked(name));
+}
+
+function tellRows(rows) {
+  const tellRow = (name, ...cells) =>
+    tell(`${name.padEnd(60)}${cells.map((cell, n) => cell.padEnd(widths[n])).join('')}`.trimEnd());
+  const widths = [10, 10, 8, 8, 15, 10, 15, 6];
+  tellRow('work', 'ours', 'limit', 'by CPU', 'ratio', 'wanted', 'of peer', 'wanted');
+  for (const { name, ours, limit, byCpu, ratio, wanted, peer, isMet } of rows) {
+    const ofPeer = peer ? [`${peer.ratio.toFixed(1)} ×`, `at least ${peer.wanted} ×`] : ['', ''];
+    const figures = [ours, limit, byCpu?.toFixed(2) ?? '', ratio.toFixed(2), wanted, ...ofPeer];
+    tellRow(name, ...figures, isMet ? 'ok' : 'missed');
+  }
+}
+
+const rows = [...(await measureRates()), ...(await measureStanding())];
+tellRows(rows);
+const loadBusy = Math.max(...rows.map((row) => row.loadBusy ?? 0));
+tell(
+  `By CPU: the same ratio, of the processor's time for a request. The load took ${Math.ceil(loadBusy * 100)} % of a core at most.`,
+);
+if (given.only === '') await writeFile(new URL('speed.svg', import.meta.url), drawChart(rows));
+if (rows.some(({ isMet }) => !isMet)) process.exitCode = 1;

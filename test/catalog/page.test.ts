@@ -1,8 +1,8 @@
-// The catalog for people: lists, search, one service, and the page that lets the SOAP operations be tried.
+// The catalog for people: lists, search, and one service.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/caller.ts';
 import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
-import { type Server, namespace, operationNames, startServer } from '../kit/server.ts';
+import { type Server, startServer } from '../kit/server.ts';
 
 let server: Server;
 beforeEach(async () => {
@@ -214,60 +214,5 @@ describe('a service', () => {
     expect(page).not.toContain(signatureKey);
     expect(await show(path, 'publisher')).not.toContain('Watcher');
     expect(await show(`${services}/Maps/Elevation.ImageServer`)).toContain('No webhooks.');
-  });
-});
-
-describe('the page at the SOAP address', () => {
-  const page = async (from = server) => (await from.get('/services', { accept: 'text/html' })).body;
-  const textOf = (markup: string) =>
-    markup
-      .replace(/<\/?span[^>]*>/g, '')
-      .replaceAll('&lt;', '<')
-      .replaceAll('&gt;', '>')
-      .replaceAll('&quot;', '"')
-      .replaceAll('&#39;', "'")
-      .replaceAll('&amp;', '&');
-  const requestsIn = (markup: string) =>
-    [...markup.matchAll(/data-request>(.*?)<\/pre>/gs)].map(([, text]) => textOf(text ?? ''));
-  const commandsIn = (markup: string) =>
-    [...markup.matchAll(/data-copy>(.*?)<\/pre>/gs)].map(([, text]) => textOf(text ?? ''));
-
-  it('shows the request of every operation, and each is answered', async () => {
-    const requests = requestsIn(await page());
-    expect(requests).toHaveLength(operationNames.length);
-    for (const [index, payload] of requests.entries()) {
-      const response = await server.http.inject({
-        ...{ method: 'POST', url: '/services', payload, headers: { 'content-type': 'text/xml' } },
-      });
-      expect([response.statusCode, payload]).toEqual([200, payload]);
-      expect(response.body).toContain(`<${operationNames[index]}Response xmlns="${namespace}">`);
-    }
-  });
-
-  it('shows a command that sends the same, with a token in the shell where one is needed', async () => {
-    const markup = await page();
-    const commands = commandsIn(markup);
-    for (const [index, request] of requestsIn(markup).entries()) {
-      expect(commands[index]).toContain(`-d '\n${request}'`);
-      expect(commands[index]).toMatch(/^curl 'http:\/\/localhost:8080\/services' /);
-    }
-    expect(commands.join()).not.toContain('$TOKEN');
-    const own = await startServer({ env: { REQUIRE_TOKENS: 'true' } });
-    const guarded = commandsIn(await page(own)).filter((command) => command.includes('Bearer $TOKEN'));
-    expect(guarded).toHaveLength(3);
-    await own.close();
-  });
-
-  it('marks where an argument goes, for the script', async () => {
-    const markup = await page();
-    expect(markup).toContain('<span data-argument="FolderName">/</span>');
-    expect(markup).toMatch(/<label for="([^"]+)">FolderName<\/label>\s*<input id="\1" name="FolderName"/);
-    expect(markup.match(/<form data-try data-needs-script hidden>/g)).toHaveLength(operationNames.length);
-  });
-
-  it('leads to the WSDL and to the directory', async () => {
-    const markup = await page();
-    expect(markup).toContain('href="http://localhost:8080/services?wsdl"');
-    expect(markup).toContain('href="http://localhost:8080/admin/services"');
   });
 });

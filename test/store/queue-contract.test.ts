@@ -1,5 +1,4 @@
-// What every store promises of the queues it keeps; each backend runs this suite. What is claimed has its
-// own.
+// What every store promises of the queues it keeps; each backend runs this suite. What is claimed has its own.
 import { describe, expect, it } from 'vitest';
 import { backends } from './backends.ts';
 import { errands, otherErrands, row, rows } from './definitions.ts';

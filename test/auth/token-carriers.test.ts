@@ -1,0 +1,63 @@
+// How a token comes along: header, field, cookie and form token, and what each is good for (contract 3).
+import { createHmac } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+import type { Failure } from './tokens-kit.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer();
+});
+afterEach(() => server.close());
+
+describe('carriers', () => {
+  const admin = { authorization: 'Bearer token-of-the-administrator' };
+
+  it('the bearer header counts before the field, the field before the cookie', async () => {
+    const users = '/admin/security/users';
+    const member = 'token-of-the-member';
+    const cookie = `steward_session=${member}`;
+    expect((await server.get(`${users}?token=${member}`, admin)).statusCode).toBe(200);
+    expect((await server.get(`${users}?token=token-of-the-administrator`, { cookie })).statusCode).toBe(200);
+    expect((await server.get(users, { cookie })).statusCode).toBe(403);
+    expect((await server.get(`${users}?token=`, { cookie })).statusCode).toBe(403);
+  });
+
+  it('another scheme is not looked at', async () => {
+    const authorization = 'Basic dXNlcjpwYXNz';
+    expect((await server.get('/admin', { authorization })).json<Failure>().error.code).toBe(499);
+    expect((await server.get('/admin?token=token-of-the-member', { authorization })).statusCode).toBe(200);
+  });
+
+  it('the cookie is good for reading only', async () => {
+    const cookie = 'steward_session=token-of-the-administrator';
+    expect((await server.get('/admin', { cookie })).statusCode).toBe(200);
+    expect((await server.post('/admin', {}, { cookie })).json<Failure>().error.code).toBe(499);
+    expect((await server.post('/admin/mode/update', { isReadOnly: 'true' }, { cookie })).statusCode).toBe(
+      401,
+    );
+  });
+
+  it('a form token is good for POST and only with the cookie it belongs to', async () => {
+    const session = 'token-of-the-administrator';
+    const cookie = `steward_session=${session}`;
+    const token = `form_${createHmac('sha256', session).update('form').digest('base64url')}`;
+    const update = { token, isReadOnly: 'false' };
+    expect((await server.post('/admin/mode/update', update, { cookie })).statusCode).toBe(200);
+    expect((await server.post('/admin/mode/update', update)).json<Failure>().error.code).toBe(498);
+    const other = { cookie: 'steward_session=token-of-the-publisher' };
+    expect((await server.post('/admin/mode/update', update, other)).json<Failure>().error.code).toBe(498);
+    expect((await server.get(`/admin?token=${token}`, { cookie })).json<Failure>().error.code).toBe(498);
+    expect((await server.get('/admin', { authorization: `Bearer ${token}`, cookie })).statusCode).toBe(401);
+  });
+
+  it('a bad bearer header is answered before the body is read', async () => {
+    const response = await server.http.inject({
+      method: 'POST',
+      url: '/admin/mode/update',
+      headers: { authorization: 'Bearer nonsense', 'content-type': 'application/json' },
+      payload: '{}',
+    });
+    expect(response.json<Failure>().error.code).toBe(498);
+  });
+});

@@ -1,0 +1,169 @@
+// What cannot be served over SOAP is a proper fault (spec 4.2, contract 7).
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Server, namespace, startServer } from '../kit/server.ts';
+import { call, envelope, postTo, soap11, soap12 } from './soap-kit.ts';
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+const post = postTo(() => server);
+
+describe('what cannot be served is a proper fault', () => {
+  const rows: [string, string | Buffer, string, string, Record<string, string>?][] = [
+    ['no XML', 'hello', 'Client', ''],
+    ['an empty body', '', 'Client', 'The request has no body'],
+    ['a DOCTYPE', `<!DOCTYPE x>${envelope(call('GetFolders'))}`, 'Client', 'DOCTYPE'],
+    ['another document', '<a/>', 'Client', 'The document is a a, not a SOAP Envelope.'],
+    ['an envelope of another version', '<Envelope xmlns="urn:other"/>', 'VersionMismatch', 'urn:other'],
+    ['no Body', `<e:Envelope xmlns:e="${soap11}"/>`, 'Client', 'optional Header and then a Body'],
+    ['an empty Body', envelope(''), 'Client', 'The Body is empty'],
+    [
+      'two bodies',
+      `<e:Envelope xmlns:e="${soap11}"><e:Body>${call('GetFolders')}</e:Body><e:Body/></e:Envelope>`,
+      'Client',
+      'a Body after its Body',
+    ],
+    [
+      'two operations',
+      envelope(call('GetFolders') + call('RequiresTokens')),
+      'Client',
+      'it also has a RequiresTokens',
+    ],
+    [
+      'an unknown operation',
+      envelope(call('GetEverything')),
+      'Client',
+      'There is no operation GetEverything.',
+    ],
+    [
+      'an operation called constructor',
+      envelope(call('constructor')),
+      'Client',
+      'There is no operation constructor.',
+    ],
+    [
+      'an operation called __proto__',
+      envelope(call('__proto__')),
+      'Client',
+      'There is no operation __proto__.',
+    ],
+    [
+      'a wrong namespace',
+      envelope('<GetFolders xmlns="urn:x"/>'),
+      'Client',
+      `is in the namespace urn:x; it must be in ${namespace}.`,
+    ],
+    ['no namespace', envelope('<GetFolders/>'), 'Client', 'is in no namespace'],
+    [
+      'an argument for an operation without any',
+      envelope(call('GetFolders', '<A/>')),
+      'Client',
+      'GetFolders has no argument A; it takes none.',
+    ],
+    [
+      'text in the Body',
+      envelope(`hello${call('GetFolders')}`),
+      'Client',
+      'The element Body must not contain text.',
+    ],
+    ['thousands of nested elements', envelope('<a>'.repeat(5000)), 'Client', ''],
+    ['broken gzip', 'not gzip', 'Client', 'not valid gzip', { 'content-encoding': 'gzip' }],
+    [
+      'an unknown charset',
+      envelope(call('GetFolders')),
+      'Client',
+      'iso-8859-1',
+      { 'content-type': 'text/xml; charset=iso-8859-1' },
+    ],
+    [
+      'a header that must be understood',
+      `<e:Envelope xmlns:e="${soap11}"><e:Header><Sec xmlns="urn:sec" e:mustUnderstand="1"/></e:Header><e:Body>${call('GetFolders')}</e:Body></e:Envelope>`,
+      'MustUnderstand',
+      'Sec',
+    ],
+    [
+      'a mustUnderstand that is not a plain no',
+      `<e:Envelope xmlns:e="${soap11}"><e:Header><Sec xmlns="urn:sec" e:mustUnderstand="maybe"/></e:Header><e:Body>${call('GetFolders')}</e:Body></e:Envelope>`,
+      'MustUnderstand',
+      'Sec',
+    ],
+  ];
+  it.each(rows)('%s', async (_what, payload, code, fragment, headers) => {
+    const response = await post(payload, headers);
+    expect(response.statusCode).toBe(500);
+    expect(response.headers['content-type']).toBe('text/xml; charset=utf-8');
+    expect(response.body).toContain(`<faultcode>soap:${code}</faultcode>`);
+    expect(response.body).toContain(fragment);
+    // Programs find the code in the detail; about header blocks SOAP 1.1 allows none.
+    expect(response.body.includes('<detail><Error xmlns=')).toBe(code === 'Client');
+    expect(response.body).not.toMatch(/at .*\.[jt]s|node_modules/);
+  });
+
+  it.each([soap11, soap12])('header blocks are looked at before the Body (%s)', async (version) => {
+    const header = '<e:Header><Sec xmlns="urn:sec" e:mustUnderstand="1"/></e:Header>';
+    const body = (inside: string) =>
+      `<e:Envelope xmlns:e="${version}">${header}<e:Body>${inside}</e:Body></e:Envelope>`;
+    for (const inside of ['', 'text', call('GetFolders').repeat(2)]) {
+      expect((await post(body(inside))).body).toContain('soap:MustUnderstand');
+    }
+  });
+
+  it('a block in the namespace of XML itself is named as one', async () => {
+    const header = '<e:Header><xml:Sec e:mustUnderstand="1"/></e:Header>';
+    const response = await post(`<e:Envelope xmlns:e="${soap12}">${header}<e:Body/></e:Envelope>`);
+    expect(response.body).toContain('<soap:NotUnderstood qname="xml:Sec"/>');
+  });
+
+  it('what is no envelope is a VersionMismatch to SOAP 1.2, with the envelopes that are understood', async () => {
+    const response = await post('<foo/>', { 'content-type': 'application/soap+xml' });
+    expect(response.statusCode).toBe(500);
+    expect(response.body).toContain('<soap:Value>soap:VersionMismatch</soap:Value>');
+    expect(response.body).toContain(`<soap:SupportedEnvelope qname="e:Envelope" xmlns:e="${soap12}"/>`);
+  });
+
+  it('in SOAP 1.2 the sender’s mistakes have 400, header blocks are named', async () => {
+    const type = { 'content-type': 'application/soap+xml' };
+    const sender = await post(envelope(call('GetEverything'), soap12), type);
+    expect(sender.statusCode).toBe(400);
+    expect(sender.body).toContain('<soap:Code><soap:Value>soap:Sender</soap:Value></soap:Code>');
+    const header = `<e:Header><x:Sec xmlns:x="urn:sec" e:mustUnderstand="true"/></e:Header>`;
+    const must = await post(
+      `<e:Envelope xmlns:e="${soap12}">${header}<e:Body>${call('GetFolders')}</e:Body></e:Envelope>`,
+      type,
+    );
+    expect(must.statusCode).toBe(500);
+    expect(must.body).toContain('<soap:NotUnderstood qname="h:Sec" xmlns:h="urn:sec"/>');
+    expect((await post('nonsense', type)).body).toContain('soap:Sender');
+  });
+
+  it('too large is 413 with a fault, compressed or not', async () => {
+    const large = envelope(`<!--${'x'.repeat(100_000)}-->${call('GetFolders')}`);
+    for (const response of [await post(large), await post(gzipSync(large), { 'content-encoding': 'gzip' })]) {
+      expect(response.statusCode).toBe(413);
+      expect(response.body).toContain('<faultstring>A request must be at most 16384 bytes.</faultstring>');
+    }
+  });
+
+  it('another content type or encoding is 415', async () => {
+    expect((await post('{}', { 'content-type': 'application/json' })).statusCode).toBe(415);
+    expect((await post('x', { 'content-encoding': 'br' })).statusCode).toBe(415);
+  });
+
+  it('another method is 405', async () => {
+    const response = await server.http.inject({ method: 'PUT', url: '/services', payload: 'x' });
+    expect(response.statusCode).toBe(405);
+    expect(response.headers.allow).toBe('GET, HEAD, POST');
+    const unheardOf = await server.http.inject({ method: 'PROPFIND' as 'GET', url: '/services' });
+    expect(unheardOf.statusCode).toBe(405);
+  });
+
+  it('an address beneath the catalog is not served', async () => {
+    const response = await server.get('/services/Maps/Roads/MapServer');
+    expect(response.statusCode).toBe(404);
+    expect(response.json()).toMatchObject({ status: 'error', error: { code: 404 } });
+  });
+});

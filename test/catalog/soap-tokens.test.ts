@@ -1,0 +1,59 @@
+// Tokens over SOAP: which operations need one, and what is seen with it (spec 4.2, contract 7).
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Server, namespace, startServer } from '../kit/server.ts';
+import { call, guardedOperations, namesIn, operations } from './soap-kit.ts';
+
+let server: Server;
+let guarded: Server;
+beforeAll(async () => {
+  server = await startServer();
+  guarded = await startServer({ env: { REQUIRE_TOKENS: 'true' } });
+});
+afterAll(() => Promise.all([server.close(), guarded.close()]));
+
+describe('tokens', () => {
+  it.each(operations)('%s never needs one and ignores one', async (name) => {
+    expect((await guarded.soap(call(name))).statusCode).toBe(200);
+    expect((await guarded.soap(call(name), {}, '?token=nonsense')).statusCode).toBe(200);
+  });
+
+  it.each(guardedOperations)('%s needs a good one where tokens are required', async (name) => {
+    const missing = await guarded.soap(call(name));
+    expect(missing.statusCode).toBe(500);
+    expect(missing.body).toContain(
+      `<detail><Error xmlns="${namespace}"><Code>499</Code><Message>Token required.</Message></Error></detail>`,
+    );
+    const bad = await guarded.soap(call(name), { authorization: 'Bearer nonsense' });
+    expect(bad.body).toContain('<Code>498</Code>');
+    expect((await guarded.soap(call(name), {}, '?token=token-of-the-member')).statusCode).toBe(200);
+    const twice = await guarded.soap(call(name), {}, '?token=token-of-the-member&token=token-of-the-member');
+    expect(twice.body).toContain('<Code>498</Code>');
+  });
+
+  it.each(guardedOperations)('%s checks one that is given where none is required', async (name) => {
+    expect((await server.soap(call(name), {}, '?token=nonsense')).body).toContain('<Code>498</Code>');
+  });
+
+  it.each([
+    [undefined, 9],
+    ['member', 11],
+    ['publisher', 11],
+    ['administrator', 12],
+  ] as const)('%s sees %d services', async (role, count) => {
+    const headers: Record<string, string> = role ? { authorization: `Bearer ${server.token(role)}` } : {};
+    expect(namesIn((await server.soap(call('GetServiceDescriptions'), headers)).body)).toHaveLength(count);
+  });
+
+  it('a session cookie counts for nothing here', async () => {
+    const cookie = { cookie: 'steward_session=token-of-the-administrator' };
+    expect((await guarded.soap(call('GetFolders'), cookie)).body).toContain('<Code>499</Code>');
+  });
+
+  it('RequiresTokens tells, GetTokenServiceURL where to get one', async () => {
+    expect((await server.soap(call('RequiresTokens'))).body).toContain('<Result>false</Result>');
+    expect((await guarded.soap(call('RequiresTokens'))).body).toContain('<Result>true</Result>');
+    expect((await guarded.soap(call('GetTokenServiceURL'))).body).toContain(
+      '<TokenServiceURL>http://localhost:8080/tokens/generateToken</TokenServiceURL>',
+    );
+  });
+});

@@ -1,0 +1,171 @@
+// Multipart forms: text and file parts, what is too much, and how many are read at once.
+import { request as httpRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+import { type Part, details, mode, multipart, sendTo, token } from './forms-kit.ts';
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+const send = sendTo(() => server);
+
+describe('multipart', () => {
+  it('serves every operation as well as urlencoded', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'folderName', value: 'Überblick' },
+    ];
+    expect((await send('/admin/services/createFolder', multipart(parts))).json()).toEqual({
+      status: 'success',
+    });
+    const folder = await server.get(`/admin/services/${encodeURIComponent('Überblick')}?token=${token}`);
+    expect(folder.json()).toEqual({ folderName: 'Überblick', description: '', folders: [], services: [] });
+  });
+
+  it('reads a text field that comes as a file part', async () => {
+    const response = await send(mode, multipart([{ name: 'token', value: token, filename: 'token.txt' }]));
+    expect(response.statusCode).toBe(200);
+  });
+
+  it('reads a text field that calls itself JSON as the text it is', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'isReadOnly', value: 'FALSE', type: 'application/json' },
+      { name: 'message', value: '{"a": 1.0,"b":12345678901234567890}', type: 'application/json' },
+      { name: 'other', value: '{', type: 'application/json' },
+    ];
+    expect((await send('/admin/mode/update', multipart(parts))).statusCode).toBe(200);
+    const { message } = (await server.get(`${mode}?token=${token}`)).json<{ message: string }>();
+    expect(message).toBe('{"a": 1.0,"b":12345678901234567890}');
+    await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: '' });
+  });
+
+  it('tells an empty text, which empties, from an empty file, which is absent', async () => {
+    await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: 'kept' });
+    const update = (part: Part) => [
+      { name: 'token', value: token },
+      { name: 'isReadOnly', value: 'false' },
+      part,
+    ];
+    const message = async () =>
+      (await server.get(`${mode}?token=${token}`)).json<{ message: string }>().message;
+    await send('/admin/mode/update', multipart(update({ name: 'message', value: '', filename: '' })));
+    expect(await message()).toBe('kept');
+    await send('/admin/mode/update', multipart(update({ name: 'message', value: '' })));
+    expect(await message()).toBe('');
+  });
+
+  it.each(['constructor', '__proto__', 'toString'])('ignores a part called %s', async (name) => {
+    const parts = [
+      { name, value: 'x' },
+      { name: 'token', value: token },
+      { name: `${name}2`, value: 'y', filename: 'f' },
+    ];
+    expect((await send(mode, multipart(parts))).statusCode).toBe(200);
+  });
+
+  it('takes an empty file part for an absent field', async () => {
+    const response = await send(mode, multipart([{ name: 'token', value: '', filename: '' }]));
+    expect(response.statusCode).toBe(401);
+  });
+
+  it('ignores unknown fields and files', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'other', value: 'x' },
+      { name: 'file', value: Buffer.alloc(100_000), filename: 'x.bin' },
+    ];
+    expect((await send(mode, multipart(parts))).statusCode).toBe(200);
+  });
+
+  it('refuses a repeated field', async () => {
+    const parts = [
+      { name: 'token', value: token },
+      { name: 'token', value: token },
+    ];
+    const response = await send(mode, multipart(parts));
+    expect(response.statusCode).toBe(400);
+    expect(details(response)).toEqual(['token: is given more than once.']);
+  });
+
+  it.each([
+    ['a field of more than 1 MiB', [{ name: 'token', value: 'x'.repeat(1024 ** 2 + 1) }], 413],
+    [
+      'a text of more than 1 MiB in a file part',
+      [{ name: 'token', value: 'x'.repeat(1024 ** 2 + 1), filename: 'a' }],
+      413,
+    ],
+    [
+      'a file larger than a file may be',
+      [{ name: 'x', value: Buffer.alloc(10 * 1024 ** 2 + 1), filename: 'a' }],
+      413,
+    ],
+    ['65 parts', Array.from({ length: 65 }, (_, i) => ({ name: `p${i}`, value: '' })), 413],
+    [
+      'a file part that is not UTF-8',
+      [{ name: 'token', value: Buffer.from([0xff, 0xfe]), filename: 'a' }],
+      400,
+    ],
+    ['a part that is not UTF-8', [{ name: 'token', value: Buffer.from([0xff, 0xfe]) }], 400],
+  ])('answers %s', async (_what, parts, status) => {
+    const response = await send(mode, multipart(parts));
+    expect(response.statusCode).toBe(status);
+    expect(details(response)).toHaveLength(1);
+  });
+
+  it('takes 64 parts and a text of 1 MiB', async () => {
+    const parts = Array.from({ length: 62 }, (_, i) => ({ name: `p${i}`, value: '' }));
+    const whole = [...parts, { name: 'token', value: token }, { name: 'x', value: 'x'.repeat(1024 ** 2) }];
+    expect((await send(mode, multipart(whole))).statusCode).toBe(200);
+  });
+
+  it.each([
+    [
+      'a body cut short',
+      'multipart/form-data; boundary=xyz',
+      '--xyz\r\nContent-Disposition: form-data; name="a"\r\n\r\nx',
+    ],
+    ['a missing boundary', 'multipart/form-data', '--xyz--'],
+    ['a boundary that is not there', 'multipart/form-data; boundary=abc', '--xyz--\r\n'],
+    ['no multipart at all', 'multipart/form-data; boundary=xyz', 'hello'],
+  ])('refuses %s as malformed', async (_what, type, payload) => {
+    const response = await send(mode, { headers: { 'content-type': type }, payload });
+    expect(response.statusCode).toBe(400);
+  });
+
+  it('reads 16 forms of callers without a good bearer header at once, and gives each 60 seconds', async () => {
+    const own = await startServer();
+    const address = new URL(await own.listen());
+    const open = () => {
+      const request = httpRequest({
+        ...{ host: address.hostname, port: address.port, path: mode, method: 'POST' },
+        headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
+      });
+      request.write('--xyz\r\n');
+      const status = new Promise<number>((resolve) => {
+        request.on('response', (response) => resolve(response.resume().statusCode ?? 0));
+        request.on('error', () => resolve(0));
+      });
+      return { request, status };
+    };
+    let arrived = 0;
+    own.http.server.on('request', () => (arrived += 1));
+    const slow = Array.from({ length: 16 }, open);
+    await expect.poll(() => arrived).toBe(16);
+    const seventeenth = await own.http.inject({ method: 'POST', url: mode, ...multipart([]) });
+    expect(seventeenth.statusCode).toBe(503);
+    // The limit is one for all trees.
+    const elsewhere = await own.http.inject({ method: 'POST', url: '/tokens/revokeToken', ...multipart([]) });
+    expect(elsewhere.statusCode).toBe(503);
+    const good = multipart([]);
+    good.headers.authorization = `Bearer ${own.token('member')}`;
+    expect((await own.http.inject({ method: 'POST', url: mode, ...good })).statusCode).toBe(200);
+    await own.world.advance(60_000);
+    expect(await Promise.all(slow.map(({ status }) => status))).toEqual(Array(16).fill(400));
+    for (const { request } of slow) request.destroy();
+    await own.close();
+  });
+});

@@ -1,0 +1,81 @@
+// The OpenAPI document is true to what the server does (issue 5).
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+import { type Document, address, readerOf } from './openapi-kit.ts';
+
+let server: Server;
+let api: Document;
+beforeAll(async () => {
+  server = await startServer();
+  api = (await server.get(address)).json();
+});
+afterAll(() => server.close());
+
+const { described, at, formOf } = readerOf(() => api);
+
+describe('the server does what it says', () => {
+  const posts = () => described().filter(({ path, method }) => method === 'post' && !path.includes('{'));
+  const refuse = async (path: string, fields: Record<string, string>) => {
+    const response = await server.post(path, fields, {
+      authorization: `Bearer ${server.token('administrator')}`,
+    });
+    const { error } = response.json<{ error: { code: number; details: string[] } }>();
+    expect(Object.keys(at(path, 'post').responses)).toContain(String(response.statusCode));
+    return { status: response.statusCode, details: error.details };
+  };
+
+  it('where a field is required', async () => {
+    const strict = posts().filter(({ path }) => formOf(path).required);
+    expect(strict.length).toBeGreaterThan(8);
+    for (const { path } of strict) {
+      const { status, details } = await refuse(path, {});
+      expect(status, path).toBe(400);
+      const missing = details
+        .filter((detail) => detail.endsWith(': is required.'))
+        .map((detail) => detail.split(':')[0]);
+      expect(missing, path).toEqual(formOf(path).required);
+    }
+  });
+
+  it('where a field has a range, a choice or a length', async () => {
+    let tried = 0;
+    for (const { path } of posts()) {
+      for (const [name, schema] of Object.entries(formOf(path).properties ?? {})) {
+        const tooMuch = [
+          ...(schema.minimum === undefined ? [] : [schema.minimum - 1, (schema.maximum ?? 0) + 1]),
+          ...(schema.enum || schema.type === 'boolean' ? ['nonsense'] : []),
+          ...(schema.contentSchema ? ['[]'] : []),
+          ...(schema.maxLength === undefined || schema.maxLength > 10_000
+            ? []
+            : ['x'.repeat(schema.maxLength + 1)]),
+        ];
+        for (const value of tooMuch) {
+          tried += 1;
+          const { status, details } = await refuse(path, { [name]: String(value) });
+          expect(status, `${path} ${name}`).toBe(400);
+          expect(
+            details.filter((detail) => detail.startsWith(`${name}: `)),
+            `${path} ${name} ${value}`,
+          ).toHaveLength(1);
+        }
+      }
+    }
+    expect(tried).toBeGreaterThan(40);
+  });
+
+  it('where an id is unknown, a token is missing or a role too low', async () => {
+    const token = server.token('member');
+    for (const { path, method, entry } of described()) {
+      const url = path.replace(/\{\w+\}/g, 'nothing');
+      const ask = (headers: Record<string, string>) =>
+        method === 'get' ? server.get(url, headers) : server.post(url, {}, headers);
+      if (entry['x-access'] === 'anyone') continue;
+      expect((await ask({})).statusCode, `${method} ${path}`).toBe(401);
+      const asMember = (await ask({ authorization: `Bearer ${token}` })).statusCode;
+      expect(asMember, `${method} ${path}`).toBe(
+        entry['x-access'] === 'member' ? (path.includes('{') ? 404 : 200) : 403,
+      );
+      expect(Object.keys(entry.responses)).toContain(String(asMember));
+    }
+  });
+});

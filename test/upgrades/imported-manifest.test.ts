@@ -1,0 +1,69 @@
+// The manifest through the API: imported, refused, deleted, and brought along with an upgrade.
+import { describe, expect, it } from 'vitest';
+import type { Server } from '../kit/server.ts';
+import { type Failure, admin, patch1, upgrades, useJobs } from './jobs-kit.ts';
+
+let server: Server;
+const { start, upgrade, get, finish } = useJobs((started) => (server = started));
+
+describe('the manifest', () => {
+  const importFile = (content: string) =>
+    server.postParts(`${upgrades}/importManifest`, { manifestFile: { name: 'm.json', content } }, admin);
+  const own = JSON.stringify([
+    {
+      id: 'pat_own',
+      type: 'patch',
+      version: '10.9.1',
+      build: '1300',
+      releaseBuild: '1234',
+      previousBuild: '1234',
+      containers: [{ name: 'MAP_SERVER', image: 'map:1300' }],
+    },
+  ]);
+
+  it('is replaced by an imported one until that is deleted', async () => {
+    await start();
+    expect(await get(`${upgrades}/manifestStatus`)).toEqual({
+      versionManifestSource: 'built-in',
+      lastImportedTimestamp: null,
+    });
+    expect((await importFile(own)).json()).toEqual({ status: 'success' });
+    expect(await get(`${upgrades}/manifestStatus`)).toEqual({
+      versionManifestSource: 'imported',
+      lastImportedTimestamp: server.world.now(),
+    });
+    expect(await get(`${upgrades}/available`)).toMatchObject([
+      { id: 'pat_own', installable: true, reasons: [] },
+    ]);
+    await server.post(`${upgrades}/deleteImportedManifest`, { token: admin });
+    expect(await get<unknown[]>(`${upgrades}/available`)).toHaveLength(7);
+  });
+
+  it('is refused whole with every reason', async () => {
+    await start();
+    const response = await importFile(JSON.stringify([{ id: 'x' }, { id: 'y', type: 'release' }]));
+    expect(response.statusCode).toBe(400);
+    expect(response.json<Failure>().error.details.length).toBeGreaterThan(3);
+    expect(response.json<Failure>().error.details[0]).toBe(
+      'manifestFile: [0].type: must be release or patch.',
+    );
+    expect(await get(`${upgrades}/manifestStatus`)).toMatchObject({ versionManifestSource: 'built-in' });
+  });
+
+  it('comes along with an upgrade, and is kept only when that is accepted', async () => {
+    await start();
+    const versionManifestFile = { name: 'm.json', content: own };
+    expect((await upgrade('nope', { versionManifestFile })).statusCode).toBe(400);
+    expect(await get(`${upgrades}/manifestStatus`)).toMatchObject({ versionManifestSource: 'built-in' });
+    expect((await upgrade('pat_own', { versionManifestFile })).statusCode).toBe(200);
+    await finish();
+    expect(await get(`${upgrades}/manifestStatus`)).toMatchObject({ versionManifestSource: 'imported' });
+    expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1300' });
+  });
+
+  it('an empty file part counts as none', async () => {
+    await start();
+    const empty = { name: '', content: '' };
+    expect((await upgrade(patch1, { versionManifestFile: empty, licenseFile: empty })).statusCode).toBe(200);
+  });
+});

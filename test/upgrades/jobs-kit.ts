@@ -1,0 +1,53 @@
+// What the tests of upgrade jobs share: a server whose steps take a second, and what is asked of it.
+import { afterEach } from 'vitest';
+import { type Server, type ServerOptions, startServer } from '../kit/server.ts';
+
+export const admin = 'token-of-the-administrator';
+export const upgrades = '/admin/system/upgrades';
+export const patch1 = 'pat_17022022_1250';
+export const patch2 = 'pat_28042022_1260';
+export const eleven = 'rel_14072022_2632';
+export const license = { name: 'license.json', content: '{"license":true}' };
+
+export type Message = { code: number; message: string; when: number };
+export type Status = {
+  status: { state: string; code: number; messages: Message[] };
+  jobId: string;
+  messageCount: number;
+  progress: { done: number; total: number; percent: number; elapsedMs: number; remainingMs: number | null };
+};
+export type Failure = { error: { code: number; message: string; details: string[] } };
+
+export const codesOf = ({ status: { messages } }: Status) => messages.map(({ code }) => code);
+const hour = 3_600_000;
+
+/** Has each server that is started kept by the test file, and closed after its test. */
+export function useJobs(keep: (started: Server) => void) {
+  let server: Server;
+  const running: Server[] = [];
+  afterEach(async () => {
+    for (const each of running.splice(0)) await each.close();
+  });
+
+  async function start(env: Record<string, string> = {}, options: ServerOptions = {}): Promise<void> {
+    server = await startServer({ env: { UPGRADE_STEP_MS: '1000', ...env }, ...options });
+    running.push(server);
+    keep(server);
+  }
+
+  const upgrade = (id: string, parts: Parameters<Server['postParts']>[1] = {}) =>
+    server.postParts(`${upgrades}/upgrade`, { versionManifest: JSON.stringify({ id }), ...parts }, admin);
+  const release = (parts: Parameters<Server['postParts']>[1] = {}) =>
+    upgrade(eleven, { upgradeSettings: '{}', licenseFile: license, ...parts });
+  const get = async <T>(path: string) =>
+    (await server.get(`${path}${path.includes('?') ? '&' : '?'}token=${admin}`)).json<T>();
+  const status = () => get<Status>(upgrades);
+
+  /** Lets the clock run until the job has ended. */
+  async function finish(): Promise<Status> {
+    await server.world.advance(hour);
+    return status();
+  }
+
+  return { running, start, upgrade, release, get, status, finish };
+}

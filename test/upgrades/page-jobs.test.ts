@@ -1,0 +1,178 @@
+// The upgrades page while a job runs and after it, also opened by a token.
+import { describe, expect, it } from 'vitest';
+import { messages } from '../../src/upgrades/job-record.ts';
+import type { Server } from '../kit/server.ts';
+import { cookie, eleven, formOf, hour, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
+
+let server: Server;
+const { start, open, send, startRelease } = usePage((started) => (server = started));
+
+describe('opened by a token, without a session', () => {
+  const openByToken = async (path: string) =>
+    (await server.get(path, { accept: 'text/html', authorization: `Bearer ${token}` })).body;
+  const withoutButtons = (page: string, purpose: string) => {
+    expect(page).toContain(`Sign in</a> with this browser to ${purpose}.`);
+    expect(page).not.toMatch(/<form[^>]*action="[^"]*\/(cancel|resume|upgrade|rollback|upload)"/);
+  };
+
+  it('a running job is shown, to be reloaded by hand', async () => {
+    await start();
+    await send(await open({ version: patch1 }), '/upgrade');
+    const page = await openByToken(upgrades);
+    expect(page).toContain('In progress');
+    expect(page).toContain('Reload this page');
+    expect(page).not.toContain('data-follow');
+    withoutButtons(page, 'cancel it');
+    // Whose session it is does not matter: the page was read by the token.
+    const mixed = await server.get(`${upgrades}?f=html&token=${token}`, {
+      cookie: `steward_session=${server.token('member')}`,
+    });
+    expect(mixed.body).toContain('In progress');
+    expect(mixed.body).not.toContain('data-follow');
+  });
+
+  it('nothing can be started, uploaded, resumed or taken back', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    withoutButtons(await openByToken(`${upgrades}?version=${patch1}`), 'start the upgrade');
+    expect(await openByToken(`${upgrades}?version=${eleven}`)).not.toContain('type="file"');
+    await send(await open({ version: patch1 }), '/upgrade');
+    await server.world.advance(hour);
+    withoutButtons(await openByToken(upgrades), 'go back');
+    await startRelease();
+    await server.world.advance(hour);
+    withoutButtons(await openByToken(upgrades), 'resume it');
+  });
+});
+
+describe('while a job runs', () => {
+  it('shows the job in place of the procedure, to whoever looks, with what a script needs to follow it', async () => {
+    await start();
+    await startRelease();
+    await server.world.advance(60_000);
+    const page = await open({ version: patch1 });
+    expect(await open({ version: patch1 })).toBe(page);
+    expect(page).toMatch(
+      /Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2632 <span class="state busy">In progress/,
+    );
+    expect(page).toMatch(/<progress max="48" value="\d+"/);
+    expect(page).toContain('The system is read-only.');
+    expect(page).toContain('1 minute</dd>');
+    expect(page).not.toContain('id="available"');
+    const follow = plain(/data-follow="([^"]*)"/.exec(page)?.[1] ?? '');
+    const after = Number(/data-after="(\d+)"/.exec(page)?.[1]);
+    const waiting = server.get(`${follow}&after=${after}`, { cookie });
+    await server.world.advance(2000);
+    const news = (await waiting).json<{ status: { messages: unknown[] }; messageCount: number }>();
+    expect(news.status.messages.length).toBeGreaterThan(0);
+    expect(news.messageCount).toBeGreaterThan(after);
+    expect((await server.get(`${upgrades}/available?token=${token}`)).statusCode).toBe(409);
+  });
+
+  it('cancels a patch, and says so until and after it has ended', async () => {
+    await start();
+    await send(await open({ version: patch1 }), '/upgrade');
+    await server.world.advance(9_000);
+    expect(await send(await open(), '/cancel')).toBe(upgrades);
+    const cancelling = await open();
+    expect(cancelling).toContain('administrator has asked to cancel it');
+    expect(formOf(cancelling, '/cancel')).toBeUndefined();
+    await server.world.advance(hour);
+    const ended = await open();
+    expect(ended).toContain('<span class="state warn">Cancelled</span>');
+    expect(ended).toContain('Cancelled by administrator.');
+    expect(ended).not.toContain('data-follow');
+    expect(formOf(ended, '/resume')).toBeUndefined();
+  });
+
+  it('offers to cancel a release only until its plan is executed', async () => {
+    await start();
+    await startRelease();
+    const first = await open();
+    expect(formOf(first, '/cancel')).toBeDefined();
+    expect(first).toMatch(/data-until="2271 /);
+    await server.world.advance(60_000);
+    const later = await open();
+    expect(formOf(later, '/cancel')).toBeUndefined();
+    expect(later).toContain('It cannot be cancelled: the plan of a release is being executed.');
+  });
+});
+
+describe('after a job', () => {
+  it('shows its success and when the version was installed', async () => {
+    await start();
+    await startRelease();
+    await server.world.advance(hour);
+    const page = await open();
+    expect(page).toContain('<span class="state good">Succeeded</span>');
+    expect(page).toMatch(/<progress max="48" value="48"/);
+    expect(page).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Installed<\/dt>\s*<dd><time/);
+    expect(page).toMatch(/<li data-code="2012">[\s\S]*?upgraded successfully/);
+    expect(page).not.toContain('data-follow');
+  });
+
+  it('shows why it failed, offers to resume it, and nothing else until it is mended', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    await startRelease();
+    await server.world.advance(hour);
+    const failed = await open();
+    expect(failed).toContain('<span class="state bad">Failed</span>');
+    expect(failed).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
+    expect(failed).not.toContain(`?version=${patch1}`);
+    expect(failed).toContain(`?version=${eleven}`);
+    expect(await send(failed, '/resume')).toBe(upgrades);
+    expect(await open()).toContain('In progress');
+    await server.world.advance(hour);
+    expect(await open()).toContain('Succeeded');
+  });
+
+  it('goes back to an earlier patch in two steps', async () => {
+    await start();
+    await send(await open({ version: 'pat_28042022_1260' }), '/upgrade');
+    await server.world.advance(hour);
+    const page = await open();
+    expect(page).toMatch(
+      /<details class="grave">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="grave">/,
+    );
+    expect(page).toMatch(/Puts back 5 containers/);
+    expect(await send(page, '/rollback')).toBe(upgrades);
+    expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
+    await server.world.advance(hour);
+    expect(await open()).toMatch(/<strong>Product 10\.9\.1 Security Update/);
+  });
+
+  it.each(['/admin/system/jobs', `${upgrades}/history`])('lists it in %s, and leads to it', async (path) => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    const show = async (address: string) => (await server.get(address, { accept: 'text/html', cookie })).body;
+    expect(await show(path)).toContain('There has been no job yet.');
+    await startRelease();
+    await server.world.advance(hour);
+    const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
+    const list = await show(path);
+    expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
+    expect(list).toContain('<span class="state bad">Failed</span>');
+    const page = await show(`${path}/${jobId}`);
+    expect(page).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
+    expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);
+    const running = await show(`/admin/system/jobs/${jobId}`);
+    expect(running).toContain('In progress');
+    expect(running).toMatch(new RegExp(`data-follow="${upgrades}\\?[^"]*jobId=${jobId}`));
+  });
+
+  it('shows the newest two hundred of sixty thousand messages', async () => {
+    await start();
+    await send(await open({ version: patch1 }), '/upgrade');
+    await server.world.advance(hour);
+    const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
+    const many = Array.from({ length: 60_000 }, (_, number) => ({
+      code: 2038,
+      message: `${number}`,
+      when: 0,
+    }));
+    await server.store.update((transaction) => transaction.append(messages, jobId, many));
+    const page = await open();
+    expect(page.match(/<li data-code=/g)).toHaveLength(200);
+    expect(page).toContain('<span>59999</span>');
+    expect(page).toContain(`href="/admin/system/jobs/${jobId}?f=json"`);
+    expect(page.length).toBeLessThan(60_000);
+  });
+});

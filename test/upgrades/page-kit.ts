@@ -1,0 +1,79 @@
+// What the tests of the upgrades page share: a browser without script, which sends the forms of a page as they are.
+import { afterEach, expect } from 'vitest';
+import { type Server, startServer } from '../kit/server.ts';
+
+export const token = 'token-of-the-administrator';
+export const cookie = `steward_session=${token}`;
+export const upgrades = '/admin/system/upgrades';
+export const eleven = 'rel_14072022_2632';
+export const patch1 = 'pat_17022022_1250';
+
+export const hour = 3_600_000;
+
+export const plain = (text: string) =>
+  text
+    .replaceAll('&quot;', '"')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
+
+/** The form whose action ends so, with its hidden fields. */
+export function formOf(page: string, actionEnd: string) {
+  const forms = page.match(/<form[\s\S]*?<\/form>/g) ?? [];
+  const found = forms.find((form) => new RegExp(`action="[^"]*${actionEnd}"`).test(form));
+  if (found === undefined) return undefined;
+  const hidden = found.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g);
+  return {
+    action: /action="([^"]*)"/.exec(found)?.[1] ?? '',
+    fields: Object.fromEntries([...hidden].map(([, name = '', value = '']) => [name, plain(value)])),
+  };
+}
+
+/** Has each server that is started kept by the test file, and closed after its test. */
+export function usePage(keep: (started: Server) => void) {
+  let server: Server;
+  afterEach(() => server.close());
+
+  async function start(env: Record<string, string> = {}): Promise<void> {
+    server = await startServer({ env: { UPGRADE_STEP_MS: '1000', ...env } });
+    keep(server);
+  }
+
+  const open = async (query: Record<string, string> = {}) => {
+    const search = new URLSearchParams(query).toString();
+    const response = await server.get(`${upgrades}${search && `?${search}`}`, {
+      accept: 'text/html',
+      cookie,
+    });
+    expect(response.statusCode, response.body).toBe(200);
+    return response.body;
+  };
+
+  /** Sends a form of the page; answers the page the browser is sent on to. */
+  async function send(page: string, actionEnd: string): Promise<string> {
+    const form = formOf(page, actionEnd);
+    if (!form) throw new Error(`There is no form for ${actionEnd} in ${page}`);
+    const response = await server.post(form.action, form.fields, { cookie });
+    expect(response.statusCode, response.body).toBe(303);
+    return new URL(response.headers.location ?? '', 'http://localhost').pathname;
+  }
+
+  async function upload(name: string, content: string): Promise<string> {
+    const file = { itemFile: { name, content } };
+    const response = await server.postParts('/admin/uploads/upload', file, token);
+    return response.json<{ item: { itemID: string } }>().item.itemID;
+  }
+
+  /** Through settings and plan to a running release. */
+  async function startRelease(): Promise<void> {
+    const licenseUpload = await upload('license.json', '{}');
+    const planned = await open({
+      ...{ version: eleven, step: 'plan', 'setting.licenseUpload': licenseUpload },
+      'setting.updateToLatestPatch': 'false',
+    });
+    expect(await send(planned, '/upgrade')).toBe(upgrades);
+  }
+
+  return { start, open, send, upload, startRelease };
+}

@@ -1,0 +1,144 @@
+// A patch through the API: what it says, how it fails, resumes, is cancelled, and goes on after an interruption.
+import { describe, expect, it } from 'vitest';
+import type { Server } from '../kit/server.ts';
+import { type Status, admin, codesOf, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';
+
+let server: Server;
+const { running, start, upgrade, get, status, finish } = useJobs((started) => (server = started));
+
+describe('a patch', () => {
+  it('brings the earlier ones along as one list, and says so in order', async () => {
+    await start();
+    await upgrade(patch2, { upgradeSettings: '{}' });
+    const done = await finish();
+    expect(codesOf(done)).toEqual([
+      ...[2010, 2168, 2165, 2270, 2287, 2288, 2271],
+      ...(Array(9).fill([2291, 2038, 2173]).flat() as number[]),
+      ...[2179, 2180, 2181, 2166, 2011, 2012],
+    ]);
+    expect(done.progress).toMatchObject({ done: 9, total: 9 });
+    const current = await get<{ id: string; messages: unknown[] }>(`${upgrades}/currentVersion`);
+    expect(current.id).toBe(patch2);
+    expect(current.messages).toHaveLength(done.messageCount);
+  });
+
+  it('goes on to the newest with updateToLatestPatch', async () => {
+    await start();
+    expect((await upgrade(patch1, { updateToLatestPatch: 'True' })).json<Status>().progress.total).toBe(9);
+    await finish();
+    expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1260' });
+  });
+
+  it('that fails puts back what it moved, newest first, and goes on from there when resumed', async () => {
+    await start({ SIMULATED_FAILURES: 'security_directory:1' });
+    await upgrade(patch1);
+    const failed = await finish();
+    expect(failed.status).toMatchObject({ state: 'failed', code: 2 });
+    // GATEWAY_INGRESS and GATEWAY_PROXY were moved, SECURITY_DIRECTORY fails.
+    expect(codesOf(failed).slice(7)).toEqual([
+      2291, 2038, 2173, 2291, 2038, 2173, 2291, 2901, 2904, 2904, 2904, 2166,
+    ]);
+    const texts = failed.status.messages.map(({ message }) => message);
+    expect(texts.at(-5)).toBe(
+      'The job failed at the step "Update module SECURITY_DIRECTORY": the update of SECURITY_DIRECTORY fails by SIMULATED_FAILURES.',
+    );
+    expect(texts.at(-4)).toBe(
+      'The workload SECURITY_DIRECTORY was put back to its former image security-directory:10.9.1.1234.',
+    );
+    expect(texts.at(-2)).toContain('GATEWAY_INGRESS');
+    expect(failed.progress).toMatchObject({ done: 0, total: 4 });
+    expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
+    expect(await get('/admin/mode')).toMatchObject({ isReadOnly: false });
+
+    const resumed = await server.post(`/admin/system/jobs/${failed.jobId}/resume`, { token: admin });
+    expect(codesOf(resumed.json<Status>()).slice(-2)).toEqual([2902, 2165]);
+    expect(resumed.json<Status>().status.messages.at(-2)?.message).toBe(
+      'The job was resumed by administrator.',
+    );
+    const done = await finish();
+    expect(codesOf(done).slice(failed.messageCount)).toEqual([
+      ...[
+        2902,
+        2165,
+        ...(Array(4).fill([2291, 2038, 2173]).flat() as number[]),
+        2179,
+        2180,
+        2181,
+        2166,
+        2011,
+        2012,
+      ],
+    ]);
+    expect(
+      (await server.post(`/admin/system/jobs/${failed.jobId}/resume`, { token: admin })).statusCode,
+    ).toBe(409);
+  });
+
+  it('is cancelled at the next border, putting back what it moved', async () => {
+    await start();
+    const { jobId } = (await upgrade(patch1)).json<Status>();
+    await server.world.advance(9500);
+    const asked = await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    expect(asked.json<Status>().status.state).toBe('in_progress');
+    const done = await finish();
+    expect(done.status).toMatchObject({ state: 'cancelled', code: 4 });
+    expect(codesOf(done).slice(7)).toEqual([2291, 2038, 2173, 2291, 2903, 2904, 2166]);
+    expect(done.status.messages.find(({ code }) => code === 2903)?.message).toBe(
+      'The job was cancelled by administrator.',
+    );
+    expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
+    for (const operation of ['cancel', 'resume']) {
+      expect(
+        (await server.post(`/admin/system/jobs/${jobId}/${operation}`, { token: admin })).statusCode,
+      ).toBe(409);
+    }
+  });
+
+  it('that fails after it was asked to be cancelled says why, and is cancelled', async () => {
+    await start({ SIMULATED_FAILURES: 'gateway_proxy' });
+    const { jobId } = (await upgrade(patch1)).json<Status>();
+    await server.world.advance(10_500);
+    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    const done = await finish();
+    expect(done.status.state).toBe('cancelled');
+    expect(codesOf(done).slice(7)).toEqual([2291, 2038, 2173, 2291, 2901, 2903, 2904, 2904, 2166]);
+  });
+
+  it('cancelled before it began still enters and leaves read-only mode once', async () => {
+    await start();
+    const { jobId } = (await upgrade(patch1)).json<Status>();
+    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    expect(codesOf(await finish())).toEqual([2010, 2168, 2165, 2903, 2166]);
+  });
+
+  it('that outlasts its deadline fails', async () => {
+    await start({ UPGRADE_STEP_MS: '5000', UPGRADE_STEP_TIMEOUT_SECONDS: '2' });
+    await upgrade(patch1);
+    const failed = await finish();
+    expect(failed.status.state).toBe('failed');
+    expect(codesOf(failed)).toEqual([2010, 2165, 2901, 2166]);
+    expect(failed.status.messages.at(2)?.message).toContain('it took longer than 2 seconds.');
+  });
+});
+
+describe('an interrupted process', () => {
+  it('leaves the job to the next one, which goes on at the first step not done', async () => {
+    await start();
+    const { jobId } = (await upgrade(patch1)).json<Status>();
+    await server.world.advance(9500);
+    const before = await status();
+    await server.close();
+    running.pop();
+    await start({}, { store: await server.store.reopen() });
+    const after = await status();
+    expect(after.jobId).toBe(jobId);
+    expect(codesOf(after)).toEqual([...codesOf(before), 2902]);
+    expect(after.status.messages.at(-1)?.message).toBe('The job was resumed after a restart.');
+    const done = await finish();
+    expect(codesOf(done).filter((code) => code !== 2902)).toEqual([
+      ...[2010, 2168, 2165, 2270, 2287, 2288, 2271],
+      ...(Array(4).fill([2291, 2038, 2173]).flat() as number[]),
+      ...[2179, 2180, 2181, 2166, 2011, 2012],
+    ]);
+  });
+});

@@ -1,0 +1,106 @@
+// Upgrades that are refused, by what is asked or by who asks, and plans, which start nothing.
+import { describe, expect, it } from 'vitest';
+import type { Server } from '../kit/server.ts';
+import { type Failure, admin, eleven, patch2, upgrades, useJobs } from './jobs-kit.ts';
+
+let server: Server;
+const { start, upgrade, get, status } = useJobs((started) => (server = started));
+
+describe('what is refused', () => {
+  it('leaves no job, no message and no read-only moment, and tells every problem', async () => {
+    await start();
+    const response = await upgrade(eleven);
+    expect(response.statusCode).toBe(400);
+    expect(response.json<Failure>().error.details).toEqual([
+      'upgradeSettings: is required for a release to 11.0.0.',
+      'upgradeSettings: licenseUpload needs the id of an upload, or send licenseFile.',
+    ]);
+    expect(await status()).toEqual({ status: { state: 'no_upgrade', code: 0, messages: [] } });
+    expect(await get('/admin/mode')).toMatchObject({ isReadOnly: false });
+  });
+
+  it.each([
+    ['{"id":"nope"}', 'versionManifest: there is no version with the id nope.'],
+    [
+      '{"id":"rel_18052023_3923"}',
+      'versionManifest: 11.1.0.3923 follows build 2632; installed is 10.9.1.1234.',
+    ],
+    ['rel_18052023_3923', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
+    ['{"id":1}', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
+    ['', 'versionManifest: is required.'],
+  ])('versionManifest=%s', async (versionManifest, problem) => {
+    await start();
+    const response = await server.post(`${upgrades}/upgrade`, { token: admin, versionManifest });
+    expect(response.statusCode).toBe(400);
+    expect(response.json<Failure>().error.details).toContain(problem);
+  });
+
+  it('is what plan tells without starting anything', async () => {
+    await start();
+    const plan = async (id: string, more = {}) =>
+      (
+        await server.post(`${upgrades}/plan`, {
+          token: admin,
+          versionManifest: JSON.stringify({ id }),
+          ...more,
+        })
+      ).json<{
+        from: string;
+        to: string | null;
+        steps: { seqNum: number; name: string; codes: number[] }[];
+        problems: string[];
+      }>();
+    const patch = await plan(patch2);
+    expect(patch).toMatchObject({ from: '10.9.1.1234', to: '10.9.1.1260', problems: [] });
+    expect(patch.steps.flatMap(({ codes }) => codes)).toEqual([
+      ...[
+        2168,
+        2165,
+        2270,
+        2287,
+        2288,
+        2271,
+        ...(Array(9).fill([2291, 2038, 2173]).flat() as number[]),
+        2179,
+        2180,
+        2181,
+      ],
+    ]);
+    expect(patch.steps.map(({ seqNum }) => seqNum)).toEqual(patch.steps.map((_, index) => index));
+    expect(await plan('nope')).toEqual({
+      ...{ from: '10.9.1.1234', to: null, steps: [] },
+      problems: ['versionManifest: there is no version with the id nope.'],
+    });
+    expect((await plan(eleven)).problems).toHaveLength(2);
+    expect((await server.post(`${upgrades}/plan`, { token: admin })).statusCode).toBe(400);
+    expect((await status()).status.state).toBe('no_upgrade');
+  });
+
+  it('is told with every other problem of the request', async () => {
+    await start();
+    const bad = { updateToLatestPatch: 'maybe', versionManifestFile: { name: 'm.json', content: 'garbage' } };
+    const both = (await upgrade('nope', bad)).json<Failure>().error.details;
+    expect(both.map((detail) => detail.split(':')[0])).toEqual([
+      'updateToLatestPatch',
+      'versionManifestFile',
+    ]);
+    const unknown = (await upgrade('nope', { updateToLatestPatch: 'maybe' })).json<Failure>().error.details;
+    expect(unknown).toEqual([
+      'updateToLatestPatch: must be true or false.',
+      'versionManifest: there is no version with the id nope.',
+    ]);
+  });
+
+  it('a member and a publisher may see and do none of it', async () => {
+    await start();
+    for (const path of [
+      '/admin/system',
+      upgrades,
+      `${upgrades}/available`,
+      '/admin/system/jobs',
+      '/admin/uploads',
+    ]) {
+      expect((await server.get(`${path}?token=token-of-the-publisher`)).statusCode, path).toBe(403);
+    }
+  });
+});

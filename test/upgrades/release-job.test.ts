@@ -1,0 +1,196 @@
+// A release through the API: what it says, how it fails and stays where it is, and the codes of all messages.
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { codes as allCodes } from '../../src/upgrades/messages.ts';
+import type { Server } from '../kit/server.ts';
+import { type Failure, type Status, admin, codesOf, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
+
+let server: Server;
+const { start, upgrade, release, get, status, finish } = useJobs((started) => (server = started));
+
+/** The codes of so many deployments, one after another. */
+const deploymentCodes = (count: number) => Array.from({ length: count }, () => [2101, 2038, 2103, 2175]);
+
+describe('a release', () => {
+  it('answers at once with the state and one message, and is read-only from then on', async () => {
+    await start();
+    const response = await release();
+    expect(response.statusCode, response.body).toBe(200);
+    expect(response.json()).toMatchObject({
+      status: {
+        state: 'in_progress',
+        code: 1,
+        messages: [
+          {
+            code: 2010,
+            message: 'Upgrade from 10.9.1.1234 to 11.0.0.2632 started.',
+            when: server.world.now(),
+          },
+        ],
+      },
+      messageCount: 1,
+      progress: { done: 0, total: 48, percent: 0, elapsedMs: 0, remainingMs: null },
+    });
+    expect(await get('/admin/mode')).toMatchObject({ isReadOnly: true, reason: 'upgrade' });
+  });
+
+  it('says everything in the contract’s order, ends with 48 out of 48, and the version is the new one', async () => {
+    await start();
+    await release();
+    const done = await finish();
+    expect(done.status).toMatchObject({ state: 'success', code: 3 });
+    const codes = codesOf(done);
+    expect(codes.slice(0, 21)).toEqual([
+      ...[2010, 2168, 2165, 2270, 2287, 2094, 2281, 2288, 2271],
+      ...[2108, 2087, 2144, 2153, 2145, 2090, 2093, 2092, 2151, 2148, 2149, 2109],
+    ]);
+    expect(codes.slice(-12)).toEqual([
+      2187, 2188, 2179, 2180, 2181, 2178, 2185, 2191, 2192, 2166, 2011, 2012,
+    ]);
+    const deployments = codes.slice(21, -12).filter((code) => code !== 2134 && code !== 2132);
+    expect(deployments).toEqual(deploymentCodes(48).flat());
+    expect(codes.slice(21, 28)).toEqual([2134, 2101, 2038, 2103, 2175, 2101, 2038]);
+    const texts = done.status.messages.map(({ message }) => message);
+    expect(texts.filter((text) => text.includes('out of')).at(-1)).toMatch(
+      /^48 out of 48 deployments updated\. Elapsed: \d+ milliseconds \(approximately \d+ minutes\)\.$/,
+    );
+    expect(texts.at(-2)).toMatch(/^Upgrade completed in 0 hh, \d+ min, \d+ sec, 0 millisec\.$/);
+    expect(texts.at(-1)).toBe('The deployment was upgraded successfully from 10.9.1.1234 to 11.0.0.2632.');
+    const databases = JSON.parse(texts[codes.indexOf(2153)] ?? '') as Record<string, unknown>;
+    expect(Object.values(databases).every((entry) => JSON.stringify(entry) === '{"status":"success"}')).toBe(
+      true,
+    );
+    expect(
+      done.status.messages.every(
+        ({ when }, index, all) => index === 0 || when >= (all[index - 1]?.when ?? 0),
+      ),
+    ).toBe(true);
+    expect(done.progress).toMatchObject({ done: 48, total: 48, percent: 100, remainingMs: 0 });
+    expect(await get('/admin')).toMatchObject({ currentVersion: '11.0.0', fullVersion: '11.0.0.2632' });
+    expect(await get('/admin/mode')).toMatchObject({ isReadOnly: false, reason: null });
+  });
+
+  it('brings the patches along with updateToLatestPatch, counting on', async () => {
+    await start();
+    await release({ updateToLatestPatch: 'True' });
+    const done = await finish();
+    const codes = codesOf(done);
+    expect(codes.slice(codes.lastIndexOf(2192) + 1)).toEqual([
+      ...(Array(9).fill([2291, 2038, 2173]).flat() as number[]),
+      2166,
+      2011,
+      2012,
+    ]);
+    const counts = done.status.messages.flatMap(
+      ({ message }) => /^(\d+) out of/.exec(message)?.slice(1).map(Number) ?? [],
+    );
+    expect(counts).toEqual(Array.from({ length: 57 }, (_, i) => i + 1));
+    expect(await get('/admin')).toMatchObject({ fullVersion: '11.0.0.2670' });
+    const installed = await get<{ updates: { build: string }[] }>(`${upgrades}/installed`);
+    expect(installed.updates.map(({ build }) => build)).toEqual(['2632', '2650', '2670']);
+  });
+
+  it('goes on to 11.1 once the mandatory patch is in, by the spec’s procedure', async () => {
+    await start();
+    await release({ updateToLatestPatch: 'True' });
+    await finish();
+    const uploaded = (await server.postParts('/admin/uploads/upload', { itemFile: license }, admin)).json<{
+      item: { itemID: string };
+    }>();
+    const id = 'rel_18052023_3923';
+    const asked = (
+      await server.post(`${upgrades}/getUpgradeSettings`, { token: admin, upgradeId: JSON.stringify({ id }) })
+    ).json<{
+      userInputs: { id: string; value: unknown }[];
+    }>();
+    for (const entry of asked.userInputs)
+      if (entry.id === 'licenseUpload') entry.value = uploaded.item.itemID;
+    const response = await upgrade(id, { upgradeSettings: JSON.stringify(asked) });
+    expect(response.statusCode, response.body).toBe(200);
+    expect((await finish()).status.state).toBe('success');
+    expect(await get('/admin')).toMatchObject({ fullVersion: '11.1.0.3923' });
+  });
+});
+
+describe('a failed release', () => {
+  it('stays where it is: only resuming it or upgrading to the same version is accepted', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:2' });
+    const { jobId } = (await release()).json<Status>();
+    const failed = await finish();
+    expect(codesOf(failed).slice(-2)).toEqual([2901, 2166]);
+    expect(failed.status.state).toBe('failed');
+    expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
+    const refused = await upgrade(patch1);
+    expect(refused.statusCode).toBe(409);
+    expect(refused.json<Failure>().error.message).toContain(jobId);
+    const plan = await server.post(`${upgrades}/plan`, {
+      token: admin,
+      versionManifest: JSON.stringify({ id: patch1 }),
+    });
+    expect(plan.json<{ problems: string[] }>().problems[0]).toContain(jobId);
+    await server.post(`/admin/system/jobs/${jobId}/resume`, { token: admin });
+    const resumed = await status();
+    expect(resumed.progress.done).toBeGreaterThan(10);
+    expect(resumed.progress.remainingMs).toBeNull();
+    const again = await finish();
+    expect(codesOf(again).slice(failed.messageCount)).toEqual([2902, 2165, 2901, 2166]);
+    expect((await release()).statusCode).toBe(200);
+    expect((await finish()).status.state).toBe('success');
+    const { history } = await get<{ history: { state: string; startedBy: string; to: string }[] }>(
+      `${upgrades}/history`,
+    );
+    expect(history).toMatchObject([
+      { state: 'success', startedBy: 'administrator', to: '11.0.0.2632' },
+      { state: 'failed', startedBy: 'administrator', to: '11.0.0.2632' },
+    ]);
+  });
+
+  it('stands until it is mended, also when mending it is cancelled', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    const failed = (await release()).json<Status>();
+    await finish();
+    const { jobId } = (await release()).json<Status>();
+    await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    expect((await finish()).status.state).toBe('cancelled');
+    const refused = await upgrade(patch1);
+    expect(refused.statusCode).toBe(409);
+    expect(refused.json<Failure>().error.message).toContain(failed.jobId);
+    expect((await release()).statusCode).toBe(200);
+  });
+
+  it('can be cancelled until its plan is being executed', async () => {
+    await start();
+    const { jobId } = (await release()).json<Status>();
+    const cancel = () => server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    await server.world.advance(8000);
+    expect((await status()).status.messages.at(-1)?.code).toBe(2271);
+    expect((await cancel()).statusCode).toBe(409);
+    await finish();
+    await start();
+    const early = (await release()).json<Status>();
+    await server.world.advance(3000);
+    expect((await server.post(`/admin/system/jobs/${early.jobId}/cancel`, { token: admin })).statusCode).toBe(
+      200,
+    );
+    const done = await finish();
+    expect(done.status.state).toBe('cancelled');
+    expect(codesOf(done).slice(-2)).toEqual([2903, 2166]);
+  });
+});
+
+it('the README and the spec name the same codes as the table', () => {
+  const spec = [
+    ...[
+      2010, 2011, 2012, 2165, 2166, 2168, 2270, 2271, 2287, 2288, 2094, 2281, 2291, 2173, 2175, 2108, 2109,
+      2087, 2090,
+    ],
+    ...[
+      2092, 2093, 2144, 2145, 2153, 2148, 2149, 2151, 2134, 2132, 2038, 2101, 2103, 2187, 2188, 2179, 2180,
+      2181, 2178,
+    ],
+    ...[2185, 2191, 2192],
+  ];
+  expect([...allCodes].sort()).toEqual([...spec, 2072, 2901, 2902, 2903, 2904, 2905].sort());
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  for (const code of [2072, 2901, 2902, 2903, 2904, 2905]) expect(readme).toContain(`| ${code} |`);
+});

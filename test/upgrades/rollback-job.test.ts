@@ -1,0 +1,90 @@
+// A rollback through the API: what it may go back to, what it says and what it takes away.
+import { describe, expect, it } from 'vitest';
+import type { Server } from '../kit/server.ts';
+import {
+  type Failure,
+  type Message,
+  type Status,
+  admin,
+  codesOf,
+  patch1,
+  patch2,
+  upgrades,
+  useJobs,
+} from './jobs-kit.ts';
+
+let server: Server;
+const { start, upgrade, get, finish } = useJobs((started) => (server = started));
+
+describe('a rollback', () => {
+  it('goes back to an earlier patch or the release, and says so in order', async () => {
+    await start();
+    await upgrade(patch2);
+    await finish();
+    const targets = await get<{ updates: { id: string }[] }>(`${upgrades}/checkRollback`);
+    expect(targets.updates.map(({ id }) => id)).toEqual([patch1, 'rel_10092021_1234']);
+    const back = (id: string) =>
+      server.post(`${upgrades}/rollback`, { token: admin, versionManifest: JSON.stringify({ id }) });
+    expect((await back(patch2)).statusCode).toBe(400);
+    const { jobId } = (await back('rel_10092021_1234')).json<Status>();
+    await server.world.advance(4500);
+    expect((await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin })).statusCode).toBe(409);
+    const done = await finish();
+    expect(codesOf(done)).toEqual([
+      ...[
+        2072,
+        2168,
+        2165,
+        2270,
+        2271,
+        ...(Array(9).fill([2904, 2173]).flat() as number[]),
+        2166,
+        2011,
+        2905,
+      ],
+    ]);
+    expect(done.status.messages.at(-1)?.message).toBe(
+      'The deployment was rolled back from 10.9.1.1260 to 10.9.1.1234.',
+    );
+    expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
+    expect(await get(`${upgrades}/currentVersion`)).toMatchObject({ id: 'rel_10092021_1234', messages: [] });
+    expect((await back(patch1)).json<Failure>().error.details).toEqual([
+      `versionManifest: ${patch1} is nothing to go back to; no patch is installed.`,
+    ]);
+  });
+});
+
+describe('a rollback of what a patch brought new', () => {
+  it('takes it away again, and the version gone back to keeps the messages of its job', async () => {
+    await start();
+    const at = (id: string, build: string, previousBuild: string, more: object) => ({
+      ...{
+        id,
+        type: 'patch',
+        version: '10.9.1',
+        build,
+        releaseBuild: '1234',
+        previousBuild,
+        containers: [],
+        ...more,
+      },
+    });
+    const content = JSON.stringify([
+      at('one', '1300', '1234', { containers: [{ name: 'MAP_SERVER', image: 'map:1300' }] }),
+      at('two', '1301', '1300', { newContainers: [{ name: 'BRAND_NEW', image: 'new:1301' }] }),
+    ]);
+    const installed = (await upgrade('two', { versionManifestFile: { name: 'm', content } })).json<Status>();
+    await finish();
+    await server.post(`${upgrades}/rollback`, { token: admin, versionManifest: '{"id":"one"}' });
+    const done = await finish();
+    expect(codesOf(done).slice(5, -3)).toEqual([2904, 2173]);
+    expect(done.status.messages[5]?.message).toBe(
+      'The workload BRAND_NEW was taken away: it had no former image.',
+    );
+    const current = await get<{ id: string; messages: Message[] }>(`${upgrades}/currentVersion`);
+    expect(current.id).toBe('one');
+    expect(current.messages).toHaveLength(
+      (await get<Status>(`/admin/system/jobs/${installed.jobId}`)).messageCount,
+    );
+  });
+});

@@ -1,0 +1,91 @@
+// While an upgrade job runs: what is closed, refused and told, and what cannot be deleted.
+import { describe, expect, it } from 'vitest';
+import type { Server } from '../kit/server.ts';
+import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
+
+let server: Server;
+const { start, upgrade, get, status, finish } = useJobs((started) => (server = started));
+
+describe('while a job runs', () => {
+  it('its children are closed, a second job and other writes are refused, reading goes on', async () => {
+    await start();
+    await upgrade(patch1);
+    for (const child of [
+      'available',
+      'installed',
+      'currentVersion',
+      'history',
+      'history/x',
+      'manifestStatus',
+      'checkRollback',
+    ]) {
+      expect((await server.get(`${upgrades}/${child}?token=${admin}`)).statusCode, child).toBe(409);
+    }
+    for (const child of [
+      'getUpgradeSettings',
+      'plan',
+      'upgrade',
+      'rollback',
+      'importManifest',
+      'deleteImportedManifest',
+    ]) {
+      expect((await server.post(`${upgrades}/${child}`, { token: admin })).statusCode, child).toBe(409);
+    }
+    expect(
+      (await server.post('/admin/services/createFolder', { token: admin, folderName: 'x' })).statusCode,
+    ).toBe(503);
+    expect((await server.post('/admin/mode/update', { token: admin, isReadOnly: 'false' })).statusCode).toBe(
+      409,
+    );
+    expect((await server.post('/admin/mode/update', { token: admin, isReadOnly: 'true' })).statusCode).toBe(
+      200,
+    );
+    const { jobs } = await get<{ jobs: { id: string; state: string }[] }>('/admin/system/jobs');
+    expect(jobs).toMatchObject([{ state: 'in_progress' }]);
+    expect(await get(`/admin/system/jobs/${jobs[0]?.id ?? ''}`)).toMatchObject({
+      status: { state: 'in_progress' },
+    });
+    await finish();
+    expect(await get('/admin/mode')).toMatchObject({ isReadOnly: true, reason: 'administrator' });
+  });
+
+  it('of many upgrades asked for at once one is accepted', async () => {
+    await start();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => upgrade(patch1)));
+    expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(1);
+    expect(answers.filter(({ statusCode }) => statusCode === 409)).toHaveLength(49);
+  });
+
+  it('tells what is new to whoever waits for it', async () => {
+    await start();
+    await upgrade(patch1);
+    const { jobId } = await status();
+    const waiting = get<Status>(`${upgrades}?after=1&wait=60`);
+    await new Promise(setImmediate);
+    await server.world.advance(1000);
+    expect(codesOf(await waiting)).toEqual([2168]);
+    const inVain = get<Status>(`${upgrades}?after=1000&wait=3`);
+    await new Promise(setImmediate);
+    await server.world.advance(3000);
+    expect((await inVain).status.messages).toEqual([]);
+    expect((await get<Status>(`${upgrades}?after=1000&wait=60&jobId=another`)).jobId).toBe(jobId);
+    await finish();
+    expect((await get<Status>(`${upgrades}?after=1000&wait=60`)).status.state).toBe('success');
+  });
+
+  it('what it uses cannot be deleted', async () => {
+    await start();
+    const { item } = (await server.postParts('/admin/uploads/upload', { itemFile: license }, admin)).json<{
+      item: { itemID: string };
+    }>();
+    const upgradeSettings = JSON.stringify({ userInputs: [{ id: 'licenseUpload', value: item.itemID }] });
+    await upgrade(eleven, { upgradeSettings });
+    expect((await server.post(`/admin/uploads/${item.itemID}/delete`, { token: admin })).statusCode).toBe(
+      503,
+    );
+    await finish();
+    expect((await server.post(`/admin/uploads/${item.itemID}/delete`, { token: admin })).statusCode).toBe(
+      200,
+    );
+  });
+});

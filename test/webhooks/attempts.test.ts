@@ -1,0 +1,185 @@
+// Attempts obey the policy to the letter: how many, their waits and time-outs, also when the settings change.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { blackHole } from '../kit/world.ts';
+import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { onlyDeliveryOf } from './courier-kit.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+});
+afterEach(() => hooks.close());
+
+const start = () => hooks.world.now();
+const onlyDelivery = onlyDeliveryOf(() => hooks);
+
+describe('attempts', () => {
+  it.each([1, 2, 3, 4, 5])(
+    'are exactly %i, each the wait after the one before',
+    async (notificationAttempts) => {
+      await hooks.act('settings', {
+        notificationAttempts: String(notificationAttempts),
+        notificationElapsedTimeInSeconds: '7',
+      });
+      const { id } = await hooks.register();
+      hooks.answerWith(500);
+      const from = start();
+      await hooks.publish();
+      await hooks.world.advance(3_600_000);
+      // Parts of a millisecond are waited for in full, so that no wait is too short.
+      const times = hooks.arrivals.map(({ at }) => at - from);
+      expect(times).toEqual(Array.from({ length: notificationAttempts }, (_, n) => n * 7001));
+      const delivery = await onlyDelivery(id);
+      expect(delivery).toMatchObject({
+        state: 'failed',
+        nextAttemptAt: null,
+        endedAt: from + (times.at(-1) ?? 0),
+      });
+      expect(delivery?.attempts).toHaveLength(notificationAttempts);
+      expect(new Set(hooks.arrivals.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+      expect(new Set(hooks.arrivals.map(({ body }) => body)).size).toBe(1);
+      expect(hooks.arrivals.map(({ headers }) => Number(headers['webhook-timestamp']))).toEqual(
+        hooks.arrivals.map(({ at }) => Math.floor(at / 1000)),
+      );
+    },
+  );
+
+  it('end with the first success', async () => {
+    const { id } = await hooks.register();
+    hooks.answerWith(503, { status: 204, body: Buffer.from('thanks') });
+    const from = start();
+    await hooks.publish();
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toEqual({
+      id: expect.any(String) as string,
+      event: { id: expect.any(String) as string, type: 'Tested', timestamp: from },
+      state: 'pending',
+      createdAt: from,
+      endedAt: null,
+      nextAttemptAt: from + 5000,
+      attempts: [
+        { when: from, durationMs: 0, status: 503, error: 'The receiver answered 503.', response: '' },
+      ],
+    });
+    await hooks.world.advance(5000);
+    expect(hooks.arrivals).toHaveLength(1);
+    await hooks.world.advance(1);
+    const delivery = await onlyDelivery(id);
+    expect(delivery).toMatchObject({ state: 'delivered', endedAt: from + 5001 });
+    expect(delivery?.attempts[1]).toMatchObject({ status: 204, error: null, response: 'thanks' });
+    await hooks.world.advance(3_600_000);
+    expect(hooks.arrivals).toHaveLength(2);
+  });
+
+  it.each([100, 199, 300, 301, 302, 304, 307, 400, 404, 410, 429, 500, 503])(
+    'fail with %i',
+    async (status) => {
+      const { id } = await hooks.register();
+      hooks.answerWith(status);
+      await hooks.publish();
+      await hooks.settle();
+      expect((await onlyDelivery(id))?.attempts).toMatchObject([
+        { status, error: `The receiver answered ${status}.` },
+      ]);
+    },
+  );
+
+  it.each([200, 201, 202, 204, 226, 299])('succeed with %i', async (status) => {
+    const { id } = await hooks.register();
+    hooks.answerWith(status);
+    await hooks.publish();
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
+  });
+
+  it('that find nobody tell why', async () => {
+    const { id } = await hooks.register();
+    hooks.world.receiver = () => {
+      throw new Error('The name hooks.example does not resolve.');
+    };
+    await hooks.publish();
+    await hooks.settle();
+    expect((await onlyDelivery(id))?.attempts).toMatchObject([
+      { status: null, error: 'The name hooks.example does not resolve.', response: null },
+    ]);
+  });
+
+  it('without a wait follow at once', async () => {
+    await hooks.act('settings', { notificationElapsedTimeInSeconds: '0' });
+    await hooks.register();
+    hooks.answerWith(500);
+    await hooks.publish();
+    await hooks.world.advance(10);
+    expect(hooks.arrivals).toHaveLength(3);
+  });
+});
+
+describe('the time-out', () => {
+  it('ends an attempt that has no complete answer, and the wait begins then', async () => {
+    await hooks.act('settings', { notificationTimeOutInSeconds: '2' });
+    const { id } = await hooks.register();
+    const seen: { at: number; ended?: number }[] = [];
+    hooks.world.receiver = (_outgoing, signal) => {
+      const entry: (typeof seen)[number] = { at: hooks.world.now() };
+      seen.push(entry);
+      signal.addEventListener('abort', () => (entry.ended = hooks.world.now()));
+      return blackHole(_outgoing, signal, entry.at);
+    };
+    const from = start();
+    await hooks.publish();
+    await hooks.world.advance(60_000);
+    expect(seen.map(({ at, ended }) => [at - from, (ended ?? 0) - from])).toEqual([
+      [0, 2000],
+      [7001, 9001],
+      [14_002, 16_002],
+    ]);
+    expect((await onlyDelivery(id))?.attempts[0]).toEqual({
+      when: from,
+      durationMs: 2000,
+      status: null,
+      error: 'There was no complete answer within 2 seconds.',
+      response: null,
+    });
+  });
+
+  it('is that of the settings when the attempt starts', async () => {
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act('settings', { notificationTimeOutInSeconds: '1' });
+    await hooks.world.advance(60_000);
+    const { attempts = [] } = (await onlyDelivery(id)) ?? {};
+    expect(attempts.map(({ durationMs, error }) => [durationMs, error])).toEqual([
+      [10_000, 'There was no complete answer within 10 seconds.'],
+      [1000, 'There was no complete answer within 1 second.'],
+      [1000, 'There was no complete answer within 1 second.'],
+    ]);
+  });
+});
+
+describe('changed settings', () => {
+  it('decide after each attempt whether there is another', async () => {
+    const { id } = await hooks.register();
+    hooks.answerWith(500);
+    await hooks.publish();
+    await hooks.act('settings', { notificationAttempts: '2' });
+    await hooks.world.advance(60_000);
+    expect((await onlyDelivery(id))?.attempts).toHaveLength(2);
+  });
+
+  it.each([
+    ['longer', '20', 20_001],
+    ['shorter', '3', 3001],
+    ['shorter than what has passed', '1', 2000],
+  ])('make a wait that has begun %s', async (_what, notificationElapsedTimeInSeconds, next) => {
+    await hooks.register();
+    hooks.answerWith(500);
+    const from = start();
+    await hooks.publish();
+    await hooks.world.advance(2000);
+    await hooks.act('settings', { notificationElapsedTimeInSeconds });
+    await hooks.world.advance(20_001 - 2000);
+    expect((hooks.arrivals[1]?.at ?? 0) - from).toBe(next);
+  });
+});

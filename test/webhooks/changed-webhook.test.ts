@@ -1,0 +1,109 @@
+// What becomes of deliveries when their webhook is changed, deactivated or deleted.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { blackHole } from '../kit/world.ts';
+import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { onlyDeliveryOf } from './courier-kit.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+});
+afterEach(() => hooks.close());
+
+const onlyDelivery = onlyDeliveryOf(() => hooks);
+
+describe('a webhook that changes', () => {
+  it('gets its retries at the new address, under the new name', async () => {
+    const { id } = await hooks.register();
+    hooks.answerWith(500, 200);
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/edit`, { hookUrl: 'https://other.example/', name: 'Renamed' });
+    await hooks.world.advance(5001);
+    expect(hooks.arrivals.map(({ url }) => url)).toEqual([
+      'https://hooks.example/in',
+      'https://other.example/',
+    ]);
+    expect(hooks.arrivals[1]?.body).toContain('"webhookName":"Renamed"');
+  });
+
+  it('gets nothing more once deactivated: what is pending is discarded', async () => {
+    const { id } = await hooks.register();
+    hooks.answerWith(500);
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/deactivate`);
+    const deactivatedAt = hooks.world.now();
+    expect(await hooks.read(`/${id}`)).toMatchObject({
+      active: false,
+      deactivatedAt,
+      deactivatedBy: 'administrator',
+    });
+    expect(await onlyDelivery(id)).toMatchObject({
+      state: 'discarded',
+      endedAt: deactivatedAt,
+      nextAttemptAt: null,
+    });
+    await hooks.world.advance(3_600_000);
+    await hooks.act(`${id}/activate`);
+    await hooks.world.advance(3_600_000);
+    expect(hooks.arrivals).toHaveLength(1);
+    expect(await hooks.publish()).toMatchObject({ deliveries: 1 });
+  });
+
+  it.each<[string, number, string]>([
+    ['succeeds', 200, 'delivered'],
+    ['fails', 500, 'discarded'],
+  ])('while an attempt is under way that %s', async (_how, status, state) => {
+    const { id } = await hooks.register();
+    let answer: (status: number) => void = () => undefined;
+    hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/deactivate`);
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'pending' });
+    answer(status);
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toMatchObject({ state });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
+  });
+
+  it('gets no retry of what was sent before it was off and on again', async () => {
+    const { id } = await hooks.register();
+    let answer: (status: number) => void = () => undefined;
+    hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/deactivate`);
+    await hooks.act(`${id}/activate`);
+    answer(500);
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'discarded' });
+  });
+
+  it('still gets a ping that waits for a slot', async () => {
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
+    for (let n = 0; n < 4; n += 1) await hooks.publish();
+    await hooks.settle();
+    const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
+    await hooks.act(`${id}/deactivate`);
+    hooks.world.receiver = () => 200;
+    await hooks.world.advance(10_000);
+    expect(await hooks.read(`/${id}/deliveries/${deliveryId}`)).toMatchObject({ state: 'delivered' });
+  });
+
+  it('gets nothing more once deleted', async () => {
+    const { id } = await hooks.register();
+    let answer: (status: number) => void = () => undefined;
+    let asked = 0;
+    hooks.world.receiver = () => new Promise((resolve) => ((answer = resolve), (asked += 1)));
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.act(`${id}/delete`);
+    answer(500);
+    await hooks.world.advance(3_600_000);
+    expect(asked).toBe(1);
+    expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_deliveries_pending 0$/m);
+  });
+});

@@ -1,0 +1,119 @@
+// Pings, and deliveries as they are listed, kept and sent once more.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { blackHole } from '../kit/world.ts';
+import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { onlyDeliveryOf } from './courier-kit.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+});
+afterEach(() => hooks.close());
+
+const onlyDelivery = onlyDeliveryOf(() => hooks);
+
+describe('ping', () => {
+  it('is one attempt, also while inactive', async () => {
+    const { id } = await hooks.register({ active: 'false', changeTypes: 'Nothing' });
+    hooks.answerWith(500);
+    const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
+    await hooks.world.advance(3_600_000);
+    expect(hooks.arrivals).toHaveLength(1);
+    expect(JSON.parse(hooks.arrivals[0]?.body ?? '')).toMatchObject({
+      type: 'Ping',
+      service: null,
+      data: {},
+    });
+    expect(await hooks.read(`/${id}/deliveries/${deliveryId}`)).toMatchObject({
+      id: deliveryId,
+      event: { type: 'Ping' },
+      state: 'failed',
+    });
+  });
+});
+
+it('a redelivered ping is a ping', async () => {
+  const { id } = await hooks.register();
+  hooks.answerWith(500);
+  const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
+  await hooks.settle();
+  await hooks.act(`${id}/deliveries/${deliveryId}/redeliver`);
+  await hooks.world.advance(3_600_000);
+  expect(hooks.arrivals).toHaveLength(2);
+  expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
+});
+
+describe('deliveries', () => {
+  it('are listed newest first, in pages', async () => {
+    const { id } = await hooks.register();
+    for (let n = 0; n < 30; n += 1) await hooks.publish({ eventId: `e${n}` });
+    await hooks.settle();
+    type Page = { deliveries: { event: { id: string } }[]; total: number };
+    const page = async (query: string) => {
+      const { deliveries, total } = await hooks.read<Page>(`/${id}/deliveries${query}`);
+      return [total, deliveries.length, deliveries[0]?.event.id];
+    };
+    expect(await page('')).toEqual([30, 25, 'e29']);
+    expect(await page('?start=25')).toEqual([30, 5, 'e4']);
+    expect(await page('?start=28&num=1')).toEqual([30, 1, 'e1']);
+    expect(await page('?start=30')).toEqual([30, 0, undefined]);
+    for (const bad of ['start=-1', 'num=0', 'num=101']) {
+      const { statusCode } = await hooks.get(
+        `/admin/services/webhooks/${id}/deliveries?${bad}`,
+        hooks.administrator,
+      );
+      expect(statusCode).toBe(400);
+    }
+  });
+
+  it('can be sent once more: the same event, as a new delivery', async () => {
+    const { id } = await hooks.register();
+    await hooks.publish({ eventId: 'again', payload: '{"a":1}' });
+    await hooks.settle();
+    const first = await onlyDelivery(id);
+    const path = `${id}/deliveries/${first?.id ?? ''}`;
+    const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${path}/redeliver`);
+    await hooks.settle();
+    expect(deliveryId).not.toBe(first?.id);
+    const [one, two] = hooks.arrivals;
+    expect([two?.body, two?.headers['webhook-id']]).toEqual([one?.body, 'again']);
+    expect((await hooks.deliveriesOf(id)).total).toBe(2);
+    await hooks.act(`${id}/deactivate`);
+    const refused = await hooks.post(`/admin/services/webhooks/${path}/redeliver`, {}, hooks.administrator);
+    expect(refused.statusCode).toBe(409);
+  });
+
+  it('of another webhook are not found', async () => {
+    const { id } = await hooks.register();
+    await hooks.publish();
+    const delivery = await onlyDelivery(id);
+    const other = await hooks.register();
+    const path = `/admin/services/webhooks/${other.id}/deliveries/${delivery?.id ?? ''}`;
+    expect((await hooks.get(path, hooks.administrator)).statusCode).toBe(404);
+  });
+
+  it('that have ended are kept to WEBHOOK_HISTORY', async () => {
+    await hooks.close();
+    hooks = await startHooks({ env: { WEBHOOK_HISTORY: '3' } });
+    const { id } = await hooks.register();
+    for (let n = 0; n < 6; n += 1) await hooks.publish({ eventId: `e${n}` });
+    await hooks.settle();
+    const told = async () => (await hooks.deliveriesOf(id)).deliveries.map(({ event }) => event.id);
+    expect(await told()).toEqual(['e5', 'e4', 'e3']);
+    hooks.world.receiver = blackHole;
+    for (let n = 6; n < 14; n += 1) await hooks.publish({ eventId: `e${n}` });
+    await hooks.settle();
+    expect((await told()).slice(8)).toEqual(['e5', 'e4', 'e3']);
+    await hooks.act(`${id}/deactivate`);
+    // Four are under way; the others were never tried, and tell less than what was.
+    expect(await told()).toEqual(['e9', 'e8', 'e7', 'e6', 'e5', 'e4', 'e3']);
+  });
+
+  it('keep an answer as text, whatever it was', async () => {
+    const { id } = await hooks.register();
+    hooks.answerWith({ status: 500, body: Buffer.from([0x61, 0, 0xff, 0xc3, 0xa4, 0xe2, 0x82]) });
+    await hooks.publish();
+    await hooks.settle();
+    expect((await onlyDelivery(id))?.attempts[0]?.response).toBe('a\uFFFD\uFFFDä');
+  });
+});

@@ -1,0 +1,112 @@
+// The server's own events: of services, upgrades and webhooks, and who gets them.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks({ env: { UPGRADE_STEP_MS: '0', SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } });
+});
+afterEach(() => hooks.close());
+
+const told = () =>
+  hooks.arrivals.map((sent) => bodyOf(sent)).map(({ type, service, data }) => ({ type, service, data }));
+
+describe('the server’s own events', () => {
+  it('of services, also to the webhooks of that service', async () => {
+    await hooks.register({ service: 'Maps/Roads.MapServer' });
+    const ships = { folderName: 'Maps', serviceName: 'Ships', type: 'MapServer' };
+    await hooks.post('/admin/services/createService', ships, hooks.administrator);
+    await hooks.register({ name: 'All' });
+    const roads = { folderName: 'Maps', serviceName: 'Roads', type: 'MapServer' };
+    await hooks.post(
+      '/admin/services/Maps/Roads.MapServer/edit',
+      { description: 'New' },
+      hooks.administrator,
+    );
+    await hooks.post('/admin/services/Maps/Ships.MapServer/delete', {}, hooks.administrator);
+    await hooks.settle();
+    expect(told().filter(({ type }) => type === 'ServiceUpdated')).toEqual(
+      Array(2).fill({ type: 'ServiceUpdated', service: 'Maps/Roads.MapServer', data: roads }),
+    );
+    expect(told().filter(({ type }) => type !== 'ServiceUpdated')).toEqual([
+      { type: 'ServiceDeleted', service: 'Maps/Ships.MapServer', data: ships },
+    ]);
+  });
+
+  it('are not told of a change that is refused', async () => {
+    await hooks.register();
+    await hooks.post('/admin/services/createService', { serviceName: 'x', type: '1' }, hooks.administrator);
+    const twice = { folderName: 'Maps', serviceName: 'Roads', type: 'MapServer' };
+    await hooks.post('/admin/services/createService', twice, hooks.administrator);
+    await hooks.settle();
+    expect(told()).toEqual([]);
+  });
+
+  const upgrade = (id: string) =>
+    hooks.post(
+      '/admin/system/upgrades/upgrade',
+      { versionManifest: JSON.stringify({ id }) },
+      hooks.administrator,
+    );
+  const finish = async () => {
+    for (let turns = 0; turns < 200; turns += 1) await hooks.world.advance(0);
+  };
+
+  it('of upgrades: one start, and one end of each run, read-only mode or not', async () => {
+    await hooks.register();
+    const { jobId } = (await upgrade('pat_17022022_1250')).json<{ jobId: string }>();
+    await finish();
+    const data = { jobId, operation: 'upgrade', from: '10.9.1.1234', to: '10.9.1.1250' };
+    const reason =
+      'Update module SECURITY_DIRECTORY: the update of SECURITY_DIRECTORY fails by SIMULATED_FAILURES.';
+    const started = { type: 'UpgradeStarted', service: null, data };
+    const failed = { type: 'UpgradeFailed', service: null, data: { ...data, reason } };
+    expect(told()).toEqual([started, failed]);
+    await hooks.post(`/admin/system/jobs/${jobId}/resume`, {}, hooks.administrator);
+    await finish();
+    expect(told()).toEqual([started, failed, { type: 'UpgradeSucceeded', service: null, data }]);
+  });
+
+  it('of a cancelled upgrade', async () => {
+    await hooks.register({ changeTypes: 'UpgradeCancelled' });
+    const { jobId } = (await upgrade('pat_17022022_1250')).json<{ jobId: string }>();
+    await hooks.post(`/admin/system/jobs/${jobId}/cancel`, {}, hooks.administrator);
+    await finish();
+    expect(told()).toMatchObject([{ data: { jobId, reason: 'Cancelled by administrator.' } }]);
+  });
+
+  it('of a webhook that was deactivated for its failures: to the others, with the count', async () => {
+    await hooks.act('settings', { ...quick, notificationAttempts: '1' });
+    const { id } = await hooks.register({
+      name: 'Broken',
+      hookUrl: 'https://broken.example/',
+      changeTypes: 'Tested',
+    });
+    await hooks.register({ name: 'Watcher', changeTypes: 'WebhookDeactivated' });
+    const arrivals = hooks.world.receiver;
+    hooks.world.receiver = (sent, signal, at) =>
+      sent.url.includes('broken') ? 500 : arrivals(sent, signal, at);
+    const windowStart = hooks.world.now();
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.world.advance(1000);
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.settle();
+    expect(told()).toEqual([
+      {
+        type: 'WebhookDeactivated',
+        service: null,
+        data: { webhookId: id, webhookName: 'Broken', failures: 2, windowStart },
+      },
+    ]);
+    const line = hooks.logLines
+      .map((text) => JSON.parse(text) as Record<string, unknown>)
+      .find(({ level }) => level === 40);
+    expect(line).toMatchObject({ webhookId: id, webhookName: 'Broken', failures: 2, windowStart });
+    await hooks.act(`${id}/activate`);
+    await hooks.act(`${id}/deactivate`);
+    await hooks.settle();
+    expect(told()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,44 @@
+// What the tests of the webhooks' pages share: looking at them, and pressing their buttons.
+import { expect } from 'vitest';
+import type { Hooks } from '../kit/hooks.ts';
+
+export const all = '/admin/services/webhooks';
+
+/** The page without its markup and with single blanks: what is read. */
+export const textOf = (page: string) =>
+  page
+    .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, '')
+    .replace(/<[^>]*>/g, ' ')
+    .replaceAll('&#39;', "'")
+    .replace(/\s+/g, ' ');
+
+/** An administrator with a browser. */
+export function browse(hooks: () => Hooks) {
+  const cookie = () => `steward_session=${hooks().token('administrator')}`;
+
+  async function see(path: string) {
+    const page = await hooks().get(path, { accept: 'text/html', cookie: cookie() });
+    expect(page.statusCode).toBe(200);
+    return page.body;
+  }
+
+  /** Presses the button of a page that posts to an address; answers where the browser is sent, but for what was done. */
+  async function press(page: string, action: string) {
+    const form = page.split('<form').find((part) => part.includes(`action="${action}"`)) ?? '';
+    const inputs = form.slice(0, form.indexOf('</form>')).matchAll(/name="(\w+)" value="([^"]*)"/g);
+    const fields: Record<string, string> = {};
+    for (const [, name = '', value = ''] of inputs) fields[name] = value.replaceAll('&amp;', '&');
+    expect(fields).toMatchObject({ f: 'html' });
+    const answer = await hooks().post(action, fields, { cookie: cookie() });
+    expect(answer.statusCode).toBe(303);
+    return String(answer.headers.location).replace(/[?&]done=\w+$/, '');
+  }
+
+  /** Lets a delivery with three attempts fail. */
+  async function failOnce() {
+    await hooks().publish();
+    await hooks().world.advance(20_000);
+  }
+
+  return { cookie, see, press, failOnce };
+}

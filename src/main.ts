@@ -15,7 +15,7 @@ import { builtInNames } from './upgrades/built-in.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { jobs } from './upgrades/job-record.ts';
-import { createEgress } from './webhooks/egress.ts';
+import type { Egress } from './webhooks/egress.ts';
 import { realWorld } from './world.ts';
 
 const closeWithinMs = 8_000;
@@ -38,12 +38,17 @@ async function main(): Promise<void> {
 
   const madeUpPassword = randomBytes(12).toString('base64url');
   const store = await openStore(config, logger);
-  const egress = createEgress(config.webhookAllowCidrs);
+  // What sends requests is loaded with the first of them: most starts are of processes that send none for a while.
+  let egress: Promise<Egress> | undefined;
+  const openEgress = () =>
+    (egress ??= import('./webhooks/egress.ts').then(({ createEgress }) =>
+      createEgress(config.webhookAllowCidrs),
+    ));
   const app = await createApp({
     config,
     store,
     executor: await createExecutor(config, store, logger),
-    world: { ...realWorld, post: egress.post },
+    world: { ...realWorld, post: async (outgoing, signal) => (await openEgress()).post(outgoing, signal) },
     version: await readVersion(),
     logger,
     assets: {
@@ -89,7 +94,7 @@ async function main(): Promise<void> {
     setTimeout(() => giveUp(new Error('it took too long to close')), closeWithinMs + graceMs).unref();
     app
       .close()
-      .then(egress.close)
+      .then(async () => (await egress)?.close())
       .then(
         () => {
           clearTimeout(deadline);

@@ -1,10 +1,10 @@
 // Numbers and spans of time in the words people use.
 
-const grouped = new Intl.NumberFormat('en');
+let grouped: Intl.NumberFormat | undefined;
 
 /** `10,000`. */
 export function tellNumber(number: number): string {
-  return grouped.format(number);
+  return (grouped ??= new Intl.NumberFormat('en')).format(number);
 }
 
 /** `1 webhook`, `2 deliveries`. */

@@ -151,8 +151,6 @@ function describeIssue({ path, message }: z.core.$ZodIssue, where: string): stri
 export function loadCatalog(transaction: Transaction, catalog: CatalogFile, at: number): void {
   if (transaction.read(catalogLoaded)) return;
   for (const folder of catalog.folders) createFolder(transaction, folder);
-  for (const { folderName, serviceName, type, ...traits } of catalog.services) {
-    createService(transaction, { folderName, serviceName, type }, traits, at);
-  }
+  for (const service of catalog.services) createService(transaction, service, service, at);
   transaction.write(catalogLoaded, true);
 }

@@ -1,6 +1,6 @@
 // Hangs a document/literal service on Fastify: POST dispatches on the body element's name, GET ?wsdl serves the description.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Caller, type Identify, bearerOf } from '../caller.ts';
+import { type Caller, type Identify, type Identity, bearerOf } from '../caller.ts';
 import type { SecondLook } from '../second-look.ts';
 import { ServiceError, methodNotAllowed } from '../errors.ts';
 import {
@@ -90,7 +90,8 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
       : options.showPage(reply);
   });
 
-  function answer(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  /** Undefined where the answer comes later. */
+  function answer(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
     let version = guessVersion(request);
     let replyNamespace = namespace;
     const fail = (error: unknown) =>
@@ -113,10 +114,10 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
         return reply.header('content-type', contentTypeOf(ownVersion)).send(envelope);
       };
       if (operation.access === 'open') return respond(undefined);
-      void callerOf(request)
-        .then((caller) => void respond(caller))
-        .catch((error: unknown) => void fail(error));
-      return reply;
+      const identity = identityOf(request);
+      if (!(identity instanceof Promise)) return respond(callerOf(identity));
+      void identity.then((found) => respond(callerOf(found))).catch((error: unknown) => void fail(error));
+      return undefined;
     } catch (error) {
       return fail(error);
     }
@@ -154,7 +155,8 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
     return operation;
   }
 
-  async function callerOf(request: FastifyRequest): Promise<Caller> {
+  /** At once where the token is known; to look for it a second time takes a while. */
+  function identityOf(request: FastifyRequest): Identity | undefined | Promise<Identity | undefined> {
     const presented = {
       bearer: bearerOf(request.headers.authorization),
       field: tokenOf(request),
@@ -163,7 +165,14 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
       address: options.addressOf(request),
       referer: request.headers.referer,
     };
-    const identity = await options.secondLook(() => options.identify(presented));
+    try {
+      return options.identify(presented);
+    } catch {
+      return options.secondLook(() => options.identify(presented));
+    }
+  }
+
+  function callerOf(identity: Identity | undefined): Caller {
     if (!identity && options.requireTokens) throw new ServiceError('token-missing', 'Token required.');
     return identity?.caller;
   }

@@ -9,6 +9,14 @@ export function isXmlText(value: string): boolean {
   return !forbiddenInXml.test(value);
 }
 
+/** Much longer than anything that has a name, and soon brought into order. */
+const mostToCompose = 1024;
+
+/** In the one form that letters with marks are kept in (NFC). What is too long to be a name stays as it is: it takes long, and is refused. */
+export function composed(value: string): string {
+  return value.length > mostToCompose ? value : value.normalize('NFC');
+}
+
 /** With a mark in the place of whatever cannot be kept. */
 export function asXmlText(value: string): string {
   return value.replaceAll(new RegExp(forbiddenInXml, 'gu'), '\uFFFD');

@@ -1,7 +1,7 @@
 // CATALOG_FILE: the catalog a first start is loaded with; all its problems are listed together (contract 4).
 import { z } from 'zod';
 import type { Transaction } from '../store/transaction.ts';
-import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
+import { composed, httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
 import {
   type Folder,
   type ServiceId,
@@ -28,7 +28,7 @@ export type CatalogFile = {
 const named = ({ pattern, allowed }: { pattern: RegExp; allowed: string }) =>
   z
     .string(`must be ${allowed}`)
-    .transform((value) => value.normalize('NFC'))
+    .transform((value) => composed(value))
     .pipe(z.string().regex(pattern, `must be ${allowed}`));
 const plainText = (most: number) =>
   z

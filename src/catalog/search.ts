@@ -1,4 +1,5 @@
 // Finding services by words: every word must stand somewhere in the folder, name, type or description.
+import { composed } from '../text.ts';
 import { type Service, pathOfService } from './catalog.ts';
 import type { Listing } from './listing.ts';
 
@@ -20,5 +21,5 @@ export function searchListing(listing: Listing, query: string): Found | undefine
 }
 
 function fold(text: string): string {
-  return text.normalize('NFC').toLowerCase();
+  return composed(text).toLowerCase();
 }

@@ -1,4 +1,5 @@
 // SOAP edge of the catalog: the seven operations of spec 4.2, answered as contract 7 says.
+import { composed } from '../text.ts';
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { SoapOperation } from '../soap/mount.ts';
@@ -80,7 +81,7 @@ export function describeOperations(options: CatalogSoapOptions): Record<Operatio
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
       answer: ({ arguments: { FolderName }, caller }) => {
-        const folderName = FolderName?.trim().normalize('NFC') || rootFolder;
+        const folderName = composed(FolderName?.trim() ?? '') || rootFolder;
         const services = servicesIn(folderName, caller);
         return { key: `${audienceOf(caller)} ${folderName}`, make: () => describeServices(services) };
       },

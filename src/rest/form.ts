@@ -1,6 +1,8 @@
 // A query, an urlencoded or a multipart body → one record of the fields asked for (contract 2).
-import type { MultipartFile } from '@fastify/multipart';
+import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
+import { once } from 'node:events';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError, invalid } from '../errors.ts';
 import type { Raw } from './fields.ts';
 import { asServiceError, tooLarge } from './reply.ts';
@@ -87,7 +89,7 @@ export async function readMultipart(
   const form = emptyForm();
   const seen = new Set<string>();
   try {
-    for await (const part of request.parts()) {
+    for await (const part of partsOf(request)) {
       const name = part.fieldname;
       if (seen.has(name)) throw invalid([`${cut(name)}: is given more than once.`]);
       seen.add(name);
@@ -105,11 +107,39 @@ export async function readMultipart(
         : decodeUtf8(bytes, name);
     }
   } catch (error) {
+    // What is left of the body would stand in the way of the next request.
+    request.raw.unpipe();
+    request.raw.resume();
     // The plugin passes over a name that means something to JavaScript, and says so when all others are read.
     if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
     throw asServiceError(error) ?? new ServiceError('invalid', 'The multipart body is malformed.');
   }
   return form;
+}
+
+/** So many turns after the whole body has come, what it holds has been found. */
+const turnsToFind = 20_000;
+
+/** The parts one after another. The plugin would wait for ever where the body ends among the headers of one. */
+async function* partsOf(request: FastifyRequest): AsyncGenerator<Multipart> {
+  const parts = request.parts()[Symbol.asyncIterator]();
+  for (;;) {
+    const waiting = { is: true };
+    const nothing = (async () => {
+      if (!request.raw.readableEnded) await once(request.raw, 'end');
+      for (let turn = 0; waiting.is && turn < turnsToFind; turn += 1) await nextTurn();
+      throw new ServiceError('invalid', 'The multipart body is malformed.');
+    })();
+    nothing.catch(() => undefined);
+    try {
+      const next: IteratorResult<Multipart, unknown> = await Promise.race([parts.next(), nothing]);
+      if (next.done) return;
+      waiting.is = false;
+      yield next.value;
+    } finally {
+      waiting.is = false;
+    }
+  }
 }
 
 /** No more is taken in than may be there. */

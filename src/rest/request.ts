@@ -1,5 +1,5 @@
 // What the REST kit reads off a request before and beside its form.
-import { isXmlText } from '../text.ts';
+import { composed, isXmlText } from '../text.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
 import { type Match, type Resource, match } from './directory.ts';
@@ -40,7 +40,7 @@ export function findRoute(root: Resource, prefix: string, url: string, method: s
   const segments: string[] = [];
   for (const segment of path.split('/').slice(prefix.split('/').length)) {
     try {
-      segments.push(decodeURIComponent(segment).normalize('NFC'));
+      segments.push(composed(decodeURIComponent(segment)));
     } catch {
       return undefined;
     }

@@ -41,6 +41,8 @@ export function createHttp(
     rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
     frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound(), frame()),
   });
+  // An expectation that nobody knows is nothing to be refused for, least of all without a word.
+  http.server.on('checkExpectation', (...exchange) => http.server.emit('request', ...exchange));
   // Methods that Fastify does not know by itself are refused like any other, not unheard of.
   for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
   // An unknown path is answered without looking at the body.

@@ -1,4 +1,5 @@
 // The fields of webhooks, as creating and editing ask for them.
+import { composed } from '../text.ts';
 import type { BlockList } from 'node:net';
 import type { Caller } from '../caller.ts';
 import { mayList, serviceAtPath } from '../catalog/catalog.ts';
@@ -9,7 +10,7 @@ import { problemOfReceiver } from './receiver.ts';
 import { isSignatureKey, signatureKeyRule } from './signature.ts';
 import { contentTypes } from './webhook.ts';
 
-const tidy = (value: string) => value.trim().normalize('NFC');
+const tidy = (value: string) => composed(value.trim());
 
 /** `Folder/Name.Type`: as long as its parts may be. */
 export const serviceField = (description: string) => text(description, { to: 322, normalise: tidy });

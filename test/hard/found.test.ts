@@ -1,0 +1,182 @@
+// What hostile requests have brought to light, each as small as can be: requests that were never answered, answered with a fault
+// of ours or in no shape of the contract, and such as cost far more to answer than to send.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cpuMs, judge } from './fuzz-verdict.ts';
+import { type Server, namespace, startServer } from './stage.ts';
+import { type Answer, ask, openWire, write } from './wire.ts';
+
+let server: Server;
+let port: number;
+beforeAll(async () => {
+  server = await startServer();
+  port = Number(new URL(await server.listen()).port);
+});
+afterAll(async () => {
+  // What was never answered would be waited for.
+  server.http.server.closeAllConnections();
+  await server.close();
+});
+
+const authorization = 'Bearer token-of-the-administrator';
+const urlencoded = { 'content-type': 'application/x-www-form-urlencoded', authorization };
+const multipart = { 'content-type': 'multipart/form-data; boundary=xyz', authorization };
+
+const bytesOf = (text: string) => Buffer.from(text).toString('latin1');
+
+function post(url: string, fields: Record<string, string>): Buffer {
+  const body = new URLSearchParams(fields).toString();
+  return write({ method: 'POST', url, headers: urlencoded, body });
+}
+
+function postPart(url: string, head: string, value: string): Buffer {
+  const body = `--xyz\r\nContent-Disposition: form-data; ${head}\r\n\r\n${bytesOf(value)}\r\n--xyz--\r\n`;
+  return write({ method: 'POST', url, headers: multipart, body });
+}
+
+async function expectGood(bytes: Buffer): Promise<Answer> {
+  const answer = await ask(port, bytes);
+  if (!answer) throw new Error('There was no answer.');
+  judge(answer, false, false);
+  expect(server.logLines.splice(0).filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
+  return answer;
+}
+
+describe('a request that is all there has an answer', () => {
+  const withoutEnd = '--xyz\r\nContent-Disposition: form-data; name="f"\r\n\nx\r\n--xyz--\r\n';
+
+  it.each([
+    ['of a caller with a bearer header', multipart],
+    ['of anybody', { 'content-type': multipart['content-type'] }],
+  ])('a form with a part whose headers do not end, %s', { timeout: 3000 }, async (_whose, headers) => {
+    const { status, body } = await expectGood(
+      write({ method: 'POST', url: '/admin/mode', headers, body: withoutEnd }),
+    );
+    expect([status, body]).toEqual([400, expect.stringContaining('malformed')]);
+  });
+});
+
+describe('a form that is refused before all of it is read', () => {
+  const part = (name: string, value: string) =>
+    `--xyz\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+  const rest = `${part('rest', 'x'.repeat(1_000_000))}--xyz--\r\n`;
+
+  it.each<[string, string, number, Record<string, string>]>([
+    ['a field twice', part('f', 'json') + part('f', 'json') + rest, 400, multipart],
+    ['a part that is no text', part('f', '\xff') + rest, 400, multipart],
+    ['a text that is too large', part('f', 'x'.repeat(1024 ** 2 + 1)) + rest, 413, multipart],
+    ['no end', part('f', 'json') + rest.slice(0, -20), 400, multipart],
+    [
+      'too many parts',
+      Array.from({ length: 65 }, (_, index) => part(`p${index}`, '')).join('') + rest,
+      413,
+      multipart,
+    ],
+    ['a bad token', part('f', 'json') + rest, 401, { ...multipart, authorization: 'Bearer x' }],
+  ])(
+    'does not stand in the way of the next request: %s',
+    { timeout: 5000 },
+    async (_what, body, status, headers) => {
+      const wire = openWire(port);
+      wire.write(write({ method: 'POST', url: '/admin/mode', headers, body }, true));
+      expect((await wire.answer(0))?.status).toBe(status);
+      // A server may as well close the connection; a client then opens another.
+      wire.write(write({ url: '/health' }, true));
+      const next = await wire.answer(1);
+      wire.socket.destroy();
+      expect(next?.status ?? 'closed').toBeOneOf([200, 'closed']);
+    },
+  );
+});
+
+describe('an error has the shape of the contract', () => {
+  it('for an expectation that nobody knows', async () => {
+    await expectGood(write({ url: '/admin/mode', headers: { authorization, expect: 'wonders' } }));
+  });
+
+  // Node answers this one by itself, without a body.
+  it.fails('for a request without a Host', async () => {
+    await expectGood(Buffer.from('GET /admin/mode HTTP/1.1\r\nConnection: close\r\n\r\n'));
+  });
+});
+
+describe('what is sent is no fault of ours', () => {
+  it('settings with an id that is nested deeper than a stack is', async () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    const { status } = await expectGood(
+      post('/admin/system/upgrades/plan', {
+        versionManifest: '{"id":"rel_14072022_2632"}',
+        upgradeSettings: `{"userInputs":[{"id":${deep}}]}`,
+      }),
+    );
+    expect(status).toBe(400);
+  });
+
+  it.each([
+    ['half a character', '\\ud800'],
+    // A database takes it in no text: the job could neither go on nor end, and the system would stay read-only.
+    ['a zero', '\\u0000'],
+  ])('a manifest with %s in a text that is kept', async (_what, text) => {
+    const manifest = (id: string, image: string) =>
+      `[{"id":"${id}","type":"patch","version":"10.9.1","build":"1","releaseBuild":"1234","previousBuild":"1234",` +
+      `"containers":[{"name":"A_1","image":"${image}"}]}]`;
+    for (const manifestFile of [manifest(`pat${text}`, 'a:1'), manifest('pat', `a${text}`)]) {
+      const { status } = await expectGood(post('/admin/system/upgrades/importManifest', { manifestFile }));
+      await expectGood(write({ url: '/admin/system/upgrades?f=html', headers: { authorization } }));
+      expect(status).toBe(400);
+    }
+  });
+});
+
+/** Marks in the wrong order, which Unicode's normal form puts right. */
+const disorder = `a${'\u0315'.repeat(3900)}${'\u0300'.repeat(3900)}`;
+
+const envelope = (inside: string) =>
+  `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>${inside}</e:Body></e:Envelope>`;
+
+describe('16 KiB cost no more than 50 ms of CPU to answer', () => {
+  const folder = `<GetServiceDescriptionsEx xmlns="${namespace}"><FolderName>${disorder}</FolderName></GetServiceDescriptionsEx>`;
+
+  it.each<[string, Buffer]>([
+    [
+      'a bearer header with blanks inside',
+      write({ url: '/admin', headers: { authorization: `Bearer a${' '.repeat(15_000)}b` } }),
+    ],
+    [
+      'fields that cannot be decoded',
+      write({ method: 'POST', url: '/tokens/revokeToken', headers: urlencoded, body: '%&'.repeat(8000) }),
+    ],
+    [
+      'a query that cannot be decoded',
+      write({ url: `/admin?${'%ff&'.repeat(3900)}`, headers: { accept: 'text/html' } }),
+    ],
+    ['a name in disorder', postPart('/admin/services/createFolder', 'name="folderName"', disorder)],
+    [
+      'a file name in disorder',
+      postPart('/admin/uploads/upload', `name="itemFile"; filename="${bytesOf(disorder)}"`, 'x'),
+    ],
+    [
+      'a folder in disorder, in SOAP',
+      write({
+        ...{ method: 'POST', url: '/services', headers: { 'content-type': 'text/xml' } },
+        body: bytesOf(envelope(folder)),
+      }),
+    ],
+  ])('%s', async (_what, bytes) => {
+    const costs: number[] = [];
+    for (let time = 0; time < 4; time += 1) {
+      const before = cpuMs();
+      await expectGood(bytes);
+      costs.push(cpuMs() - before);
+    }
+    expect(Math.min(...costs)).toBeLessThan(50);
+  });
+});
+
+it('a form of 1 MiB costs anybody no more than a second of CPU, however it is written', async () => {
+  for (const unit of ['%&', '&', 'a&', '%ff=&', '+=&']) {
+    const body = unit.repeat(1024 ** 2 / unit.length);
+    const before = cpuMs();
+    await expectGood(write({ method: 'POST', url: '/tokens/revokeToken', headers: urlencoded, body }));
+    expect(cpuMs() - before, unit).toBeLessThan(1000);
+  }
+});

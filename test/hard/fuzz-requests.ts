@@ -1,0 +1,98 @@
+// Requests of every kind for a server: all operations and resources of its directories, the catalog, and any other address.
+import fc from 'fast-check';
+import { type Entry, type Resource, walk } from '../../src/rest/directory.ts';
+import { among, mostly } from './fuzz-bytes.ts';
+import { type FormBody, encodePairs, multipartBody, pairsOf, urlencodedBody } from './fuzz-forms.ts';
+import { type FuzzRequest, anyRequest, callers, oddHeaders, pathOf, targetOf, tokens } from './fuzz-http.ts';
+import { soapBody } from './fuzz-soap.ts';
+
+/** Hashing a password is slow on purpose: such requests are rare here, and their cost is excused. */
+export const isSlowOnPurpose = (url: string): boolean =>
+  /\/(generateToken|users\/add|users\/update)\b/.test(url);
+
+type Directories = Readonly<Record<'admin' | 'tokens', Resource>>;
+
+/** A read of what an entry shows, its fields in the query. */
+function read(entry: Entry, path: fc.Arbitrary<string>): fc.Arbitrary<FuzzRequest> {
+  const { fields } = entry.operation ?? entry.resource;
+  const query = fc.tuple(
+    mostly(
+      1,
+      fc.constant(''),
+      pairsOf(fields).map((pairs) => encodePairs(pairs)),
+    ),
+    mostly(
+      3,
+      fc.constant(''),
+      among(tokens).map((token) => `token=${token}`),
+    ),
+    among('¦f=html¦f=html'),
+  );
+  return fc
+    .record({ url: targetOf(path), query, caller: callers, more: oddHeaders })
+    .map(({ url, query: asked, caller, more }) => {
+      const whole = asked.filter((part) => part !== '').join('&');
+      const mark = whole === '' ? '' : url.includes('?') ? '&' : '?';
+      return { method: 'GET', url: url + mark + whole, headers: { ...caller, ...more }, body: '' };
+    });
+}
+
+function withBody(
+  url: string,
+  types: Record<string, string | undefined>,
+  others: Record<string, string>,
+  body: string,
+): FuzzRequest {
+  const given = Object.entries(types).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  return { method: 'POST', url, headers: { ...Object.fromEntries(given), ...others }, body };
+}
+
+function post(entry: Entry, path: fc.Arbitrary<string>): fc.Arbitrary<FuzzRequest> {
+  const pairs = pairsOf((entry.operation ?? entry.resource).fields);
+  const form = mostly<FormBody, FormBody>(
+    5,
+    fc.oneof(urlencodedBody(pairs), multipartBody(pairs)),
+    fc.constant({ type: undefined, body: '' }),
+  );
+  return fc
+    .record({ url: targetOf(path), form, caller: callers, more: oddHeaders })
+    .map(({ url, form: { type, body }, caller, more }) =>
+      withBody(url, { 'content-type': type }, { ...caller, ...more }, body),
+    );
+}
+
+const soap: fc.Arbitrary<FuzzRequest> = fc
+  .record({ sent: soapBody, url: targetOf(among('/services¦/services/')), caller: callers, more: oddHeaders })
+  .map(({ sent: { type, coding, body }, url, caller, more }) =>
+    withBody(url, { 'content-type': type, 'content-encoding': coding }, { ...caller, ...more }, body),
+  );
+
+/** The pages of all resources that need no id: where what was left behind is shown. */
+export function pagesOf({ admin }: Directories): FuzzRequest[] {
+  const routes = [...walk(admin)].filter(({ operation, route }) => !operation && !route.includes('{'));
+  const headers = { authorization: 'Bearer token-of-the-administrator' };
+  return routes.map(({ route }) => ({ method: 'GET', url: `/admin/${route}?f=html`, headers, body: '' }));
+}
+
+/** `known`: the ids there are of each kind. */
+export function requestsTo(
+  directories: Directories,
+  known: Record<string, string>,
+): fc.Arbitrary<FuzzRequest> {
+  const entries = [
+    ...[...walk(directories.admin)].map((entry) => ({ entry, path: pathOf(entry, '/admin', known) })),
+    ...[...walk(directories.tokens)].map((entry) => ({ entry, path: pathOf(entry, '/tokens', known) })),
+  ];
+  const posts = entries.map(({ entry, path }) => {
+    // The more there is to get wrong, the more often it is tried.
+    const weight = entry.operation ? 4 + 2 * Object.keys(entry.operation.fields).length : 2;
+    return { weight: isSlowOnPurpose(`/${entry.route}`) ? 2 : weight, arbitrary: post(entry, path) };
+  });
+  const reads = entries.map(({ entry, path }) => read(entry, path));
+  return fc.oneof(
+    { weight: 8, arbitrary: fc.oneof(...posts) },
+    { weight: 3, arbitrary: fc.oneof(...reads) },
+    { weight: 5, arbitrary: soap },
+    { weight: 1, arbitrary: anyRequest },
+  );
+}

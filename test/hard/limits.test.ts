@@ -1,0 +1,214 @@
+// Every limit of what a client may send, at the limit and just past it. Those of single fields are in field-limits.test.ts,
+// those of time in slow.test.ts; how many connections there may be is left to the system.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
+import { createTurnstile } from '../../src/auth/turnstile.ts';
+import { listUploads, uploads } from '../../src/uploads/upload.ts';
+import { judge } from './fuzz-verdict.ts';
+import {
+  authorization,
+  envelope,
+  importManifest,
+  nest,
+  ofLength,
+  postForm,
+  postParts,
+  postSoap,
+  releases,
+  text,
+  upload,
+} from './limit-requests.ts';
+import { type Server, startServer } from './stage.ts';
+import { type Wire, ask, openWire, write } from './wire.ts';
+
+const fileBytes = 2_000_000;
+const env = {
+  MAX_UPLOAD_BYTES: String(fileBytes),
+  MAX_UPLOADS_TOTAL_BYTES: '3000000',
+  WEBHOOK_MAX_PENDING: '2',
+};
+
+let server: Server;
+let port: number;
+beforeAll(async () => {
+  server = await startServer({ env });
+  port = Number(new URL(await server.listen()).port);
+});
+afterAll(() => server.close());
+afterEach(() =>
+  server.store.update((transaction) => {
+    for (const { itemID } of listUploads(transaction)) transaction.remove(uploads, itemID);
+  }),
+);
+
+/** Node counts the address and the names and values of headers, and refuses what reaches its limit. */
+const heads = (bytes: number) => {
+  const others = '/health' + 'host' + 'localhost' + 'connection' + 'close' + 'x';
+  return write({ url: '/health', headers: { x: text(bytes - others.length) } });
+};
+const address = (bytes: number) =>
+  write({ url: `/${text(bytes - ('/' + 'host' + 'localhost' + 'connection' + 'close').length)}` });
+
+/** Which header is the token's. */
+const manyHeaders = (number: number) => {
+  const others = Array.from(
+    { length: number - 1 - 'host connection'.split(' ').length },
+    () => 'x:\r\n',
+  ).join('');
+  const lines = `GET /admin HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${others}authorization: ${authorization}`;
+  return Buffer.from(`${lines}\r\n\r\n`);
+};
+
+type Row = [what: string, limit: number, sent: (amount: number) => Buffer, at: number, past: number];
+
+const rows: Row[] = [
+  ['bytes of address and headers', 16 * 1024 - 1, heads, 200, 431],
+  ['bytes of an address', 16 * 1024 - 1, address, 404, 431],
+  ['headers: what follows is not read', 1000, manyHeaders, 200, 401],
+  ['bytes of an urlencoded body', 1024 ** 2, (n) => postForm('/admin/mode', `x=${text(n - 2)}`), 200, 413],
+  ['bytes of a text field', 1024 ** 2, (n) => postParts('/admin/mode', [['"f"', text(n)]]), 400, 413],
+  [
+    'bytes of a text field in a file part',
+    1024 ** 2,
+    (n) => postParts('/admin/mode', [['"f"; filename="f"', text(n)]]),
+    400,
+    413,
+  ],
+  [
+    'parts',
+    64,
+    (n) =>
+      postParts(
+        '/admin/mode',
+        Array.from({ length: n }, (_, i) => [`"p${i}"`, 'x']),
+      ),
+    200,
+    413,
+  ],
+  [
+    'files',
+    64,
+    (n) =>
+      postParts(
+        '/admin/mode',
+        Array.from({ length: n }, (_, i) => [`"p${i}"; filename="f"`, 'x']),
+      ),
+    200,
+    413,
+  ],
+  ['bytes of a file', fileBytes, (n) => upload(text(n)), 200, 413],
+  [
+    'bytes of a part that nobody asked for',
+    fileBytes,
+    (n) => postParts('/admin/mode', [['"x"; filename="f"', text(n)]]),
+    200,
+    413,
+  ],
+  ['characters of a file name', 255, (n) => upload('x', text(n)), 200, 400],
+  ['bytes of a SOAP request', 16 * 1024, (n) => postSoap(ofLength(n)), 200, 413],
+  ['bytes of a SOAP request once unzipped', 16 * 1024, (n) => postSoap(ofLength(n), true), 200, 413],
+  ['levels of XML', 32, (n) => postSoap(envelope('<a>'.repeat(n - 2) + '</a>'.repeat(n - 2))), 200, 500],
+  ['elements of XML', 1000, (n) => postSoap(envelope('<a/>'.repeat(n - 4))), 200, 500],
+  [
+    'attributes of an element',
+    64,
+    (n) => postSoap(envelope(`<a${Array.from({ length: n }, (_, i) => ` a${i}=""`).join('')}/>`)),
+    200,
+    500,
+  ],
+  ['versions of a manifest', 2000, (n) => importManifest(releases(n)), 200, 400],
+  ['levels of a manifest', 32, (n) => importManifest(releases(1, { x: nest(n - 2) })), 200, 400],
+];
+
+describe('what is sent', () => {
+  it.each(rows)('%s: %d', async (_what, limit, sent, at, past) => {
+    for (const [amount, status] of [
+      [limit, at],
+      [limit + 1, past],
+    ] as const) {
+      const answer = await ask(port, sent(amount));
+      expect(answer?.status, `${amount}: ${answer?.body.slice(0, 300) ?? ''}`).toBe(status);
+      if (answer) judge(answer, false, false);
+    }
+  });
+});
+
+async function statusOf(bytes: Buffer): Promise<number | undefined> {
+  return (await ask(port, bytes))?.status;
+}
+
+describe('what is kept', () => {
+  it('bytes of all files together', async () => {
+    expect(await statusOf(upload(text(fileBytes)))).toBe(200);
+    expect(await statusOf(upload(text(1_000_001)))).toBe(413);
+    expect(await statusOf(upload(text(1_000_000)))).toBe(200);
+    expect(await statusOf(upload('x'))).toBe(413);
+  });
+
+  it('deliveries that wait', async () => {
+    const hook = 'name=x&hookUrl=https://hooks.example/&changeTypes=*';
+    expect(await statusOf(postForm('/admin/services/webhooks/create', hook))).toBe(200);
+    const publish = () => statusOf(postForm('/admin/services/webhooks/publish', 'changeType=Tested'));
+    expect([await publish(), await publish(), await publish()]).toEqual([200, 200, 503]);
+  });
+
+  it('problems that are told of one manifest', async () => {
+    for (const [count, told] of [
+      [200, 200],
+      [201, 200],
+    ] as const) {
+      const answer = await ask(port, importManifest(releases(count, { containers: 0 })));
+      const { error } = JSON.parse(answer?.body ?? '') as { error: { details: string[] } };
+      expect(error.details).toHaveLength(told);
+    }
+  });
+});
+
+describe('what is done at once', () => {
+  it('forms of anybody are read, 16 of them', async () => {
+    const begin = () => {
+      const wire = openWire(port);
+      wire.write(postParts('/admin/mode', [['"f"', 'x']], {}).subarray(0, -10));
+      return wire;
+    };
+    const begun: Wire[] = [];
+    for (let count = 0; count < 16; count += 1) {
+      // The one that is being read is not refused: what is refused is answered at once.
+      begun.push(begin());
+      await new Promise(setImmediate);
+    }
+    await expect.poll(() => statusOf(postParts('/admin/mode', [], {}))).toBe(503);
+    expect(begun.flatMap(({ answers }) => answers)).toEqual([]);
+    begun[0]?.socket.destroy();
+    await expect.poll(() => statusOf(postParts('/admin/mode', [], {}))).toBe(401);
+    for (const { socket } of begun) socket.destroy();
+  });
+
+  it('passwords are computed, 4 of them', async () => {
+    const turnstile = createTurnstile({ inside: 4, inLane: 16, waiting: 256 });
+    const leave: (() => void)[] = [];
+    const work = () => turnstile('here', () => new Promise<void>((resolve) => leave.push(resolve)));
+    const all = Array.from({ length: 5 }, work);
+    await new Promise(setImmediate);
+    expect(leave).toHaveLength(4);
+    leave[0]?.();
+    await all[0];
+    await new Promise(setImmediate);
+    expect(leave).toHaveLength(5);
+    for (const end of leave) end();
+    await Promise.all(all);
+  });
+
+  it.each([
+    ['of one user from one address', 10, () => 'user'],
+    ['from one address', 100, (count: number) => `user ${count}`],
+  ])('sign-ins fail within a minute, %s', (_whose, most, nameOf) => {
+    const limit = createSignInLimit();
+    for (let count = 0; count < most; count += 1) {
+      expect(limit.waitSeconds(nameOf(count), '192.0.2.1', 0)).toBe(0);
+      limit.countFailure(nameOf(count), '192.0.2.1', 0);
+    }
+    expect(limit.waitSeconds(nameOf(most), '192.0.2.1', 59_999)).toBe(1);
+    expect(limit.waitSeconds(nameOf(most), '192.0.2.1', 60_000)).toBe(0);
+  });
+});

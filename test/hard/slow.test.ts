@@ -1,0 +1,214 @@
+// Clients that take their time: hundreds of slow connections are closed within the server's limits, thousands of idle ones are
+// kept, and whoever else comes is served all the while.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { judge } from './fuzz-verdict.ts';
+import { type Server, namespace, startServer } from './stage.ts';
+import { type Wire, openWire, write } from './wire.ts';
+
+const authorization = 'Bearer token-of-the-administrator';
+const urlencoded = 'application/x-www-form-urlencoded';
+const multipart = 'multipart/form-data; boundary=b';
+/** Connections are looked at every second; the rest is for a busy machine. */
+const slackMs = 4000;
+const patienceMs = 3000;
+
+let server: Server;
+let port: number;
+let wires: Wire[];
+beforeEach(async () => {
+  server = await startServer();
+  port = Number(new URL(await server.listen()).port);
+  wires = [];
+});
+afterEach(async () => {
+  for (const { socket } of wires) socket.destroy();
+  await server.close();
+});
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+function open(): Wire {
+  const wire = openWire(port);
+  wires.push(wire);
+  return wire;
+}
+
+const soap =
+  '<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>' +
+  `<GetFolders xmlns="${namespace}"/></e:Body></e:Envelope>`;
+
+/** What anybody might want at any time. */
+const usual = [
+  { url: '/health' },
+  { url: '/admin?f=html', headers: { authorization } },
+  { method: 'POST', url: '/services', headers: { 'content-type': 'text/xml' }, body: soap },
+  {
+    ...{ method: 'POST', url: '/admin/services/webhooks/settings', body: 'daysInPast=5' },
+    headers: { 'content-type': urlencoded, authorization },
+  },
+  {
+    ...{ method: 'POST', url: '/admin/mode', headers: { 'content-type': multipart, authorization } },
+    body: '--b\r\nContent-Disposition: form-data; name="f"\r\n\r\njson\r\n--b--\r\n',
+  },
+];
+
+/** Sends the usual until told to stop, on a connection that is kept and on fresh ones; tells what came of it. */
+function startTraffic() {
+  const statuses = new Map<number | undefined, number>();
+  let isStopped = false;
+  let slowestMs = 0;
+  async function run(): Promise<void> {
+    const kept = openWire(port);
+    while (!isStopped) {
+      for (const request of usual) {
+        const began = performance.now();
+        const fresh = openWire(port);
+        const number = kept.answers.length;
+        kept.write(write(request, true));
+        fresh.write(write(request));
+        for (const answer of [await kept.answer(number), await fresh.answer()]) {
+          statuses.set(answer?.status, (statuses.get(answer?.status) ?? 0) + 1);
+        }
+        fresh.socket.destroy();
+        slowestMs = Math.max(slowestMs, performance.now() - began);
+      }
+      await wait(20);
+    }
+    kept.socket.destroy();
+  }
+  const done = run();
+  return {
+    stop: async () => {
+      isStopped = true;
+      await done;
+      return { statuses: [...statuses.keys()], count: statuses.get(200) ?? 0, slowestMs };
+    },
+  };
+}
+
+/** A connection that goes on sending a byte now and then; tells after which time it was closed. */
+async function drip(beginning: string | Buffer): Promise<{ wire: Wire; closedAfterMs: number }> {
+  const wire = open();
+  const began = performance.now();
+  if (beginning.length > 0) {
+    wire.write(beginning);
+    const dripping = setInterval(() => wire.socket.writable && wire.socket.write('x'), 500);
+    void wire.closed.then(() => clearInterval(dripping));
+  }
+  await wire.closed;
+  return { wire, closedAfterMs: performance.now() - began };
+}
+
+/** The beginning of a request whose body is announced and then takes its time. */
+const begin = (url: string, type: string, body = '') => {
+  const headers = { 'content-type': type, 'content-length': '10000', authorization };
+  return write({ method: 'POST', url, headers, body });
+};
+
+describe('slow connections', () => {
+  it('500 of them are closed in time, and nobody else notices', { timeout: 40_000 }, async () => {
+    const { headersTimeout, requestTimeout } = server.http.server;
+    // Minutes, which site.test.ts holds it to: too long to wait for here.
+    expect(requestTimeout).toBeGreaterThan(headersTimeout);
+    const bodyMs = (server.http.server.requestTimeout = headersTimeout + 1000);
+    const kinds: [string | Buffer, number][] = [
+      ['', headersTimeout],
+      ['GET /health HTTP/1.1\r\nhost: localhost\r\nx: ', headersTimeout],
+      [begin('/admin/mode', urlencoded, 'f=json&'), bodyMs],
+      [begin('/services', 'text/xml', '<e:'), bodyMs],
+      [
+        begin('/admin/uploads/upload', multipart, '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n'),
+        bodyMs,
+      ],
+    ];
+    const traffic = startTraffic();
+    const slow = kinds.flatMap(([beginning, limitMs]) =>
+      Array.from({ length: 100 }, async () => ({ limitMs, ...(await drip(beginning)) })),
+    );
+    for (const { limitMs, wire, closedAfterMs } of await Promise.all(slow)) {
+      expect(closedAfterMs).toBeGreaterThan(limitMs - 1000);
+      expect(closedAfterMs).toBeLessThan(limitMs + slackMs);
+      const [answer] = wire.answers;
+      expect(answer?.status).toBe(408);
+      if (answer) judge(answer, false, false);
+    }
+    const { statuses, count, slowestMs } = await traffic.stop();
+    expect(statuses).toEqual([200]);
+    expect(count).toBeGreaterThan(100);
+    expect(slowestMs).toBeLessThan(patienceMs);
+    expect(server.logLines.filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
+  });
+
+  it('forms of anybody are given a minute, and then their place to others', async () => {
+    const headers = { 'content-type': multipart, 'content-length': '10000' };
+    const form = write({ method: 'POST', url: '/admin/mode', headers, body: '--b\r\n' });
+    const slow = Array.from({ length: 16 }, () => drip(form));
+    const isFull = async () => {
+      const wire = openWire(port);
+      wire.write(
+        write({
+          method: 'POST',
+          url: '/admin/mode',
+          headers: { 'content-type': multipart },
+          body: '--b--\r\n',
+        }),
+      );
+      return (await wire.answer())?.status === 503;
+    };
+    await expect.poll(isFull).toBe(true);
+    await server.world.advance(60_000);
+    for (const { wire } of await Promise.all(slow))
+      expect(wire.answers.map(({ status }) => status)).toEqual([400]);
+    expect(await isFull()).toBe(false);
+  });
+
+  it('whoever does not read the answers is let go of', async () => {
+    const { server: node } = server.http;
+    const connections = () =>
+      new Promise((resolve) => node.getConnections((_error, count) => resolve(count)));
+    expect(node.timeout, 'how long nothing may move on a connection').toBeGreaterThan(60_000);
+    node.timeout = 1000;
+    const { socket } = open();
+    socket.pause();
+    const request = write({ url: '/admin/openapi.json' }, true);
+    socket.write(Buffer.concat(Array.from({ length: 150 }, () => request)));
+    await expect.poll(connections).toBe(1);
+    await expect.poll(connections).toBe(0);
+  });
+});
+
+describe('idle connections', () => {
+  it('2,000 of them are kept, and nobody else notices', { timeout: 40_000 }, async () => {
+    const many = Array.from({ length: 2000 }, open);
+    for (const wire of many) wire.write(write({ url: '/health' }, true));
+    const traffic = startTraffic();
+    const answers = await Promise.all(many.map((wire) => wire.answer()));
+    expect(answers.filter((answer) => answer?.status !== 200)).toEqual([]);
+    await wait(1000);
+    expect(many.filter((wire) => wire.isClosed())).toEqual([]);
+    // Each can still be used.
+    for (const wire of many) wire.write(write({ url: '/health' }, true));
+    const again = await Promise.all(many.map((wire) => wire.answer(1)));
+    expect(again.filter((answer) => answer?.status !== 200)).toEqual([]);
+    const { statuses, count, slowestMs } = await traffic.stop();
+    expect(statuses).toEqual([200]);
+    expect(count).toBeGreaterThan(20);
+    expect(slowestMs).toBeLessThan(patienceMs);
+    // Nor do they keep the server from closing.
+    const began = performance.now();
+    await server.close();
+    await Promise.all(many.map((wire) => wire.closed));
+    expect(performance.now() - began).toBeLessThan(slackMs);
+  });
+
+  it('are closed when they have been idle for long', async () => {
+    expect(server.http.server.keepAliveTimeout).toBe(72_000);
+    server.http.server.keepAliveTimeout = 500;
+    const wire = open();
+    wire.write(write({ url: '/health' }, true));
+    await wire.answer();
+    const began = performance.now();
+    await wire.closed;
+    expect(performance.now() - began).toBeLessThan(500 + slackMs);
+  });
+});

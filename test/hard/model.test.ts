@@ -14,7 +14,7 @@ import {
   operations,
 } from './service-model.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 8);
+const runs = Number(process.env.FUZZ_RUNS ?? 5);
 const aWhileMs = 3 * 60_000;
 
 const name = fc.constantFrom('One', 'Two');

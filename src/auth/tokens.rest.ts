@@ -81,8 +81,9 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
     effect: 'writes',
     whileReadOnly: 'allowed',
     fields: { token: required(text('The token to end.', { to: 1024, secret: true })) },
-    admit: (request) => {
-      if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
+    // Pages do not tell where they are, so that an Origin says nothing here.
+    admit: ({ format, headers }) => {
+      if (format === 'html' && isForeignSite(headers)) throw foreignForm();
     },
     run: async ({ values, request }): Promise<Outcome> => {
       await gatekeeper.revoke(values.token.trim(), request.cookie);
@@ -131,15 +132,19 @@ function bindingOf({ client, referer = '', ip = '' }: BindingFields, address: st
 
 /** A browser says where a form comes from; one from elsewhere must not sign anybody in (or out of their own account). */
 function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
-  const site = headers['sec-fetch-site'];
   const { origin, host } = headers;
-  const isForeignSite = site !== undefined && site !== 'same-origin' && site !== 'none';
   const isForeignOrigin =
     origin !== undefined &&
     origin !== new URL(publicUrl).origin &&
     origin !== `http://${String(host)}` &&
     origin !== `https://${String(host)}`;
-  if (isForeignSite || isForeignOrigin) {
-    throw new ServiceError('forbidden', 'The form must come from this server.');
-  }
+  if (isForeignSite(headers) || isForeignOrigin) throw foreignForm();
+}
+
+function isForeignSite({ 'sec-fetch-site': site }: RequestFacts['headers']): boolean {
+  return site !== undefined && site !== 'same-origin' && site !== 'none';
+}
+
+function foreignForm(): ServiceError {
+  return new ServiceError('forbidden', 'The form must come from this server.');
 }

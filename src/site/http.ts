@@ -21,10 +21,8 @@ export function createHttp(
 ): FastifyInstance {
   const isLogging = ['info', 'debug', 'trace'].includes(logger.level);
   const http = fastify({
-    loggerInstance: logger,
+    loggerInstance: shareLogger(logger),
     logController: new LogController({ disableRequestLogging: true }),
-    // One for all requests: what is said of one says which.
-    childLoggerFactory: (parent) => parent,
     // The time-outs hold only because connections are looked at every second.
     requestTimeout: 300_000,
     keepAliveTimeout: 72_000,
@@ -75,6 +73,13 @@ export function createHttp(
   http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), frame()));
   http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error, frame()));
   return http;
+}
+
+/** One for all requests, since what is said of one says which. */
+function shareLogger(logger: FastifyBaseLogger): FastifyBaseLogger {
+  const shared = logger.child({});
+  shared.child = () => shared;
+  return shared;
 }
 
 /** A part of the server that is closed before the rest: its requests are finished, and no new ones taken. */

@@ -34,8 +34,9 @@ export function createRequestFigures() {
       const figures = known ?? figuresOf(request);
       figures.count += 1;
       figures.seconds += request.seconds;
-      const bucket = bounds.findIndex((bound) => request.seconds <= bound);
-      if (bucket >= 0) figures.within[bucket] = (figures.within[bucket] ?? 0) + 1;
+      let bucket = 0;
+      while (request.seconds > (bounds[bucket] ?? Infinity)) bucket += 1;
+      figures.within[bucket] = (figures.within[bucket] ?? 0) + 1;
     },
     /** In the format that monitoring systems read. */
     render(): string {

@@ -66,10 +66,11 @@ function findEncoding(name: string, sniffed: Utf16 | undefined): Encoding {
 }
 
 function decodeAs(encoding: Encoding, bytes: Buffer): string {
+  // Most are; and what is ASCII is UTF-8 too.
+  if ((encoding === 'us-ascii' || encoding === 'utf-8') && isAscii(bytes)) return bytes.toString('latin1');
   try {
-    if (encoding !== 'us-ascii' || isAscii(bytes)) {
+    if (encoding !== 'us-ascii')
       return new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes);
-    }
   } catch {
     // Not of the encoding: refused below.
   }

@@ -157,19 +157,16 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
 
   /** At once where the token is known; to look for it a second time takes a while. */
   function identityOf(request: FastifyRequest): Identity | undefined | Promise<Identity | undefined> {
-    const presented = {
-      bearer: bearerOf(request.headers.authorization),
-      field: tokenOf(request),
-      cookie: undefined,
-      readsOnly: true,
-      address: options.addressOf(request),
-      referer: request.headers.referer,
-    };
-    try {
-      return options.identify(presented);
-    } catch {
-      return options.secondLook(() => options.identify(presented));
-    }
+    return options.secondLook(() =>
+      options.identify({
+        bearer: bearerOf(request.headers.authorization),
+        field: tokenOf(request),
+        cookie: undefined,
+        readsOnly: true,
+        address: options.addressOf(request),
+        referer: request.headers.referer,
+      }),
+    );
   }
 
   function callerOf(identity: Identity | undefined): Caller {

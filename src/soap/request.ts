@@ -8,17 +8,40 @@ export const maxRequestBytes = 16 * 1024;
 
 export const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
-export function refuseMediaType(request: FastifyRequest): void {
-  const given = request.headers['content-type'];
+/** What a content type says; of one that is not there, that it is as good as any. */
+type Told = {
+  readonly isAccepted: boolean;
+  readonly version: SoapVersion;
+  readonly charset: string | undefined;
+};
+
+/** Clients send the same few again and again. */
+const told = new Map<string, Told>();
+const mostTold = 64;
+
+function contentTypeOf({ headers }: FastifyRequest): Told {
+  const given = headers['content-type'];
+  const known = told.get(given ?? '');
+  if (known) return known;
   const type = given?.split(';', 1)[0]?.trim().toLowerCase();
-  if (type !== undefined && !mediaTypes.includes(type)) {
+  const found: Told = {
+    isAccepted: type === undefined || mediaTypes.includes(type),
+    version: type?.startsWith('application/soap+xml') ? '1.2' : '1.1',
+    charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(given ?? '')?.[1],
+  };
+  if (told.size < mostTold) told.set(given ?? '', found);
+  return found;
+}
+
+export function refuseMediaType(request: FastifyRequest): void {
+  if (!contentTypeOf(request).isAccepted) {
     throw new ServiceError(
       'unsupported-media-type',
       `The content type must be one of ${mediaTypes.join(', ')}.`,
     );
   }
-  const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
-  if (!['identity', 'gzip', 'x-gzip'].includes(coding)) {
+  const coding = request.headers['content-encoding']?.trim().toLowerCase();
+  if (coding !== undefined && !['identity', 'gzip', 'x-gzip'].includes(coding)) {
     throw new ServiceError('unsupported-media-type', 'The content encoding must be gzip or identity.');
   }
 }
@@ -26,7 +49,8 @@ export function refuseMediaType(request: FastifyRequest): void {
 export function bytesOf(request: FastifyRequest): Buffer {
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   if (body.length === 0) throw new ServiceError('invalid', 'The request has no body: send a SOAP Envelope.');
-  if (!/gzip/i.test(request.headers['content-encoding'] ?? '')) return body;
+  const coding = request.headers['content-encoding'];
+  if (coding === undefined || !/gzip/i.test(coding)) return body;
   try {
     return gunzipSync(body, { maxOutputLength: maxRequestBytes });
   } catch (error) {
@@ -41,11 +65,11 @@ function tooLarge(): ServiceError {
 
 /** Before the envelope has been read, the content type tells which form an answer should have. */
 export function guessVersion(request: FastifyRequest): SoapVersion {
-  return /^\s*application\/soap\+xml/i.test(request.headers['content-type'] ?? '') ? '1.2' : '1.1';
+  return contentTypeOf(request).version;
 }
 
 export function charsetOf(request: FastifyRequest): string | undefined {
-  return /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1];
+  return contentTypeOf(request).charset;
 }
 
 /** A token that is given twice is no token of ours. */

@@ -7,4 +7,20 @@ export function asJson(value: object): { readonly [key: string]: Json } {
   return value as { readonly [key: string]: Json };
 }
 
+/** Answers that last, and their bytes once they have been written out. */
+const lastingAnswers = new WeakMap<object, Buffer | undefined>();
+
+/** Says of an answer that is given again and again as it is that its bytes are worth keeping as long as it is kept itself. */
+export function lasting<T extends object>(answer: T): T {
+  lastingAnswers.set(answer, undefined);
+  return answer;
+}
+
+export function writeJson(json: Json): string | Buffer {
+  if (typeof json !== 'object' || json === null || !lastingAnswers.has(json)) return JSON.stringify(json);
+  const written = lastingAnswers.get(json) ?? Buffer.from(JSON.stringify(json));
+  lastingAnswers.set(json, written);
+  return written;
+}
+
 export type Format = 'json' | 'pjson' | 'html';

@@ -1,7 +1,7 @@
 // Answers: the response format, JSON, and errors in the contract's form (contract 2).
 import type { FastifyReply } from 'fastify';
 import { type ErrorKind, ServiceError } from '../errors.ts';
-import type { Format, Json } from './json.ts';
+import { type Format, type Json, writeJson } from './json.ts';
 
 /** `error.code` differs from the HTTP status only where clients of this family of APIs expect it to. */
 const table: Record<ErrorKind, { status: number; code: number }> = {
@@ -85,10 +85,9 @@ export function sendJson(
     .headers({
       'content-type': 'application/json; charset=utf-8',
       'cache-control': 'no-store',
-      'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'same-origin',
     })
-    .send(format === 'pjson' ? `${JSON.stringify(json, null, 2)}\n` : JSON.stringify(json));
+    .send(format === 'pjson' ? `${JSON.stringify(json, null, 2)}\n` : writeJson(json));
 }
 
 /** `f` as given, or undefined when it is none of the allowed words. */
@@ -99,7 +98,7 @@ export function readFormat(f: string | undefined, accept: string | undefined): F
 }
 
 export function prefersHtml(accept: string | undefined): boolean {
-  if (accept === undefined) return false;
+  if (accept === undefined || accept === '*/*') return false;
   return qualityOf('text/html', accept) > qualityOf('application/json', accept);
 }
 

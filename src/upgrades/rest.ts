@@ -1,9 +1,9 @@
 // REST edge of upgrades: the resource that tells the progress, and what lies beneath it (spec 4.4, contract 6).
 import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/directory.ts';
-import { type Json, asJson } from '../rest/json.ts';
+import { type Json, asJson, lasting } from '../rest/json.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
 import { describeHistory, describeJobs } from './history.rest.ts';
-import { installerOf, messages, newestJob } from './job-record.ts';
+import { type Job, installerOf, messages, newestJob } from './job-record.ts';
 import { upgradesPage } from './page.ts';
 import { type ProcedureOptions, describeProcedure } from './procedure.rest.ts';
 import {
@@ -26,6 +26,21 @@ export function describeSystem(options: UpgradesOptions): Resource {
   const child = (title: string, description: string, read: () => Json) =>
     resource({ title, description, access: 'administrator', read });
 
+  /** Of a job that has ended the same is told until it is taken up again. */
+  let lastWords: { of: Job; status: Json; messageCount: number } | undefined;
+
+  function tellStatus(after: number): Json {
+    const job = newestJob(store);
+    if (!job || job.state === 'in_progress' || after > 0)
+      return asJson(statusOf(store, job, world.now(), after));
+    const messageCount = store.entries(messages, job.id).length;
+    if (lastWords?.of !== job || lastWords.messageCount !== messageCount) {
+      const status = lasting(asJson(statusOf(store, job, world.now())));
+      lastWords = { of: job, status, messageCount };
+    }
+    return lastWords.status;
+  }
+
   const upgrades = resource({
     title: 'Upgrades',
     description: 'Where the deployment stands, where it can go, and the newest job on its way.',
@@ -39,7 +54,7 @@ export function describeSystem(options: UpgradesOptions): Resource {
       const job = newestJob(store);
       if (job && (jobId === undefined || jobId === job.id))
         await watcher.waitForNews(job, after, wait * 1000);
-      return asJson(statusOf(store, newestJob(store), world.now(), after));
+      return tellStatus(after);
     },
     view: upgradesPage(options),
     operations: describeProcedure(options),

@@ -36,8 +36,10 @@ export type Identity = {
 /** Undefined when the request carries no token at all; throws when it carries a bad one. */
 export type Identify = (presented: Presented) => Identity | undefined;
 
+const bearer = 'bearer ';
+
 /** The token of an `Authorization: Bearer …` header; other schemes are not looked at. */
 export function bearerOf(authorization: string | undefined): string | undefined {
-  const token = /^Bearer +(.*)$/i.exec(authorization ?? '')?.[1]?.trim();
-  return token === '' ? undefined : token;
+  if (authorization?.slice(0, bearer.length).toLowerCase() !== bearer) return undefined;
+  return authorization.slice(bearer.length).trim() || undefined;
 }

@@ -1,5 +1,5 @@
 // The address a request comes from (contract 3: X-Forwarded-For is believed from trusted proxies only).
-import { type BlockList, isIP } from 'node:net';
+import { type BlockList, isIP, isIPv4 } from 'node:net';
 
 /** The last address that is not itself a trusted proxy, reading from the connection backwards. */
 export function clientAddress(peer: string, forwardedFor: string | undefined, trusted: BlockList): string {
@@ -16,6 +16,7 @@ export function clientAddress(peer: string, forwardedFor: string | undefined, tr
 
 /** One spelling for each address; an IPv4 address that came as IPv6 is the IPv4 address. */
 export function plainAddress(address: string): string {
+  if (isIPv4(address)) return address;
   if (!URL.canParse(`http://[${address}]`)) return address.toLowerCase();
   const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(spelled) ?? [];

@@ -1,5 +1,5 @@
 // Tokens: 256 random bits, of which only the hash is stored; bindings to an address or a referring page; form tokens.
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash as digest, timingSafeEqual } from 'node:crypto';
 import type { Shape } from '../store/shape.ts';
 import type { Table } from '../store/transaction.ts';
 
@@ -25,7 +25,7 @@ export const tokens: Table<Token> = {
 export const expirationMinutes = { default: 120, most: 20160 } as const;
 
 export function hashToken(token: string): string {
-  return createHash('sha256').update(token).digest('base64url');
+  return digest('sha256', token, 'base64url');
 }
 
 /** What HTML forms carry: proves that the form came from a page of ours, yet is no credential by itself. */

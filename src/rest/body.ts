@@ -2,7 +2,8 @@
 // are read at once, and of all together only so many bytes.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '../errors.ts';
-import { type Form, type Wanted, parseUrlencoded, readMultipart } from './form.ts';
+import { type Form, type Wanted, parseUrlencoded } from './form.ts';
+import { readMultipart } from './multipart.ts';
 
 /** Over all trees of a server, each within this time. */
 const anonymousForms = { most: 16, withinMs: 60_000 };
@@ -19,16 +20,19 @@ export type BodyOptions = {
   readonly maxFileBytes: number;
 };
 
-export async function readBody(
+export type ReadBody = (
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: Wanted,
   options: BodyOptions,
-): Promise<Form> {
-  if (!request.isMultipart()) {
-    const body = request.body as { urlencoded: string } | undefined;
-    return parseUrlencoded(body?.urlencoded ?? '', wanted);
-  }
+) => Form | Promise<Form>;
+
+export const readUrlencodedBody: ReadBody = (request, _reply, wanted) => {
+  const body = request.body as { urlencoded: string } | undefined;
+  return parseUrlencoded(body?.urlencoded ?? '', wanted);
+};
+
+export const readMultipartBody: ReadBody = async (request, reply, wanted, options) => {
   if (request.progress?.identity) return readParts(request, wanted, options);
   const { formsBeingRead, sleep } = options;
   if (formsBeingRead.anonymous >= anonymousForms.most) throw tooMany();
@@ -45,7 +49,7 @@ export async function readBody(
     formsBeingRead.anonymous -= 1;
     hasArrived.abort();
   }
-}
+};
 
 async function readParts(
   request: FastifyRequest,

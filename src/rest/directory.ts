@@ -83,7 +83,7 @@ export type Operation<S = unknown> = {
   /** Throws when such a request is not to be taken, whatever its fields are. */
   readonly admit: (request: RequestFacts) => void;
   /** What the fields cannot tell by themselves. Sees the values that could be read; answers further problems. */
-  readonly check: (call: Call<S, never>) => readonly string[] | Promise<readonly string[]>;
+  readonly check: ((call: Call<S, never>) => readonly string[] | Promise<readonly string[]>) | undefined;
   /** Replaces the derived form, where people need something simpler. */
   readonly form: 'derived' | 'sign-in';
   readonly run: (call: Call<S, never>) => Outcome | Promise<Outcome>;
@@ -143,7 +143,7 @@ export function operation<S, F extends Fields = Fields>(
     duringJob: 'open',
     present: () => ({}),
     admit: () => undefined,
-    check: () => [],
+    check: undefined,
     form: 'derived',
     ...described,
   };

@@ -54,8 +54,8 @@ export function readFields<F extends Fields>(
 ): { values: Partial<Values<F>>; problems: string[] } {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
-  for (const [name, field] of Object.entries(fields)) {
-    const parsed = field.read(form[name]) as Parsed<unknown>;
+  for (const name in fields) {
+    const parsed = fields[name]?.read(form[name]) as Parsed<unknown>;
     if ('problem' in parsed)
       problems.push(...[parsed.problem].flat().map((problem) => `${name}: ${problem}`));
     else values[name] = parsed.value;
@@ -231,7 +231,9 @@ export function clearable(field: Field<string | undefined>): Field<string | unde
 
 /** What was given, where absent keeps what is there. */
 export function definedOnly<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+  const given: { [K in keyof T]?: T[K] } = {};
+  for (const name in values) if (values[name] !== undefined) given[name] = values[name];
+  return given as never;
 }
 
 function isBlank(raw: Raw): boolean {

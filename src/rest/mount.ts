@@ -14,11 +14,11 @@ import {
 } from '../caller.ts';
 import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
 import type { SecondLook } from '../second-look.ts';
-import { type BodyOptions, readBody } from './body.ts';
+import { type BodyOptions, type ReadBody, readMultipartBody, readUrlencodedBody } from './body.ts';
 import type { Match, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
-import { type Field, type Fields, readFields } from './fields.ts';
-import { type Wanted, maxParts, maxTextBytes, parseUrlencoded, peekQuery, textIn } from './form.ts';
+import { readFields } from './fields.ts';
+import { maxParts, maxTextBytes, parseUrlencoded, peekQuery, textIn } from './form.ts';
 import {
   asServiceError,
   describeError,
@@ -27,7 +27,7 @@ import {
   sendJson,
   unsupportedMediaType,
 } from './reply.ts';
-import { type Route, cookieOf, findRoute, guessFormat, queryOf, beginProgress } from './request.ts';
+import { type Route, cookieOf, createRouteFinder, guessFormat, queryOf, beginProgress } from './request.ts';
 
 export type MountOptions = FaceOptions &
   BodyOptions & {
@@ -44,12 +44,10 @@ export type MountOptions = FaceOptions &
 export async function mountDirectory(scope: FastifyInstance, options: MountOptions): Promise<void> {
   const { prefix, root } = options;
   const face = createFace(options);
+  const findRoute = createRouteFinder(root, prefix);
 
   scope.removeAllContentTypeParsers();
   await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (body) => ({ urlencoded: body }) });
-  const counts = { parts: maxParts, fields: maxParts, files: maxParts };
-  const fileSize = Math.max(options.maxFileBytes, maxTextBytes);
-  await scope.register(multipart, { isPartAFile: () => true, limits: { ...counts, fileSize } });
   // A body without a content type is refused unless it is empty; any other type is refused unread.
   scope.addContentTypeParser('*', (request, payload, done) => {
     if (request.headers['content-type'] !== undefined) return done(unsupportedMediaType());
@@ -64,10 +62,10 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   scope.addHook('onRequest', (request, _reply, done) => {
     const progress = beginProgress();
     request.progress = progress;
-    const route = findRoute(root, prefix, request.raw.url ?? '/', request.method);
+    const route = findRoute(request.raw.url ?? '/', request.method);
     if (!route) throw notFound();
     progress.route = route;
-    request.routeLabel = [prefix, route.match.route].filter((part) => part !== '').join('/') || '/';
+    request.routeLabel = route.label;
     refuseMethod(request, route.match);
     // A bad bearer header is answered before the body is read.
     const isPost = request.method === 'POST';
@@ -77,36 +75,52 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       bearerOf(request.headers.authorization) !== undefined
     ) {
       const identify = () => options.identify(presentedBy(request, undefined));
-      options.secondLook(identify).then((identity) => {
+      Promise.resolve(options.secondLook(identify)).then((identity) => {
         progress.identity = identity;
         done();
       }, done);
     } else done();
   });
   scope.setErrorHandler((error, request, reply) => answerError(error, request, reply));
-  scope.all(prefix === '' ? '/' : prefix, handle);
-  scope.all(`${prefix}/*`, handle);
+  if (!scope.hasConstraintStrategy(bodyConstraint.name)) scope.addConstraintStrategy(bodyConstraint);
+  mountRoutes(scope, {}, readUrlencodedBody);
+  // The plugin has something to do at every request of its scope, so the forms that need it have one of their own.
+  await scope.register(async (ofForms) => {
+    const counts = { parts: maxParts, fields: maxParts, files: maxParts };
+    const fileSize = Math.max(options.maxFileBytes, maxTextBytes);
+    await ofForms.register(multipart, { isPartAFile: () => true, limits: { ...counts, fileSize } });
+    mountRoutes(ofForms, { body: 'multipart' }, readMultipartBody);
+  });
 
-  async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  function mountRoutes(on: FastifyInstance, constraints: Record<string, string>, readBody: ReadBody): void {
+    for (const path of [prefix === '' ? '/' : prefix, `${prefix}/*`])
+      on.all(path, { constraints }, (request, reply) => handle(request, reply, readBody));
+  }
+
+  async function handle(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    readBody: ReadBody,
+  ): Promise<FastifyReply> {
     const { progress } = request;
     if (!progress?.route) throw notFound();
-    const { match }: Route = progress.route;
+    const { match, wanted }: Route = progress.route;
     const { operation, resource } = match;
     const isPost = request.method === 'POST';
 
-    const wanted = wantedBy(match);
     const query = isPost ? peekQuery(queryOf(request), wanted) : parseUrlencoded(queryOf(request), wanted);
-    progress.form = isPost ? await readBody(request, reply, wanted, options) : query;
+    const form = isPost ? readBody(request, reply, wanted, options) : query;
+    progress.form = form instanceof Promise ? await form : form;
     progress.format = readFormat(textIn(progress.form, 'f') ?? textIn(query, 'f'), request.headers.accept);
     if (progress.format === undefined) throw invalid(['f: must be one of json, pjson, html.']);
 
     const access = accessOf(match);
-    progress.identity ??=
-      access === 'anyone'
-        ? sessionOf(request)
-        : await options.secondLook(() =>
-            options.identify(presentedBy(request, textIn(progress.form, 'token'))),
-          );
+    const presented = presentedBy(request, textIn(progress.form, 'token'));
+    if (access === 'anyone') progress.identity ??= sessionOf(request);
+    else if (!progress.identity) {
+      const identity = options.secondLook(() => options.identify(presented));
+      progress.identity = identity instanceof Promise ? await identity : identity;
+    }
     const caller = progress.identity?.caller;
     refuseCaller(caller, access);
     const showsForm = operation !== undefined && !isPost;
@@ -114,24 +128,25 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
 
     const facts: RequestFacts = {
       format: progress.format,
-      address: options.addressOf(request),
+      address: presented.address,
       headers: request.headers,
-      cookie: cookieOf(request),
+      cookie: presented.cookie,
       query,
     };
     if (operation && isPost) operation.admit(facts);
 
-    const subject = await options.secondLook(() => findSubject(match, caller));
+    const subject =
+      match.steps.length === 0 ? undefined : await options.secondLook(() => findSubject(match, caller));
     progress.subject = { found: subject };
     if (showsForm) return face.form(request, reply);
 
     const { values, problems } = readFields((operation ?? resource).fields, progress.form);
     const call = { subject, values: values as never, caller, request: facts };
-    if (operation) problems.push(...(await operation.check(call)));
+    if (operation?.check) problems.push(...(await operation.check(call)));
     if (problems.length > 0) throw invalid(problems);
 
     const outcome = operation ? await operation.run(call) : { json: await resource.read(call) };
-    void reply.headers(outcome.headers ?? {});
+    if (outcome.headers) void reply.headers(outcome.headers);
     if (progress.format === 'html') return await face.outcome(request, reply, outcome);
     return sendJson(reply, 200, outcome.json, progress.format);
   }
@@ -170,6 +185,20 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   }
 }
 
+/** Tells forms of many parts from all else, for the routes that take only those. */
+const bodyConstraint: Parameters<FastifyInstance['addConstraintStrategy']>[0] = {
+  name: 'body',
+  storage() {
+    const handlers = new Map<unknown, never>();
+    return {
+      get: (kind): never => handlers.get(kind) as never,
+      set: (kind, handler) => void handlers.set(kind, handler as never),
+    };
+  },
+  deriveConstraint: ({ headers }) =>
+    /^\s*multipart\//i.test(headers['content-type'] ?? '') ? 'multipart' : undefined,
+};
+
 /** Resources answer GET and POST alike; an operation answers POST, and shows its form to a browser that asks with GET. */
 function refuseMethod(request: FastifyRequest, { operation }: Match): void {
   const { method } = request;
@@ -187,25 +216,6 @@ function refuseCaller(caller: Caller, access: Access): void {
 
 function accessOf({ operation, resource }: Match): Access {
   return (operation ?? resource).access;
-}
-
-/** The same for every request, so worked out once for each record of fields. */
-const wantedByFields = new WeakMap<Fields, Wanted>();
-
-function wantedBy({ operation, resource }: Match): Wanted {
-  const { fields } = operation ?? resource;
-  const known = wantedByFields.get(fields);
-  if (known) return known;
-  const wanted = new Map<string, 'text' | 'file'>([
-    ['f', 'text'],
-    ['token', 'text'],
-    ['next', 'text'],
-  ]);
-  for (const [name, field] of Object.entries(fields)) {
-    wanted.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
-  }
-  wantedByFields.set(fields, wanted);
-  return wanted;
 }
 
 async function findSubject({ steps }: Match, caller: Caller): Promise<unknown> {

@@ -2,14 +2,22 @@
 import { composed, isXmlText } from '../text.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
-import { type Match, type Resource, match } from './directory.ts';
+import { type Match, type Resource, match, walk } from './directory.ts';
 import type { Format } from './json.ts';
-import { type Form, parseUrlencoded, textIn } from './form.ts';
+import type { Field, Fields } from './fields.ts';
+import { type Form, type Wanted, parseUrlencoded, textIn } from './form.ts';
 import { prefersHtml, readFormat } from './reply.ts';
 
 export const sessionCookie = 'steward_session';
 
-export type Route = { readonly match: Match; readonly path: string; readonly segments: readonly string[] };
+export type Route = {
+  readonly match: Match;
+  readonly path: string;
+  readonly segments: readonly string[];
+  /** As the metrics name it, with data segments as `{param}`. */
+  readonly label: string;
+  readonly wanted: Wanted;
+};
 
 /** How far a request has come: what an error page may build on. */
 export type Progress = {
@@ -28,13 +36,33 @@ declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     progress: Progress | null;
-    /** The route as the metrics name it, with data segments as `{param}`. */
     routeLabel: string | null;
   }
 }
 
+export type FindRoute = (url: string, method: string) => Route | undefined;
+
+/** Most paths hold no data: where they lead is known beforehand. */
+export function createRouteFinder(root: Resource, prefix: string): FindRoute {
+  const fixed = { POST: new Map<string, Route>(), others: new Map<string, Route>() };
+  for (const { route, items } of walk(root)) {
+    if (items.length > 0) continue;
+    const path = [prefix, ...(route === '' ? [] : [route])].join('/');
+    for (const [method, routes] of Object.entries(fixed)) {
+      const found = findRoute(root, prefix, path, method);
+      if (found) routes.set(path, found);
+    }
+  }
+  return (url, method) => {
+    const mark = url.indexOf('?');
+    const path = mark < 0 ? url : url.slice(0, mark);
+    const known = method === 'POST' ? fixed.POST : fixed.others;
+    return known.get(path) ?? findRoute(root, prefix, path, method);
+  };
+}
+
 /** One trailing slash is ignored; segments are decoded one by one, so an encoded slash stays inside its segment. */
-export function findRoute(root: Resource, prefix: string, url: string, method: string): Route | undefined {
+function findRoute(root: Resource, prefix: string, url: string, method: string): Route | undefined {
   // A target may name the whole address, and may be percent-encoded within the prefix.
   const path = (url.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0] ?? '').replace(/\/$/, '');
   const segments: string[] = [];
@@ -48,7 +76,28 @@ export function findRoute(root: Resource, prefix: string, url: string, method: s
     if (!isXmlText(segments.at(-1) ?? '')) return undefined;
   }
   const found = match(root, segments, method);
-  return found && { match: found, path, segments };
+  if (!found) return undefined;
+  const label = [prefix, found.route].filter((part) => part !== '').join('/') || '/';
+  return { match: found, path, segments, label, wanted: wantedBy(found) };
+}
+
+/** The same for every request, so worked out once for each record of fields. */
+const wantedByFields = new WeakMap<Fields, Wanted>();
+
+function wantedBy({ operation, resource }: Match): Wanted {
+  const { fields } = operation ?? resource;
+  const known = wantedByFields.get(fields);
+  if (known) return known;
+  const wanted = new Map<string, 'text' | 'file'>([
+    ['f', 'text'],
+    ['token', 'text'],
+    ['next', 'text'],
+  ]);
+  for (const [name, field] of Object.entries(fields)) {
+    wanted.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
+  }
+  wantedByFields.set(fields, wanted);
+  return wanted;
 }
 
 /** A path of this server in the form a header carries; undefined for what a browser could read as another host's address. */

@@ -55,8 +55,8 @@ export type AppOptions = {
   catalog: CatalogFile;
   /** This program's own, as receivers of webhooks are told. */
   version: string;
-  /** For the first administrator, where there is none yet. */
-  adminPassword: string;
+  /** Of the password of the first administrator, where there is none yet. */
+  adminHash: () => Promise<string>;
 };
 
 export type App = {
@@ -77,7 +77,7 @@ export async function createApp(given: AppOptions): Promise<App> {
   );
   const gatekeeper = createGatekeeper(store, world, tasks);
   const librarian = createLibrarian(store);
-  const metrics = createMetrics();
+  const metrics = createMetrics(() => webhookFigures(store, world.now()));
   const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
   const tellJob: TellJob = (transaction, job, at) => herald.announce(transaction, jobNews(job), at);
   const { upgradeStepTimeoutMs: stepTimeoutMs, upgradeExecutor } = config;
@@ -88,16 +88,12 @@ export async function createApp(given: AppOptions): Promise<App> {
     clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
   const crumbs = () => [{ name: 'admin', href: linkBase() + config.adminPath || '/' }];
   const http = createHttp(logger, metrics, () => ({ assets: assets(), crumbs: crumbs() }), addressOf);
-  metrics.watchWebhooks(() => webhookFigures(store, world.now()));
   const secondLook = createSecondLook(store.refresh);
   let closing = false;
 
   const startedAt = world.now();
   await store.update((transaction) => loadCatalog(transaction, options.catalog, startedAt));
-  const createdAdministrator = await gatekeeper.ensureAdministrator(
-    config.adminUsername,
-    options.adminPassword,
-  );
+  const createdAdministrator = await gatekeeper.ensureAdministrator(config.adminUsername, options.adminHash);
 
   // The port is known only once it is bound.
   const boundPort = () => (http.server.address() as AddressInfo | null)?.port ?? config.port;

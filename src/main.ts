@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { type Logger, pino } from 'pino';
-import { createApp } from './app.ts';
+import { hashPassword, saltBytes } from './auth/password.ts';
 import { type CatalogFileResult, readCatalogFile } from './catalog/catalog-file.ts';
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
@@ -37,6 +37,10 @@ async function main(): Promise<void> {
   }
 
   const madeUpPassword = randomBytes(12).toString('base64url');
+  const hashFirst = () => hashPassword(config.adminPassword ?? madeUpPassword, randomBytes(saltBytes));
+  // It takes about as long as to load all the rest. A database has an administrator most of the time.
+  const early = config.storeUrl === undefined ? hashFirst() : undefined;
+  const { createApp } = await import('./app.ts');
   const store = await openStore(config, logger);
   // What sends requests is loaded with the first of them: most starts are of processes that send none for a while.
   let egress: Promise<Egress> | undefined;
@@ -58,7 +62,7 @@ async function main(): Promise<void> {
     },
     wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
     catalog: 'catalog' in catalog ? catalog.catalog : sampleCatalog,
-    adminPassword: config.adminPassword ?? madeUpPassword,
+    adminHash: () => early ?? hashFirst(),
   });
   try {
     await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });

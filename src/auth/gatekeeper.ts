@@ -27,8 +27,8 @@ export type Gatekeeper = {
   /** Ends a token, or with a form token the session it belongs to. Unknown ones are none of our concern. */
   revoke: (token: string, cookie: string | undefined) => Promise<void>;
   hashPassword: (password: string) => Promise<{ hash: string; credentialId: string }>;
-  /** Creates the first administrator where there is none; tells whether it did. */
-  ensureAdministrator: (username: string, password: string) => Promise<boolean>;
+  /** Creates the first administrator where there is none; tells whether it did. `hash` is that of the password. */
+  ensureAdministrator: (username: string, hash: () => Promise<string>) => Promise<boolean>;
 };
 
 export type Credentials = {
@@ -128,16 +128,17 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
     };
   }
 
-  async function ensureAdministrator(username: string, password: string): Promise<boolean> {
+  async function ensureAdministrator(username: string, hash: () => Promise<string>): Promise<boolean> {
     if (hasAdministrator(store)) return false;
-    const { hash, credentialId } = await makeHash(password);
+    const passwordHash = await hash();
+    const credentialId = world.newId();
     const createdAt = world.now();
     return store.update((transaction) => {
       if (hasAdministrator(transaction)) return false;
       addUser(transaction, {
         username,
         role: 'administrator',
-        passwordHash: hash,
+        passwordHash,
         credentialId,
         createdAt,
         lastSignIn: null,

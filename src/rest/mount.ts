@@ -2,7 +2,7 @@
 // path → method → body → form and `f` → token → role → admission → ids → fields → run → answer.
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import {
   type Access,
   type Caller,
@@ -83,18 +83,23 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   });
   scope.setErrorHandler((error, request, reply) => answerError(error, request, reply));
   if (!scope.hasConstraintStrategy(bodyConstraint.name)) scope.addConstraintStrategy(bodyConstraint);
-  mountRoutes(scope, {}, readUrlencodedBody);
+  mountRoutes(scope, scope.supportedMethods, readUrlencodedBody);
   // The plugin has something to do at every request of its scope, so the forms that need it have one of their own.
   await scope.register(async (ofForms) => {
     const counts = { parts: maxParts, fields: maxParts, files: maxParts };
     const fileSize = Math.max(options.maxFileBytes, maxTextBytes);
     await ofForms.register(multipart, { isPartAFile: () => true, limits: { ...counts, fileSize } });
-    mountRoutes(ofForms, { body: 'multipart' }, readMultipartBody);
+    mountRoutes(ofForms, ['POST'], readMultipartBody, { body: 'multipart' });
   });
 
-  function mountRoutes(on: FastifyInstance, constraints: Record<string, string>, readBody: ReadBody): void {
-    for (const path of [prefix === '' ? '/' : prefix, `${prefix}/*`])
-      on.all(path, { constraints }, (request, reply) => handle(request, reply, readBody));
+  function mountRoutes(
+    on: FastifyInstance,
+    method: HTTPMethods[],
+    readBody: ReadBody,
+    constraints = {},
+  ): void {
+    for (const url of [prefix === '' ? '/' : prefix, `${prefix}/*`])
+      on.route({ method, url, constraints, handler: (request, reply) => handle(request, reply, readBody) });
   }
 
   async function handle(

@@ -25,8 +25,10 @@ export function mountProbes(
         ? sendJson(reply, 200, { status: 'ready' })
         : sendJson(reply, 503, { status: 'not ready', reasons });
     },
-    '/metrics': async (reply) =>
-      reply.header('content-type', metrics.contentType).send(await metrics.render()),
+    '/metrics': async (reply) => {
+      const { contentType, text } = await metrics.render();
+      return reply.header('content-type', contentType).send(text);
+    },
     [openApi.path]: (reply) => sendJson(reply, 200, openApi.document()),
   };
   if (homePath) probes['/'] = (reply) => reply.redirect(homePath(), 302);

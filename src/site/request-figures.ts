@@ -1,5 +1,5 @@
-// Counts requests and how long they took, by method, route and status. Every request comes by here, so it is by hand: the library makes
-// a text of the labels each time.
+// Counts requests and how long they took, by method, route and status.
+import { type Spread, addTo, createSpread, renderNumbers, renderSpreads } from './figures.ts';
 
 export type CountedRequest = {
   readonly method: string;
@@ -9,67 +9,37 @@ export type CountedRequest = {
 };
 
 const bounds = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60];
-const total = 'steward_http_requests_total';
-const duration = 'steward_http_request_duration_seconds';
-
-type Figures = { readonly labels: string; count: number; seconds: number; readonly within: number[] };
+const total = { name: 'steward_http_requests_total', help: 'Requests answered.' };
+const duration = {
+  name: 'steward_http_request_duration_seconds',
+  help: 'Time from a request to the end of its answer.',
+};
 
 export function createRequestFigures() {
-  const byRoute = new Map<string, Map<string, Map<number, Figures>>>();
+  const byRoute = new Map<string, Map<string, Map<number, Spread>>>();
 
-  function figuresOf({ method, route, status }: CountedRequest): Figures {
-    const byMethod = byRoute.get(route) ?? new Map<string, Map<number, Figures>>();
+  function spreadOf({ method, route, status }: CountedRequest): Spread {
+    const byMethod = byRoute.get(route) ?? new Map<string, Map<number, Spread>>();
     byRoute.set(route, byMethod);
-    const byStatus = byMethod.get(method) ?? new Map<number, Figures>();
+    const byStatus = byMethod.get(method) ?? new Map<number, Spread>();
     byMethod.set(method, byStatus);
-    const labels = `method="${method}",route="${escape(route)}",status="${status}"`;
-    const figures = { labels, count: 0, seconds: 0, within: bounds.map(() => 0) };
-    byStatus.set(status, figures);
-    return figures;
+    const spread = createSpread(`method="${method}",route="${escape(route)}",status="${status}"`, bounds);
+    byStatus.set(status, spread);
+    return spread;
   }
 
   return {
     count(request: CountedRequest): void {
       const known = byRoute.get(request.route)?.get(request.method)?.get(request.status);
-      const figures = known ?? figuresOf(request);
-      figures.count += 1;
-      figures.seconds += request.seconds;
-      let bucket = 0;
-      while (request.seconds > (bounds[bucket] ?? Infinity)) bucket += 1;
-      figures.within[bucket] = (figures.within[bucket] ?? 0) + 1;
+      addTo(known ?? spreadOf(request), bounds, request.seconds);
     },
-    /** In the format that monitoring systems read. */
     render(): string {
       const all = [...byRoute.values()].flatMap((byMethod) =>
         [...byMethod.values()].flatMap((byStatus) => [...byStatus.values()]),
       );
-      return [
-        `# HELP ${total} Requests answered.`,
-        `# TYPE ${total} counter`,
-        ...all.map(({ labels, count }) => `${total}{${labels}} ${count}`),
-        '',
-        `# HELP ${duration} Time from a request to the end of its answer.`,
-        `# TYPE ${duration} histogram`,
-        ...all.flatMap(renderHistogram),
-        '\n',
-      ].join('\n');
+      return renderNumbers('counter', total, all) + renderSpreads(duration, bounds, all);
     },
   };
-}
-
-/** Each bucket counts those before it too. */
-function renderHistogram({ labels, count, seconds, within }: Figures): string[] {
-  let sum = 0;
-  const buckets = bounds.map((bound, index) => {
-    sum += within[index] ?? 0;
-    return `${duration}_bucket{le="${bound}",${labels}} ${sum}`;
-  });
-  return [
-    ...buckets,
-    `${duration}_bucket{le="+Inf",${labels}} ${count}`,
-    `${duration}_sum{${labels}} ${seconds}`,
-    `${duration}_count{${labels}} ${count}`,
-  ];
 }
 
 function escape(value: string): string {

@@ -94,7 +94,7 @@ export async function startServer({
   const executor = options.executor ?? createSimulatedExecutor({ world, stepMs, failures });
   const app = await createApp({
     ...{ config, store, world, executor, logger, wsdl, assets, catalog },
-    ...{ version: '0.0.0', adminPassword: password },
+    ...{ version: '0.0.0', adminHash: () => Promise.resolve(passwordHash) },
   });
 
   return {

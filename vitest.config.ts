@@ -1,10 +1,11 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-// What goes through a whole server runs once for each kind of store.
+// What goes through a whole server runs once for each kind of store, but for what a browser makes of it.
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((name) => `test/${name.replaceAll('\\', '/')}`)
-  .filter((path) => path.endsWith('.test.ts') && /kit\/(server|hooks)\.ts/.test(readFileSync(path, 'utf8')));
+  .filter((path) => path.endsWith('.test.ts') && !path.startsWith('test/browser/'))
+  .filter((path) => /kit\/(server|hooks)\.ts/.test(readFileSync(path, 'utf8')));
 
 // What starts processes and kills them would be in the way of all else, and all else in its way.
 const crashes = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];

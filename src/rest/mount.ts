@@ -88,7 +88,9 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   await scope.register(async (ofForms) => {
     const counts = { parts: maxParts, fields: maxParts, files: maxParts };
     const fileSize = Math.max(options.maxFileBytes, maxTextBytes);
-    await ofForms.register(multipart, { isPartAFile: () => true, limits: { ...counts, fileSize } });
+    const limits = { ...counts, fileSize };
+    // The parser stops for ever where a part that it passes over fills its buffer and is the last one.
+    await ofForms.register(multipart, { isPartAFile: () => true, limits, fileHwm: 1024 ** 2 });
     mountRoutes(ofForms, ['POST'], readMultipartBody, { body: 'multipart' });
   });
 

@@ -6,7 +6,7 @@ import fastify, {
   LogController,
 } from 'fastify';
 import { METHODS } from 'node:http';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, invalid } from '../errors.ts';
 import { notFound } from '../rest/reply.ts';
 import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
@@ -28,7 +28,11 @@ export function createHttp(
     keepAliveTimeout: 72_000,
     // A client that does not take its answer is not waited for; the longest wait for news is 60 seconds.
     connectionTimeout: 120_000,
-    http: { connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
+    http: {
+      ...{ connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
+      // Refused below, with a word about it.
+      requireHostHeader: false,
+    },
     bodyLimit: 1024 ** 2,
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     forceCloseConnections: 'idle',
@@ -44,9 +48,11 @@ export function createHttp(
   http.server.on('checkExpectation', (...exchange) => http.server.emit('request', ...exchange));
   // Methods that Fastify does not know by itself are refused like any other, not unheard of.
   for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
-  // An unknown path is answered without looking at the body.
+  // An unknown path, or a request to nobody, is answered without looking at the body.
   http.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff');
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
+      throw invalid(['Host: must be given.']);
     if (request.is404) throw notFound();
     done();
   });

@@ -27,7 +27,7 @@ export default defineConfig({
       { extends: true, test: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' } } },
       {
         extends: true,
-        test: { name: 'crash', include: crashes, sequence: { groupOrder: 1 }, maxWorkers: 1 },
+        test: { name: 'crash', include: crashes, sequence: { groupOrder: 1 } },
       },
     ],
   },

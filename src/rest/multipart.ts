@@ -47,7 +47,7 @@ export async function readMultipart(
 }
 
 /** So many turns after the whole body has come, what it holds has been found. */
-const turnsToFind = 100;
+const turnsToFind = 20;
 
 /** The parts one after another. The plugin would wait for ever where the body ends among the headers of one. */
 async function* partsOf(request: FastifyRequest): AsyncGenerator<Multipart> {

@@ -86,7 +86,7 @@ function tellRows(rows) {
 
 const rows = [...(await measureRates()), ...(await measureStanding())];
 tellRows(rows);
-const loadBusy = Math.max(...rows.map((row) => row.loadBusy ?? 0));
+const loadBusy = Math.max(0, ...rows.map((row) => row.loadBusy ?? 0));
 tell(
   `By CPU: the same ratio, of the processor's time for a request. The load took ${Math.ceil(loadBusy * 100)} % of a core at most.`,
 );

@@ -102,7 +102,6 @@ export type Config = Readonly<{
   vendorPrefix: string;
   productName: string;
   requireTokens: boolean;
-  catalogFile: string | undefined;
   adminUsername: string;
   adminPassword: string | undefined;
   /** Undefined: in memory. */
@@ -185,7 +184,6 @@ export function readConfig(
     vendorPrefix: value.VENDOR_PREFIX,
     productName: value.PRODUCT_NAME,
     requireTokens: value.REQUIRE_TOKENS,
-    catalogFile: value.CATALOG_FILE,
     adminUsername: value.ADMIN_USERNAME,
     adminPassword: value.ADMIN_PASSWORD,
     storeUrl: value.STORE_URL,

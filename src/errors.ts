@@ -53,3 +53,7 @@ export function invalid(problems: readonly string[]): ServiceError {
 export function methodNotAllowed(method: string, allow: readonly string[]): ServiceError {
   return new ServiceError('method-not-allowed', `The method ${method} is not allowed here.`, { allow });
 }
+
+export function tooLarge(detail: string): ServiceError {
+  return new ServiceError('too-large', 'The request is too large.', { details: [detail] });
+}

@@ -22,6 +22,11 @@ export function asXmlText(value: string): string {
   return value.replaceAll(new RegExp(forbiddenInXml, 'gu'), '\uFFFD');
 }
 
+/** As much of it as a message needs. */
+export function cut(s: string, most = 64): string {
+  return s.length > most ? s.slice(0, most).replace(/[\uD800-\uDBFF]$/, '') : s;
+}
+
 export const httpUrlRule = 'an absolute http or https address of at most 2048 characters';
 
 export function isHttpUrl(value: string): boolean {

@@ -116,6 +116,8 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
   async function revoke(token: string, cookie: string | undefined): Promise<void> {
     const isOwnForm = isFormToken(token) && cookie !== undefined && formTokenMatches(token, cookie);
     const hash = hashToken(isOwnForm ? cookie : token);
+    // It may have been issued elsewhere a moment ago.
+    if (store.get(tokens, hash) === undefined) await store.refresh();
     if (store.get(tokens, hash) === undefined) return;
     await store.update((transaction) => transaction.remove(tokens, hash));
   }

@@ -90,7 +90,8 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       return {
         ...success,
         seeOther: options.signInPath(),
-        headers: { 'set-cookie': `${cookie('')}; Max-Age=0` },
+        // A page of somebody else may end a token that it knows, and not the browser's own session.
+        ...(!isForeignSite(request.headers) && { headers: { 'set-cookie': `${cookie('')}; Max-Age=0` } }),
       };
     },
   });

@@ -34,7 +34,11 @@ export const passwordRule = `${passwordLength.from} to ${passwordLength.to} char
 export function isPassword(text: string): boolean {
   const length = Array.from(text).length;
   return (
-    text.trim() !== '' && isXmlText(text) && length >= passwordLength.from && length <= passwordLength.to
+    text.trim() !== '' &&
+    isXmlText(text) &&
+    !/[\r\n]/.test(text) &&
+    length >= passwordLength.from &&
+    length <= passwordLength.to
   );
 }
 

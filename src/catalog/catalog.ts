@@ -123,7 +123,7 @@ export function findFolder(reader: Reader, folderName: string): Folder | undefin
   return folder?.folderName === folderName ? folder : undefined;
 }
 
-export function findService(reader: Reader, id: ServiceId): Service | undefined {
+function findService(reader: Reader, id: ServiceId): Service | undefined {
   const service = reader.get(services, keyOfService(id));
   const isExact =
     service?.folderName === id.folderName &&

@@ -1,9 +1,8 @@
 // SOAP edge of the catalog: the seven operations of spec 4.2, answered as contract 7 says.
-import { composed } from '../text.ts';
+import { composed, cut } from '../text.ts';
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { SoapOperation } from '../soap/mount.ts';
-import { cut } from '../soap/cursor.ts';
 import { escapeText } from '../soap/escape.ts';
 import { type Service, addressOfService, rootFolder } from './catalog.ts';
 import type { Librarian } from './librarian.ts';

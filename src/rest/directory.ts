@@ -161,7 +161,7 @@ export function items<S, T>(described: {
 }
 
 /** Closes a resource, its operations and all beneath it while a job runs. */
-export function closeDuringJob<S>(open: Resource<S>): Resource<S> {
+function closeDuringJob<S>(open: Resource<S>): Resource<S> {
   const closeAll = <T>(entries: Readonly<Record<string, T>>, close: (entry: T) => T) =>
     Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, close(entry)]));
   const closeOperation = (operation: Operation<S>) => ({ ...operation, duringJob: 'closed' as const });

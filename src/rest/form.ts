@@ -1,7 +1,7 @@
 // A query or an urlencoded body → one record of the fields asked for (contract 2).
-import { invalid } from '../errors.ts';
+import { invalid, tooLarge } from '../errors.ts';
+import { cut } from '../text.ts';
 import type { Raw } from './fields.ts';
-import { tooLarge } from './reply.ts';
 
 export type Form = Readonly<Record<string, Raw>>;
 
@@ -23,15 +23,18 @@ export function parseUrlencoded(encoded: string, wanted: Wanted): Form {
   return collect(pairsOf(encoded), wanted);
 }
 
-/** Some fields of a query whose others are none of our concern. */
+/** The query of a POST is read for `f`; at what else is asked for it is only glanced. */
 export function peekQuery(encoded: string, wanted: Wanted): Form {
-  return collect(
-    pairsOf(encoded).filter(({ name }) => name !== undefined && wanted.has(name)),
+  const pairs = pairsOf(encoded);
+  const form = collect(
+    pairs.filter(({ name }) => name === 'f'),
     wanted,
   );
+  for (const { name, value } of pairs) if (name !== undefined && wanted.has(name)) form[name] ??= value;
+  return form;
 }
 
-function collect(pairs: readonly Pair[], wanted: Wanted): Form {
+function collect(pairs: readonly Pair[], wanted: Wanted): Record<string, Raw> {
   const form = emptyForm();
   if (pairs.length === 0) return form;
   const passedOver = new Set<string>();
@@ -90,11 +93,6 @@ function hasMoreThan(text: string, mark: string, most: number): boolean {
     if (at < 0) return false;
   }
   return true;
-}
-
-/** As much of a name as a message needs. */
-export function cut(name: string): string {
-  return Array.from(name.slice(0, 65)).slice(0, 64).join('');
 }
 
 /** Without a prototype, so that no field name means anything but itself. */

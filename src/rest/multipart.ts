@@ -2,9 +2,10 @@
 import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ServiceError, invalid } from '../errors.ts';
-import { type Form, type Wanted, cut, emptyForm, maxTextBytes } from './form.ts';
-import { asServiceError, tooLarge } from './reply.ts';
+import { ServiceError, invalid, tooLarge } from '../errors.ts';
+import { cut } from '../text.ts';
+import { type Form, type Wanted, emptyForm, maxTextBytes } from './form.ts';
+import { asServiceError } from './reply.ts';
 
 /**
  * Every part is read as bytes (the plugin is told that each is a file), so that text is decoded in one way only. A text field may

@@ -1,6 +1,7 @@
 // Answers: the response format, JSON, and errors in the contract's form (contract 2).
 import type { FastifyReply } from 'fastify';
-import { type ErrorKind, ServiceError } from '../errors.ts';
+import { type ErrorKind, ServiceError, tooLarge } from '../errors.ts';
+import { maxParts, maxTextBytes } from './form.ts';
 import { type Format, type Json, writeJson } from './json.ts';
 
 /** `error.code` differs from the HTTP status only where clients of this family of APIs expect it to. */
@@ -46,7 +47,8 @@ export function describeError(error: ServiceError | undefined): ErrorAnswer {
 export function asServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { statusCode, code } = error as { statusCode?: unknown; code?: unknown };
-  if (statusCode === 413) return tooLarge(limits[String(code)] ?? 'The body must be at most 1048576 bytes.');
+  if (statusCode === 413)
+    return tooLarge(limits[String(code)] ?? `The body must be at most ${maxTextBytes} bytes.`);
   if (statusCode === 415) return unsupportedMediaType();
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new ServiceError('invalid', 'The request body cannot be read.');
@@ -55,14 +57,10 @@ export function asServiceError(error: unknown): ServiceError | undefined {
 }
 
 const limits: Record<string, string> = {
-  FST_PARTS_LIMIT: 'A form must have at most 64 parts.',
-  FST_FILES_LIMIT: 'A form must have at most 64 parts.',
+  FST_PARTS_LIMIT: `A form must have at most ${maxParts} parts.`,
+  FST_FILES_LIMIT: `A form must have at most ${maxParts} parts.`,
   FST_REQ_FILE_TOO_LARGE: 'A part of the form is larger than a file may be.',
 };
-
-export function tooLarge(detail: string): ServiceError {
-  return new ServiceError('too-large', 'The request is too large.', { details: [detail] });
-}
 
 export function unsupportedMediaType(): ServiceError {
   return new ServiceError('unsupported-media-type', 'The content type of the request is not supported.', {

@@ -1,7 +1,7 @@
 // What /metrics shows: requests by route and status, webhook deliveries, and the process itself. No label names a user or an id.
 import type { Registry } from 'prom-client';
 import type { WebhookFigures } from '../webhooks/figures.ts';
-import { addTo, createSpread, renderNumbers, renderSpreads } from './figures.ts';
+import { addTo, createSpread, renderNumbers, renderSpreads } from './metrics-text.ts';
 import { type CountedRequest, createRequestFigures } from './request-figures.ts';
 
 export type Metrics = {

@@ -1,5 +1,5 @@
 // Counts requests and how long they took, by method, route and status.
-import { type Spread, addTo, createSpread, renderNumbers, renderSpreads } from './figures.ts';
+import { type Spread, addTo, createSpread, renderNumbers, renderSpreads } from './metrics-text.ts';
 
 export type CountedRequest = {
   readonly method: string;

@@ -1,6 +1,6 @@
 // A place in an XML text, and what is read there whatever it belongs to: names, white space, references.
 import { ServiceError } from '../errors.ts';
-import { isXmlText } from '../text.ts';
+import { cut, isXmlText } from '../text.ts';
 
 export type Cursor = { readonly text: string; at: number };
 
@@ -53,11 +53,6 @@ export function expandReferences(cursor: Cursor, raw: string, start: number): st
     from = at + all.length;
   }
   return from === 0 ? raw : expanded + raw.slice(from);
-}
-
-/** As much of it as a message needs. */
-export function cut(s: string, most = 64): string {
-  return s.length > most ? s.slice(0, most).replace(/[\uD800-\uDBFF]$/, '') : s;
 }
 
 export function refuse(cursor: Cursor, what: string, at = cursor.at): never {

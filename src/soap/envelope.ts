@@ -1,6 +1,6 @@
 // SOAP envelopes in and out, versions 1.1 and 1.2, and faults in the form of each.
 import { type ErrorKind, ServiceError } from '../errors.ts';
-import { cut } from './cursor.ts';
+import { cut } from '../text.ts';
 import { escapeAttribute, escapeText } from './escape.ts';
 import { XML } from './namespaces.ts';
 import type { XmlElement } from './xml.ts';
@@ -94,7 +94,7 @@ export function named({ name }: XmlElement): string {
   return cut(name);
 }
 
-export function wrap(version: SoapVersion, content: string): string {
+function wrap(version: SoapVersion, content: string): string {
   const { namespace } = versions[version];
   const open = `<?xml version="1.0" encoding="utf-8"?>\n<soap:Envelope xmlns:soap="${namespace}">`;
   return `${open}${content}</soap:Envelope>`;

@@ -1,5 +1,6 @@
 // Namespaces in XML 1.0: what prefixes an element declares, and what names mean.
-import { type Cursor, cut, refuse } from './cursor.ts';
+import { cut } from '../text.ts';
+import { type Cursor, refuse } from './cursor.ts';
 
 export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
 

@@ -4,37 +4,40 @@ import { gunzipSync } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
 import type { SoapVersion } from './envelope.ts';
 
-export const maxRequestBytes = 16 * 1024;
+const maxRequestBytes = 16 * 1024;
 
-export const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
+const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
-/** What a content type says; of one that is not there, that it is as good as any. */
+/** What a content type says of the message. */
 type Told = {
   readonly isAccepted: boolean;
   readonly version: SoapVersion;
   readonly charset: string | undefined;
 };
 
-/** Clients send the same few again and again. */
-const told = new Map<string, Told>();
-const mostTold = 64;
+const nothingTold: Told = { isAccepted: true, version: '1.1', charset: undefined };
 
-function contentTypeOf({ headers }: FastifyRequest): Told {
+/** Clients send the same few again and again. */
+const known = new Map<string, Told>();
+const mostKnown = 64;
+
+function readContentType({ headers }: FastifyRequest): Told {
   const given = headers['content-type'];
-  const known = told.get(given ?? '');
-  if (known) return known;
-  const type = given?.split(';', 1)[0]?.trim().toLowerCase();
-  const found: Told = {
-    isAccepted: type === undefined || mediaTypes.includes(type),
-    version: type?.startsWith('application/soap+xml') ? '1.2' : '1.1',
-    charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(given ?? '')?.[1],
+  if (given === undefined) return nothingTold;
+  const found = known.get(given);
+  if (found) return found;
+  const type = given.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const told: Told = {
+    isAccepted: mediaTypes.includes(type),
+    version: type.startsWith('application/soap+xml') ? '1.2' : '1.1',
+    charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(given)?.[1],
   };
-  if (told.size < mostTold) told.set(given ?? '', found);
-  return found;
+  if (known.size < mostKnown) known.set(given, told);
+  return told;
 }
 
 export function refuseMediaType(request: FastifyRequest): void {
-  if (!contentTypeOf(request).isAccepted) {
+  if (!readContentType(request).isAccepted) {
     throw new ServiceError(
       'unsupported-media-type',
       `The content type must be one of ${mediaTypes.join(', ')}.`,
@@ -46,8 +49,28 @@ export function refuseMediaType(request: FastifyRequest): void {
   }
 }
 
-export function bytesOf(request: FastifyRequest): Buffer {
-  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+/** Calls back once: with the whole body, or with why it is refused where there is more of it than may be. */
+export function readBody(
+  { raw, headers }: FastifyRequest,
+  done: (body: Buffer | ServiceError) => unknown,
+): void {
+  if (Number(headers['content-length']) > maxRequestBytes) return void done(tooLarge());
+  const chunks: Buffer[] = [];
+  let size = 0;
+  function take(chunk: Buffer): void {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > maxRequestBytes) end(tooLarge());
+  }
+  function end(refusal?: ServiceError): void {
+    raw.off('data', take).off('end', end).off('error', abandon);
+    done(refusal ?? (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+  }
+  const abandon = () => end(new ServiceError('invalid', 'The request cannot be read.'));
+  raw.on('data', take).on('end', end).on('error', abandon);
+}
+
+export function bytesOf(request: FastifyRequest, body: Buffer): Buffer {
   if (body.length === 0) throw new ServiceError('invalid', 'The request has no body: send a SOAP Envelope.');
   const coding = request.headers['content-encoding'];
   if (coding === undefined || !/gzip/i.test(coding)) return body;
@@ -65,11 +88,11 @@ function tooLarge(): ServiceError {
 
 /** Before the envelope has been read, the content type tells which form an answer should have. */
 export function guessVersion(request: FastifyRequest): SoapVersion {
-  return contentTypeOf(request).version;
+  return readContentType(request).version;
 }
 
 export function charsetOf(request: FastifyRequest): string | undefined {
-  return contentTypeOf(request).charset;
+  return readContentType(request).charset;
 }
 
 /** A token that is given twice is no token of ours. */

@@ -1,8 +1,8 @@
 // The XML reader: strict XML 1.0 with namespaces to a small tree in one linear pass, without
 // DOCTYPE and processing instructions and within limits. decode.ts turns bytes into text.
 import { ServiceError } from '../errors.ts';
-import { forbiddenInXml } from '../text.ts';
-import { cut, expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
+import { cut, forbiddenInXml } from '../text.ts';
+import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
 import { XML_DECLARATION } from './decode.ts';
 import {
   type Declared,

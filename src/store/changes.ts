@@ -4,7 +4,7 @@ import type { Cell, Log, Queue, Reader, Table, Transaction } from './transaction
 export type Rows = Map<string, unknown>;
 
 export type Changes = {
-  /** By name of the table and key; a removed row is there as `undefined`. */
+  /** By table and key; a removed row is there as `undefined`. */
   tables: Map<Table<never>, Rows>;
   cells: Map<Cell<unknown>, unknown>;
   logs: Map<Log<unknown>, Map<string, readonly unknown[]>>;

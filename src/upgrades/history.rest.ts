@@ -7,7 +7,7 @@ import type { Transaction } from '../store/transaction.ts';
 import type { World } from '../world.ts';
 import { requestCancel, resumeJob } from './job.ts';
 import { type Job, jobs, listJobs, messages, plans } from './job-record.ts';
-import { jobListView, jobView } from './live.page.ts';
+import { jobListView, jobView } from './jobs.page.ts';
 import type { Runner } from './runner.ts';
 import { entryOf, statusOf } from './status.ts';
 

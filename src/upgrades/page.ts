@@ -3,7 +3,7 @@ import type { Shown, View } from '../rest/directory.ts';
 import { html, type Html } from '../rest/html.ts';
 import { type Mode, currentMode } from '../site/mode.ts';
 import { newestJob } from './job-record.ts';
-import { jobView } from './live.page.ts';
+import { jobView } from './jobs.page.ts';
 import { procedureView } from './procedure.page.ts';
 import type { ProcedureOptions } from './procedure.rest.ts';
 import { availableView, installedView, rollbackView } from './versions.page.ts';

@@ -6,7 +6,7 @@ import { html, type Html } from '../rest/html.ts';
 import type { Store } from '../store/store.ts';
 import { listUploads, uploads } from '../uploads/upload.ts';
 import { tellCount } from '../words.ts';
-import { signInFirst } from './live.page.ts';
+import { signInFirst } from './jobs.page.ts';
 import { type Version, labelOf } from './manifest.ts';
 import { describePlan, summarisePlan } from './plan.ts';
 import type { Prepared } from './preflight.ts';

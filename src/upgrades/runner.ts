@@ -42,13 +42,14 @@ export type RunnerOptions = {
 export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tell }: RunnerOptions): Runner {
   /** Changes the job unless it has moved on meanwhile, by another's hand or because this had been done already. */
   function change(
-    { id, fence, next }: Job,
+    { id, fence, next, reverting }: Job,
     rule: (transaction: Transaction, job: Job, at: number) => Job,
   ): Promise<Job | undefined> {
     const at = world.now();
     return store.update((transaction) => {
       const job = transaction.get(jobs, id);
       if (job?.state !== 'in_progress' || job.fence !== fence || job.next !== next) return undefined;
+      if (job.reverting?.before !== reverting?.before) return undefined;
       const changed = rule(transaction, job, at);
       if (changed.state !== 'in_progress') tell(transaction, changed, at);
       return changed;

@@ -9,7 +9,7 @@ import { isHttpUrl } from '../text.ts';
 import { tellCount } from '../words.ts';
 import { reasonNotToStart } from './job.ts';
 import { installerOf } from './job-record.ts';
-import { signInFirst } from './live.page.ts';
+import { signInFirst } from './jobs.page.ts';
 import { type Version, labelOf } from './manifest.ts';
 import { prepareRollback } from './preflight.ts';
 import {

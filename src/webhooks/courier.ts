@@ -26,8 +26,6 @@ import { type Webhook, signingKeys, webhooks } from './webhook.ts';
 
 const mostPerReceiver = 4;
 
-/** How long after the store has failed it is asked again. */
-
 /** How long attempts under way may take to end when the process stops. */
 const graceMs = 3_000;
 

@@ -2,7 +2,7 @@
 // of ours or in no shape of the contract, and such as cost far more to answer than to send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cpuMs, judge } from './fuzz-verdict.ts';
-import { type Server, namespace, startServer } from './stage.ts';
+import { type Server, namespace, startServer } from '../kit/server.ts';
 import { type Answer, ask, openWire, write } from './wire.ts';
 
 let server: Server;
@@ -139,6 +139,14 @@ const disorder = `a${'\u0315'.repeat(3900)}${'\u0300'.repeat(3900)}`;
 
 const envelope = (inside: string) =>
   `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>${inside}</e:Body></e:Envelope>`;
+
+it('a message without a content type is understood, whatever an empty one was answered', async () => {
+  const body = envelope(`<GetMessageVersion xmlns="${namespace}"/>`);
+  const statusWith = async (headers: Record<string, string>) =>
+    (await expectGood(write({ method: 'POST', url: '/services', headers, body }))).status;
+  expect(await statusWith({ 'content-type': '' })).toBe(415);
+  expect(await statusWith({})).toBe(200);
+});
 
 describe('16 KiB cost no more than 50 ms of CPU to answer', () => {
   const folder = `<GetServiceDescriptionsEx xmlns="${namespace}"><FolderName>${disorder}</FolderName></GetServiceDescriptionsEx>`;

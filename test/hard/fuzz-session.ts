@@ -1,7 +1,7 @@
 // A server to be hostile to: furnished with something of every kind, and asked over bare connections.
 import { builtInManifest } from '../../src/upgrades/built-in.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
-import { type Server, startServer } from './stage.ts';
+import { type Server, startServer } from '../kit/server.ts';
 import { type Answer, type Wire, openWire, write } from './wire.ts';
 
 export type Target = Server & { port: number; kept?: Wire | undefined };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { gzipSync } from 'node:zlib';
 import { among, anyBytes, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { toHeader } from './fuzz-forms.ts';
-import { namespace, operationNames } from './stage.ts';
+import { namespace, operationNames } from '../kit/server.ts';
 
 export type SoapBody = { type: string | undefined; coding: string | undefined; body: string };
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Control, Field } from '../../src/rest/fields.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
-import { password } from './stage.ts';
+import { password } from '../kit/server.ts';
 
 /** The ids of the fake world, in the order in which it gives them out. */
 export const ids = Array.from({ length: 12 }, (_, index) => `id-${index + 1}`).join('¦');

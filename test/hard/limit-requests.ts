@@ -1,6 +1,6 @@
 // Requests of a given size, for the tests of limits.
 import { gzipSync } from 'node:zlib';
-import { namespace } from './stage.ts';
+import { namespace } from '../kit/server.ts';
 import { write } from './wire.ts';
 
 export const authorization = 'Bearer token-of-the-administrator';

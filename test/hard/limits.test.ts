@@ -18,7 +18,7 @@ import {
   text,
   upload,
 } from './limit-requests.ts';
-import { type Server, startServer } from './stage.ts';
+import { type Server, startServer } from '../kit/server.ts';
 import { type Wire, ask, openWire, write } from './wire.ts';
 
 const fileBytes = 2_000_000;

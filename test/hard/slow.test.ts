@@ -2,7 +2,7 @@
 // kept, and whoever else comes is served all the while.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { judge } from './fuzz-verdict.ts';
-import { type Server, namespace, startServer } from './stage.ts';
+import { type Server, namespace, startServer } from '../kit/server.ts';
 import { type Wire, openWire, write } from './wire.ts';
 
 const authorization = 'Bearer token-of-the-administrator';

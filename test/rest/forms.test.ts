@@ -67,6 +67,8 @@ describe('urlencoded and query', () => {
     expect((await server.post(`${mode}?f=pjson`, { token })).body).toContain('\n  "isReadOnly"');
     expect((await server.post(`${mode}?f=pjson`, { token, f: 'json' })).body).not.toContain('\n');
     expect((await server.post(`${mode}?x=1&x=2&y=%zz`, { token })).statusCode).toBe(200);
+    expect((await server.post(`${mode}?token=1&token=%zz`, { token })).statusCode).toBe(200);
+    expect((await server.post(`${mode}?f=json&f=json`, { token })).statusCode).toBe(400);
   });
 
   it('ignores one trailing slash everywhere', async () => {

@@ -45,6 +45,15 @@ it('what is unknown stays unknown', async () => {
   expect((await one.get('/admin/uploads/nothing', { authorization })).statusCode).toBe(404);
 });
 
+it('a token can be revoked where it has not been heard of yet', async () => {
+  const signedIn = await one.post('/tokens/generateToken', { username: 'member', password });
+  const { token } = signedIn.json<{ token: string }>();
+  await other.post('/tokens/revokeToken', { token });
+  await expect
+    .poll(async () => (await one.get(`/admin/mode?token=${token}`)).statusCode, { timeout: 1000 })
+    .toBe(401);
+});
+
 it('a token that was revoked is refused everywhere within a second', async () => {
   const signedIn = await one.post('/tokens/generateToken', { username: 'member', password });
   const { token } = signedIn.json<{ token: string }>();

@@ -177,7 +177,7 @@ const awayMessages =
   /^(Connection terminated|timeout (exceeded|expired)|Query read timeout|Client (has|was) )/;
 
 /** Whether it is the database that fails, and not what it was asked. */
-export function isAway(error: unknown): boolean {
+function isAway(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return awayStates.test(error.code ?? '');
   const { code, message, errors } = error as { code?: unknown; message?: string; errors?: unknown[] };
   // Of several addresses none has answered.

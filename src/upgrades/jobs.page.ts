@@ -127,8 +127,8 @@ function actions(store: Store, job: Job, shown: Shown<unknown>): Html | false {
     return html`<p>${job.cancelledBy} has asked to cancel it: it ends after the step that is under way.</p>`;
   }
   const plan = store.get(plans, job.id);
-  const why = plan && reasonNotToCancel(job, plan);
-  if (!plan || why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
+  const why = plan ? reasonNotToCancel(job, plan) : 'its plan is gone';
+  if (why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
     ${button('cancel', 'Cancel this job')}
   </div>`;

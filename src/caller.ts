@@ -23,7 +23,7 @@ export type Presented = {
   /** The session cookie: good for reading only, unless the field holds its form token. */
   readonly cookie: string | undefined;
   readonly readsOnly: boolean;
-  readonly address: string;
+  readonly address: () => string;
   readonly referer: string | undefined;
 };
 

@@ -44,9 +44,9 @@ export function formTokenMatches(formToken: string, sessionToken: string): boole
 }
 
 /** An absent Referer is let through: many clients never send one. */
-export function bindingAllows(binding: Binding, address: string, referer: string | undefined): boolean {
+export function bindingAllows(binding: Binding, address: () => string, referer: string | undefined): boolean {
   if (binding === null) return true;
-  if (binding.to === 'address') return binding.value === address;
+  if (binding.to === 'address') return binding.value === address();
   if (referer === undefined || referer === binding.value) return true;
   const origin = originOf(binding.value);
   return origin !== undefined && origin === originOf(referer);

@@ -61,9 +61,9 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       const { token, expires } = await gatekeeper.signIn({
         username: values.username,
         password: values.password,
-        address: request.address,
+        address: request.address(),
         minutes: Math.min(values.expiration, expirationMinutes.most),
-        binding: bindingOf(values, request.address),
+        binding: bindingOf(values, request.address()),
       });
       const json = { token, expires, ssl: isHttps() };
       if (request.format !== 'html') return { json };

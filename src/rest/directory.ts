@@ -16,7 +16,7 @@ export type Call<S, V> = {
 
 export type RequestFacts = {
   readonly format: Format;
-  readonly address: string;
+  readonly address: () => string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly cookie: string | undefined;
   readonly query: Form;

@@ -8,19 +8,22 @@ export function asJson(value: object): { readonly [key: string]: Json } {
 }
 
 /** Answers that last, and their bytes once they have been written out. */
-const lastingAnswers = new WeakMap<object, Buffer | undefined>();
+const lastingAnswers = new WeakMap<object, Buffer | null>();
 
 /** Says of an answer that is given again and again as it is that its bytes are worth keeping as long as it is kept itself. */
 export function lasting<T extends object>(answer: T): T {
-  lastingAnswers.set(answer, undefined);
+  lastingAnswers.set(answer, null);
   return answer;
 }
 
 export function writeJson(json: Json): string | Buffer {
-  if (typeof json !== 'object' || json === null || !lastingAnswers.has(json)) return JSON.stringify(json);
-  const written = lastingAnswers.get(json) ?? Buffer.from(JSON.stringify(json));
-  lastingAnswers.set(json, written);
-  return written;
+  const kept = typeof json === 'object' && json !== null ? lastingAnswers.get(json) : undefined;
+  if (kept) return kept;
+  const text = JSON.stringify(json);
+  if (kept === undefined) return text;
+  const bytes = Buffer.from(text);
+  lastingAnswers.set(json as object, bytes);
+  return bytes;
 }
 
 export type Format = 'json' | 'pjson' | 'html';

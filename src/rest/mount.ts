@@ -15,7 +15,7 @@ import {
 import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
 import type { SecondLook } from '../second-look.ts';
 import { type BodyOptions, type ReadBody, readMultipartBody, readUrlencodedBody } from './body.ts';
-import type { Match, RequestFacts, Resource } from './directory.ts';
+import type { Call, Match, Outcome, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
 import { readFields } from './fields.ts';
 import { maxParts, maxTextBytes, parseUrlencoded, peekQuery, textIn } from './form.ts';
@@ -104,11 +104,8 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       on.route({ method, url, constraints, handler: (request, reply) => handle(request, reply, readBody) });
   }
 
-  async function handle(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    readBody: ReadBody,
-  ): Promise<FastifyReply> {
+  /** Answers nothing itself: a reply that is answered is waited for, and that takes its time. */
+  async function handle(request: FastifyRequest, reply: FastifyReply, readBody: ReadBody): Promise<void> {
     const { progress } = request;
     if (!progress?.route) throw notFound();
     const { match, wanted }: Route = progress.route;
@@ -145,17 +142,21 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     const subject =
       match.steps.length === 0 ? undefined : await options.secondLook(() => findSubject(match, caller));
     progress.subject = { found: subject };
-    if (showsForm) return face.form(request, reply);
+    if (showsForm) {
+      face.form(request, reply);
+      return;
+    }
 
     const { values, problems } = readFields((operation ?? resource).fields, progress.form);
     const call = { subject, values: values as never, caller, request: facts };
     if (operation?.check) problems.push(...(await operation.check(call)));
     if (problems.length > 0) throw invalid(problems);
 
-    const outcome = operation ? await operation.run(call) : { json: await resource.read(call) };
+    const result = operation ? operation.run(call) : readJson(resource, call);
+    const outcome = result instanceof Promise ? await result : result;
     if (outcome.headers) void reply.headers(outcome.headers);
-    if (progress.format === 'html') return await face.outcome(request, reply, outcome);
-    return sendJson(reply, 200, outcome.json, progress.format);
+    if (progress.format === 'html') await face.outcome(request, reply, outcome);
+    else sendJson(reply, 200, outcome.json, progress.format);
   }
 
   function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -186,7 +187,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       field: field?.trim() || undefined,
       cookie: cookieOf(request),
       readsOnly: request.method !== 'POST',
-      address: options.addressOf(request),
+      address: () => options.addressOf(request),
       referer: request.headers.referer,
     };
   }
@@ -223,6 +224,11 @@ function refuseCaller(caller: Caller, access: Access): void {
 
 function accessOf({ operation, resource }: Match): Access {
   return (operation ?? resource).access;
+}
+
+function readJson(resource: Resource, call: Call<unknown, never>): Outcome | Promise<Outcome> {
+  const json = resource.read(call);
+  return json instanceof Promise ? json.then((read) => ({ json: read })) : { json };
 }
 
 async function findSubject({ steps }: Match, caller: Caller): Promise<unknown> {

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError, invalid, tooLarge } from '../errors.ts';
 import { cut } from '../text.ts';
-import { type Form, type Wanted, emptyForm, maxTextBytes } from './form.ts';
+import { type Form, type Wanted, FormRecord, maxTextBytes } from './form.ts';
 import { asServiceError } from './reply.ts';
 
 /**
@@ -16,7 +16,7 @@ export async function readMultipart(
   wanted: Wanted,
   { maxFileBytes, onBytes }: { maxFileBytes: number; onBytes: (count: number) => void },
 ): Promise<Form> {
-  const form = emptyForm();
+  const form = new FormRecord();
   const seen = new Set<string>();
   try {
     for await (const part of partsOf(request)) {

@@ -157,7 +157,7 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
         field: tokenOf(request),
         cookie: undefined,
         readsOnly: true,
-        address: options.addressOf(request),
+        address: () => options.addressOf(request),
         referer: request.headers.referer,
       }),
     );

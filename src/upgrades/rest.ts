@@ -50,11 +50,11 @@ export function describeSystem(options: UpgradesOptions): Resource {
       wait: defaultTo(integer('Seconds to wait for something new.', 0, 60), 0),
       jobId: text('The job the waiting is for; where it is not the newest there is no waiting.', { to: 128 }),
     },
-    read: async ({ values: { after, wait, jobId } }) => {
+    read: ({ values: { after, wait, jobId } }) => {
       const job = newestJob(store);
-      if (job && (jobId === undefined || jobId === job.id))
-        await watcher.waitForNews(job, after, wait * 1000);
-      return tellStatus(after);
+      const isWaiting = wait > 0 && job && (jobId === undefined || jobId === job.id);
+      if (!isWaiting) return tellStatus(after);
+      return watcher.waitForNews(job, after, wait * 1000).then(() => tellStatus(after));
     },
     view: upgradesPage(options),
     operations: describeProcedure(options),

@@ -86,8 +86,8 @@ export async function createApp(given: AppOptions): Promise<App> {
   const mountedAssets = createAssets(options.assets, config.adminPath);
   const addressOf = ({ socket, headers }: FastifyRequest) =>
     clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
-  const crumbs = () => [{ name: 'admin', href: linkBase() + config.adminPath || '/' }];
-  const http = createHttp(logger, metrics, () => ({ assets: assets(), crumbs: crumbs() }), addressOf);
+  const frame = () => ({ assets: assets(), crumbs: [{ name: 'admin', href: homePath() }] });
+  const http = createHttp(logger, metrics, frame, addressOf);
   const secondLook = createSecondLook(store.refresh);
   let closing = false;
 
@@ -99,6 +99,7 @@ export async function createApp(given: AppOptions): Promise<App> {
   const boundPort = () => (http.server.address() as AddressInfo | null)?.port ?? config.port;
   const publicUrl = () => config.publicUrl ?? `http://localhost:${boundPort()}`;
   const linkBase = () => new URL(publicUrl()).pathname.replace(/\/$/, '');
+  const homePath = () => linkBase() + config.adminPath || '/';
   const assets = () => mountedAssets.locate(linkBase());
   const baseUrl = () => publicUrl() + config.catalogPath;
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
@@ -138,7 +139,7 @@ export async function createApp(given: AppOptions): Promise<App> {
   const tokens = describeTokenService({
     gatekeeper,
     publicUrl,
-    homePath: () => linkBase() + config.adminPath || '/',
+    homePath,
     signInPath: () => `${linkBase()}${config.tokensPath}/generateToken?f=html`,
   });
   const directory = {
@@ -148,7 +149,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     ...{ identify: gatekeeper.identify, secondLook },
     admit: createAdmission(store, isJobRunning),
     ...{ addressOf, formsBeingRead: { anonymous: 0, bytes: 0 } },
-    sleep: world.sleep,
+    ...{ sleep: world.sleep, breathe: world.breathe },
     maxFileBytes: config.maxUploadBytes,
     errorStatus200: config.errorStatus200,
   };
@@ -204,7 +205,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     metrics,
     reasonsNotReady: () => [...(closing ? ['shutting down'] : []), ...store.problems()],
     openApi: { path: `${config.adminPath}/openapi.json`, document: () => (openApi ??= describeTrees()) },
-    homePath: config.adminPath === '' ? undefined : () => linkBase() + config.adminPath,
+    homePath: config.adminPath === '' ? undefined : homePath,
   });
   await http.ready();
   await runner.recover();

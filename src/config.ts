@@ -212,7 +212,13 @@ export function readConfig(
 
 /** The first segments of the admin tree: an empty ADMIN_PATH claims them at the root. */
 export const adminNames: readonly string[] = [
-  ...['assets', 'mode', 'openapi.json', 'security', 'services', 'system', 'uploads'],
+  'assets',
+  'mode',
+  'openapi.json',
+  'security',
+  'services',
+  'system',
+  'uploads',
 ];
 
 const fixedPaths = ['/health', '/ready', '/metrics'];

@@ -53,7 +53,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       ),
       next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
     },
-    admit: (request) => {
+    guard: (request) => {
       if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
     },
     check: ({ values, request }) => [...queryProblems(request), ...bindingProblems(values)],
@@ -82,7 +82,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
     whileReadOnly: 'allowed',
     fields: { token: required(text('The token to end.', { to: 1024, secret: true })) },
     // Pages do not tell where they are, so that an Origin says nothing here.
-    admit: ({ format, headers }) => {
+    guard: ({ format, headers }) => {
       if (format === 'html' && isForeignSite(headers)) throw foreignForm();
     },
     run: async ({ values, request }): Promise<Outcome> => {

@@ -17,6 +17,8 @@ export type FormsBeingRead = { anonymous: number; bytes: number };
 export type BodyOptions = {
   readonly formsBeingRead: FormsBeingRead;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Lets everything else have its turn. */
+  readonly breathe: () => Promise<void>;
   readonly maxFileBytes: number;
 };
 
@@ -54,7 +56,7 @@ export const readMultipartBody: ReadBody = async (request, reply, wanted, option
 async function readParts(
   request: FastifyRequest,
   wanted: Wanted,
-  { formsBeingRead, maxFileBytes }: BodyOptions,
+  { formsBeingRead, maxFileBytes, breathe }: BodyOptions,
 ): Promise<Form> {
   let own = 0;
   const most = Math.max(mostBytes, 2 * maxFileBytes);
@@ -64,7 +66,7 @@ async function readParts(
     if (formsBeingRead.bytes > most) throw tooMany();
   };
   try {
-    return await readMultipart(request, wanted, { maxFileBytes, onBytes });
+    return await readMultipart(request, wanted, { maxFileBytes, onBytes, breathe });
   } finally {
     formsBeingRead.bytes -= own;
   }

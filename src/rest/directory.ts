@@ -81,7 +81,7 @@ export type Operation<S = unknown> = {
   /** What the form shows before anything is entered: the present values of what is being changed. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
   /** Throws when such a request is not to be taken, whatever its fields are. */
-  readonly admit: (request: RequestFacts) => void;
+  readonly guard: (request: RequestFacts) => void;
   /** What the fields cannot tell by themselves. Sees the values that could be read; answers further problems. */
   readonly check: ((call: Call<S, never>) => readonly string[] | Promise<readonly string[]>) | undefined;
   /** Replaces the derived form, where people need something simpler. */
@@ -132,7 +132,7 @@ export function operation<S, F extends Fields = Fields>(
     whileReadOnly?: 'allowed';
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
-    admit?: (request: RequestFacts) => void;
+    guard?: (request: RequestFacts) => void;
     check?: (call: Call<S, Partial<Values<F>>>) => readonly string[] | Promise<readonly string[]>;
     form?: 'sign-in';
     run: (call: Call<S, Values<F>>) => Outcome | Promise<Outcome>;
@@ -142,7 +142,7 @@ export function operation<S, F extends Fields = Fields>(
     whileReadOnly: 'refused',
     duringJob: 'open',
     present: () => ({}),
-    admit: () => undefined,
+    guard: () => undefined,
     check: undefined,
     form: 'derived',
     ...described,

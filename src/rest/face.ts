@@ -30,7 +30,7 @@ export function createFace({ prefix, rootName, publicUrl, assets, tokensPath }: 
   /** The path of the public address, in front of every link. */
   const linkBase = () => new URL(publicUrl()).pathname.replace(/\/$/, '');
   /** As it may stand between single quotes. */
-  const addressOf = (segments: readonly string[]) =>
+  const urlOf = (segments: readonly string[]) =>
     new URL(linkTo(segments), publicUrl()).href.replaceAll("'", '%27');
   const tokensHref = (operation: string) => `${linkBase()}${tokensPath}/${operation}`;
 
@@ -89,7 +89,7 @@ export function createFace({ prefix, rootName, publicUrl, assets, tokensPath }: 
     });
     const own = [...query].filter(([name]) => name in resource.fields);
     const page = resourcePage(frameOf(request, resource.titleOf(subject)), {
-      address: addressOf(segments),
+      address: urlOf(segments),
       query: new URLSearchParams(own).toString(),
       done: /^[A-Za-z]{1,32}$/.exec(query.get('done') ?? '')?.[0],
       description: resource.description,
@@ -112,7 +112,7 @@ export function createFace({ prefix, rootName, publicUrl, assets, tokensPath }: 
     const isOnPost = progress.route?.match.resource.onPost === operation;
     const parents = isOnPost ? segments : segments.slice(0, -1);
     const parent = { name: parents.at(-1) ?? rootName, href: linkTo(parents) };
-    const view = { action: linkTo(segments), address: addressOf(segments), entered, parent, ...told };
+    const view = { action: linkTo(segments), address: urlOf(segments), entered, parent, ...told };
     return sendHtml(reply, status, operationPage(frameOf(request, operation.title), operation, view));
   }
 
@@ -131,7 +131,7 @@ export function createFace({ prefix, rootName, publicUrl, assets, tokensPath }: 
       action: tokensHref('generateToken'),
       entered,
       lead: isSignIn || isFirst ? 'Sign in to go on.' : 'Nothing was changed. Sign in to go on.',
-      command: isSignIn ? postCommand(addressOf(['generateToken']), operation, entered) : undefined,
+      command: isSignIn ? postCommand(urlOf(['generateToken']), operation, entered) : undefined,
       ...(!isFirst && told),
     };
     // The token service looks at Origin, which browsers withhold from a page that sends no referrer at all.

@@ -1,15 +1,10 @@
 // Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
 import { isDeeperThan } from '../nesting.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
+import type { FormFile, Raw } from './form.ts';
 
 /** Most fields have one thing wrong with them; a whole file may have many. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string | readonly string[] };
-
-/** A file part of a form. */
-export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };
-
-/** What a form holds under a name: text, or for a field that asks for one a file. */
-export type Raw = string | FormFile | undefined;
 
 /** How an HTML form asks for the value. */
 export type Control =

@@ -1,7 +1,12 @@
 // A query or an urlencoded body → one record of the fields asked for (contract 2).
 import { invalid, tooLarge } from '../errors.ts';
 import { cut } from '../text.ts';
-import type { Raw } from './fields.ts';
+
+/** A file part of a form. */
+export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };
+
+/** What a form holds under a name: text, or for a field that asks for one a file. */
+export type Raw = string | FormFile | undefined;
 
 export type Form = Readonly<Record<string, Raw>>;
 

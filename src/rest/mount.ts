@@ -137,7 +137,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       cookie: presented.cookie,
       query,
     };
-    if (operation && isPost) operation.admit(facts);
+    if (operation && isPost) operation.guard(facts);
 
     const subject =
       match.steps.length === 0 ? undefined : await options.secondLook(() => findSubject(match, caller));

@@ -1,11 +1,17 @@
 // A multipart body → one record of the fields asked for (contract 2).
 import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError, invalid, tooLarge } from '../errors.ts';
 import { cut } from '../text.ts';
 import { type Form, type Wanted, FormRecord, maxTextBytes } from './form.ts';
 import { asServiceError } from './reply.ts';
+
+export type MultipartOptions = {
+  readonly maxFileBytes: number;
+  /** Told of all that is kept in memory; may throw. */
+  readonly onBytes: (count: number) => void;
+  readonly breathe: () => Promise<void>;
+};
 
 /**
  * Every part is read as bytes (the plugin is told that each is a file), so that text is decoded in one way only. A text field may
@@ -14,12 +20,12 @@ import { asServiceError } from './reply.ts';
 export async function readMultipart(
   request: FastifyRequest,
   wanted: Wanted,
-  { maxFileBytes, onBytes }: { maxFileBytes: number; onBytes: (count: number) => void },
+  { maxFileBytes, onBytes, breathe }: MultipartOptions,
 ): Promise<Form> {
   const form = new FormRecord();
   const seen = new Set<string>();
   try {
-    for await (const part of partsOf(request)) {
+    for await (const part of partsOf(request, breathe)) {
       const name = part.fieldname;
       if (seen.has(name)) throw invalid([`${cut(name)}: is given more than once.`]);
       seen.add(name);
@@ -51,7 +57,7 @@ export async function readMultipart(
 const turnsToFind = 20;
 
 /** The parts one after another. The plugin would wait for ever where the body ends among the headers of one. */
-async function* partsOf(request: FastifyRequest): AsyncGenerator<Multipart> {
+async function* partsOf(request: FastifyRequest, breathe: () => Promise<void>): AsyncGenerator<Multipart> {
   const { raw } = request;
   const hasCome = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
   const parts = request.parts()[Symbol.asyncIterator]();
@@ -59,7 +65,7 @@ async function* partsOf(request: FastifyRequest): AsyncGenerator<Multipart> {
     const waiting = { is: true };
     const nothing = (async () => {
       await hasCome;
-      for (let turn = 0; waiting.is && turn < turnsToFind; turn += 1) await nextTurn();
+      for (let turn = 0; waiting.is && turn < turnsToFind; turn += 1) await breathe();
       throw new ServiceError('invalid', 'The multipart body is malformed.');
     })();
     nothing.catch(() => undefined);

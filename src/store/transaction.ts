@@ -11,7 +11,7 @@ export type Table<T> = {
 /** One value that always exists. */
 export type Cell<T> = { readonly name: string; readonly initial: T };
 
-/** Lists that only grow, each under its key. */
+/** Lists that only grow, each under its key. `entry` is never there: it ties the type of the entries to the log. */
 export type Log<T> = { readonly name: string; readonly shape: AnyShape; readonly entry?: T };
 
 /** A table of rows too large to be at hand all the time: they are fetched. */

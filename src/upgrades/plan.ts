@@ -22,7 +22,8 @@ export type Counts = { readonly done: number; readonly total: number };
 
 export type Plan = {
   readonly steps: readonly Step[];
-  /** How many workloads the whole job moves. */ readonly workloads: number;
+  /** How many workloads the whole job moves. */
+  readonly workloads: number;
 };
 
 const step = (name: string, ...codes: Code[]): Step => ({

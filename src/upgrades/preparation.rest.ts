@@ -1,5 +1,5 @@
 // What is asked of an upgrade, made ready: its fields, the uploads they name, and everything that stands against it.
-import type { FormFile } from '../rest/fields.ts';
+import type { FormFile } from '../rest/form.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { uploadContents, uploads } from '../uploads/upload.ts';

@@ -76,7 +76,7 @@ export function deactivatedNews({
   window,
 }: {
   webhook: { id: string; name: string };
-  window: { count: number; start: number | null };
+  window: { count: number; start: number };
 }): News {
   const data = {
     ...{ webhookId: webhook.id, webhookName: webhook.name },

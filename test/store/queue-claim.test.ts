@@ -55,6 +55,13 @@ describe.each(backends)('claim in a queue of the %s store', (_name, open) => {
   });
 
   describe('what is urgent', () => {
+    it('goes before what is not, also where each has a small share', async () => {
+      const store = await open();
+      await enqueue(store, errand('a1', 8, 'urgent'), errand('a2', 9, 'urgent'), errand('a3', 1));
+      await enqueue(store, errand('b1', 2), errand('c1', 100));
+      expect((await claim(store, 10, 3)).ids.sort()).toEqual(['a1', 'a2', 'b1']);
+    });
+
     it('goes before what was due earlier', async () => {
       const store = await open();
       await enqueue(store, errand('a1', 1), errand('a2', 8, 'urgent'), errand('a3', 2));

@@ -176,22 +176,25 @@ it.each(backends)(
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60 }), async (commands) => {
         const store = await open();
-        const system: System = { store, model: createModel(), inHand: [], passedOver: new Map(), ids: 0 };
-        const known = new Set<string>();
-        for (const asked of commands) {
-          if (asked.kind === 'claim') await claim(system, asked);
-          else await update(system, asked);
-          await check(system);
-          for (const { id } of system.model.rows()) known.add(id);
+        try {
+          const system: System = { store, model: createModel(), inHand: [], passedOver: new Map(), ids: 0 };
+          const known = new Set<string>();
+          for (const asked of commands) {
+            if (asked.kind === 'claim') await claim(system, asked);
+            else await update(system, asked);
+            await check(system);
+            for (const { id } of system.model.rows()) known.add(id);
+          }
+          const left = new Set(system.model.rows().map(({ id }) => id));
+          for (const id of known) if (!left.has(id)) expect(await store.find(chores, id)).toBeUndefined();
+          // Nothing is lost: all that waits and is in nobody's hands is handed out in the end, and only that.
+          const waiting = system.model.claimable().map(({ row }) => row.id);
+          const { rows, nextAt } = await store.claim(chores, { at: 99, most: 1e6, ...freely });
+          expect(rows.map(({ id }) => id).sort()).toEqual(waiting.sort());
+          expect(nextAt).toBeUndefined();
+        } finally {
+          await store.close();
         }
-        const left = new Set(system.model.rows().map(({ id }) => id));
-        for (const id of known) if (!left.has(id)) expect(await store.find(chores, id)).toBeUndefined();
-        // Nothing is lost: all that waits and is in nobody's hands is handed out in the end, and only that.
-        const waiting = system.model.claimable().map(({ row }) => row.id);
-        const { rows, nextAt } = await store.claim(chores, { at: 99, most: 1e6, ...freely });
-        expect(rows.map(({ id }) => id).sort()).toEqual(waiting.sort());
-        expect(nextAt).toBeUndefined();
-        await store.close();
       }),
       // Where every question goes over a wire, fewer must do.
       { numRuns: name === 'memory' ? runs : Math.ceil(runs / 20) },

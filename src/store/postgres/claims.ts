@@ -178,7 +178,8 @@ function takeDue(queue: Queue<never>): string {
       select q.key, q.owner, q.urgent, q.due_at, q.placed from ${table} q
       where q.owner = t.owner and q.urgent = u.urgent and q.due_at is not null and q.due_at <= $2 and ${isFree}
       order by q.due_at, q.placed limit least(t.room, $3, $5)) r),
-  placed as (select *, row_number() over (partition by lane order by rank, turn) as place from due),
+  placed as (
+    select *, row_number() over (partition by lane order by rank, turn) as place from due where rank <= $5),
   chosen as (select key, rank, turn from placed where place <= room order by rank, turn limit $3),
   locked as (
     select q.key, q.owner from ${table} q where q.key in (select key from chosen) and q.due_at <= $2

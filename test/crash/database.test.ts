@@ -35,6 +35,10 @@ beforeEach(async () => {
   expect(await stewards[0].post('/admin/services/webhooks/create', webhook, token)).toMatchObject({
     status: 200,
   });
+  // A process that has not heard of it before the database goes would not know it.
+  const known = async (steward: Steward) =>
+    (await steward.get('/admin/services/webhooks', token)).body.webhooks;
+  for (const steward of stewards) await expect.poll(() => known(steward)).toHaveLength(1);
 }, 60_000);
 
 afterEach(async () => {

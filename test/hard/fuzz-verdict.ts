@@ -36,7 +36,8 @@ export function judge({ status, headers, body }: Answer, isHead: boolean, mayRef
 }
 
 function judgeFault(status: number, type: string, body: string): void {
-  const document = XmlDocument.fromString(body);
+  // libxml2 takes a namespace for a URI; one that was sent may be any text, and is named as it was.
+  const document = XmlDocument.fromString(body.replaceAll(/xmlns:h="[^"]*"/g, 'xmlns:h="urn:h"'));
   try {
     const version = type.startsWith('text/xml') ? 'soap11' : 'soap12';
     const uri = faults[version];

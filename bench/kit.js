@@ -8,6 +8,19 @@ export const p99 = (numbers) => inOrder(numbers)[Math.ceil(numbers.length * 0.99
 
 export const tell = (line) => process.stdout.write(`${line}\n`);
 
+/** Where a server says that it listens, on its standard error. */
+export function listening(child) {
+  return new Promise((resolve, reject) => {
+    let said = '';
+    child.stderr.on('data', (chunk) => {
+      said += chunk;
+      const found = /listens on (http:\S+)/.exec(said);
+      if (found) resolve(found[1]);
+    });
+    child.once('exit', () => reject(new Error(`${child.spawnargs.join(' ')} ended: ${said}`)));
+  });
+}
+
 /** The ratio is the median of the rounds' own, since other work of the machine comes and goes. */
 export function compare(rounds) {
   return {

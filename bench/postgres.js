@@ -13,7 +13,7 @@ import { openPostgresStore, readMigrations } from '../dist/store/postgres/store.
 import { realWorld } from '../dist/world.js';
 import { createPostgresDirectory, createPostgresServer } from '../test/kit/postgres-server.js';
 import { config, createEngine, news } from './engine.js';
-import { compare, tellTable } from './kit.js';
+import { compare, listening, tellTable } from './kit.js';
 
 const directory = await createPostgresDirectory();
 const server = process.env.DATABASE_URL ? undefined : await createPostgresServer(directory);
@@ -154,15 +154,7 @@ async function startServer(env) {
   const entry = fileURLToPath(new URL('../dist/main.js', import.meta.url));
   const own = { PORT: '0', LOG_LEVEL: 'silent', ADMIN_PASSWORD: password };
   const child = spawn(process.execPath, [entry], { env: { PATH: process.env.PATH, ...own, ...env } });
-  const address = await new Promise((resolve, reject) => {
-    let said = '';
-    child.stderr.on('data', (chunk) => {
-      said += chunk;
-      const found = /listens on (http:\S+)/.exec(said);
-      if (found) resolve(found[1]);
-    });
-    child.once('exit', () => reject(new Error(said)));
-  });
+  const address = await listening(child);
   const pool = new Pool(address, { connections });
   const signIn = await pool.request({
     ...{ path: '/tokens/generateToken', method: 'POST' },

@@ -13,7 +13,7 @@ import { p99, tell, tellTable } from './kit.js';
 
 const minutes = Number(process.argv[2] ?? 10);
 const sampleMs = Math.min(10_000, minutes * 1_000);
-const warmUp = 0.4;
+const warmUp = 0.3;
 const password = 'a password for the soak';
 const patches = ['pat_17022022_1250', 'pat_28042022_1260'];
 

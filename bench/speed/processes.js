@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 import { request } from 'undici';
+import { listening } from '../kit.js';
 
 const password = 'a password for benches';
 const files = { server: '../../dist/main.js', limit: 'bare.js', peer: 'peer.js' };
@@ -33,15 +34,7 @@ export async function start(side, given = [], env = {}) {
       stdio: ['ignore', 'ignore', 'pipe'],
     }),
   );
-  const address = await new Promise((resolve, reject) => {
-    let said = '';
-    child.stderr.on('data', (chunk) => {
-      said += chunk;
-      const found = /listens on (http:\S+)/.exec(said);
-      if (found) resolve(found[1]);
-    });
-    child.once('exit', () => reject(new Error(`${side} ended: ${said}`)));
-  });
+  const address = await listening(child);
 
   async function ask({ method = 'GET', path, headers = {}, body }) {
     const answer = await request(address + path, { method, headers, body });

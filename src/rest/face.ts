@@ -182,9 +182,7 @@ function askedOf(request: FastifyRequest): URLSearchParams {
 }
 
 function goOn(reply: FastifyReply, path: string): FastifyReply {
-  return reply
-    .headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
-    .redirect(path, 303);
+  return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);
 }
 
 function fillIn(path: string, names: Readonly<Record<string, string>>): string {

@@ -49,8 +49,8 @@ export function readFields<F extends Fields>(
 ): { values: Partial<Values<F>>; problems: string[] } {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
-  for (const name in fields) {
-    const parsed = fields[name]?.read(form[name]) as Parsed<unknown>;
+  for (const [name, field] of Object.entries(fields)) {
+    const parsed = field.read(form[name]) as Parsed<unknown>;
     if ('problem' in parsed)
       problems.push(...[parsed.problem].flat().map((problem) => `${name}: ${problem}`));
     else values[name] = parsed.value;

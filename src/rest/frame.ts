@@ -10,7 +10,6 @@ const securityHeaders = {
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
 };
 
 export function sendHtml(reply: FastifyReply, status: number, page: Html, headers = {}): FastifyReply {

@@ -15,7 +15,7 @@ import {
 import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
 import type { SecondLook } from '../second-look.ts';
 import { type BodyOptions, type ReadBody, readMultipartBody, readUrlencodedBody } from './body.ts';
-import type { Call, Match, Outcome, RequestFacts, Resource } from './directory.ts';
+import type { Match, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
 import { readFields } from './fields.ts';
 import { maxParts, maxTextBytes, parseUrlencoded, peekQuery, textIn } from './form.ts';
@@ -104,8 +104,11 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       on.route({ method, url, constraints, handler: (request, reply) => handle(request, reply, readBody) });
   }
 
-  /** Answers nothing itself: a reply that is answered is waited for, and that takes its time. */
-  async function handle(request: FastifyRequest, reply: FastifyReply, readBody: ReadBody): Promise<void> {
+  async function handle(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    readBody: ReadBody,
+  ): Promise<FastifyReply> {
     const { progress } = request;
     if (!progress?.route) throw notFound();
     const { match, wanted }: Route = progress.route;
@@ -142,21 +145,17 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     const subject =
       match.steps.length === 0 ? undefined : await options.secondLook(() => findSubject(match, caller));
     progress.subject = { found: subject };
-    if (showsForm) {
-      face.form(request, reply);
-      return;
-    }
+    if (showsForm) return face.form(request, reply);
 
     const { values, problems } = readFields((operation ?? resource).fields, progress.form);
     const call = { subject, values: values as never, caller, request: facts };
     if (operation?.check) problems.push(...(await operation.check(call)));
     if (problems.length > 0) throw invalid(problems);
 
-    const result = operation ? operation.run(call) : readJson(resource, call);
-    const outcome = result instanceof Promise ? await result : result;
+    const outcome = operation ? await operation.run(call) : { json: await resource.read(call) };
     if (outcome.headers) void reply.headers(outcome.headers);
-    if (progress.format === 'html') await face.outcome(request, reply, outcome);
-    else sendJson(reply, 200, outcome.json, progress.format);
+    if (progress.format === 'html') return await face.outcome(request, reply, outcome);
+    return sendJson(reply, 200, outcome.json, progress.format);
   }
 
   function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -224,11 +223,6 @@ function refuseCaller(caller: Caller, access: Access): void {
 
 function accessOf({ operation, resource }: Match): Access {
   return (operation ?? resource).access;
-}
-
-function readJson(resource: Resource, call: Call<unknown, never>): Outcome | Promise<Outcome> {
-  const json = resource.read(call);
-  return json instanceof Promise ? json.then((read) => ({ json: read })) : { json };
 }
 
 async function findSubject({ steps }: Match, caller: Caller): Promise<unknown> {

@@ -62,9 +62,9 @@ export function createRouteFinder(root: Resource, prefix: string): FindRoute {
 }
 
 /** One trailing slash is ignored; segments are decoded one by one, so an encoded slash stays inside its segment. */
-function findRoute(root: Resource, prefix: string, url: string, method: string): Route | undefined {
-  // A target may name the whole address, and may be percent-encoded within the prefix.
-  const path = (url.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0] ?? '').replace(/\/$/, '');
+function findRoute(root: Resource, prefix: string, target: string, method: string): Route | undefined {
+  // It may name the whole address, and may be percent-encoded within the prefix.
+  const path = target.replace(/^https?:\/\/[^/]*/i, '').replace(/\/$/, '');
   const segments: string[] = [];
   for (const segment of path.split('/').slice(prefix.split('/').length)) {
     try {

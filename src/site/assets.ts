@@ -46,7 +46,6 @@ export function createAssets(files: AssetFiles, prefix: string): MountedAssets {
         .headers({
           'content-type': kinds[name].type,
           'cache-control': isThis ? 'public, max-age=31536000, immutable' : 'no-cache',
-          'x-content-type-options': 'nosniff',
           'cross-origin-resource-policy': 'same-origin',
         })
         .send(files[name]);

@@ -2,28 +2,30 @@
 // makes a text of the labels each time.
 
 /** How often something took how long; `within` counts by the bounds, and beyond the last. */
-export type Spread = { readonly labels: string; count: number; seconds: number; readonly within: number[] };
+export type Spread = {
+  readonly labels: string;
+  readonly bounds: readonly number[];
+  count: number;
+  seconds: number;
+  readonly within: number[];
+};
 
 export function createSpread(labels: string, bounds: readonly number[]): Spread {
-  return { labels, count: 0, seconds: 0, within: [...bounds, Infinity].map(() => 0) };
+  return { labels, bounds, count: 0, seconds: 0, within: [...bounds, Infinity].map(() => 0) };
 }
 
-export function addTo(spread: Spread, bounds: readonly number[], seconds: number): void {
+export function addTo(spread: Spread, seconds: number): void {
   spread.count += 1;
   spread.seconds += seconds;
   let bucket = 0;
-  while (seconds > (bounds[bucket] ?? Infinity)) bucket += 1;
+  while (seconds > (spread.bounds[bucket] ?? Infinity)) bucket += 1;
   spread.within[bucket] = (spread.within[bucket] ?? 0) + 1;
 }
 
 type Described = { readonly name: string; readonly help: string };
 
-export function renderSpreads(
-  { name, help }: Described,
-  bounds: readonly number[],
-  spreads: readonly Spread[],
-): string {
-  const lines = spreads.flatMap(({ labels, count, seconds, within }) => {
+export function renderSpreads({ name, help }: Described, spreads: readonly Spread[]): string {
+  const lines = spreads.flatMap(({ labels, bounds, count, seconds, within }) => {
     // Each bucket counts those before it too.
     let sum = 0;
     const buckets = bounds.map((bound, index) => {

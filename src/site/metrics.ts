@@ -34,7 +34,6 @@ export function createMetrics(lookAtWebhooks: () => Promise<WebhookFigures>): Me
     return [
       renderSpreads(
         attemptDuration,
-        bounds,
         [succeeded, failed].filter(({ count }) => count > 0),
       ),
       renderNumbers('counter', failedDeliveries, [{ labels: '', count: failures }]),
@@ -48,7 +47,7 @@ export function createMetrics(lookAtWebhooks: () => Promise<WebhookFigures>): Me
 
   return {
     countRequest: (request) => requests.count(request),
-    countAttempt: (attempt) => addTo(attempt.succeeded ? succeeded : failed, bounds, attempt.seconds),
+    countAttempt: (attempt) => addTo(attempt.succeeded ? succeeded : failed, attempt.seconds),
     countFailedDelivery: () => (failures += 1),
     async render() {
       const registry = await (ofProcess ??= watchProcess());

@@ -31,13 +31,13 @@ export function createRequestFigures() {
   return {
     count(request: CountedRequest): void {
       const known = byRoute.get(request.route)?.get(request.method)?.get(request.status);
-      addTo(known ?? spreadOf(request), bounds, request.seconds);
+      addTo(known ?? spreadOf(request), request.seconds);
     },
     render(): string {
       const all = [...byRoute.values()].flatMap((byMethod) =>
         [...byMethod.values()].flatMap((byStatus) => [...byStatus.values()]),
       );
-      return renderNumbers('counter', total, all) + renderSpreads(duration, bounds, all);
+      return renderNumbers('counter', total, all) + renderSpreads(duration, all);
     },
   };
 }

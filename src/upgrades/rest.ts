@@ -27,17 +27,15 @@ export function describeSystem(options: UpgradesOptions): Resource {
     resource({ title, description, access: 'administrator', read });
 
   /** Of a job that has ended the same is told until it is taken up again. */
-  let lastWords: { of: Job; status: Json; messageCount: number } | undefined;
+  let lastWords: { of: Job; status: ReturnType<typeof asJson> } | undefined;
 
   function tellStatus(after: number): Json {
     const job = newestJob(store);
     if (!job || job.state === 'in_progress' || after > 0)
       return asJson(statusOf(store, job, world.now(), after));
-    const messageCount = store.entries(messages, job.id).length;
-    if (lastWords?.of !== job || lastWords.messageCount !== messageCount) {
-      const status = lasting(asJson(statusOf(store, job, world.now())));
-      lastWords = { of: job, status, messageCount };
-    }
+    const { length } = store.entries(messages, job.id);
+    if (lastWords?.of !== job || lastWords.status.messageCount !== length)
+      lastWords = { of: job, status: lasting(asJson(statusOf(store, job, world.now()))) };
     return lastWords.status;
   }
 
@@ -50,11 +48,11 @@ export function describeSystem(options: UpgradesOptions): Resource {
       wait: defaultTo(integer('Seconds to wait for something new.', 0, 60), 0),
       jobId: text('The job the waiting is for; where it is not the newest there is no waiting.', { to: 128 }),
     },
-    read: ({ values: { after, wait, jobId } }) => {
+    read: async ({ values: { after, wait, jobId } }) => {
       const job = newestJob(store);
-      const isWaiting = wait > 0 && job && (jobId === undefined || jobId === job.id);
-      if (!isWaiting) return tellStatus(after);
-      return watcher.waitForNews(job, after, wait * 1000).then(() => tellStatus(after));
+      if (job && (jobId === undefined || jobId === job.id))
+        await watcher.waitForNews(job, after, wait * 1000);
+      return tellStatus(after);
     },
     view: upgradesPage(options),
     operations: describeProcedure(options),

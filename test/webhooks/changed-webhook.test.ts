@@ -12,6 +12,16 @@ afterEach(() => hooks.close());
 
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 
+/** A webhook with an attempt under way, which ends when it is answered. */
+async function beginAttempt() {
+  const { id } = await hooks.register();
+  let answer: (status: number) => void = () => undefined;
+  hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
+  await hooks.publish();
+  await hooks.settle();
+  return { id, answer };
+}
+
 describe('a webhook that changes', () => {
   it('gets its retries at the new address, under the new name', async () => {
     const { id } = await hooks.register();
@@ -55,11 +65,7 @@ describe('a webhook that changes', () => {
     ['succeeds', 200, 'delivered'],
     ['fails', 500, 'discarded'],
   ])('while an attempt is under way that %s', async (_how, status, state) => {
-    const { id } = await hooks.register();
-    let answer: (status: number) => void = () => undefined;
-    hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
-    await hooks.publish();
-    await hooks.settle();
+    const { id, answer } = await beginAttempt();
     await hooks.act(`${id}/deactivate`);
     expect(await onlyDelivery(id)).toMatchObject({ state: 'pending' });
     answer(status);
@@ -69,11 +75,7 @@ describe('a webhook that changes', () => {
   });
 
   it('gets no retry of what was sent before it was off and on again', async () => {
-    const { id } = await hooks.register();
-    let answer: (status: number) => void = () => undefined;
-    hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
-    await hooks.publish();
-    await hooks.settle();
+    const { id, answer } = await beginAttempt();
     await hooks.act(`${id}/deactivate`);
     await hooks.act(`${id}/activate`);
     answer(500);

@@ -193,5 +193,6 @@ main().catch((error: unknown) => {
   if (error instanceof ConfigError)
     tell(['Steward cannot start:', ...error.problems.map((problem) => `  ${problem}`)]);
   else tell([`Steward cannot start: ${(error as Error).message}`]);
-  process.exitCode = 1;
+  // What was opened before would keep the process alive.
+  process.exit(1);
 });

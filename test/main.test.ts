@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { createDatabase } from './kit/postgres.ts';
 import { startProcess } from './kit/process.ts';
 
 describe('the process', () => {
@@ -106,5 +107,19 @@ describe('the process', () => {
     expect(second.said.err).toContain('EADDRINUSE');
     first.child.kill('SIGTERM');
     expect(await first.exited).toBe(0);
+  });
+
+  it('ends when it cannot start, whatever it has opened by then', async () => {
+    const { url } = await createDatabase();
+    const { said, exited } = startProcess(
+      {
+        ...{ STORE_URL: url, ADMIN_PASSWORD: 'a good password' },
+        ...{ UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'kubeconfig' },
+      },
+      { kubeconfig: 'no cluster' },
+    );
+    expect(await exited).toBe(1);
+    expect(said.out).toContain('the store is PostgreSQL');
+    expect(said.err).toContain('Steward cannot start: KUBECONFIG names no cluster');
   });
 });

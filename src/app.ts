@@ -18,7 +18,7 @@ import type { Json } from './rest/json.ts';
 import { mountDirectory } from './rest/mount.ts';
 import { describeApi } from './rest/openapi.ts';
 import { type AssetFiles, createAssets } from './site/assets.ts';
-import { createHttp, mountClosable } from './site/http.ts';
+import { createHttp } from './site/http.ts';
 import { createMetrics } from './site/metrics.ts';
 import { showHome } from './site/page.ts';
 import { mountProbes } from './site/probes.ts';
@@ -87,9 +87,9 @@ export async function createApp(given: AppOptions): Promise<App> {
   const addressOf = ({ socket, headers }: FastifyRequest) =>
     clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
   const frame = () => ({ assets: assets(), crumbs: [{ name: 'admin', href: homePath() }] });
-  const http = createHttp(logger, metrics, frame, addressOf);
-  const secondLook = createSecondLook(store.refresh);
   let closing = false;
+  const http = createHttp({ logger, metrics, frame, addressOf, isClosing: () => closing });
+  const secondLook = createSecondLook(store.refresh);
 
   const startedAt = world.now();
   await store.update((transaction) => loadCatalog(transaction, options.catalog, startedAt));
@@ -103,10 +103,6 @@ export async function createApp(given: AppOptions): Promise<App> {
   const assets = () => mountedAssets.locate(linkBase());
   const baseUrl = () => publicUrl() + config.catalogPath;
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
-
-  /** The probes go on telling while the APIs are closed. */
-  const mountApi = (mount: (scope: FastifyInstance) => void | Promise<void>) =>
-    mountClosable(http, () => closing, mount);
 
   const webhookResources = describeWebhooks({
     ...{ store, world, herald },
@@ -153,10 +149,10 @@ export async function createApp(given: AppOptions): Promise<App> {
     maxFileBytes: config.maxUploadBytes,
     errorStatus200: config.errorStatus200,
   };
-  await mountApi((scope) =>
+  await http.register((scope) =>
     mountDirectory(scope, { ...directory, prefix: config.adminPath, root: admin, rootName: 'admin' }),
   );
-  await mountApi((scope) =>
+  await http.register((scope) =>
     mountDirectory(scope, { ...directory, prefix: config.tokensPath, root: tokens, rootName: 'tokens' }),
   );
 
@@ -164,7 +160,7 @@ export async function createApp(given: AppOptions): Promise<App> {
   const names = nameTypes(config.vendorPrefix, config.productName);
   const operations = describeOperations({ librarian, names, requireTokens, baseUrl, tokenServiceUrl });
   let wsdl: Buffer | undefined;
-  await mountApi((scope) =>
+  await http.register((scope, _options, done) => {
     mountSoap(scope, {
       path: config.catalogPath,
       namespace,
@@ -184,8 +180,9 @@ export async function createApp(given: AppOptions): Promise<App> {
           namespace,
           requireTokens,
         }),
-    }),
-  );
+    });
+    done();
+  });
 
   const trees = [
     { name: 'admin', prefix: config.adminPath, root: admin },

@@ -39,7 +39,7 @@ export function createAssets(files: AssetFiles, prefix: string): MountedAssets {
       }
       done();
     };
-    http.all(pathOf(name), { onRequest }, (request, reply) => {
+    http.all(pathOf(name), { onRequest, config: { answersWhileClosing: true } }, (request, reply) => {
       // Another version's address, asked of this one while both serve, must not be kept with these contents.
       const isThis = (request.query as { v?: unknown }).v === versions[name];
       return reply

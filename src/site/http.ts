@@ -13,12 +13,23 @@ import type { Metrics } from './metrics.ts';
 
 const refusals = [401, 403, 429];
 
-export function createHttp(
-  logger: FastifyBaseLogger,
-  metrics: Metrics,
-  frame: () => BareFrame,
-  addressOf: (request: FastifyRequest) => string,
-): FastifyInstance {
+declare module 'fastify' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyContextConfig {
+    /** For what goes on being told while the server is closing: the requests of all other routes are finished, and no new ones taken. */
+    answersWhileClosing?: true;
+  }
+}
+
+export type HttpOptions = {
+  readonly logger: FastifyBaseLogger;
+  readonly metrics: Metrics;
+  readonly frame: () => BareFrame;
+  readonly addressOf: (request: FastifyRequest) => string;
+  readonly isClosing: () => boolean;
+};
+
+export function createHttp({ logger, metrics, frame, addressOf, isClosing }: HttpOptions): FastifyInstance {
   const isLogging = ['info', 'debug', 'trace'].includes(logger.level);
   const http = fastify({
     loggerInstance: shareLogger(logger),
@@ -54,7 +65,14 @@ export function createHttp(
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
       throw invalid(['Host: must be given.']);
     if (request.is404) throw notFound();
+    if (isClosing() && !request.routeOptions.config.answersWhileClosing)
+      throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
     done();
+  });
+  // A connection that is kept would keep the server from closing.
+  http.addHook('onSend', (_request, reply, payload, done) => {
+    if (isClosing()) void reply.header('connection', 'close');
+    done(null, payload);
   });
 
   http.decorateRequest('progress', null);
@@ -92,27 +110,6 @@ function shareLogger(logger: FastifyBaseLogger): FastifyBaseLogger {
   const shared = logger.child({});
   shared.child = () => shared;
   return shared;
-}
-
-/** A part of the server that is closed before the rest: its requests are finished, and no new ones taken. */
-export async function mountClosable(
-  http: FastifyInstance,
-  isClosing: () => boolean,
-  mount: (scope: FastifyInstance) => void | Promise<void>,
-): Promise<void> {
-  await http.register(async (scope) => {
-    scope.addHook('onRequest', (_request, _reply, done) => {
-      if (isClosing())
-        throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
-      done();
-    });
-    // A connection that is kept would keep the server from closing.
-    scope.addHook('onSend', (_request, reply, payload, done) => {
-      if (isClosing()) void reply.header('connection', 'close');
-      done(null, payload);
-    });
-    await mount(scope);
-  });
 }
 
 function isDecodable(url: string): boolean {

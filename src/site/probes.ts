@@ -41,6 +41,6 @@ export function mountProbes(
       }
       done();
     };
-    http.all(path, { onRequest }, (_request, reply) => answer(reply));
+    http.all(path, { onRequest, config: { answersWhileClosing: true } }, (_request, reply) => answer(reply));
   }
 }

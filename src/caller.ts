@@ -23,6 +23,8 @@ export type Presented = {
   /** The session cookie: good for reading only, unless the field holds its form token. */
   readonly cookie: string | undefined;
   readonly readsOnly: boolean;
+  /** One object for all that comes on a connection. */
+  readonly connection: object;
   readonly address: () => string;
   readonly referer: string | undefined;
 };

@@ -11,6 +11,7 @@ import { networkOf } from './address.ts';
 import {
   type Binding,
   bindingAllows,
+  createTokenHasher,
   formTokenMatches,
   formTokenOf,
   hashToken,
@@ -41,10 +42,11 @@ export type Credentials = {
 
 export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gatekeeper {
   const limit = createSignInLimit();
+  const hashSaid = createTokenHasher();
   const turnstile = createTurnstile({ inside: 4, inLane: 16, waiting: 256 });
 
   function userOf(token: string, presented: Presented): User {
-    const stored = store.get(tokens, hashToken(token));
+    const stored = store.get(tokens, hashSaid(token, presented.connection));
     const user = stored && findUser(store, stored.username);
     const good =
       stored !== undefined &&

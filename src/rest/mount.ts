@@ -186,6 +186,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
       field: field?.trim() || undefined,
       cookie: cookieOf(request),
       readsOnly: request.method !== 'POST',
+      connection: request.socket,
       address: () => options.addressOf(request),
       referer: request.headers.referer,
     };

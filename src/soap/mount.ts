@@ -157,6 +157,7 @@ export function mountSoap(scope: FastifyInstance, options: SoapOptions): void {
         field: tokenOf(request),
         cookie: undefined,
         readsOnly: true,
+        connection: request.socket,
         address: () => options.addressOf(request),
         referer: request.headers.referer,
       }),

@@ -1,6 +1,8 @@
 // How a token comes along: header, field, cookie and form token, and what each is good for (contract 3).
 import { createHmac } from 'node:crypto';
+import { Agent, get } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Role } from '../../src/caller.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import type { Failure } from './tokens-kit.ts';
 
@@ -21,6 +23,27 @@ describe('carriers', () => {
     expect((await server.get(`${users}?token=token-of-the-administrator`, { cookie })).statusCode).toBe(200);
     expect((await server.get(users, { cookie })).statusCode).toBe(403);
     expect((await server.get(`${users}?token=`, { cookie })).statusCode).toBe(403);
+  });
+
+  it('each request of a connection is answered by the token it carries, as it is by then', async () => {
+    const address = await server.listen();
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ports = new Set<number | undefined>();
+    const askAs = (role: Role) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const headers = { authorization: `Bearer ${server.token(role)}` };
+        get(`${address}/admin/security/users`, { agent, headers }, (response) => {
+          ports.add(response.socket.localPort);
+          response.resume().on('end', () => resolve(response.statusCode));
+        }).on('error', reject);
+      });
+    expect(await askAs('administrator')).toBe(200);
+    expect(await askAs('member')).toBe(403);
+    expect(await askAs('administrator')).toBe(200);
+    await server.post('/tokens/revokeToken', { token: server.token('administrator') });
+    expect(await askAs('administrator')).toBe(401);
+    expect(ports.size).toBe(1);
+    agent.destroy();
   });
 
   it('another scheme is not looked at', async () => {

@@ -42,11 +42,13 @@ export type Fields = Readonly<Record<string, Field<any>>>;
 
 export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never };
 
-/** Reads every field: the values of the good ones, and every problem, each naming its field. */
-export function readFields<F extends Fields>(
-  fields: F,
-  form: Readonly<Record<string, Raw>>,
-): { values: Partial<Values<F>>; problems: string[] } {
+/** The values of the good fields, and every problem, each naming its field. */
+export type ReadFields<F extends Fields = Fields> = {
+  readonly values: Partial<Values<F>>;
+  readonly problems: readonly string[];
+};
+
+export function readFields<F extends Fields>(fields: F, form: Readonly<Record<string, Raw>>): ReadFields<F> {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
   for (const [name, field] of Object.entries(fields)) {

@@ -8,10 +8,14 @@ export type FormFile = { readonly filename: string; readonly contentType: string
 /** What a form holds under a name: text, or for a field that asks for one a file. */
 export type Raw = string | FormFile | undefined;
 
+/** What was asked for, and nothing else: so every name in it is one of ours. */
 export type Form = Readonly<Record<string, Raw>>;
 
 /** The fields asked for, and whether each may be a file. Others are passed over. */
 export type Wanted = ReadonlyMap<string, 'text' | 'file'>;
+
+/** The form of most requests that read. */
+export const noFields: Form = Object.freeze({});
 
 export function textIn(form: Form, name: string): string | undefined {
   const value = form[name];
@@ -24,12 +28,14 @@ const maxFields = 1000;
 
 /** Strict where browsers are lenient: what cannot be decoded is refused, not guessed at. */
 export function parseUrlencoded(encoded: string, wanted: Wanted): Form {
+  if (encoded === '') return noFields;
   if (encoded.includes('\uFFFD')) throw invalid(['The form is not UTF-8 text.']);
   return collect(pairsOf(encoded), wanted);
 }
 
 /** The query of a POST is read for `f`; at what else is asked for it is only glanced. */
 export function peekQuery(encoded: string, wanted: Wanted): Form {
+  if (encoded === '') return noFields;
   const pairs = pairsOf(encoded);
   const form = collect(
     pairs.filter(({ name }) => name === 'f'),
@@ -40,19 +46,17 @@ export function peekQuery(encoded: string, wanted: Wanted): Form {
 }
 
 function collect(pairs: readonly Pair[], wanted: Wanted): Record<string, Raw> {
-  const form = emptyForm();
-  if (pairs.length === 0) return form;
-  const passedOver = new Set<string>();
-  const problems = new Set<string>();
+  const form: Record<string, Raw> = {};
+  const seen = new Set<string | undefined>();
+  const problems: string[] = [];
   for (const { name, value } of pairs) {
-    if (name === undefined) problems.add(`A field name: ${notDecodable}`);
-    else if (name in form || passedOver.has(name)) problems.add(`${cut(name)}: is given more than once.`);
-    else if (value === undefined) problems.add(`${cut(name)}: ${notDecodable}`);
-    if (name === undefined) continue;
-    if (wanted.has(name)) form[name] = value;
-    else passedOver.add(name);
+    if (name === undefined) problems.push(`A field name: ${notDecodable}`);
+    else if (seen.has(name)) problems.push(`${cut(name)}: is given more than once.`);
+    else if (value === undefined) problems.push(`${cut(name)}: ${notDecodable}`);
+    else if (wanted.has(name)) form[name] = value;
+    seen.add(name);
   }
-  if (problems.size > 0) throw invalid([...problems].slice(0, maxParts));
+  if (problems.length > 0) throw invalid([...new Set(problems)].slice(0, maxParts));
   return form;
 }
 
@@ -98,9 +102,4 @@ function hasMoreThan(text: string, mark: string, most: number): boolean {
     if (at < 0) return false;
   }
   return true;
-}
-
-/** Without a prototype, so that no field name means anything but itself. */
-export function emptyForm(): Record<string, Raw> {
-  return Object.create(null) as Record<string, Raw>;
 }

@@ -18,7 +18,7 @@ import { type BodyOptions, type ReadBody, readMultipartBody, readUrlencodedBody 
 import type { Match, RequestFacts, Resource } from './directory.ts';
 import { type FaceOptions, createFace } from './face.ts';
 import { readFields } from './fields.ts';
-import { maxParts, maxTextBytes, parseUrlencoded, peekQuery, textIn } from './form.ts';
+import { maxParts, maxTextBytes, noFields, parseUrlencoded, peekQuery, textIn } from './form.ts';
 import {
   asServiceError,
   describeError,
@@ -111,7 +111,8 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   ): Promise<FastifyReply> {
     const { progress } = request;
     if (!progress?.route) throw notFound();
-    const { match, wanted }: Route = progress.route;
+    const { match, asked }: Route = progress.route;
+    const { wanted } = asked;
     const { operation, resource } = match;
     const isPost = request.method === 'POST';
 
@@ -147,9 +148,10 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
     progress.subject = { found: subject };
     if (showsForm) return face.form(request, reply);
 
-    const { values, problems } = readFields((operation ?? resource).fields, progress.form);
-    const call = { subject, values: values as never, caller, request: facts };
-    if (operation?.check) problems.push(...(await operation.check(call)));
+    const { fields } = operation ?? resource;
+    const read = progress.form === noFields ? asked.unanswered : readFields(fields, progress.form);
+    const call = { subject, values: read.values as never, caller, request: facts };
+    const problems = operation?.check ? [...read.problems, ...(await operation.check(call))] : read.problems;
     if (problems.length > 0) throw invalid(problems);
 
     const outcome = operation ? await operation.run(call) : { json: await resource.read(call) };
@@ -203,8 +205,8 @@ const bodyConstraint: Parameters<FastifyInstance['addConstraintStrategy']>[0] = 
       set: (kind, handler) => void handlers.set(kind, handler as never),
     };
   },
-  deriveConstraint: ({ headers }) =>
-    /^\s*multipart\//i.test(headers['content-type'] ?? '') ? 'multipart' : undefined,
+  deriveConstraint: ({ headers: { 'content-type': type } }) =>
+    type !== undefined && /^\s*multipart\//i.test(type) ? 'multipart' : undefined,
 };
 
 /** Resources answer GET and POST alike; an operation answers POST, and shows its form to a browser that asks with GET. */

@@ -3,7 +3,7 @@ import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError, invalid, tooLarge } from '../errors.ts';
 import { cut } from '../text.ts';
-import { type Form, type Wanted, emptyForm, maxTextBytes } from './form.ts';
+import { type Form, type Raw, type Wanted, maxTextBytes } from './form.ts';
 import { asServiceError } from './reply.ts';
 
 export type MultipartOptions = {
@@ -22,7 +22,7 @@ export async function readMultipart(
   wanted: Wanted,
   { maxFileBytes, onBytes, breathe }: MultipartOptions,
 ): Promise<Form> {
-  const form = emptyForm();
+  const form: Record<string, Raw> = {};
   const seen = new Set<string>();
   try {
     for await (const part of partsOf(request, breathe)) {

@@ -4,8 +4,8 @@ import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
 import { type Match, type Resource, match, walk } from './directory.ts';
 import type { Format } from './json.ts';
-import type { Field, Fields } from './fields.ts';
-import { type Form, type Wanted, parseUrlencoded, textIn } from './form.ts';
+import { type Field, type Fields, type ReadFields, readFields } from './fields.ts';
+import { type Form, type Wanted, noFields, parseUrlencoded, textIn } from './form.ts';
 import { prefersHtml, readFormat } from './reply.ts';
 
 export const sessionCookie = 'steward_session';
@@ -16,8 +16,11 @@ export type Route = {
   readonly segments: readonly string[];
   /** As the metrics name it, with data segments as `{param}`. */
   readonly label: string;
-  readonly wanted: Wanted;
+  readonly asked: Asked;
 };
+
+/** What a route asks for, the same for every request: the fields by name, and what there is to read where none is given. */
+export type Asked = { readonly wanted: Wanted; readonly unanswered: ReadFields };
 
 /** How far a request has come: what an error page may build on. */
 export type Progress = {
@@ -78,15 +81,15 @@ function findRoute(root: Resource, prefix: string, target: string, method: strin
   const found = match(root, segments, method);
   if (!found) return undefined;
   const label = [prefix, found.route].filter((part) => part !== '').join('/') || '/';
-  return { match: found, path, segments, label, wanted: wantedBy(found) };
+  return { match: found, path, segments, label, asked: askedBy(found) };
 }
 
-/** The same for every request, so worked out once for each record of fields. */
-const wantedByFields = new WeakMap<Fields, Wanted>();
+/** Worked out once for each record of fields. */
+const askedByFields = new WeakMap<Fields, Asked>();
 
-function wantedBy({ operation, resource }: Match): Wanted {
+function askedBy({ operation, resource }: Match): Asked {
   const { fields } = operation ?? resource;
-  const known = wantedByFields.get(fields);
+  const known = askedByFields.get(fields);
   if (known) return known;
   const wanted = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
@@ -96,8 +99,9 @@ function wantedBy({ operation, resource }: Match): Wanted {
   for (const [name, field] of Object.entries(fields)) {
     wanted.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
   }
-  wantedByFields.set(fields, wanted);
-  return wanted;
+  const asked = { wanted, unanswered: readFields(fields, noFields) };
+  askedByFields.set(fields, asked);
+  return asked;
 }
 
 /** A path of this server in the form a header carries; undefined for what a browser could read as another host's address. */

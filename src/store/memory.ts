@@ -38,8 +38,10 @@ export function createMemoryStore(): Store {
         try {
           const result = change(transaction);
           copy.apply(changes);
-          for (const act of changes.acts) perform(queueOf(act.queue), act);
-          for (const name of new Set(changes.acts.map(({ queue }) => queue.name))) copy.touch(name);
+          for (const act of changes.acts) {
+            perform(queueOf(act.queue), act);
+            copy.touch(act.queue.name);
+          }
           resolve(result);
         } finally {
           clear(changes);

@@ -1,5 +1,6 @@
 // The composition root: makes the engines, hangs the features on the tree, mounts REST and SOAP on one server.
-import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { clientAddress } from './auth/address.ts';
 import { createGatekeeper } from './auth/gatekeeper.ts';
@@ -17,13 +18,16 @@ import type { Resource } from './rest/directory.ts';
 import type { Json } from './rest/json.ts';
 import { mountDirectory } from './rest/mount.ts';
 import { describeApi } from './rest/openapi.ts';
+import { createAccount } from './site/account.ts';
 import { type AssetFiles, createAssets } from './site/assets.ts';
 import { createHttp } from './site/http.ts';
 import { createMetrics } from './site/metrics.ts';
 import { showHome } from './site/page.ts';
 import { mountProbes } from './site/probes.ts';
 import { createAdmission, describeMode, describeRoot } from './site/rest.ts';
+import { openShortWay } from './site/short-way.ts';
 import { createSecondLook } from './second-look.ts';
+import { createEndpoint } from './soap/endpoint.ts';
 import { mountSoap } from './soap/mount.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
@@ -84,11 +88,13 @@ export async function createApp(given: AppOptions): Promise<App> {
   const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs, tell: tellJob });
   const watcher = createWatcher(store, world);
   const mountedAssets = createAssets(options.assets, config.adminPath);
-  const addressOf = ({ socket, headers }: FastifyRequest) =>
+  const addressOf = ({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>) =>
     clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
   const frame = () => ({ assets: assets(), crumbs: [{ name: 'admin', href: homePath() }] });
   let closing = false;
-  const http = createHttp({ logger, metrics, frame, addressOf, isClosing: () => closing });
+  const isClosing = () => closing;
+  const account = createAccount(logger, metrics, addressOf);
+  const http = createHttp({ logger, account, frame, isClosing });
   const secondLook = createSecondLook(store.refresh);
 
   const startedAt = world.now();
@@ -159,16 +165,16 @@ export async function createApp(given: AppOptions): Promise<App> {
   const { requireTokens, catalogNamespace: namespace } = config;
   const names = nameTypes(config.vendorPrefix, config.productName);
   const operations = describeOperations({ librarian, names, requireTokens, baseUrl, tokenServiceUrl });
+  const endpoint = createEndpoint({
+    ...{ namespace, operations, requireTokens, addressOf, secondLook, logger },
+    identify: gatekeeper.identify,
+    keep: librarian.keep,
+  });
   let wsdl: Buffer | undefined;
   await http.register((scope, _options, done) => {
     mountSoap(scope, {
       path: config.catalogPath,
-      namespace,
-      operations,
-      requireTokens,
-      ...{ identify: gatekeeper.identify, secondLook },
-      addressOf,
-      keep: librarian.keep,
+      endpoint,
       wsdl: () =>
         (wsdl ??= Buffer.from(fillWsdl(options.wsdl, { ...config, namespace, baseUrl: baseUrl() }))),
       showPage: (reply) =>
@@ -183,6 +189,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     });
     done();
   });
+  openShortWay(http, { path: config.catalogPath, call: endpoint.call, account, isClosing });
 
   const trees = [
     { name: 'admin', prefix: config.adminPath, root: admin },

@@ -40,7 +40,11 @@ function levelOf(name: string): number {
   if (ports.includes(name)) return 1;
   if (engines.includes(name) || name.startsWith('store/postgres/')) return 2;
   if (/^(rest|soap)\//.test(name)) return 3;
-  if (/(^|\/|\.)(rest|soap|page|probes|assets|errors|http)\.ts$/.test(name) && name.includes('/')) return 4;
+  if (
+    /(^|\/|\.)(rest|soap|page|probes|assets|errors|http|account|short-way)\.ts$/.test(name) &&
+    name.includes('/')
+  )
+    return 4;
   return 0;
 }
 

@@ -2,7 +2,7 @@
 import { composed, cut } from '../text.ts';
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
-import type { SoapOperation } from '../soap/mount.ts';
+import type { SoapOperation } from '../soap/endpoint.ts';
 import { escapeText } from '../soap/escape.ts';
 import { type Service, addressOfService, rootFolder } from './catalog.ts';
 import type { Librarian } from './librarian.ts';

@@ -1,17 +1,10 @@
-// The bare HTTP server: its limits, what is logged and counted of every request, and errors outside both APIs.
-import fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyRequest,
-  LogController,
-} from 'fastify';
+// The bare HTTP server: its limits, and errors outside both APIs.
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { METHODS } from 'node:http';
 import { ServiceError, invalid } from '../errors.ts';
 import { notFound } from '../rest/reply.ts';
+import type { Account } from './account.ts';
 import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
-import type { Metrics } from './metrics.ts';
-
-const refusals = [401, 403, 429];
 
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
@@ -23,14 +16,12 @@ declare module 'fastify' {
 
 export type HttpOptions = {
   readonly logger: FastifyBaseLogger;
-  readonly metrics: Metrics;
+  readonly account: Account;
   readonly frame: () => BareFrame;
-  readonly addressOf: (request: FastifyRequest) => string;
   readonly isClosing: () => boolean;
 };
 
-export function createHttp({ logger, metrics, frame, addressOf, isClosing }: HttpOptions): FastifyInstance {
-  const isLogging = ['info', 'debug', 'trace'].includes(logger.level);
+export function createHttp({ logger, account, frame, isClosing }: HttpOptions): FastifyInstance {
   const http = fastify({
     loggerInstance: shareLogger(logger),
     logController: new LogController({ disableRequestLogging: true }),
@@ -78,21 +69,8 @@ export function createHttp({ logger, metrics, frame, addressOf, isClosing }: Htt
   http.decorateRequest('progress', null);
   http.decorateRequest('routeLabel', null);
   http.addHook('onResponse', (request, reply, done) => {
-    const { method } = request;
-    const { statusCode: status, elapsedTime } = reply;
-    metrics.countRequest({
-      method,
-      route: request.routeLabel ?? 'unknown',
-      status,
-      seconds: elapsedTime / 1000,
-    });
-    if (isLogging) {
-      // What follows the path, or was meant to, may hold a token.
-      const [path] = request.url.split(/[?#;]|%3f/i, 1);
-      // Who tries what they may not is worth knowing.
-      const from = refusals.includes(status) ? { address: addressOf(request) } : {};
-      logger.info({ method, path, status, ...from, ms: Math.round(elapsedTime * 10) / 10 }, 'request');
-    }
+    const { statusCode: status, elapsedTime: ms } = reply;
+    account(request.raw, { route: request.routeLabel ?? 'unknown', status, ms });
     done();
   });
   http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), frame()));

@@ -1,5 +1,6 @@
-// What the SOAP kit reads off an HTTP request: media type, bytes, token.
-import type { FastifyRequest } from 'fastify';
+// What the SOAP kit reads off an HTTP request: media type and bytes.
+import type { FastifyBaseLogger } from 'fastify';
+import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
 import type { SoapVersion } from './envelope.ts';
@@ -21,7 +22,7 @@ const nothingTold: Told = { isAccepted: true, version: '1.1', charset: undefined
 const known = new Map<string, Told>();
 const mostKnown = 64;
 
-function readContentType({ headers }: FastifyRequest): Told {
+function readContentType({ headers }: IncomingMessage): Told {
   const given = headers['content-type'];
   if (given === undefined) return nothingTold;
   const found = known.get(given);
@@ -36,7 +37,7 @@ function readContentType({ headers }: FastifyRequest): Told {
   return told;
 }
 
-export function refuseMediaType(request: FastifyRequest): void {
+export function refuseMediaType(request: IncomingMessage): void {
   if (!readContentType(request).isAccepted) {
     throw new ServiceError(
       'unsupported-media-type',
@@ -50,11 +51,8 @@ export function refuseMediaType(request: FastifyRequest): void {
 }
 
 /** Calls back once: with the whole body, or with why it is refused where there is more of it than may be. */
-export function readBody(
-  { raw, headers }: FastifyRequest,
-  done: (body: Buffer | ServiceError) => unknown,
-): void {
-  if (Number(headers['content-length']) > maxRequestBytes) return void done(tooLarge());
+export function readBody(request: IncomingMessage, done: (body: Buffer | ServiceError) => unknown): void {
+  if (Number(request.headers['content-length']) > maxRequestBytes) return void done(tooLarge());
   const chunks: Buffer[] = [];
   let size = 0;
   function take(chunk: Buffer): void {
@@ -63,14 +61,14 @@ export function readBody(
     if (size > maxRequestBytes) end(tooLarge());
   }
   function end(refusal?: ServiceError): void {
-    raw.off('data', take).off('end', end).off('error', abandon);
+    request.off('data', take).off('end', end).off('error', abandon);
     done(refusal ?? (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
   }
   const abandon = () => end(new ServiceError('invalid', 'The request cannot be read.'));
-  raw.on('data', take).on('end', end).on('error', abandon);
+  request.on('data', take).on('end', end).on('error', abandon);
 }
 
-export function bytesOf(request: FastifyRequest, body: Buffer): Buffer {
+export function bytesOf(request: IncomingMessage, body: Buffer): Buffer {
   if (body.length === 0) throw new ServiceError('invalid', 'The request has no body: send a SOAP Envelope.');
   const coding = request.headers['content-encoding'];
   if (coding === undefined || !/gzip/i.test(coding)) return body;
@@ -87,28 +85,22 @@ function tooLarge(): ServiceError {
 }
 
 /** Before the envelope has been read, the content type tells which form an answer should have. */
-export function guessVersion(request: FastifyRequest): SoapVersion {
+export function guessVersion(request: IncomingMessage): SoapVersion {
   return readContentType(request).version;
 }
 
-export function charsetOf(request: FastifyRequest): string | undefined {
+export function charsetOf(request: IncomingMessage): string | undefined {
   return readContentType(request).charset;
 }
 
-/** A token that is given twice is no token of ours. */
-export function tokenOf(request: FastifyRequest): string | undefined {
-  const { token } = request.query as Record<string, string | string[] | undefined>;
-  return token?.toString().trim() || undefined;
-}
-
 /** What Fastify throws, in our words; undefined for what is our own fault, which is logged. */
-export function refusalOf(error: unknown, request: FastifyRequest): ServiceError | undefined {
+export function refusalOf(error: unknown, logger: FastifyBaseLogger): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { statusCode } = error as { statusCode?: unknown };
   if (statusCode === 413) return tooLarge();
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new ServiceError('invalid', 'The request cannot be read.');
   }
-  request.log.error({ err: error }, 'request failed');
+  logger.error({ err: error }, 'request failed');
   return undefined;
 }

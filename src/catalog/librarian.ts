@@ -20,8 +20,11 @@ export function createLibrarian(store: Store): Librarian {
       foldersVersion = store.version(folders);
       servicesVersion = store.version(services);
     }
-    if (!shelf.has(key)) shelf.set(key, make());
-    return shelf.get(key) as T;
+    const known = shelf.get(key) as T | undefined;
+    if (known !== undefined) return known;
+    const made = make();
+    shelf.set(key, made);
+    return made;
   }
 
   return {

@@ -27,7 +27,7 @@ export function openShortWay(
     const isPlain = request.url === path && request.method === 'POST' && request.headers.host !== undefined;
     if (!isPlain || isClosing()) return longWay(request, response);
     const startedAt = performance.now();
-    response.once('finish', () =>
+    response.on('finish', () =>
       account(request, { route: path, status: response.statusCode, ms: performance.now() - startedAt }),
     );
     call(request, ({ status, headers, body }) => {

@@ -55,17 +55,21 @@ export function readBody(request: IncomingMessage, done: (body: Buffer | Service
   if (Number(request.headers['content-length']) > maxRequestBytes) return void done(tooLarge());
   const chunks: Buffer[] = [];
   let size = 0;
-  function take(chunk: Buffer): void {
+  let isOver = false;
+  function end(refusal?: ServiceError): void {
+    if (isOver) return;
+    isOver = true;
+    done(refusal ?? (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+  }
+  request.on('data', (chunk: Buffer) => {
+    // What follows is let go by.
+    if (isOver) return;
     chunks.push(chunk);
     size += chunk.length;
     if (size > maxRequestBytes) end(tooLarge());
-  }
-  function end(refusal?: ServiceError): void {
-    request.off('data', take).off('end', end).off('error', abandon);
-    done(refusal ?? (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-  }
-  const abandon = () => end(new ServiceError('invalid', 'The request cannot be read.'));
-  request.on('data', take).on('end', end).on('error', abandon);
+  });
+  request.on('end', end);
+  request.on('error', () => end(new ServiceError('invalid', 'The request cannot be read.')));
 }
 
 export function bytesOf(request: IncomingMessage, body: Buffer): Buffer {

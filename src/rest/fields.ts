@@ -1,7 +1,7 @@
 // Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
 import { isDeeperThan } from '../nesting.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
-import type { FormFile, Raw } from './form.ts';
+import type { Form, FormFile, Raw } from './form.ts';
 
 /** Most fields have one thing wrong with them; a whole file may have many. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string | readonly string[] };
@@ -48,7 +48,7 @@ export type ReadFields<F extends Fields = Fields> = {
   readonly problems: readonly string[];
 };
 
-export function readFields<F extends Fields>(fields: F, form: Readonly<Record<string, Raw>>): ReadFields<F> {
+export function readFields<F extends Fields>(fields: F, form: Form): ReadFields<F> {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
   for (const [name, field] of Object.entries(fields)) {

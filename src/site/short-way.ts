@@ -1,17 +1,12 @@
 // Calls that are answered straight from Node's server: Fastify's part of a short one takes longer than all of ours.
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage, RequestListener } from 'node:http';
+import type { Endpoint } from '../soap/endpoint.ts';
 import type { Account } from './account.ts';
-
-type Answer = {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Buffer;
-};
 
 export type ShortWay = {
   readonly path: string;
-  readonly call: (request: IncomingMessage, send: (answer: Answer) => void) => void;
+  readonly call: Endpoint['call'];
   readonly account: Account;
   readonly isClosing: () => boolean;
 };

@@ -117,13 +117,13 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   }
 
   /** Envelopes in our own namespace are kept whole; for a client of another version its frame is put around the kept content. */
-  function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): string | Buffer {
+  function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): Buffer {
     const frame = (content: Buffer) => {
       const [before, after] = responseFrame(version, payload.name, payload.namespace);
       return Buffer.concat([Buffer.from(before), content, Buffer.from(after)]);
     };
     if (payload.namespace === namespace) {
-      return options.keep(`${version} ${payload.name} ${key}`, () => keepable(frame(Buffer.from(make()))));
+      return options.keep(`${version} ${payload.name} ${key}`, () => frame(Buffer.from(make())));
     }
     return frame(options.keep(`content ${payload.name} ${key}`, () => Buffer.from(make())));
   }
@@ -172,11 +172,6 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   }
 
   return { call, refuse };
-}
-
-/** Short ones as text, which Node sends in one piece with the headers. */
-function keepable(envelope: Buffer): string | Buffer {
-  return envelope.length < 8 * 1024 ? envelope.toString() : envelope;
 }
 
 function faultAnswer(version: SoapVersion, fault: Fault, cause?: unknown): Answer {

@@ -14,7 +14,7 @@ export type SoapOptions = {
 };
 
 export function mountSoap(scope: FastifyInstance, { path, endpoint, wsdl, showPage }: SoapOptions): void {
-  // A call is answered before Fastify reads its body: to read few bytes as they are takes much less than its parsers do.
+  // The endpoint reads the body itself, so a call is answered before Fastify would.
   scope.addHook('onRequest', (request, reply, done) => {
     request.routeLabel = path;
     if (!methods.includes(request.method)) throw methodNotAllowed(request.method, methods);

@@ -2,7 +2,7 @@
 import { type ErrorKind, ServiceError } from '../errors.ts';
 import { cut } from '../text.ts';
 import { escapeAttribute, escapeText } from './escape.ts';
-import { XML } from './namespaces.ts';
+import { XML_URI } from './namespaces.ts';
 import type { XmlElement } from './xml.ts';
 
 export type SoapVersion = '1.1' | '1.2';
@@ -42,7 +42,7 @@ type Parts = { headers: readonly XmlElement[]; body: XmlElement };
 
 /** The header blocks and the Body; throws when the envelope is built wrongly. */
 export function openEnvelope(root: XmlElement, version: SoapVersion): Parts {
-  const { namespace } = versions[version];
+  const { namespace } = root;
   refuseText(root);
   const isSoap = (element: XmlElement | undefined, name: string) =>
     element?.namespace === namespace && element.name === name;
@@ -155,7 +155,7 @@ const upgrade =
   '</soap:Upgrade>';
 
 function renderNotUnderstood({ namespace, name }: XmlElement): string {
-  if (namespace === XML.uri) return `<soap:NotUnderstood qname="xml:${escapeAttribute(name)}"/>`;
+  if (namespace === XML_URI) return `<soap:NotUnderstood qname="xml:${escapeAttribute(name)}"/>`;
   return namespace === ''
     ? `<soap:NotUnderstood qname="${escapeAttribute(name)}"/>`
     : `<soap:NotUnderstood qname="h:${escapeAttribute(name)}" xmlns:h="${escapeAttribute(namespace)}"/>`;

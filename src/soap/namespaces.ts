@@ -4,63 +4,51 @@ import { type Cursor, refuse } from './cursor.ts';
 
 export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
 
-/** One object per namespace name and document, so that equal names are the same object. */
-export type Namespace = { readonly uri: string };
-/** The prefixes an element declares, if any. */
-export type Declared = Map<string, Namespace> | undefined;
+/** A prefix that was declared, and those before it on the same element and the elements around it. */
+export type Declared =
+  { readonly prefix: string; readonly uri: string; readonly before: Declared } | undefined;
 
-/** The elements around the cursor, outermost first, and the namespaces of the document by name. */
-export type Scopes = Cursor & {
-  readonly open: readonly { readonly declared: Declared }[];
-  readonly namespaces: Map<string, Namespace>;
-};
+/** `declared` is what holds where the cursor is. */
+export type Scope = Cursor & { declared: Declared };
 
 export type RawAttribute = { readonly tag: string; readonly value: string };
 
-export const XML: Namespace = { uri: 'http://www.w3.org/XML/1998/namespace' };
+export const XML_URI = 'http://www.w3.org/XML/1998/namespace';
 const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
-const NO_NAMESPACE: Namespace = { uri: '' };
 
-export function declareNamespace(
-  reader: Scopes,
-  declared: NonNullable<Declared>,
-  name: string,
-  uri: string,
-): void {
+/** `outside` is what holds outside the element that declares it. */
+export function declareNamespace(scope: Scope, outside: Declared, name: string, uri: string): void {
   const prefix = name.slice(6);
-  if (declared.has(prefix)) refuse(reader, `The attribute ${cut(name)} is given twice on one element`);
-  if (prefix === 'xmlns' || uri === XMLNS_URI || (prefix === 'xml') !== (uri === XML.uri)) {
-    refuse(reader, `The attribute ${cut(name)} must not be "${cut(uri)}"`);
+  for (let given = scope.declared; given !== outside; given = given?.before) {
+    if (given?.prefix === prefix) refuse(scope, `The attribute ${cut(name)} is given twice on one element`);
   }
-  if (prefix !== '' && uri === '') refuse(reader, `The attribute ${cut(name)} must not be empty`);
-  let namespace = uri === '' ? NO_NAMESPACE : reader.namespaces.get(uri);
-  if (namespace === undefined) reader.namespaces.set(uri, (namespace = { uri }));
-  declared.set(prefix, namespace);
+  if (prefix === 'xmlns' || uri === XMLNS_URI || (prefix === 'xml') !== (uri === XML_URI)) {
+    refuse(scope, `The attribute ${cut(name)} must not be "${cut(uri)}"`);
+  }
+  if (prefix !== '' && uri === '') refuse(scope, `The attribute ${cut(name)} must not be empty`);
+  scope.declared = { prefix, uri, before: scope.declared };
 }
 
-export function resolvePrefix(reader: Scopes, declared: Declared, name: string): Namespace {
+/** The namespace that a name's prefix stands for, or of an element without one: '' when none. */
+export function namespaceOf(scope: Scope, name: string): string {
   const prefix = name.slice(0, Math.max(name.indexOf(':'), 0));
-  let namespace = declared?.get(prefix);
-  for (let i = reader.open.length - 1; i >= 0 && namespace === undefined; i--) {
-    namespace = reader.open[i]?.declared?.get(prefix);
+  for (let given = scope.declared; given !== undefined; given = given.before) {
+    if (given.prefix === prefix) return given.uri;
   }
-  if (namespace !== undefined) return namespace;
-  if (prefix === '') return NO_NAMESPACE;
-  if (prefix === 'xml') return XML;
-  refuse(reader, `The prefix ${cut(prefix)} of ${cut(name)} is not declared`);
+  if (prefix === '') return '';
+  if (prefix === 'xml') return XML_URI;
+  refuse(scope, `The prefix ${cut(prefix)} of ${cut(name)} is not declared`);
 }
 
-export function resolveAttributes(reader: Scopes, declared: Declared, raw: RawAttribute[]): XmlAttribute[] {
-  const namespaces: Namespace[] = [];
+export function resolveAttributes(scope: Scope, raw: readonly RawAttribute[]): XmlAttribute[] {
   const attributes: XmlAttribute[] = [];
   for (const { tag, value } of raw) {
-    const namespace = tag.includes(':') ? resolvePrefix(reader, declared, tag) : NO_NAMESPACE;
+    const namespace = tag.includes(':') ? namespaceOf(scope, tag) : '';
     const name = localPart(tag);
-    if (attributes.some((other, i) => other.name === name && namespaces[i] === namespace)) {
-      refuse(reader, `The attribute ${cut(tag)} is given twice on one element`);
+    if (attributes.some((other) => other.name === name && other.namespace === namespace)) {
+      refuse(scope, `The attribute ${cut(tag)} is given twice on one element`);
     }
-    namespaces.push(namespace);
-    attributes.push({ namespace: namespace.uri, name, value });
+    attributes.push({ namespace, name, value });
   }
   return attributes;
 }

@@ -6,14 +6,13 @@ import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts'
 import { XML_DECLARATION } from './decode.ts';
 import {
   type Declared,
-  type Namespace,
   type RawAttribute,
-  type Scopes,
+  type Scope,
   type XmlAttribute,
   declareNamespace,
   localPart,
+  namespaceOf,
   resolveAttributes,
-  resolvePrefix,
 } from './namespaces.ts';
 
 export type XmlElement = {
@@ -29,8 +28,8 @@ export type XmlElement = {
 };
 
 type GrowingElement = Omit<XmlElement, 'children' | 'text'> & { children: GrowingElement[]; text: string };
-type OpenElement = { tag: string; element: GrowingElement; declared: Declared };
-type Reader = Omit<Scopes, 'open'> & {
+type OpenElement = { tag: string; element: GrowingElement; outside: Declared };
+type Reader = Scope & {
   /** Whether there is any "&" or "]]>" in the whole text; most have none, so that no part is searched. */
   readonly hasAmpersand: boolean;
   readonly hasCdataEnd: boolean;
@@ -47,26 +46,17 @@ const NO_ATTRIBUTES: readonly XmlAttribute[] = Object.freeze([]);
 /** Reads a document. A refusal is a ServiceError `invalid` that says what is wrong and in which line. */
 export function readXml(source: string): XmlElement {
   const text = source.includes('\r') ? source.replace(/\r\n?/g, '\n') : source;
-  const hasAmpersand = text.includes('&');
-  const hasCdataEnd = text.includes(']]>');
   const reader: Reader = {
     text,
-    hasAmpersand,
-    hasCdataEnd,
+    hasAmpersand: text.includes('&'),
+    hasCdataEnd: text.includes(']]>'),
     at: 0,
     count: 0,
     open: [],
-    namespaces: new Map(),
+    declared: undefined,
   };
-  const bad = text.search(forbiddenInXml);
-  if (bad >= 0) {
-    const code = text.charCodeAt(bad).toString(16).toUpperCase().padStart(4, '0');
-    refuse(reader, `The character U+${code} is not allowed in XML`, bad);
-  }
-  if (/^<\?xml[ \t\n?]/.test(text)) {
-    if (!XML_DECLARATION.test(text)) refuse(reader, 'The XML declaration is malformed');
-    reader.at = text.indexOf('?>') + 2;
-  }
+  refuseForbidden(reader);
+  if (text.startsWith('<?xml')) skipDeclaration(reader);
   let root: GrowingElement | undefined;
   for (readText(reader); reader.at < text.length; readText(reader)) {
     const next = text[reader.at + 1];
@@ -81,6 +71,19 @@ export function readXml(source: string): XmlElement {
   if (unclosed !== undefined) refuse(reader, `The element ${cut(unclosed)} is not closed`);
   if (root === undefined) refuse(reader, 'There is no root element');
   return root;
+}
+
+function refuseForbidden(reader: Reader): void {
+  const at = reader.text.search(forbiddenInXml);
+  if (at < 0) return;
+  const code = reader.text.charCodeAt(at).toString(16).toUpperCase().padStart(4, '0');
+  refuse(reader, `The character U+${code} is not allowed in XML`, at);
+}
+
+function skipDeclaration(reader: Reader): void {
+  const { text } = reader;
+  if (XML_DECLARATION.test(text)) reader.at = text.indexOf('?>') + 2;
+  else if (/^<\?xml[ \t\n?]/.test(text)) refuse(reader, 'The XML declaration is malformed');
 }
 
 /** Reads up to the next `<`. */
@@ -135,8 +138,8 @@ function readStartTag(reader: Reader): GrowingElement {
   const tag = readName(reader);
   if (open.length >= MAX_DEPTH) refuse(reader, `The element ${cut(tag)} is over ${MAX_DEPTH} levels deep`);
   if (++reader.count > MAX_ELEMENTS) refuse(reader, `There are over ${MAX_ELEMENTS} elements`);
+  const outside = reader.declared;
   const attributes: RawAttribute[] = [];
-  let declared: Declared;
   for (let count = 0; ; count++) {
     const isSpaced = skipWhiteSpace(reader);
     if (text[reader.at] === '>' || text.startsWith('/>', reader.at)) break;
@@ -147,27 +150,30 @@ function readStartTag(reader: Reader): GrowingElement {
     const name = readName(reader);
     const value = readAttributeValue(reader, name);
     if (name !== 'xmlns' && !name.startsWith('xmlns:')) attributes.push({ tag: name, value });
-    else declareNamespace(reader, (declared ??= new Map<string, Namespace>()), name, value);
+    else declareNamespace(reader, outside, name, value);
   }
   const element: GrowingElement = {
-    namespace: resolvePrefix(reader, declared, tag).uri,
+    namespace: namespaceOf(reader, tag),
     name: localPart(tag),
-    attributes: attributes.length === 0 ? NO_ATTRIBUTES : resolveAttributes(reader, declared, attributes),
+    attributes: attributes.length === 0 ? NO_ATTRIBUTES : resolveAttributes(reader, attributes),
     children: [],
     text: '',
   };
   open.at(-1)?.element.children.push(element);
   const isEmpty = text[reader.at] === '/';
-  if (!isEmpty) open.push({ tag, element, declared });
+  if (isEmpty) reader.declared = outside;
+  else open.push({ tag, element, outside });
   reader.at += isEmpty ? 2 : 1;
   return element;
 }
 
 function readEndTag(reader: Reader): void {
   const { text, at: start } = reader;
-  const tag = reader.open.pop()?.tag;
+  const closed = reader.open.pop();
+  const tag = closed?.tag;
+  reader.declared = closed?.outside;
   reader.at += 2;
-  if (tag !== undefined && text.slice(reader.at, reader.at + tag.length) === tag) {
+  if (tag !== undefined && text.startsWith(tag, reader.at)) {
     reader.at += tag.length;
     skipWhiteSpace(reader);
     if (text[reader.at++] === '>') return;

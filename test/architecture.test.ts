@@ -41,7 +41,7 @@ function levelOf(name: string): number {
   if (engines.includes(name) || name.startsWith('store/postgres/')) return 2;
   if (/^(rest|soap)\//.test(name)) return 3;
   if (
-    /(^|\/|\.)(rest|soap|page|probes|assets|errors|http|account|short-way)\.ts$/.test(name) &&
+    /(^|\/|\.)(rest|soap|page|probes|assets|errors|http|response|account|short-way)\.ts$/.test(name) &&
     name.includes('/')
   )
     return 4;

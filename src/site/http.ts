@@ -5,6 +5,7 @@ import { ServiceError, invalid } from '../errors.ts';
 import { notFound } from '../rest/reply.ts';
 import type { Account } from './account.ts';
 import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
+import { createResponse } from './response.ts';
 
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
@@ -34,6 +35,7 @@ export function createHttp({ logger, account, frame, isClosing }: HttpOptions): 
       ...{ connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
       // Refused below, with a word about it.
       requireHostHeader: false,
+      ServerResponse: createResponse(isClosing),
     },
     bodyLimit: 1024 ** 2,
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
@@ -59,11 +61,6 @@ export function createHttp({ logger, account, frame, isClosing }: HttpOptions): 
     if (isClosing() && !request.routeOptions.config.answersWhileClosing)
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
     done();
-  });
-  // A connection that is kept would keep the server from closing.
-  http.addHook('onSend', (_request, reply, payload, done) => {
-    if (isClosing()) void reply.header('connection', 'close');
-    done(null, payload);
   });
 
   http.decorateRequest('progress', null);

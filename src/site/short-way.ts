@@ -29,8 +29,6 @@ export function openShortWay(
       // One after another: to make one object of several would take as long as all that is saved here.
       const all = ['x-content-type-options', 'nosniff', 'content-length', String(Buffer.byteLength(body))];
       for (const name in headers) all.push(name, headers[name] ?? '');
-      // A connection that is kept would keep the server from closing.
-      if (isClosing() && headers.connection === undefined) all.push('connection', 'close');
       response.writeHead(status, all).end(body);
     });
   });

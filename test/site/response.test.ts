@@ -1,0 +1,80 @@
+// What our responses send is what Node's own would, until the server closes.
+import { once } from 'node:events';
+import { type Server, ServerResponse, createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createResponse } from '../../src/site/response.ts';
+
+const length = (text: string) => ({ 'content-length': Buffer.byteLength(text) });
+const accents = 'Übermaß, naïve, 東京';
+const long = 'x'.repeat(200_000);
+
+const answers: Record<string, (response: ServerResponse) => unknown> = {
+  'a text': (response) => response.writeHead(200, length('hello')).end('hello'),
+  'a text, as Fastify sends it': (response) =>
+    response.writeHead(200, length('hello')).end('hello', null as never, null as never),
+  'letters outside ASCII': (response) => response.writeHead(200, length(accents)).end(accents),
+  'a text in another encoding': (response) => response.writeHead(200).end('é', 'latin1'),
+  'a long text': (response) => response.writeHead(200, length(long)).end(long),
+  'an empty text': (response) => response.writeHead(200, length('')).end(''),
+  nothing: (response) => response.writeHead(204).end(),
+  bytes: (response) => response.writeHead(200, length('hello')).end(Buffer.from('hello')),
+  'a text whose length nobody told': (response) => response.writeHead(200).end('hello'),
+  'a text without a head': (response) => response.end('hello'),
+  'a text in two parts': (response) => response.writeHead(200).write('hel') && response.end('lo'),
+  'a text that calls back': (response) =>
+    response.writeHead(200).end('hello', () => response.req.socket.write('called back')),
+  'a text in an encoding that calls back': (response) =>
+    response.writeHead(200).end('hello', 'utf8', () => response.req.socket.write('called back')),
+};
+const names = Object.keys(answers);
+
+let isClosing = false;
+const ours = createServer({ ServerResponse: createResponse(() => isClosing) });
+const nodes = createServer({ ServerResponse });
+
+beforeAll(async () => {
+  for (const server of [ours, nodes]) {
+    server.on('request', ({ url = '/' }, response) => {
+      response.sendDate = false;
+      answers[names[Number(url.slice(1))] ?? '']?.(response);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  }
+});
+afterAll(() => [ours, nodes].forEach((server) => server.close()));
+
+/** All that comes back until the connection ends. */
+async function ask(server: Server, requests: readonly string[]): Promise<string> {
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.write(requests.map((line) => `${line} HTTP/1.1\r\nhost: localhost\r\n`).join('\r\n'));
+  socket.write(isClosing ? '\r\n' : 'connection: close\r\n\r\n');
+  return Buffer.concat((await socket.toArray()) as Buffer[]).toString('latin1');
+}
+
+describe('what is sent is what Node sends', () => {
+  it.each(names)('%s', async (name) => {
+    for (const method of ['GET', 'HEAD']) {
+      const asked = [`${method} /${names.indexOf(name)}`];
+      const answer = await ask(ours, asked);
+      expect(answer).toMatch(/^HTTP\/1\.1 20[04] /);
+      expect(answer).toBe(await ask(nodes, asked));
+    }
+  });
+
+  it('answers to requests that came at once, in their order', async () => {
+    const asked = names.flatMap((name, n) => (name.includes('calls back') ? [] : `GET /${n}`));
+    const answer = await ask(ours, asked);
+    expect(answer.match(/HTTP\/1\.1 20/g)).toHaveLength(asked.length);
+    expect(answer).toBe(await ask(nodes, asked));
+  });
+});
+
+it('once the server is closing, an answer is the last of its connection', async () => {
+  isClosing = true;
+  for (const name of names) {
+    const answer = await ask(ours, [`GET /${names.indexOf(name)}`]);
+    expect(answer, name).toMatch(/^connection: close\r$/im);
+  }
+});

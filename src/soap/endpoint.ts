@@ -60,7 +60,8 @@ export type Endpoint = {
 };
 
 export function createEndpoint(options: EndpointOptions): Endpoint {
-  const { namespace, operations, logger } = options;
+  const { namespace, logger } = options;
+  const operations = new Map(Object.entries(options.operations));
   const isOurNamespace = namespaceMatcher(namespace);
 
   function refuse(request: IncomingMessage, error: unknown): Answer {
@@ -117,13 +118,13 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   }
 
   /** Envelopes in our own namespace are kept whole; for a client of another version its frame is put around the kept content. */
-  function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): Buffer {
+  function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): string | Buffer {
     const frame = (content: Buffer) => {
       const [before, after] = responseFrame(version, payload.name, payload.namespace);
       return Buffer.concat([Buffer.from(before), content, Buffer.from(after)]);
     };
     if (payload.namespace === namespace) {
-      return options.keep(`${version} ${payload.name} ${key}`, () => frame(Buffer.from(make())));
+      return options.keep(`${version} ${payload.name} ${key}`, () => sendable(frame(Buffer.from(make()))));
     }
     return frame(options.keep(`content ${payload.name} ${key}`, () => Buffer.from(make())));
   }
@@ -137,9 +138,9 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
         `The element ${named(payload)} is in ${given}; it must be in ${namespace}.`,
       );
     }
-    const operation = Object.hasOwn(operations, payload.name) ? operations[payload.name] : undefined;
+    const operation = operations.get(payload.name);
     if (operation === undefined) {
-      const known = Object.keys(operations).join(', ');
+      const known = [...operations.keys()].join(', ');
       throw new ServiceError(
         'invalid',
         `There is no operation ${named(payload)}. The operations are ${known}.`,
@@ -172,6 +173,11 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   }
 
   return { call, refuse };
+}
+
+/** Short ones as text, which Node sends in one piece with the headers. */
+function sendable(envelope: Buffer): string | Buffer {
+  return envelope.length < 8 * 1024 ? envelope.toString() : envelope;
 }
 
 function faultAnswer(version: SoapVersion, fault: Fault, cause?: unknown): Answer {

@@ -40,8 +40,19 @@ export type Identify = (presented: Presented) => Identity | undefined;
 
 const bearer = 'bearer ';
 
+/** Most connections say the same again and again. */
+const saidLast = new WeakMap<
+  object,
+  { readonly authorization: string; readonly token: string | undefined }
+>();
+
 /** The token of an `Authorization: Bearer …` header; other schemes are not looked at. */
-export function bearerOf(authorization: string | undefined): string | undefined {
-  if (authorization?.slice(0, bearer.length).toLowerCase() !== bearer) return undefined;
-  return authorization.slice(bearer.length).trim() || undefined;
+export function bearerOf(authorization: string | undefined, connection: object): string | undefined {
+  if (authorization === undefined) return undefined;
+  const known = saidLast.get(connection);
+  if (known?.authorization === authorization) return known.token;
+  const isBearer = authorization.slice(0, bearer.length).toLowerCase() === bearer;
+  const token = (isBearer && authorization.slice(bearer.length).trim()) || undefined;
+  saidLast.set(connection, { authorization, token });
+  return token;
 }

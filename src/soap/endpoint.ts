@@ -156,7 +156,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   ): Identity | undefined | Promise<Identity | undefined> {
     return options.secondLook(() =>
       options.identify({
-        bearer: bearerOf(request.headers.authorization),
+        bearer: bearerOf(request.headers.authorization, request.socket),
         field: token,
         cookie: undefined,
         readsOnly: true,

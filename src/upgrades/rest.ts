@@ -29,8 +29,7 @@ export function describeSystem(options: UpgradesOptions): Resource {
   /** Of a job that has ended the same is told until it is taken up again. */
   let lastWords: { of: Job; status: ReturnType<typeof asJson> } | undefined;
 
-  function tellStatus(after: number): Json {
-    const job = newestJob(store);
+  function tellStatus(job: Job | undefined, after: number): Json {
     if (!job || job.state === 'in_progress' || after > 0)
       return asJson(statusOf(store, job, world.now(), after));
     const { length } = store.entries(messages, job.id);
@@ -48,11 +47,10 @@ export function describeSystem(options: UpgradesOptions): Resource {
       wait: defaultTo(integer('Seconds to wait for something new.', 0, 60), 0),
       jobId: text('The job the waiting is for; where it is not the newest there is no waiting.', { to: 128 }),
     },
-    read: async ({ values: { after, wait, jobId } }) => {
+    read: ({ values: { after, wait, jobId } }) => {
       const job = newestJob(store);
-      if (job && (jobId === undefined || jobId === job.id))
-        await watcher.waitForNews(job, after, wait * 1000);
-      return tellStatus(after);
+      if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id)) return tellStatus(job, after);
+      return watcher.waitForNews(job, after, wait * 1000).then(() => tellStatus(newestJob(store), after));
     },
     view: upgradesPage(options),
     operations: describeProcedure(options),

@@ -19,7 +19,7 @@ export function createWatcher(store: Store, world: World): Watcher {
         store.entries(messages, job.id).length > after ||
         store.get(jobs, job.id)?.state !== 'in_progress' ||
         store.read(newestJobId) !== job.id;
-      if (waitMs === 0 || stopping.signal.aborted || hasNews()) return;
+      if (stopping.signal.aborted || hasNews()) return;
       const over = new AbortController();
       const signal = AbortSignal.any([over.signal, stopping.signal]);
       await new Promise<void>((resolve) => {

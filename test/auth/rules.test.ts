@@ -40,7 +40,7 @@ describe('bearer tokens', () => {
     ['Basic abc', undefined],
     [undefined, undefined],
   ])('%s → %s', (header, token) => {
-    expect(bearerOf(header)).toBe(token);
+    expect(bearerOf(header, {})).toBe(token);
   });
 });
 
@@ -126,9 +126,16 @@ it.each([
 });
 
 it('a bearer is read quickly, however it is written', () => {
-  expect(bearerOf('Bearer  abc ')).toBe('abc');
-  expect(bearerOf('bearer a b')).toBe('a b');
-  expect(bearerOf('Bearer   ')).toBeUndefined();
-  expect(bearerOf('Basic abc')).toBeUndefined();
-  expect(bearerOf(`Bearer a${' '.repeat(1_000_000)}b`)).toHaveLength(1_000_002);
+  expect(bearerOf('Bearer  abc ', {})).toBe('abc');
+  expect(bearerOf('bearer a b', {})).toBe('a b');
+  expect(bearerOf('Bearer   ', {})).toBeUndefined();
+  expect(bearerOf('Basic abc', {})).toBeUndefined();
+  expect(bearerOf(`Bearer a${' '.repeat(1_000_000)}b`, {})).toHaveLength(1_000_002);
+});
+
+it('what a connection has said before does not stand for what it says now', () => {
+  const connection = {};
+  const said = ['Bearer abc', 'Bearer abc', 'Bearer def', 'Basic def', undefined, 'Bearer abc'];
+  const tokens = ['abc', 'abc', 'def', undefined, undefined, 'abc'];
+  expect(said.map((header) => bearerOf(header, connection))).toEqual(tokens);
 });

@@ -29,13 +29,11 @@ export function createHttp({ logger, account, frame, isClosing }: HttpOptions): 
     // The time-outs hold only because connections are looked at every second.
     requestTimeout: 300_000,
     keepAliveTimeout: 72_000,
-    // A client that does not take its answer is not waited for; the longest wait for news is 60 seconds.
-    connectionTimeout: 120_000,
     http: {
       ...{ connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
       // Refused below, with a word about it.
       requireHostHeader: false,
-      ServerResponse: createResponse(isClosing),
+      ServerResponse: createResponse({ isClosing, untakenMs: 120_000 }),
     },
     bodyLimit: 1024 ** 2,
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },

@@ -1,23 +1,49 @@
-// What every answer of Node's server is: it leaves in one piece, and the connection with it once the server is closing.
+// What every answer of Node's server is: it leaves in one piece, is not kept for clients who do not take it, and ends the connection
+// once the server is closing.
 import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
-export function createResponse(isClosing: () => boolean): typeof ServerResponse {
+export type ResponseOptions = {
+  readonly isClosing: () => boolean;
+  /** How long nothing may move on a connection on which something is left to be sent. */
+  readonly untakenMs: number;
+};
+
+export function createResponse({ isClosing, untakenMs }: ResponseOptions): typeof ServerResponse {
+  /** Node's own time-out is one for each request, taken or not, which costs a good deal more. */
+  function watch(socket: Socket | null): void {
+    if (socket && socket.writableLength > 0) socket.setTimeout(untakenMs);
+  }
+
   return class<Request extends IncomingMessage> extends ServerResponse<Request> {
-    override writeHead(...given: unknown[]): this {
+    override writeHead(status: number, ...rest: unknown[]): this;
+    override writeHead(status: number, reason?: unknown, headers?: unknown): this {
       // A connection that is kept would keep the server from closing.
       if (isClosing()) this.shouldKeepAlive = false;
-      return super.writeHead(...(given as [number]));
+      return super.writeHead(status, reason as string, headers as []);
     }
 
     /** Node's own writes a text and then nothing, to learn when it is gone: two pieces, which cost a good deal more than one. */
-    override end(...given: unknown[]): this {
-      const [text, encoding, done] = given;
-      const isText = typeof text === 'string' && text !== '' && typeof encoding !== 'function';
-      if (!isText || !this.headersSent || !this.socket) return super.end(...(given as []));
-      this.socket.cork();
-      this.write(text, (encoding as BufferEncoding | null) ?? 'utf8');
-      this.socket.uncork();
-      return super.end(...((done ? [done] : []) as []));
+    override end(...given: unknown[]): this;
+    override end(chunk?: unknown, encoding?: unknown, done?: unknown): this {
+      const { socket } = this;
+      const isText = typeof chunk === 'string' && chunk !== '' && typeof encoding !== 'function';
+      if (isText && socket && this.headersSent) {
+        socket.cork();
+        this.write(chunk, (encoding ?? 'utf8') as BufferEncoding);
+        socket.uncork();
+        super.end(done as () => void);
+      } else {
+        super.end(chunk, encoding as BufferEncoding, done as () => void);
+      }
+      watch(socket);
+      return this;
+    }
+
+    /** To an answer that was made while others were being sent. */
+    override assignSocket(socket: Socket): void {
+      super.assignSocket(socket);
+      watch(socket);
     }
   };
 }

@@ -30,7 +30,8 @@ const answers: Record<string, (response: ServerResponse) => unknown> = {
 const names = Object.keys(answers);
 
 let isClosing = false;
-const ours = createServer({ ServerResponse: createResponse(() => isClosing) });
+const untakenMs = 500;
+const ours = createServer({ ServerResponse: createResponse({ isClosing: () => isClosing, untakenMs }) });
 const nodes = createServer({ ServerResponse });
 
 beforeAll(async () => {
@@ -68,6 +69,38 @@ describe('what is sent is what Node sends', () => {
     const answer = await ask(ours, asked);
     expect(answer.match(/HTTP\/1\.1 20/g)).toHaveLength(asked.length);
     expect(answer).toBe(await ask(nodes, asked));
+  });
+});
+
+describe('clients who do not take their answers', () => {
+  const connections = () => new Promise((resolve) => ours.getConnections((_error, count) => resolve(count)));
+  const open = (count: number) => {
+    const socket = connect((ours.address() as AddressInfo).port, '127.0.0.1').pause();
+    const request = `GET /${names.indexOf('a long text')} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
+    socket.write(request.repeat(count));
+    return socket;
+  };
+
+  it('are let go of', async () => {
+    await expect.poll(connections).toBe(0);
+    const socket = open(60);
+    await expect.poll(connections).toBe(1);
+    await expect.poll(connections).toBe(0);
+    socket.destroy();
+  });
+
+  it('are those who take nothing for a while, not those who are slow', async () => {
+    const socket = open(60);
+    let taken = 0;
+    // Longer in all than nothing may move.
+    const slowly = setInterval(() => {
+      const part = socket.read() as Buffer | null;
+      taken += part?.length ?? 0;
+    }, untakenMs / 50);
+    await expect.poll(() => taken, { timeout: 20 * untakenMs }).toBeGreaterThan(60 * long.length);
+    clearInterval(slowly);
+    expect(await connections()).toBe(1);
+    socket.destroy();
   });
 });
 

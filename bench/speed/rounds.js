@@ -106,27 +106,34 @@ async function measure({ side, task }, load, ms) {
   };
 }
 
-/** Medians of each side's rate, and of the ratios within the rounds, since other work of the machine comes and goes. */
-export async function compareRates(work, load, { rounds, ms }) {
+/** All sides of a work in processes of their own, warm, one after another. */
+async function measureOnce(work, load, ms) {
   const folder = await mkdtemp(join(tmpdir(), 'steward-speed-'));
   const sides = await startSides(work, folder);
-  const measured = [];
+  const figures = {};
   for (const each of sides) await measure(each, load, Math.min(warmUpMs, 3 * ms));
-  for (let round = 0; round < rounds; round += 1) {
-    const figures = {};
-    for (const each of sides) figures[each.name] = await measure(each, load, ms);
-    measured.push(figures);
-  }
+  for (const each of sides) figures[each.name] = await measure(each, load, ms);
   for (const { side } of sides) await side.stop();
   await rm(folder, { recursive: true });
+  return figures;
+}
+
+/**
+ * Medians of each side's rate, and of the ratios within the rounds, since other work of the machine comes and goes. Each round has new
+ * processes: where its memory happens to lie makes one of the same program some hundredths faster than another for as long as it lives.
+ */
+export async function compareRates(work, load, { rounds, ms }) {
+  const measured = [];
+  for (let round = 0; round < rounds; round += 1) measured.push(await measureOnce(work, load, ms));
   const over = (figureOf) => median(measured.map(figureOf));
-  const costs = sides.map(({ name }) => [name, over((figures) => figures[name].cost)]);
+  const names = Object.keys(measured[0]);
+  const costs = names.map((name) => [name, over((figures) => figures[name].cost)]);
   return {
     server: over(({ server }) => server.rate),
     limit: over(({ limit }) => limit.rate),
     ratio: over(({ server, limit }) => server.rate / limit.rate),
     ratioToPeer: work.wantedOfPeer && over(({ server, peer }) => server.rate / peer.rate),
     costs: Object.fromEntries(costs),
-    loadBusy: Math.max(...sides.map(({ name }) => over((figures) => figures[name].loadBusy))),
+    loadBusy: Math.max(...names.map((name) => over((figures) => figures[name].loadBusy))),
   };
 }

@@ -13,7 +13,7 @@ import { works } from './speed/works.js';
 
 const { values: given } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '7' },
+    rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
   },

@@ -105,13 +105,13 @@ export function createHandler(options: HandlerOptions, face: Face): Handler {
     const presented = presentedBy(request, textIn(form, 'token'));
     const { address, cookie } = presented;
     const facts = { format, address, headers: request.headers, cookie, query };
-    const identify = () =>
-      accessOf(route.match) === 'anyone'
-        ? sessionOf(request)
-        : options.secondLook(() => options.identify(presented));
-    return after(progress.identity ?? identify(), (identity) => {
-      progress.identity = identity;
-      return admitCaller(exchange, facts, identity?.caller);
+    const isOpen = accessOf(route.match) === 'anyone';
+    const identity =
+      progress.identity ??
+      (isOpen ? sessionOf(request) : options.secondLook(() => options.identify(presented)));
+    return after(identity, (found) => {
+      progress.identity = found;
+      return admitCaller(exchange, facts, found?.caller);
     });
   }
 

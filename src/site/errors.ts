@@ -24,6 +24,9 @@ export function sendSiteError(
     : sendJson(reply, status, body);
 }
 
+/** How long nothing may come from a client that was told to go, and does not close its side. */
+const lingerMs = 2_000;
+
 /** What Node could not read as HTTP at all, or waited for in vain. */
 export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -39,4 +42,5 @@ export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): voi
       'Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n' +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
+  socket.setTimeout(lingerMs);
 }

@@ -5,7 +5,7 @@ import { ServiceError, invalid } from '../errors.ts';
 import { notFound } from '../rest/reply.ts';
 import type { Account } from './account.ts';
 import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
-import { createResponse } from './response.ts';
+import { createResponseClass } from './response.ts';
 
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
@@ -33,7 +33,7 @@ export function createHttp({ logger, account, frame, isClosing }: HttpOptions): 
       ...{ connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
       // Refused below, with a word about it.
       requireHostHeader: false,
-      ServerResponse: createResponse({ isClosing, untakenMs: 120_000 }),
+      ServerResponse: createResponseClass({ isClosing, untakenMs: 120_000 }),
     },
     bodyLimit: 1024 ** 2,
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },

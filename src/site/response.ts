@@ -1,5 +1,5 @@
 // What every answer of Node's server is: it leaves in one piece, is not kept for clients who do not take it, and ends the connection
-// once the server is closing.
+// once the server is closing. Node asks for a class, so this is one.
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -9,8 +9,8 @@ export type ResponseOptions = {
   readonly untakenMs: number;
 };
 
-export function createResponse({ isClosing, untakenMs }: ResponseOptions): typeof ServerResponse {
-  /** Node's own time-out is one for each request, taken or not, which costs a good deal more. */
+export function createResponseClass({ isClosing, untakenMs }: ResponseOptions): typeof ServerResponse {
+  /** The time-out of Node's server would be set at every request, even where its answer leaves at once: that costs a good deal more. */
   function watch(socket: Socket | null): void {
     if (socket && socket.writableLength > 0) socket.setTimeout(untakenMs);
   }
@@ -28,7 +28,7 @@ export function createResponse({ isClosing, untakenMs }: ResponseOptions): typeo
     override end(chunk?: unknown, encoding?: unknown, done?: unknown): this {
       const { socket } = this;
       const isText = typeof chunk === 'string' && chunk !== '' && typeof encoding !== 'function';
-      if (isText && socket && this.headersSent) {
+      if (isText && socket?.writable && this.headersSent) {
         socket.cork();
         this.write(chunk, (encoding ?? 'utf8') as BufferEncoding);
         socket.uncork();
@@ -40,7 +40,7 @@ export function createResponse({ isClosing, untakenMs }: ResponseOptions): typeo
       return this;
     }
 
-    /** To an answer that was made while others were being sent. */
+    /** An answer that was made while others were being sent is sent here. */
     override assignSocket(socket: Socket): void {
       super.assignSocket(socket);
       watch(socket);

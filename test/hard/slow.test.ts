@@ -1,5 +1,7 @@
 // Clients that take their time: hundreds of slow connections are closed within the server's limits, thousands of idle ones are
 // kept, and whoever else comes is served all the while.
+import { once } from 'node:events';
+import { type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { judge } from './fuzz-verdict.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
@@ -160,6 +162,30 @@ describe('slow connections', () => {
     for (const { wire } of await Promise.all(slow))
       expect(wire.answers.map(({ status }) => status)).toEqual([400]);
     expect(await isFull()).toBe(false);
+  });
+
+  const sockets = () =>
+    new Promise<number>((resolve) => server.http.server.getConnections((_error, count) => resolve(count)));
+
+  it('whoever does not read the answers is given 120 seconds', async () => {
+    const opened = once(server.http.server, 'connection') as Promise<[Socket]>;
+    const wire = open();
+    wire.socket.pause();
+    const [socket] = await opened;
+    const request = write({ url: '/admin/openapi.json' }, true);
+    wire.socket.write(Buffer.concat(Array.from({ length: 150 }, () => request)));
+    await expect.poll(() => socket.timeout).toBe(120_000);
+    wire.socket.destroy();
+  });
+
+  it('whoever is refused and does not hang up is let go of', async () => {
+    await expect.poll(sockets).toBe(0);
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.resume().write('no HTTP\r\n\r\n');
+    await once(socket, 'end');
+    expect(await sockets()).toBe(1);
+    await expect.poll(sockets).toBe(0);
+    socket.destroy();
   });
 });
 

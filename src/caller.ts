@@ -40,7 +40,7 @@ export type Identify = (presented: Presented) => Identity | undefined;
 
 const bearer = 'bearer ';
 
-/** Most connections say the same again and again. */
+/** Most connections say the same again and again. To compare a whole header is quick; a part of it is cut out and compared slowly. */
 const saidLast = new WeakMap<
   object,
   { readonly authorization: string; readonly token: string | undefined }

@@ -27,9 +27,14 @@ const engines = [
     'webhooks/resolver.ts',
   ],
   ...['upgrades/runner.ts', 'upgrades/watcher.ts', 'upgrades/executors/simulated.ts'],
-  ...['kubernetes', 'kubernetes/calls', 'kubernetes/cluster', 'kubernetes/lock', 'kubernetes/survey'].map(
-    (name) => `upgrades/executors/${name}.ts`,
-  ),
+  ...[
+    'kubernetes',
+    'kubernetes/calls',
+    'kubernetes/cluster',
+    'kubernetes/lease',
+    'kubernetes/lock',
+    'kubernetes/survey',
+  ].map((name) => `upgrades/executors/${name}.ts`),
   'upgrades/executors/kubernetes/watch.ts',
 ];
 const ports = ['world.ts', 'store/store.ts', 'upgrades/executors/executor.ts'];

@@ -1,5 +1,4 @@
 // Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
-import { isDeeperThan } from '../nesting.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
 import type { Form, FormFile, Raw } from './form.ts';
 
@@ -128,39 +127,6 @@ export function httpUrl(description: string): Field<string | undefined> {
   });
 }
 
-/** A JSON object, as text. */
-export function jsonObject(description: string): Field<Readonly<Record<string, unknown>> | undefined> {
-  return optional(description, { kind: 'text', lines: true, holds: 'object' }, parseJsonObject);
-}
-
-/** A JSON object that is kept as the text it came as. */
-export function jsonText(description: string, mostBytes: number): Field<string | undefined> {
-  const control: Control = { kind: 'text', maxLength: mostBytes, lines: true, holds: 'object' };
-  return optional(description, control, (raw) => {
-    if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
-    const parsed = parseJsonObject(raw);
-    // A copy, so that what is kept does not keep the whole form it was part of.
-    return 'problem' in parsed ? parsed : { value: Buffer.from(raw.trim()).toString() };
-  });
-}
-
-/** What is read must also be written again, by means that go down level by level. */
-const maxNesting = 64;
-
-function parseJsonObject(raw: string): Parsed<Readonly<Record<string, unknown>>> {
-  try {
-    const value: unknown = JSON.parse(raw);
-    if (isDeeperThan(value, maxNesting))
-      return { problem: `must not be nested more than ${maxNesting} levels deep.` };
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      return { value: value as Record<string, unknown> };
-    }
-  } catch {
-    // Refused below.
-  }
-  return { problem: 'must be a JSON object.' };
-}
-
 /** Makes something else of what a field has read, or refuses it. */
 export function refine<T, U>(
   field: Field<T | undefined>,
@@ -174,16 +140,6 @@ export function refine<T, U>(
       return parsed.value === undefined ? { value: undefined } : parse(parsed.value);
     },
   };
-}
-
-/** Something named by `{"id": "…"}`. */
-export function reference(description: string): Field<string | undefined> {
-  const problem = 'must be a JSON object of the form {"id": "…"}.';
-  return optional(description, { kind: 'text', lines: true, holds: 'reference' }, (raw) => {
-    const parsed = parseJsonObject(raw);
-    const id = 'value' in parsed ? parsed.value.id : undefined;
-    return typeof id === 'string' && id !== '' ? { value: id } : { problem };
-  });
 }
 
 /** A file; text sent under the name is the content of one without a name. */
@@ -237,7 +193,8 @@ function isBlank(raw: Raw): boolean {
   return typeof raw === 'string' && raw.trim() === '';
 }
 
-function optional<T>(
+/** How fields are made: read where something is given. */
+export function optional<T>(
   description: string,
   control: Control,
   parse: (raw: string) => Parsed<T>,

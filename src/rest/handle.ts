@@ -1,5 +1,6 @@
 // The way of a request through a directory tree, in the contract's order of checks:
 // path → method → body → form and `f` → token → role → admission → ids → fields → run → answer.
+// Each step makes its checks and goes on with the next.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { after } from '../after.ts';
 import {
@@ -39,7 +40,7 @@ export type HandlerOptions = BodyOptions & {
   readonly addressOf: (request: FastifyRequest) => string;
 };
 
-/** A request that is being answered: at once where there is nothing to wait for. */
+/** The rest of the way: gone at once where there is nothing to wait for. */
 type Handled = void | Promise<void>;
 
 export type Handler = {

@@ -1,10 +1,12 @@
 // A document/literal service: a call is dispatched on the body element's name, and answered with an envelope or a fault.
 import type { FastifyBaseLogger } from 'fastify';
 import type { IncomingMessage } from 'node:http';
+import { after } from '../after.ts';
 import { type Caller, type Identify, type Identity, bearerOf } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { SecondLook } from '../second-look.ts';
 import { cut } from '../text.ts';
+import { type Arguments, bindArguments } from './arguments.ts';
 import { decodeXml } from './decode.ts';
 import {
   type Fault,
@@ -15,15 +17,12 @@ import {
   notUnderstood,
   openEnvelope,
   payloadOf,
-  refuseText,
   renderFault,
   responseFrame,
   versionOf,
 } from './envelope.ts';
-import { bytesOf, charsetOf, guessVersion, readBody, refusalOf, refuseMediaType } from './request.ts';
+import { bytesOf, charsetOf, guessVersion, readBody, refuseMediaType } from './request.ts';
 import { type XmlElement, readXml } from './xml.ts';
-
-export type Arguments = Readonly<Record<string, string | undefined>>;
 
 /** What stands inside the response element. It is made once for its key and kept until what it shows changes. */
 export type Content = { readonly key: string; readonly make: () => string };
@@ -64,8 +63,15 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   const operations = new Map(Object.entries(options.operations));
   const isOurNamespace = namespaceMatcher(namespace);
 
+  /** Undefined for what is our own fault, which is logged. */
+  function refusalOf(error: unknown): ServiceError | undefined {
+    if (error instanceof ServiceError) return error;
+    logger.error({ err: error }, 'request failed');
+    return undefined;
+  }
+
   function refuse(request: IncomingMessage, error: unknown): Answer {
-    return faultAnswer(guessVersion(request), faultOf(refusalOf(error, logger), namespace), error);
+    return faultAnswer(guessVersion(request), faultOf(refusalOf(error), namespace), error);
   }
 
   function call(request: IncomingMessage, send: (answer: Answer) => void, token?: string): void {
@@ -90,7 +96,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     let version = guessVersion(request);
     let replyNamespace = namespace;
     const fail = (error: unknown) =>
-      send(faultAnswer(version, faultOf(refusalOf(error, logger), replyNamespace), error));
+      send(faultAnswer(version, faultOf(refusalOf(error), replyNamespace), error));
     try {
       const root = readXml(decodeXml(bytesOf(request, given), charsetOf(request)));
       const ownVersion = versionOf(root);
@@ -109,9 +115,8 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
         send({ status: 200, headers: { 'content-type': contentTypeOf(ownVersion) }, body: envelope });
       };
       if (operation.access === 'open') return respond(undefined);
-      const identity = identityOf(request, token);
-      if (!(identity instanceof Promise)) return respond(callerOf(identity));
-      identity.then((found) => respond(callerOf(found))).catch(fail);
+      const answered = after(identityOf(request, token), (identity) => respond(callerOf(identity)));
+      if (answered) answered.catch(fail);
     } catch (error) {
       fail(error);
     }
@@ -175,7 +180,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   return { call, refuse };
 }
 
-/** Short ones as text, which Node sends in one piece with the headers. */
+/** Short ones as text, which leaves in one piece with the headers; of a long one another copy would be made each time. */
 function sendable(envelope: Buffer): string | Buffer {
   return envelope.length < 8 * 1024 ? envelope.toString() : envelope;
 }
@@ -214,36 +219,4 @@ function namespaceMatcher(namespace: string): (candidate: string) => boolean {
   const stem = namespace.replace(version, '');
   return (candidate) =>
     candidate === namespace || (candidate.replace(version, '') === stem && version.test(candidate));
-}
-
-/** Binds by local name, qualified or not; `xsi:nil` counts as absent. */
-function bindArguments(payload: XmlElement, names: readonly string[]): Arguments {
-  refuseText(payload);
-  const bound: Record<string, string | undefined> = {};
-  for (const child of payload.children) {
-    if (!names.includes(child.name)) {
-      const known = names.length > 0 ? `its arguments are ${names.join(', ')}` : 'it takes none';
-      throw new ServiceError('invalid', `${payload.name} has no argument ${named(child)}; ${known}.`);
-    }
-    if (Object.hasOwn(bound, child.name)) {
-      throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`);
-    }
-    const [inner] = child.children;
-    if (inner)
-      throw new ServiceError(
-        'invalid',
-        `The argument ${child.name} must be text; it holds a ${named(inner)}.`,
-      );
-    bound[child.name] = isNil(child) ? undefined : child.text;
-  }
-  return bound;
-}
-
-function isNil({ attributes }: XmlElement): boolean {
-  return attributes.some(
-    ({ namespace, name, value }) =>
-      namespace.endsWith('/XMLSchema-instance') &&
-      ['nil', 'null'].includes(name) &&
-      ['true', '1'].includes(value.trim()),
-  );
 }

@@ -1,5 +1,4 @@
 // What the SOAP kit reads off an HTTP request: media type and bytes.
-import type { FastifyBaseLogger } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { ServiceError } from '../errors.ts';
@@ -95,16 +94,4 @@ export function guessVersion(request: IncomingMessage): SoapVersion {
 
 export function charsetOf(request: IncomingMessage): string | undefined {
   return readContentType(request).charset;
-}
-
-/** What Fastify throws, in our words; undefined for what is our own fault, which is logged. */
-export function refusalOf(error: unknown, logger: FastifyBaseLogger): ServiceError | undefined {
-  if (error instanceof ServiceError) return error;
-  const { statusCode } = error as { statusCode?: unknown };
-  if (statusCode === 413) return tooLarge();
-  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
-    return new ServiceError('invalid', 'The request cannot be read.');
-  }
-  logger.error({ err: error }, 'request failed');
-  return undefined;
 }

@@ -2,7 +2,8 @@
 import { invalid } from '../errors.ts';
 import { operation, success } from '../rest/directory.ts';
 import { type Json, asJson } from '../rest/json.ts';
-import { type Field, boolean, file, jsonObject, reference, refine, required } from '../rest/fields.ts';
+import { type Field, boolean, file, refine, required } from '../rest/fields.ts';
+import { jsonObject, reference } from '../rest/json-fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import type { World } from '../world.ts';

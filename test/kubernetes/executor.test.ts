@@ -61,19 +61,11 @@ const path = /\/deployments\/a/;
 describe('one patch', () => {
   it('has the images of all containers and our record, and is a strategic merge of what was read', async () => {
     const { on, executor, patches } = await open({
-      containers: [
-        { name: 'a', image: 'a:1' },
-        { name: 'b', image: 'b:1' },
-        { name: 'c', image: 'c:1' },
-      ],
+      containers: ['a', 'b', 'c'].map((name) => ({ name, image: `${name}:1` })),
       initContainers: [{ name: 'i', image: 'i:1' }],
     });
     const before = await on.read('Deployment', 'a');
-    const part = (container: string) => ({
-      container,
-      image: `${container}:2`,
-      formerImage: `${container}:1`,
-    });
+    const part = (name: string) => ({ container: name, image: `${name}:2`, formerImage: `${name}:1` });
     await move(executor, moving('Deployment', part('b'), part('i'), part('a')));
     expect(patches()).toMatchObject([
       {

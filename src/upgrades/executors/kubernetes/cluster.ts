@@ -5,8 +5,6 @@ import {
   CoordinationV1Api,
   CoreV1Api,
   KubeConfig,
-  V1MicroTime,
-  type V1Lease,
   type V1Pod,
   VersionApi,
 } from '@kubernetes/client-node';
@@ -14,6 +12,7 @@ import { delimiter } from 'node:path';
 import type { World } from '../../../world.ts';
 import { type Patience, asStrategicMerge, createCalls } from './calls.ts';
 import { type Found, type Kind, kinds, readFound } from './found.ts';
+import { type Lease, readLease, writeLease } from './lease.ts';
 import type { FoundQuota } from './quota.ts';
 import type { Right } from './rights.ts';
 import type { FoundPod } from './rollout.ts';
@@ -22,16 +21,6 @@ import type { FoundPod } from './rollout.ts';
 const fieldManager = 'steward';
 
 export type Place = { readonly kind: Kind; readonly name: string };
-
-export type Lease = {
-  readonly resourceVersion: string | undefined;
-  /** Nobody's where it is undefined. */
-  readonly holder: string | undefined;
-  readonly renewedAt: number;
-  readonly acquiredAt: number;
-  readonly seconds: number;
-  readonly transitions: number;
-};
 
 /** Everything that is asked may be asked again, and fails with a ClusterError. */
 export type Cluster = {
@@ -217,35 +206,5 @@ function readPod({ metadata, spec, status }: V1Pod): FoundPod {
         ? []
         : { container: name, reason: state.waiting.reason, message: state.waiting.message ?? '' },
     ),
-  };
-}
-
-function readLease({ metadata, spec }: V1Lease): Lease {
-  return {
-    resourceVersion: metadata?.resourceVersion,
-    holder: spec?.holderIdentity || undefined,
-    renewedAt: readTime(spec?.renewTime),
-    acquiredAt: readTime(spec?.acquireTime),
-    seconds: spec?.leaseDurationSeconds ?? 0,
-    transitions: spec?.leaseTransitions ?? 0,
-  };
-}
-
-/** The library calls it a date, and answers the text that came. */
-function readTime(time: unknown): number {
-  return time === undefined ? 0 : new Date(time as string | Date).getTime();
-}
-
-function writeLease(name: string, { resourceVersion, holder, ...lease }: Lease): V1Lease {
-  return {
-    metadata: { name, ...(resourceVersion !== undefined && { resourceVersion }) },
-    spec: {
-      ...(holder !== undefined && { holderIdentity: holder }),
-      // A Date of the language is written with too few decimals.
-      renewTime: new V1MicroTime(lease.renewedAt),
-      acquireTime: new V1MicroTime(lease.acquiredAt),
-      leaseDurationSeconds: lease.seconds,
-      leaseTransitions: lease.transitions,
-    },
   };
 }

@@ -2,7 +2,8 @@
 import type { World } from '../../../world.ts';
 import type { Errand } from '../executor.ts';
 import { ClusterError } from './calls.ts';
-import type { Cluster, Lease } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
+import type { Lease } from './lease.ts';
 
 export const lockName = 'upgrade-lock';
 const leaseSeconds = 30;

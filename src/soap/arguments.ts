@@ -1,0 +1,38 @@
+// What an operation is given: the elements within its own.
+import { ServiceError } from '../errors.ts';
+import { named, refuseText } from './envelope.ts';
+import type { XmlElement } from './xml.ts';
+
+export type Arguments = Readonly<Record<string, string | undefined>>;
+
+/** Binds by local name, qualified or not; `xsi:nil` counts as absent. */
+export function bindArguments(payload: XmlElement, names: readonly string[]): Arguments {
+  refuseText(payload);
+  const bound: Record<string, string | undefined> = {};
+  for (const child of payload.children) {
+    if (!names.includes(child.name)) {
+      const known = names.length > 0 ? `its arguments are ${names.join(', ')}` : 'it takes none';
+      throw new ServiceError('invalid', `${payload.name} has no argument ${named(child)}; ${known}.`);
+    }
+    if (Object.hasOwn(bound, child.name)) {
+      throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`);
+    }
+    const [inner] = child.children;
+    if (inner)
+      throw new ServiceError(
+        'invalid',
+        `The argument ${child.name} must be text; it holds a ${named(inner)}.`,
+      );
+    bound[child.name] = isNil(child) ? undefined : child.text;
+  }
+  return bound;
+}
+
+function isNil({ attributes }: XmlElement): boolean {
+  return attributes.some(
+    ({ namespace, name, value }) =>
+      namespace.endsWith('/XMLSchema-instance') &&
+      ['nil', 'null'].includes(name) &&
+      ['true', '1'].includes(value.trim()),
+  );
+}

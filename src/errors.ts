@@ -40,6 +40,14 @@ export class ServiceError extends Error {
   }
 }
 
+/** What HTTP says of an error in headers, whichever protocol answers. */
+export function errorHeaders({ retryAfterSeconds, allow }: ServiceError): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (retryAfterSeconds !== undefined) headers['retry-after'] = String(retryAfterSeconds);
+  if (allow !== undefined) headers.allow = allow.join(', ');
+  return headers;
+}
+
 /** Whether trying again later makes sense. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ServiceError && error.kind === 'unavailable';

@@ -1,6 +1,6 @@
 // Answers: the response format, JSON, and errors in the contract's form (contract 2).
 import type { FastifyReply } from 'fastify';
-import { type ErrorKind, ServiceError, tooLarge } from '../errors.ts';
+import { type ErrorKind, ServiceError, errorHeaders, tooLarge } from '../errors.ts';
 import { maxParts, maxTextBytes } from './form.ts';
 import { type Format, type Json, writeJson } from './json.ts';
 
@@ -33,12 +33,9 @@ export type ErrorAnswer = {
 export function describeError(error: ServiceError | undefined): ErrorAnswer {
   const { status, code } = error ? table[error.kind] : { status: 500, code: 500 };
   const message = error?.message ?? 'The server failed to handle this request.';
-  const headers: Record<string, string> = {};
-  if (error?.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds);
-  if (error?.allow !== undefined) headers.allow = error.allow.join(', ');
   return {
     status,
-    headers,
+    headers: error ? errorHeaders(error) : {},
     body: { status: 'error', error: { code, message, details: error?.details ?? [] } },
   };
 }

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { after } from '../after.ts';
 import { type Caller, type Identify, type Identity, bearerOf } from '../caller.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, errorHeaders } from '../errors.ts';
 import type { SecondLook } from '../second-look.ts';
 import { cut } from '../text.ts';
 import { type Arguments, bindArguments } from './arguments.ts';
@@ -125,8 +125,8 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   /** Envelopes in our own namespace are kept whole; for a client of another version its frame is put around the kept content. */
   function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): string | Buffer {
     const frame = (content: Buffer) => {
-      const [before, after] = responseFrame(version, payload.name, payload.namespace);
-      return Buffer.concat([Buffer.from(before), content, Buffer.from(after)]);
+      const [head, tail] = responseFrame(version, payload.name, payload.namespace);
+      return Buffer.concat([Buffer.from(head), content, Buffer.from(tail)]);
     };
     if (payload.namespace === namespace) {
       return options.keep(`${version} ${payload.name} ${key}`, () => sendable(frame(Buffer.from(make()))));
@@ -187,12 +187,8 @@ function sendable(envelope: Buffer): string | Buffer {
 
 function faultAnswer(version: SoapVersion, fault: Fault, cause?: unknown): Answer {
   const { status, xml } = renderFault(version, fault);
-  const headers: Record<string, string> = { 'content-type': contentTypeOf(version) };
-  if (cause instanceof ServiceError) {
-    if (cause.allow) headers.allow = cause.allow.join(', ');
-    if (cause.retryAfterSeconds !== undefined) headers['retry-after'] = String(cause.retryAfterSeconds);
-  }
-  return { status, headers, body: xml };
+  const own = cause instanceof ServiceError ? errorHeaders(cause) : {};
+  return { status, headers: { 'content-type': contentTypeOf(version), ...own }, body: xml };
 }
 
 /** An envelope of an unknown version is answered in 1.1; no envelope at all, in the version the content type names. */

@@ -185,11 +185,13 @@ it('keeps everything that was acknowledged', { timeout: 240_000 }, async () => {
     expect(acknowledged[kind].filter((name) => !kept[kind].has(name))).toEqual([]);
     expect(acknowledged[kind]).not.toEqual([]);
   }
-  for (const steward of stewards) {
+  // What the other process has written last may still be on its way.
+  const unknownTo = async (steward: Steward) => {
     const { body } = await steward.get('/admin/services', token);
     const known = new Set((body.services as { serviceName: string }[]).map(({ serviceName }) => serviceName));
-    expect([...kept.services].filter((name) => name.startsWith('c') && !known.has(name))).toEqual([]);
-  }
+    return [...kept.services].filter((name) => name.startsWith('c') && !known.has(name));
+  };
+  for (const steward of stewards) await expect.poll(() => unknownTo(steward), eventually).toEqual([]);
   const pending = () => query(`select key, state from deliveries where state <> 'delivered'`);
   await expect.poll(pending, { timeout: 2 * leaseMs, interval: 100 }).toEqual([]);
   expect(acknowledged.events.filter((name) => !arrived.has(name))).toEqual([]);

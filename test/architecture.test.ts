@@ -12,6 +12,7 @@ const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf
 const engines = [
   ...[
     'alarm.ts',
+    'deadline.ts',
     'tasks.ts',
     'auth/gatekeeper.ts',
     'catalog/librarian.ts',

@@ -1,4 +1,5 @@
 // The runner carries a job to its end: asks the executor for one step after another, and records each with its messages in one update.
+import { withDeadline } from '../deadline.ts';
 import { isUnavailable } from '../errors.ts';
 import { insist } from '../insist.ts';
 import type { Store } from '../store/store.ts';
@@ -63,33 +64,26 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       : executor[action](workload, errand);
   }
 
-  /** Ends when the act ends, at the deadline, or when the process stops; the act is told to stop in the latter two. */
-  async function withDeadline(
+  function carryOut(
     { id: jobId, fence, runStartedAt }: Job,
     work: (errand: Errand) => Promise<void>,
     stopping: AbortSignal,
   ): Promise<void> {
-    const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, stopping]);
     const confirm = async () => {
       await store.refresh();
       if (store.get(jobs, jobId)?.fence !== fence) throw new Error('another process has taken the job up.');
     };
-    const deadline = world.sleep(stepTimeoutMs, signal).then(() => {
-      throw new Error(`it took longer than ${stepTimeoutMs / 1000} seconds.`);
+    return withDeadline(world, (signal) => work({ jobId, fence, runStartedAt, confirm, signal }), {
+      ms: stepTimeoutMs,
+      late: `it took longer than ${stepTimeoutMs / 1000} seconds.`,
+      stopping,
     });
-    deadline.catch(() => undefined);
-    try {
-      await Promise.race([work({ jobId, fence, runStartedAt, confirm, signal }), deadline]);
-    } finally {
-      over.abort();
-    }
   }
 
   async function takeStep(job: Job, step: Step, signal: AbortSignal): Promise<void> {
     let failure: unknown;
     try {
-      await withDeadline(job, (errand) => act(step, errand), signal);
+      await carryOut(job, (errand) => act(step, errand), signal);
     } catch (error) {
       // Interrupted is not failed: whoever takes the job up again does the step again.
       if (signal.aborted) return;
@@ -109,7 +103,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     let failure: string | undefined;
     for (let tries = 1; workload; tries += 1) {
       try {
-        await withDeadline(job, (errand) => executor.rollback(workload, errand), signal);
+        await carryOut(job, (errand) => executor.rollback(workload, errand), signal);
         failure = undefined;
         break;
       } catch (error) {

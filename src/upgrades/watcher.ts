@@ -11,7 +11,8 @@ export type Watcher = {
 };
 
 export function createWatcher(store: Store, world: World): Watcher {
-  const stopping = new AbortController();
+  const waiting = new Set<() => void>();
+  let isStopping = false;
 
   return {
     async waitForNews(job, after, waitMs) {
@@ -19,21 +20,25 @@ export function createWatcher(store: Store, world: World): Watcher {
         store.entries(messages, job.id).length > after ||
         store.get(jobs, job.id)?.state !== 'in_progress' ||
         store.read(newestJobId) !== job.id;
-      if (stopping.signal.aborted || hasNews()) return;
+      if (isStopping || hasNews()) return;
       const over = new AbortController();
-      const signal = AbortSignal.any([over.signal, stopping.signal]);
       await new Promise<void>((resolve) => {
         const stopListening = store.onUpdate(() => {
           if (hasNews()) finish();
         });
         const finish = () => {
+          waiting.delete(finish);
           stopListening();
           over.abort();
           resolve();
         };
-        world.sleep(waitMs, signal).then(finish, finish);
+        waiting.add(finish);
+        world.sleep(waitMs, over.signal).then(finish, finish);
       });
     },
-    stop: () => stopping.abort(),
+    stop() {
+      isStopping = true;
+      for (const finish of waiting) finish();
+    },
   };
 }

@@ -97,6 +97,14 @@ export async function startServer({
     ...{ version: '0.0.0', adminHash: () => Promise.resolve(passwordHash) },
   });
 
+  let closed: Promise<void> | undefined;
+  async function close(): Promise<void> {
+    const isClosed = app.close();
+    // Attempts under way have some seconds to end, which pass only here.
+    await world.advance(10_000);
+    await isClosed;
+  }
+
   return {
     app,
     http: app.http,
@@ -104,12 +112,8 @@ export async function startServer({
     world,
     token,
     logLines,
-    close: async () => {
-      const closed = app.close();
-      // Attempts under way have some seconds to end, which pass only here.
-      await world.advance(10_000);
-      await closed;
-    },
+    /** May be asked for again. */
+    close: () => (closed ??= close()),
     /** Serves real connections too; answers the address. */
     async listen() {
       await app.http.listen({ host: '127.0.0.1', port: 0 });

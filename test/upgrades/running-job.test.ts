@@ -73,6 +73,15 @@ describe('while a job runs', () => {
     expect((await get<Status>(`${upgrades}?after=1000&wait=60`)).status.state).toBe('success');
   });
 
+  it('whoever waits is answered as things are when the server closes', async () => {
+    await start();
+    await upgrade(patch1);
+    const waiting = get<Status>(`${upgrades}?after=1000&wait=60`);
+    await new Promise(setImmediate);
+    await server.close();
+    expect((await waiting).status).toMatchObject({ state: 'in_progress', messages: [] });
+  });
+
   it('what it uses cannot be deleted', async () => {
     await start();
     const { item } = (await server.postParts('/admin/uploads/upload', { itemFile: license }, admin)).json<{

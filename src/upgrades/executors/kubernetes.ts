@@ -1,4 +1,5 @@
 // The executor for a cluster: moves Deployments, StatefulSets and DaemonSets of one namespace to other images, and sees them through.
+import { withDeadline } from '../../deadline.ts';
 import type { World } from '../../world.ts';
 import type { Workload } from '../survey.ts';
 import type { Errand, Executor } from './executor.ts';
@@ -116,12 +117,10 @@ export function createKubernetesExecutor({
     verify: (workload, errand) => carry(during(errand), workload, 'image', errand),
     rollback: (workload, errand) => carry(during(errand, putBackPatienceMs), workload, 'formerImage', errand),
     async release(jobId) {
-      const over = new AbortController();
-      const deadline = world.sleep(releaseMs, over.signal).then(() => over.abort());
-      deadline.catch(() => undefined);
+      const giveBack = (signal: AbortSignal) => lock.release(open({ ms: releaseMs, signal }), jobId);
+      const late = 'the lock was not given back in time.';
       // Whoever wants the lock has it when it has not been renewed for a while.
-      await lock.release(open({ ms: releaseMs, signal: over.signal }), jobId).catch(() => undefined);
-      over.abort();
+      await withDeadline(world, giveBack, { ms: releaseMs, late }).catch(() => undefined);
     },
   };
 }

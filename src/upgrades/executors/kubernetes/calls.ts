@@ -5,6 +5,7 @@ import {
   Observable,
   type RequestContext,
 } from '@kubernetes/client-node';
+import { withDeadline } from '../../../deadline.ts';
 import type { World } from '../../../world.ts';
 
 const callMs = 5_000;
@@ -36,22 +37,12 @@ export function createCalls(world: Pick<World, 'now' | 'sleep'>, onTrouble: (mes
   let hasSucceeded = false;
 
   /** Ends at its time whatever the library does. */
-  async function once<T>(
-    ask: (options: ConfigurationOptions) => Promise<T>,
-    signal: AbortSignal,
-  ): Promise<T> {
-    const over = new AbortController();
-    const within = AbortSignal.any([signal, over.signal]);
-    const deadline = world.sleep(callMs, within).then(() => {
-      throw new Error(`there was no answer within ${callMs / 1000} seconds`);
+  const once = <T>(ask: (options: ConfigurationOptions) => Promise<T>, stopping: AbortSignal): Promise<T> =>
+    withDeadline(world, (signal) => ask(sending((request) => request.setSignal(signal))), {
+      ms: callMs,
+      late: `there was no answer within ${callMs / 1000} seconds`,
+      stopping,
     });
-    deadline.catch(() => undefined);
-    try {
-      return await Promise.race([ask(sending((request) => request.setSignal(within))), deadline]);
-    } finally {
-      over.abort();
-    }
-  }
 
   return async (ask, { ms, signal }) => {
     const since = world.now();

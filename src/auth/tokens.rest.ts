@@ -37,6 +37,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
     effect: 'writes',
     whileReadOnly: 'allowed',
     form: 'sign-in',
+    refusals: ['wrong-credentials', 'forbidden', 'too-many-requests'],
     fields: {
       username: required(text('The user name.', { to: 256 })),
       password: required(text('The password.', { to: 1024, secret: true })),
@@ -80,6 +81,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
     access: 'anyone',
     effect: 'writes',
     whileReadOnly: 'allowed',
+    refusals: ['forbidden'],
     fields: { token: required(text('The token to end.', { to: 1024, secret: true })) },
     // Pages do not tell where they are, so that an Origin says nothing here.
     guard: ({ format, headers }) => {

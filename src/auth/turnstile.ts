@@ -20,7 +20,7 @@ export function createTurnstile(limits: TurnstileLimits): Turnstile {
   function wait(lane: string): Promise<void> {
     const line = lanes.get(lane) ?? [];
     if (waiting >= limits.waiting || line.length >= limits.inLane)
-      throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds: 5 });
+      throw new ServiceError('too-many-requests', 'Too many passwords to work on.', { retryAfterSeconds: 5 });
     waiting += 1;
     lanes.set(lane, line);
     return new Promise((enter) => line.push(enter));

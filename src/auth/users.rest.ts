@@ -35,6 +35,7 @@ export function describeSecurity(store: Store, world: World, gatekeeper: Gatekee
     description: 'Adds a user.',
     access: 'administrator',
     effect: 'writes',
+    refusals: ['too-many-requests'],
     fields: { username: required(username), password: required(password), role: required(role) },
     run: async ({ values }) => {
       requireFreeName(store, values.username);
@@ -58,6 +59,7 @@ export function describeSecurity(store: Store, world: World, gatekeeper: Gatekee
       'Gives a user another role, which holds at once, or another password, which ends their tokens.',
     access: 'administrator',
     effect: 'writes',
+    refusals: ['too-many-requests'],
     fields: { username: existing, password, role },
     check: userExists,
     run: async ({ values }) => {

@@ -1,6 +1,7 @@
 // The tree of resources and operations that routes, pages and checks are derived from. A feature describes its part
 // of it with `resource`, `operation` and `items`; what is said once here shows in every face of the API.
 import type { Access, Caller } from '../caller.ts';
+import type { ErrorKind } from '../errors.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Form } from './form.ts';
 import type { Html } from './html.ts';
@@ -86,6 +87,8 @@ export type Operation<S = unknown> = {
   readonly check: ((call: Call<S, never>) => readonly string[] | Promise<readonly string[]>) | undefined;
   /** Replaces the derived form, where people need something simpler. */
   readonly form: 'derived' | 'sign-in';
+  /** What it may be refused for besides what follows from all this. */
+  readonly refusals: readonly ErrorKind[];
   readonly run: (call: Call<S, never>) => Outcome | Promise<Outcome>;
 };
 
@@ -135,6 +138,7 @@ export function operation<S, F extends Fields = Fields>(
     guard?: (request: RequestFacts) => void;
     check?: (call: Call<S, Partial<Values<F>>>) => readonly string[] | Promise<readonly string[]>;
     form?: 'sign-in';
+    refusals?: readonly ErrorKind[];
     run: (call: Call<S, Values<F>>) => Outcome | Promise<Outcome>;
   },
 ): Operation<S> {
@@ -145,6 +149,7 @@ export function operation<S, F extends Fields = Fields>(
     guard: () => undefined,
     check: undefined,
     form: 'derived',
+    refusals: [],
     ...described,
   };
 }

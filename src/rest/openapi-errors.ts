@@ -35,7 +35,10 @@ const refusals: Record<ErrorKind, { readonly response: string; readonly when: st
     when: 'The body, a field, a file or all uploads together are too large.',
   },
   'unsupported-media-type': { response: 'UnsupportedMediaType', when: 'The body is not a form.' },
-  'too-many-requests': { response: 'TooManyRequests', when: 'There were too many attempts to sign in.' },
+  'too-many-requests': {
+    response: 'TooManyRequests',
+    when: 'There were too many attempts to sign in, or there are too many passwords to work on.',
+  },
   unavailable: {
     response: 'Unavailable',
     when: 'Not now: the system is read-only, has too much to do, or is shutting down.',
@@ -122,7 +125,7 @@ export function refusalsOf(
   if (hasIds) met.push('not-found');
   if (duringJob === 'closed' || (writes && access !== 'anyone')) met.push('conflict');
   if (method === 'post') met.push('too-large', 'unsupported-media-type');
-  if (operation?.form === 'sign-in') met.push('wrong-credentials', 'forbidden', 'too-many-requests');
+  if (operation) met.push(...operation.refusals);
   const entries = met.map((kind): [string, Json] => {
     const description = kind === 'forbidden' && access !== 'anyone' && `This needs the role ${access}.`;
     const $ref = `#/components/responses/${refusals[kind].response}`;

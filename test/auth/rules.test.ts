@@ -110,7 +110,7 @@ describe('a turnstile', () => {
     const few = ['x', 'y'].map((name) => come('few', name));
     await Promise.all([...many, ...few, come('more', 'z')]);
     expect(order).toEqual([
-      ...['6: Too many sign-in attempts.', 'z: Too many sign-in attempts.'],
+      ...['6: Too many passwords to work on.', 'z: Too many passwords to work on.'],
       ...['1', '2', '3', 'x', '4', 'y', '5'],
     ]);
   });

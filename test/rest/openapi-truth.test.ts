@@ -63,6 +63,21 @@ describe('the server does what it says', () => {
     expect(tried).toBeGreaterThan(40);
   });
 
+  it('where too many passwords come at once', async () => {
+    const path = '/admin/security/users/add';
+    const add = (_: unknown, index: number) =>
+      server.post(path, {
+        ...{ username: `u${index}`, password: 'battery staple', role: 'member' },
+        token: server.token('administrator'),
+      });
+    const answers = await Promise.all(Array.from({ length: 24 }, add));
+    const statuses = new Set(answers.map(({ statusCode }) => String(statusCode)));
+    expect(statuses).toEqual(new Set(['200', '429']));
+    expect(Object.keys(at(path, 'post').responses)).toEqual(expect.arrayContaining([...statuses]));
+    expect(answers.at(-1)?.json()).toMatchObject({ error: { message: 'Too many passwords to work on.' } });
+    expect(Number(answers.at(-1)?.headers['retry-after'])).toBeGreaterThan(0);
+  });
+
   it('where an id is unknown, a token is missing or a role too low', async () => {
     const token = server.token('member');
     for (const { path, method, entry } of described()) {

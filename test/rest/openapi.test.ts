@@ -174,6 +174,8 @@ describe('it describes', () => {
     }
     const signIn = at('/tokens/generateToken', 'post').responses;
     expect(Object.keys(signIn)).toEqual(expect.arrayContaining(['401', '403', '429']));
+    expect(Object.keys(at('/tokens/revokeToken', 'post').responses)).toContain('403');
+    expect(Object.keys(at('/admin/security/users/update', 'post').responses)).toContain('429');
     expect(Object.keys(at('/admin/mode', 'get').responses)).not.toContain('403');
   });
 });

@@ -1,6 +1,6 @@
 // A server under mixed traffic for a while: catalog, directory, tokens, publishing to receivers of which some fail, upgrades back and forth.
-// Told are resident memory, handles and the p99 of answers over time; ends with 1 when one of them grows. `npm run soak`, or with minutes:
-// `npm run soak -- 60`. STORE_URL in the environment soaks that database instead of memory.
+// Told are resident memory, handles, the backlog of deliveries and the p99 of answers over time; ends with 1 when one of them grows.
+// `npm run soak`, or with minutes: `npm run soak -- 60`. STORE_URL in the environment soaks that database instead of memory.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -17,16 +17,25 @@ const warmUp = 0.3;
 const password = 'a password for the soak';
 const patches = ['pat_17022022_1250', 'pat_28042022_1260'];
 
-/** Answers well, badly, late or not at all, by the path. */
-const receiver = createServer((request, response) => {
-  request.resume();
-  if (request.url === '/hole') return;
-  const delayMs = request.url === '/slow' ? 300 : 0;
-  setTimeout(() => response.writeHead(request.url === '/bad' ? 500 : 200).end('{}'), delayMs);
-});
-receiver.listen(0, '127.0.0.1');
-await once(receiver, 'listening');
-const hooks = `http://127.0.0.1:${receiver.address().port}`;
+/** How they answer; the hole does not. */
+const kinds = {
+  good: (response) => response.writeHead(200).end('{}'),
+  slow: (response) => setTimeout(() => response.writeHead(200).end('{}'), 200),
+  bad: (response) => response.writeHead(500).end('{}'),
+  hole: () => undefined,
+};
+/** Each has a port of its own: only so many attempts at a time go to one receiver, and the hole would hold up the others. */
+const receivers = await Promise.all(
+  Object.entries(kinds).map(async ([kind, answer]) => {
+    const receiver = createServer((request, response) => {
+      request.resume();
+      answer(response);
+    });
+    receiver.listen(0, '127.0.0.1');
+    await once(receiver, 'listening');
+    return { kind, receiver, hookUrl: `http://127.0.0.1:${receiver.address().port}/${kind}` };
+  }),
+);
 
 const server = spawn(process.execPath, [fileURLToPath(new URL('../dist/main.js', import.meta.url))], {
   env: {
@@ -74,12 +83,8 @@ const headers = { authorization: `Bearer ${token}` };
 const admin = (path, form, expected) => ask('POST', `/admin/${path}`, { form, headers, expected });
 
 // Some fail for ever: that they are deactivated and activated again is part of it.
-for (const kind of ['good', 'slow', 'bad', 'hole'])
-  await admin(
-    'services/webhooks/create',
-    { name: kind, hookUrl: `${hooks}/${kind}`, changeTypes: '*' },
-    [200, 409],
-  );
+for (const { kind, hookUrl } of receivers)
+  await admin('services/webhooks/create', { name: kind, hookUrl, changeTypes: '*' }, [200, 409]);
 const { webhooks } = await admin('services/webhooks', {});
 await admin('services/webhooks/settings', {
   notificationTimeOutInSeconds: '1',
@@ -149,6 +154,7 @@ async function sample() {
     minute: performance.now() / 60_000,
     megabytes: figure('process_resident_memory_bytes') / 2 ** 20,
     handles: figure('nodejs_active_handles_total'),
+    pending: figure('webhook_deliveries_pending'),
     p99: p99(answers),
     rate: (answers.length * 1000) / sampleMs,
   };
@@ -170,7 +176,7 @@ while (samples.length < (minutes * 60_000) / sampleMs) {
   samples.push(one);
   tell(
     `${(samples.length * sampleMs) / 1000} s: ${one.megabytes.toFixed(1)} MB, ${one.handles} handles, ` +
-      `p99 ${one.p99.toFixed(1)} ms, ${one.rate.toFixed(0)} requests/s`,
+      `${one.pending} deliveries pending, p99 ${one.p99.toFixed(1)} ms, ${one.rate.toFixed(0)} requests/s`,
   );
 }
 isOver = true;
@@ -178,8 +184,10 @@ await Promise.all(running);
 server.kill('SIGTERM');
 await once(server, 'exit');
 await pool.destroy();
-receiver.closeAllConnections();
-receiver.close();
+for (const { receiver } of receivers) {
+  receiver.closeAllConnections();
+  receiver.close();
+}
 
 const steady = samples.slice(Math.floor(samples.length * warmUp));
 const [early, late] = [steady.slice(0, steady.length / 2), steady.slice(steady.length / 2)];
@@ -187,7 +195,9 @@ const most = (points, value) => Math.max(...points.map(value));
 const middleOf = (points) =>
   points.map(({ p99: figure }) => figure).sort((a, b) => a - b)[Math.floor(points.length / 2)];
 const growth = slope(steady, ({ megabytes }) => megabytes);
-const handles = most(late, (one) => one.handles) - most(early, (one) => one.handles);
+const gain = (value) => most(late, value) - most(early, value);
+const handles = gain((one) => one.handles);
+const backlog = gain((one) => one.pending);
 const drift = middleOf(late) / middleOf(early);
 for (const [what, count] of unexpected) tell(`not expected: ${what} (${count} times)`);
 tellTable([
@@ -202,6 +212,12 @@ tellTable([
     required: '<= 8',
     measured: `${handles}`,
     isMet: handles <= 8,
+  },
+  {
+    figure: 'deliveries pending, likewise',
+    required: '<= 50',
+    measured: `${backlog}`,
+    isMet: backlog <= 50,
   },
   {
     figure: 'p99 of the second half to the first',

@@ -71,22 +71,6 @@ async function main(): Promise<void> {
     throw error;
   }
 
-  const { address, port } = app.http.server.address() as AddressInfo;
-  tell([
-    `Steward listens on http://${isIPv6(address) ? `[${address}]` : address}:${port}`,
-    `  catalog  ${app.publicUrl()}${config.catalogPath}`,
-    `  WSDL     ${app.publicUrl()}${config.catalogPath}?wsdl`,
-    `  admin    ${app.publicUrl()}${config.adminPath}`,
-  ]);
-  if (app.createdAdministrator && config.adminPassword === undefined) {
-    tell([
-      `  sign in as ${config.adminUsername} with the password ${madeUpPassword} (made up for this run; ADMIN_PASSWORD sets one)`,
-    ]);
-  }
-  const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
-  if (unknown.length > 0)
-    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers of no built-in version');
-
   let isClosing = false;
   function close(signal: string): void {
     // A terminal and npm both pass a Ctrl-C on: the second one is no impatience.
@@ -110,8 +94,25 @@ async function main(): Promise<void> {
         (error: unknown) => giveUp(error),
       );
   }
+  // Before anybody is told that it listens: whoever is may end it.
   process.on('SIGTERM', close);
   process.on('SIGINT', close);
+
+  const { address, port } = app.http.server.address() as AddressInfo;
+  tell([
+    `Steward listens on http://${isIPv6(address) ? `[${address}]` : address}:${port}`,
+    `  catalog  ${app.publicUrl()}${config.catalogPath}`,
+    `  WSDL     ${app.publicUrl()}${config.catalogPath}?wsdl`,
+    `  admin    ${app.publicUrl()}${config.adminPath}`,
+  ]);
+  if (app.createdAdministrator && config.adminPassword === undefined) {
+    tell([
+      `  sign in as ${config.adminUsername} with the password ${madeUpPassword} (made up for this run; ADMIN_PASSWORD sets one)`,
+    ]);
+  }
+  const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
+  if (unknown.length > 0)
+    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers of no built-in version');
 }
 
 async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): Promise<Store> {

@@ -38,7 +38,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   const open = useBrowser();
 
   it('is followed to its success without a hand, in every browser that looks', async () => {
-    const { address } = await startSteward({ UPGRADE_STEP_MS: '15' });
+    const { address } = await startSteward({ UPGRADE_STEP_MS: '40' });
     const [page, other] = await Promise.all([open(address), open(address)]);
     await Promise.all([signIn(page, upgrades), signIn(other, '/admin')]);
     await startRelease(page);

@@ -3,9 +3,6 @@ import { once } from 'node:events';
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** For what is on its way to be carried out. */
-const lingerMs = 100;
-
 export type Line = Awaited<ReturnType<typeof startLine>>;
 
 export async function startLine(databaseUrl: string) {
@@ -22,14 +19,14 @@ export async function startLine(databaseUrl: string) {
       if (!isMarked(sent)) return;
       isMarked = () => false;
       isMute = true;
-      setTimeout(() => {
-        near.destroy();
-        far.destroy();
-        tellCut();
-      }, lingerMs);
     });
     far.on('data', (answer: Buffer) => {
       if (!isMute) near.write(answer);
+      else if (answer.includes('COMMIT')) {
+        near.destroy();
+        far.destroy();
+        tellCut();
+      }
     });
     for (const [end, other] of [
       [near, far],

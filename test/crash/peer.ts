@@ -11,6 +11,7 @@ import { plainSurvey } from '../../src/upgrades/survey.ts';
 import { realWorld } from '../../src/world.ts';
 import { records } from '../../src/records.ts';
 import { migrations } from '../kit/store.ts';
+import { timelessWorld } from '../kit/world.ts';
 
 /** Where it halts: while the executor is at work, before that is recorded, or when it is but this process never hears of it. */
 export type Place = 'in the step' | 'before the record' | 'after the record';
@@ -20,16 +21,8 @@ export type Trouble = 'nothing is done' | 'the answer is lost';
 
 export type Peer = Awaited<ReturnType<typeof startPeer>>;
 
-/** Ends only when it is called off. */
-const forever = (_ms: number, signal?: AbortSignal) =>
-  new Promise<never>((_resolve, reject) => {
-    const stop = () => reject(signal?.reason as Error);
-    if (signal?.aborted) stop();
-    signal?.addEventListener('abort', stop);
-  });
-
 export const openPeerStore = (url: string) =>
-  openPostgresStore({ url, records, migrations, world: { ...realWorld, sleep: forever } });
+  openPostgresStore({ url, records, migrations, world: timelessWorld });
 
 export async function startPeer(url: string, breaks: (workload: string) => boolean = () => false) {
   const store = await openPeerStore(url);

@@ -149,7 +149,8 @@ describe.skipIf(!isInstalled)(
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
       expect((await ask('/health')).status).toBe(200);
       await postgres.start();
-      await expect.poll(async () => (await ask('/ready')).status).toBe(200);
+      for (const port of ['8081', '8082'])
+        await expect.poll(async () => (await ask('/ready', undefined, {}, port)).status).toBe(200);
       await expectEverything();
     });
 

@@ -1,6 +1,6 @@
 // A world whose clock moves only when told to; sleepers wake in the order of their times.
 import { randomBytes } from 'node:crypto';
-import type { Answer, Outgoing, World } from '../../src/world.ts';
+import { type Answer, type Outgoing, type World, realWorld } from '../../src/world.ts';
 import { noteSecretBytes } from './leaks.ts';
 
 export type FakeWorld = World & {
@@ -17,6 +17,17 @@ export type Receiver = (outgoing: Outgoing, signal: AbortSignal, at: number) => 
 
 /** A receiver that never answers. */
 export const blackHole: Receiver = () => new Promise(() => undefined);
+
+/** The real one but for the clock: what waits there ends only when it is called off. */
+export const timelessWorld = {
+  ...realWorld,
+  sleep: (_ms: number, signal?: AbortSignal) =>
+    new Promise<never>((_resolve, reject) => {
+      const stop = () => reject(signal?.reason as Error);
+      if (signal?.aborted) stop();
+      signal?.addEventListener('abort', stop);
+    }),
+};
 
 type Sleeper = { at: number; wake: () => void };
 

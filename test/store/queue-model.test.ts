@@ -4,7 +4,8 @@ import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim, type Queue, type Transaction } from '../../src/store/transaction.ts';
-import { backends } from './backends.ts';
+import { timelessWorld } from '../kit/world.ts';
+import { createPlace } from './backends.ts';
 import { type Chore, chores } from './definitions.ts';
 import {
   type Change,
@@ -170,7 +171,13 @@ async function check({ store, model }: System): Promise<void> {
   for (const row of model.rows()) expect(await store.find(chores, row.id)).toEqual(row);
 }
 
-it.each(backends)(
+/** None does anything of its own accord: that touches queues too. */
+const stores: [string, () => Promise<Store>][] = [
+  ['memory', () => Promise.resolve(createMemoryStore())],
+  ['PostgreSQL', async () => (await createPlace()).open({ world: timelessWorld })],
+];
+
+it.each(stores)(
   'a queue of the %s store behaves like the model whatever is done to it',
   async (name, open) => {
     await fc.assert(

@@ -15,7 +15,7 @@ import {
 import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
 import type { SecondLook } from '../second-look.ts';
 import type { BodyOptions, ReadBody } from './body.ts';
-import type { Match, Outcome, RequestFacts, Resource } from './directory.ts';
+import type { Outcome, RequestFacts, Resource } from './directory.ts';
 import type { Face } from './face.ts';
 import { readFields } from './fields.ts';
 import { type Form, noFields, parseUrlencoded, peekQuery, textIn } from './form.ts';
@@ -29,6 +29,7 @@ import {
   guessFormat,
   queryOf,
 } from './request.ts';
+import type { Match } from './routes.ts';
 
 export type HandlerOptions = BodyOptions & {
   readonly root: Resource;

@@ -1,10 +1,11 @@
 // The OpenAPI 3.1 document: the same trees that routes and pages come from, told to machines. Pure: trees and facts → document.
 import type { Access } from '../caller.ts';
-import { type Entry, type Items, type Resource, walk } from './directory.ts';
+import type { Items, Resource } from './directory.ts';
 import type { Json } from './json.ts';
 import { errorResponses, errorSchema, refusalsOf } from './openapi-errors.ts';
 import { type Schema, carriers, commonFields, formSchema, queryParameters } from './openapi-fields.ts';
 import { sessionCookie } from './request.ts';
+import { type Entry, walk } from './routes.ts';
 
 export type Tree = { readonly name: string; readonly prefix: string; readonly root: Resource };
 

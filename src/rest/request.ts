@@ -2,11 +2,12 @@
 import { composed, isXmlText } from '../text.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
-import { type Match, type Resource, match, walk } from './directory.ts';
+import type { Resource } from './directory.ts';
 import type { Format } from './json.ts';
 import { type Field, type Fields, type ReadFields, readFields } from './fields.ts';
 import { type Form, type Wanted, noFields, parseUrlencoded, textIn } from './form.ts';
 import { prefersHtml, readFormat } from './reply.ts';
+import { type Match, match, walk } from './routes.ts';
 
 export const sessionCookie = 'steward_session';
 

@@ -1,7 +1,8 @@
 // REST edge of the site: the admin root and `mode` (contract 1 and 6).
 import { ServiceError } from '../errors.ts';
-import { type Match, type Resource, type View, operation, resource, success } from '../rest/directory.ts';
+import { type Resource, type View, operation, resource, success } from '../rest/directory.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
+import type { Match } from '../rest/routes.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { changeMode, currentMode, refuseWhileReadOnly, setMode } from './mode.ts';

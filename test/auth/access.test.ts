@@ -1,7 +1,7 @@
 // Who may do what, over the whole directory: every resource and operation, every role, both modes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Role, roles } from '../../src/caller.ts';
-import { walk } from '../../src/rest/directory.ts';
+import { walk } from '../../src/rest/routes.ts';
 import { adminNames } from '../../src/config.ts';
 import { type Server, startServer } from '../kit/server.ts';
 

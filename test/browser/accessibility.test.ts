@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { walk } from '../../src/rest/directory.ts';
+import { walk } from '../../src/rest/routes.ts';
 import { findBarriers, hasChromium, password, startSteward, useBrowser } from '../kit/browser.ts';
 import { startServer } from '../kit/server.ts';
 

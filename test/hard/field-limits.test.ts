@@ -1,6 +1,6 @@
 // The limits of every single field of every operation, at the limit and just past it, as the directory itself tells them.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Entry, walk } from '../../src/rest/directory.ts';
+import { type Entry, walk } from '../../src/rest/routes.ts';
 import type { Control, Field } from '../../src/rest/fields.ts';
 import { mostPayloadBytes } from '../../src/webhooks/event.ts';
 import { type Target, idsIn, startTarget } from './fuzz-session.ts';

@@ -1,7 +1,7 @@
 // The OpenAPI document: valid and complete (issue 5).
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Entry, walk } from '../../src/rest/directory.ts';
+import { type Entry, walk } from '../../src/rest/routes.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Document, address, readerOf } from './openapi-kit.ts';
 

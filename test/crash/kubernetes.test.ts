@@ -79,7 +79,7 @@ it('no workload is moved twice, and none is forgotten', { timeout: 120_000 }, as
     return job !== undefined && job.state !== 'in_progress';
   };
   const over = expect
-    .poll(isOver, { timeout: 110_000, interval: 50 })
+    .poll(isOver, { timeout: 60_000, interval: 50 })
     .toBe(true)
     .then(() => 'over');
   let died = 0;

@@ -30,7 +30,7 @@ const answers: Record<string, (response: ServerResponse) => unknown> = {
 const names = Object.keys(answers);
 
 let isClosing = false;
-const untakenMs = 1_000;
+const untakenMs = 500;
 const ours = createServer({ ServerResponse: createResponseClass({ isClosing: () => isClosing, untakenMs }) });
 const nodes = createServer({ ServerResponse });
 
@@ -103,8 +103,8 @@ describe('clients who do not take their answers', () => {
     const slowly = setInterval(() => {
       const part = socket.read() as Buffer | null;
       taken += part?.length ?? 0;
-    }, 10);
-    await expect.poll(() => taken, { timeout: 15 * untakenMs }).toBeGreaterThan(60 * long.length);
+    }, untakenMs / 50);
+    await expect.poll(() => taken, { timeout: 20 * untakenMs }).toBeGreaterThan(60 * long.length);
     clearInterval(slowly);
     expect(await connections()).toBe(1);
     socket.destroy();

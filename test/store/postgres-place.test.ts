@@ -126,7 +126,7 @@ describe('migrations of PostgreSQL', () => {
       ),
     );
     for (const store of stores)
-      await expect.poll(() => store.read(cell), { timeout: 3_000 }).toEqual({ n: 3 });
+      await expect.poll(() => store.read(cell), { timeout: 1_000 }).toEqual({ n: 3 });
     const applied = await place.ask('select number from migrations order by number');
     expect(applied.map(({ number }) => Number(number))).toEqual([1, 2]);
   });

@@ -7,7 +7,7 @@ import { createPlace, openElsewhere, openTwice } from './backends.ts';
 import { cell, errands, log, otherErrands, others, parcels, row, rows } from './definitions.ts';
 import { claim, claimed, drop, enqueue, errand, list, settle } from './errands.ts';
 
-const soon = { timeout: 3_000, interval: 10 };
+const soon = { timeout: 1_000, interval: 10 };
 const count = (n: number) => Array.from({ length: n }, (_, index) => index);
 
 describe('two processes on one PostgreSQL', () => {

@@ -35,7 +35,7 @@ export default tseslint.config(
     languageOptions: { globals: { performance: 'readonly', process: 'readonly' } },
   },
   {
-    files: ['src/site/assets/*.js'],
+    files: ['src/http/assets/*.js'],
     languageOptions: {
       globals: Object.fromEntries(
         [

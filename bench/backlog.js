@@ -7,9 +7,9 @@ import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
 import { createSimulatedExecutor } from '../dist/upgrades/executors/simulated.js';
 import { deliveries } from '../dist/webhooks/delivery.js';
-import { createEgress } from '../dist/webhooks/egress.js';
-import { createHerald } from '../dist/webhooks/herald.js';
-import { realWorld } from '../dist/world.js';
+import { createEgress } from '../dist/webhooks/http-client.js';
+import { createHerald } from '../dist/webhooks/event-publisher.js';
+import { realWorld } from '../dist/runtime.js';
 import { config, news, register, set } from './engine.js';
 
 const [, , pending, ...urls] = process.argv;

@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
 import { readConfig } from '../dist/config.js';
-import { startCourier } from '../dist/webhooks/courier.js';
-import { createEgress } from '../dist/webhooks/egress.js';
-import { createHerald } from '../dist/webhooks/herald.js';
+import { startCourier } from '../dist/webhooks/delivery-worker.js';
+import { createEgress } from '../dist/webhooks/http-client.js';
+import { createHerald } from '../dist/webhooks/event-publisher.js';
 import { webhookSettings } from '../dist/webhooks/settings.js';
 import { makeSignatureKey } from '../dist/webhooks/signature.js';
 import { createWebhook } from '../dist/webhooks/webhook.js';
-import { realWorld } from '../dist/world.js';
+import { realWorld } from '../dist/runtime.js';
 
 /** The defaults of everything, and loopback allowed. */
 export const config = readConfig({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', PORT: '0', LOG_LEVEL: 'silent' });

@@ -10,7 +10,7 @@ import pg from 'pg';
 import { Pool } from 'undici';
 import { records } from '../dist/records.js';
 import { openPostgresStore, readMigrations } from '../dist/store/postgres/store.js';
-import { realWorld } from '../dist/world.js';
+import { realWorld } from '../dist/runtime.js';
 import { createPostgresDirectory, createPostgresServer } from '../test/kit/postgres-server.js';
 import { config, createEngine, news } from './engine.js';
 import { compare, listening, tellTable } from './kit.js';
@@ -21,7 +21,7 @@ const databaseUrl = process.env.DATABASE_URL ?? server.url;
 const admin = new pg.Client(databaseUrl);
 await admin.connect();
 
-const migrations = await readMigrations(new URL('../src/migrations/', import.meta.url));
+const migrations = await readMigrations(new URL('../src/store/postgres/migrations/', import.meta.url));
 
 const schemas = [];
 

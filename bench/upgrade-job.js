@@ -2,14 +2,14 @@
 // Ratios are against the smallest job of the same run: 1.0 means linear. Run with `npm run bench`, which builds first.
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
-import { freshRelease } from '../dist/upgrades/built-in.js';
+import { freshRelease } from '../dist/upgrades/built-in-manifest.js';
 import { createSimulatedExecutor } from '../dist/upgrades/executors/simulated.js';
-import { newestJob } from '../dist/upgrades/job-record.js';
+import { newestJob } from '../dist/upgrades/job-table.js';
 import { startJob } from '../dist/upgrades/job.js';
 import { prepareUpgrade } from '../dist/upgrades/preflight.js';
-import { createRunner } from '../dist/upgrades/runner.js';
-import { statusOf } from '../dist/upgrades/status.js';
-import { realWorld as world } from '../dist/world.js';
+import { createRunner } from '../dist/upgrades/job-runner.js';
+import { statusOf } from '../dist/upgrades/job-status.js';
+import { realWorld as world } from '../dist/runtime.js';
 import { median, tell } from './kit.js';
 
 const sizes = [1000, 2000, 5000, 10_000];

@@ -8,7 +8,7 @@ import { URL, fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { bodyOf } from '../dist/webhooks/delivery.js';
 import { signBody } from '../dist/webhooks/signature.js';
-import { realWorld } from '../dist/world.js';
+import { realWorld } from '../dist/runtime.js';
 import { config, news, startEngine } from './engine.js';
 import { compare, p99, tellTable } from './kit.js';
 

@@ -11,12 +11,12 @@ import { type Config, ConfigError, readConfig } from './config.ts';
 import { records } from './records.ts';
 import { createMemoryStore } from './store/memory.ts';
 import type { Store } from './store/store.ts';
-import { builtInNames } from './upgrades/built-in.ts';
+import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { jobs } from './upgrades/job-record.ts';
-import type { Egress } from './webhooks/egress.ts';
-import { realWorld } from './world.ts';
+import { jobs } from './upgrades/job-table.ts';
+import type { Egress } from './webhooks/http-client.ts';
+import { realWorld } from './runtime.ts';
 
 const closeWithinMs = 8_000;
 const graceMs = 4_000;
@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   // What sends requests is loaded with the first of them: most starts are of processes that send none for a while.
   let egress: Promise<Egress> | undefined;
   const openEgress = () =>
-    (egress ??= import('./webhooks/egress.ts').then(({ createEgress }) =>
+    (egress ??= import('./webhooks/http-client.ts').then(({ createEgress }) =>
       createEgress(config.webhookAllowCidrs),
     ));
   const app = await createApp({
@@ -56,9 +56,9 @@ async function main(): Promise<void> {
     version: await readVersion(),
     logger,
     assets: {
-      stylesheet: await readSource('site/assets/steward.css'),
-      script: await readSource('site/assets/steward.js'),
-      icon: await readSource('site/assets/steward.svg'),
+      stylesheet: await readSource('http/assets/steward.css'),
+      script: await readSource('http/assets/steward.js'),
+      icon: await readSource('http/assets/steward.svg'),
     },
     wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
     catalog: 'catalog' in catalog ? catalog.catalog : sampleCatalog,
@@ -125,7 +125,7 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
     logger.warn('SECRET_KEY is not set: webhook keys are kept in the database as they are');
   // Only now: the library takes longer to load than a store in memory takes to start.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
-  const migrations = await readMigrations(new URL('../src/migrations/', import.meta.url));
+  const migrations = await readMigrations(new URL('../src/store/postgres/migrations/', import.meta.url));
   return openPostgresStore({ url, secretKey, logger, records, migrations, world: realWorld });
 }
 
@@ -137,7 +137,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
       failures: config.simulatedFailures,
     });
   // Only now, like the database's: the library is the largest of all.
-  const { connectCluster, createKubernetesExecutor } = await import('./upgrades/executors/kubernetes.ts');
+  const { connectCluster, createKubernetesExecutor } = await import('./upgrades/executors/kubernetes/executor.ts');
   const cluster = connectCluster({
     world: realWorld,
     kubeconfig: config.kubeconfig,

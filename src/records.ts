@@ -1,12 +1,12 @@
-// Everything that is kept, for a store that must know it beforehand. The tables are made by src/migrations; a test holds them to this.
+// Everything that is kept, for a store that must know it beforehand. The tables are made by src/store/postgres/migrations; a test holds them to this.
 import { tokens } from './auth/token.ts';
 import { users } from './auth/user.ts';
 import { folders, services } from './catalog/catalog.ts';
 import type { Records } from './store/transaction.ts';
-import { jobs, messages, plans } from './upgrades/job-record.ts';
+import { jobs, messages, plans } from './upgrades/job-table.ts';
 import { uploadContents, uploads } from './uploads/upload.ts';
 import { deliveries } from './webhooks/delivery.ts';
-import { publications } from './webhooks/publication.ts';
+import { publications } from './webhooks/idempotency.ts';
 import { webhooks } from './webhooks/webhook.ts';
 
 export const records: Records = {

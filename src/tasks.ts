@@ -1,5 +1,5 @@
 // Background work of the process: started by name, waited for, and stopped together.
-import type { World } from './world.ts';
+import type { World } from './runtime.ts';
 
 export type Tasks = {
   /** Work must end soon after its signal is aborted. */

@@ -8,11 +8,11 @@ import {
   operation,
   resource,
   success,
-} from '../rest/directory.ts';
+} from '../rest/resource.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
 import { ownPath, sessionCookie } from '../rest/request.ts';
 import { plainAddress } from './address.ts';
-import type { Gatekeeper } from './gatekeeper.ts';
+import type { Gatekeeper } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 
 export type TokenServiceOptions = {

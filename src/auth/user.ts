@@ -3,7 +3,7 @@ import type { Role } from '../caller.ts';
 import { ServiceError, invalid } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Reader, Table, Transaction } from '../store/transaction.ts';
-import { isXmlText } from '../text.ts';
+import { isXmlText } from '../lib/text.ts';
 
 export type User = {
   readonly username: string;

@@ -1,10 +1,10 @@
 // REST edge of users: `security` (contract 3).
 import { roles } from '../caller.ts';
-import { type Resource, folder, operation, resource, success } from '../rest/directory.ts';
+import { type Resource, folder, operation, resource, success } from '../rest/resource.ts';
 import { choice, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
-import type { World } from '../world.ts';
-import type { Gatekeeper } from './gatekeeper.ts';
+import type { World } from '../runtime.ts';
+import type { Gatekeeper } from './token-service.ts';
 import {
   addUser,
   findUser,

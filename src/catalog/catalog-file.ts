@@ -1,7 +1,7 @@
 // CATALOG_FILE: the catalog a first start is loaded with; all its problems are listed together (contract 4).
 import { z } from 'zod';
 import type { Transaction } from '../store/transaction.ts';
-import { composed, httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
+import { composed, httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import {
   type Folder,
   type ServiceId,

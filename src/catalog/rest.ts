@@ -1,11 +1,11 @@
 // REST edge of the catalog: `services`, its folders and services (contract 4).
 import type { Caller } from '../caller.ts';
-import { type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
-import type { Json } from '../rest/json.ts';
+import { type Resource, isId, items, operation, resource, success } from '../rest/resource.ts';
+import type { Json } from '../lib/json.ts';
 import { definedOnly } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
-import type { World } from '../world.ts';
-import { createCatalogViews } from './browse.page.ts';
+import type { World } from '../runtime.ts';
+import { createCatalogViews } from './pages/browse.ts';
 import {
   type Folder,
   type Service,
@@ -24,10 +24,10 @@ import {
   rootFolder,
   serviceInFolder,
 } from './catalog.ts';
-import { createFields, editFields, folderFields } from './fields.rest.ts';
-import type { Librarian } from './librarian.ts';
+import { createFields, editFields, folderFields } from './fields.ts';
+import type { Librarian } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
-import type { ServiceViewOptions } from './service.page.ts';
+import type { ServiceViewOptions } from './pages/service.ts';
 
 export type CatalogOptions = ServiceViewOptions & {
   store: Store;

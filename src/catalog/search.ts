@@ -1,5 +1,5 @@
 // Finding services by words: every word must stand somewhere in the folder, name, type or description.
-import { composed } from '../text.ts';
+import { composed } from '../lib/text.ts';
 import { type Service, pathOfService } from './catalog.ts';
 import type { Listing } from './listing.ts';
 

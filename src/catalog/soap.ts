@@ -1,13 +1,13 @@
 // SOAP edge of the catalog: the seven operations of spec 4.2, answered as contract 7 says.
-import { composed, cut } from '../text.ts';
+import { composed, cut } from '../lib/text.ts';
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
-import type { SoapOperation } from '../soap/endpoint.ts';
-import { escapeText } from '../soap/escape.ts';
+import type { SoapOperation } from '../soap/handler.ts';
+import { escapeText } from '../soap/xml/escape.ts';
 import { type Service, addressOfService, rootFolder } from './catalog.ts';
-import type { Librarian } from './librarian.ts';
+import type { Librarian } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
-import type { CatalogNames } from './names.ts';
+import type { CatalogNames } from './wsdl.ts';
 
 export type CatalogSoapOptions = {
   librarian: Librarian;

@@ -1,5 +1,5 @@
 // Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
-import { httpUrlRule, isHttpUrl, isXmlText } from '../text.ts';
+import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import type { Form, FormFile, Raw } from './form.ts';
 
 /** Most fields have one thing wrong with them; a whole file may have many. */

@@ -1,6 +1,6 @@
 // A query or an urlencoded body → one record of the fields asked for (contract 2).
 import { invalid, tooLarge } from '../errors.ts';
-import { cut } from '../text.ts';
+import { cut } from '../lib/text.ts';
 
 /** A file part of a form. */
 export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };

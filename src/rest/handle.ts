@@ -13,13 +13,13 @@ import {
   mayCall,
 } from '../caller.ts';
 import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
-import type { SecondLook } from '../second-look.ts';
+import type { SecondLook } from '../store/refresh.ts';
 import type { BodyOptions, ReadBody } from './body.ts';
-import type { Outcome, RequestFacts, Resource } from './directory.ts';
-import type { Face } from './face.ts';
+import type { Outcome, RequestFacts, Resource } from './resource.ts';
+import type { Face } from './html/responder.ts';
 import { readFields } from './fields.ts';
 import { type Form, noFields, parseUrlencoded, peekQuery, textIn } from './form.ts';
-import { notFound, readFormat, sendJson } from './reply.ts';
+import { notFound, readFormat, sendJson } from './response.ts';
 import {
   type Progress,
   type Route,

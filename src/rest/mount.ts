@@ -3,10 +3,10 @@ import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { type ReadBody, readMultipartBody, readUrlencodedBody } from './body.ts';
-import { type FaceOptions, createFace } from './face.ts';
+import { type FaceOptions, createFace } from './html/responder.ts';
 import { maxParts, maxTextBytes } from './form.ts';
 import { type HandlerOptions, createHandler } from './handle.ts';
-import { asServiceError, describeError, sendJson, unsupportedMediaType } from './reply.ts';
+import { asServiceError, describeError, sendJson, unsupportedMediaType } from './response.ts';
 import { guessFormat } from './request.ts';
 
 export type MountOptions = FaceOptions &

@@ -2,9 +2,9 @@
 import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError, invalid, tooLarge } from '../errors.ts';
-import { cut } from '../text.ts';
+import { cut } from '../lib/text.ts';
 import { type Form, type Raw, type Wanted, maxTextBytes } from './form.ts';
-import { asServiceError } from './reply.ts';
+import { asServiceError } from './response.ts';
 
 export type MultipartOptions = {
   readonly maxFileBytes: number;

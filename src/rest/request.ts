@@ -1,12 +1,12 @@
 // What the REST kit reads off a request before and beside its form.
-import { composed, isXmlText } from '../text.ts';
+import { composed, isXmlText } from '../lib/text.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
-import type { Resource } from './directory.ts';
-import type { Format } from './json.ts';
+import type { Resource } from './resource.ts';
+import type { Format } from '../lib/json.ts';
 import { type Field, type Fields, type ReadFields, readFields } from './fields.ts';
 import { type Form, type Wanted, noFields, parseUrlencoded, textIn } from './form.ts';
-import { prefersHtml, readFormat } from './reply.ts';
+import { prefersHtml, readFormat } from './response.ts';
 import { type Match, match, walk } from './routes.ts';
 
 export const sessionCookie = 'steward_session';

@@ -1,5 +1,5 @@
 // Ways through the tree: where a path leads, and everything there is.
-import type { Items, Operation, Resource } from './directory.ts';
+import type { Items, Operation, Resource } from './resource.ts';
 
 /** Where a path leads: the chain of data segments on the way, and the resource or operation at its end. */
 export type Match = {

@@ -1,7 +1,7 @@
 // What an operation is given: the elements within its own.
 import { ServiceError } from '../errors.ts';
 import { named, refuseText } from './envelope.ts';
-import type { XmlElement } from './xml.ts';
+import type { XmlElement } from './xml/reader.ts';
 
 export type Arguments = Readonly<Record<string, string | undefined>>;
 

@@ -1,9 +1,9 @@
 // SOAP envelopes in and out, versions 1.1 and 1.2, and faults in the form of each.
 import { type ErrorKind, ServiceError } from '../errors.ts';
-import { cut } from '../text.ts';
-import { escapeAttribute, escapeText } from './escape.ts';
-import { XML_URI } from './namespaces.ts';
-import type { XmlElement } from './xml.ts';
+import { cut } from '../lib/text.ts';
+import { escapeAttribute, escapeText } from './xml/escape.ts';
+import { XML_URI } from './xml/namespaces.ts';
+import type { XmlElement } from './xml/reader.ts';
 
 export type SoapVersion = '1.1' | '1.2';
 

@@ -16,11 +16,11 @@ import {
   newestJob,
   newestJobId,
   plans,
-} from './job-record.ts';
+} from './job-table.ts';
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
-import { type Deployment, deployment } from './releases.ts';
-import { nameImages } from './survey.ts';
+import { type Deployment, deployment } from './deployment.ts';
+import { nameImages } from './workloads.ts';
 
 export type NewJob = Pick<
   Job,

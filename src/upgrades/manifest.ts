@@ -1,8 +1,8 @@
 // The version manifest: what a version object is, and when a manifest is refused (spec 2.3, contract 6).
 import { z } from 'zod';
-import { isDeeperThan } from '../nesting.ts';
-import { isXmlText } from '../text.ts';
-import { findBrokenChains, readLink } from './chain.ts';
+import { isDeeperThan } from '../lib/nesting.ts';
+import { isXmlText } from '../lib/text.ts';
+import { findBrokenChains, readLink } from './manifest-links.ts';
 
 export type Container = { readonly name: string; readonly checksum: string; readonly image: string };
 

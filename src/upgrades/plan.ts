@@ -1,6 +1,6 @@
 // The plan of a job: a list of steps computed once from its inputs, stored, and done one after another (contract 6).
 import type { Code } from './messages.ts';
-import type { Workload } from './survey.ts';
+import type { Workload } from './workloads.ts';
 
 /** What the executor is asked to do in a step: nothing but wait, or something with one workload. */
 export type Action = 'perform' | 'apply' | 'verify' | 'rollback';

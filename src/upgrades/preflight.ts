@@ -14,9 +14,9 @@ import {
   patchesAfter,
   reasonsAgainst,
   rollbackTargets,
-} from './releases.ts';
+} from './deployment.ts';
 import { type Given, readSettings } from './settings.ts';
-import { movesBetween, plainSurvey } from './survey.ts';
+import { movesBetween, plainSurvey } from './workloads.ts';
 
 /** A job that could be started, or what it would be but for its problems. */
 export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {

@@ -1,12 +1,12 @@
 // REST edge of uploads (contract 6).
 import { ServiceError } from '../errors.ts';
-import { type Resource, isId, items, operation, resource, success } from '../rest/directory.ts';
-import { asJson } from '../rest/json.ts';
+import { type Resource, isId, items, operation, resource, success } from '../rest/resource.ts';
+import { asJson } from '../lib/json.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
-import { isXmlText } from '../text.ts';
-import type { World } from '../world.ts';
+import { isXmlText } from '../lib/text.ts';
+import type { World } from '../runtime.ts';
 import { type Upload, deleteUpload, listUploads, plainFileName, storeUpload, uploads } from './upload.ts';
 
 export type UploadsOptions = {

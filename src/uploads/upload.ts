@@ -1,5 +1,5 @@
 // Uploaded files: what is kept of them, and within which limits (contract 6).
-import { composed } from '../text.ts';
+import { composed } from '../lib/text.ts';
 import { ServiceError } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Archive, Reader, Table, Transaction } from '../store/transaction.ts';

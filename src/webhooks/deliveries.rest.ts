@@ -1,11 +1,11 @@
 // REST edge of deliveries: what became of each event on its way to a webhook, and sending it once more (contract 5).
 import { ServiceError } from '../errors.ts';
-import { type Resource, isId, items, operation, resource } from '../rest/directory.ts';
+import { type Resource, isId, items, operation, resource } from '../rest/resource.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
-import { type Json, asJson } from '../rest/json.ts';
+import { type Json, asJson } from '../lib/json.ts';
 import type { Store } from '../store/store.ts';
-import type { World } from '../world.ts';
-import { showDeliveries, showDelivery } from './deliveries.page.ts';
+import type { World } from '../runtime.ts';
+import { showDeliveries, showDelivery } from './pages/deliveries.ts';
 import { type Delivery, addDelivery, deliveries } from './delivery.ts';
 import { type Webhook, requireWebhook } from './webhook.ts';
 

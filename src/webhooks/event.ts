@@ -1,6 +1,6 @@
 // Events: what has happened and whom it concerns (spec 6 leaves them open; contract 5).
 import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
-import type { Job } from '../upgrades/job-record.ts';
+import type { Job } from '../upgrades/job-table.ts';
 
 /** What has happened, before it has an id and a time. */
 export type News = {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { clientAddress, networkOf } from '../../src/auth/address.ts';
 import { hashPassword, passwordMatches, unmatchableHash } from '../../src/auth/password.ts';
 import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { createTurnstile } from '../../src/auth/turnstile.ts';
+import { createTurnstile } from '../../src/auth/fair-limiter.ts';
 import { bearerOf } from '../../src/caller.ts';
 
 describe('the address of a client', () => {

@@ -1,6 +1,6 @@
 // What the operations over the wire tell of the catalog, and what is served to GET (spec 4.2, contract 7).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLibrarian } from '../../src/catalog/librarian.ts';
+import { createLibrarian } from '../../src/catalog/catalog-cache.ts';
 import { services } from '../../src/catalog/catalog.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { call, envelope, guardedOperations, namesIn, operations, postTo } from './soap-kit.ts';

@@ -2,8 +2,8 @@
 import { XMLParser } from 'fast-xml-parser';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { createLibrarian } from '../../src/catalog/librarian.ts';
-import { fillWsdl, nameTypes } from '../../src/catalog/names.ts';
+import { createLibrarian } from '../../src/catalog/catalog-cache.ts';
+import { fillWsdl, nameTypes } from '../../src/catalog/wsdl.ts';
 import { describeOperations } from '../../src/catalog/soap.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 

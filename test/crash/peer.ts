@@ -6,12 +6,12 @@ import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { createTasks } from '../../src/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { createRunner } from '../../src/upgrades/runner.ts';
-import { plainSurvey } from '../../src/upgrades/survey.ts';
-import { realWorld } from '../../src/world.ts';
+import { createRunner } from '../../src/upgrades/job-runner.ts';
+import { plainSurvey } from '../../src/upgrades/workloads.ts';
+import { realWorld } from '../../src/runtime.ts';
 import { records } from '../../src/records.ts';
 import { migrations } from '../kit/store.ts';
-import { timelessWorld } from '../kit/world.ts';
+import { timelessWorld } from '../kit/runtime.ts';
 
 /** Where it halts: while the executor is at work, before that is recorded, or when it is but this process never hears of it. */
 export type Place = 'in the step' | 'before the record' | 'after the record';

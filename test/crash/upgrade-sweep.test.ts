@@ -1,12 +1,12 @@
 // A job whose process dies in the middle of every step and on either side of every record of it: the other one takes it up each
 // time, and the whole says what it would have said by itself (contract 6, "Runs"). The dead wake up later and change nothing.
 import { afterEach, expect, it } from 'vitest';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { startJob } from '../../src/upgrades/job.ts';
-import { messages, newestJob } from '../../src/upgrades/job-record.ts';
+import { messages, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { deployment } from '../../src/upgrades/releases.ts';
+import { deployment } from '../../src/upgrades/deployment.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import {
   type Told,

@@ -1,7 +1,7 @@
 // Upgrades whose process is killed, or sleeps through its lease, while another one is there to take them up: each ends in success,
 // as if nothing had happened but for 2902 (contract 6, "Runs"). Where exactly is left to chance; upgrade-sweep.test.ts leaves out no place.
 import { expect, it } from 'vitest';
-import { builtInManifest } from '../../src/upgrades/built-in.ts';
+import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { type Told, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
 import { type Steward, connect, createChance, pause, signInEverywhere, startSteward } from './steward.ts';

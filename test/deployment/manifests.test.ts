@@ -12,8 +12,8 @@ import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v
 import { ConfigMap, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ConfigError, readConfig, variableNames } from '../../src/config.ts';
-import { freshRelease } from '../../src/upgrades/built-in.ts';
-import { neededRights, readQuotas } from '../../src/upgrades/executors/kubernetes/rights.ts';
+import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
+import { neededRights, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { readManifest } from '../../src/upgrades/manifest.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
 
@@ -153,7 +153,7 @@ describe('the Deployment', () => {
     const probes = [container?.startupProbe, container?.readinessProbe, container?.livenessProbe];
     const paths = probes.map((probe) => probe?.httpGet?.path);
     expect(paths).toEqual(['/ready', '/ready', '/health']);
-    const answered = textOf('src/site/probes.ts');
+    const answered = textOf('src/http/probes.ts');
     for (const path of paths) expect(answered).toContain(`'${path ?? ''}':`);
   });
 

@@ -1,6 +1,6 @@
 // Requests of every kind for a server: all operations and resources of its directories, the catalog, and any other address.
 import fc from 'fast-check';
-import type { Resource } from '../../src/rest/directory.ts';
+import type { Resource } from '../../src/rest/resource.ts';
 import { type Entry, walk } from '../../src/rest/routes.ts';
 import { among, mostly } from './fuzz-bytes.ts';
 import { type FormBody, encodePairs, multipartBody, pairsOf, urlencodedBody } from './fuzz-forms.ts';

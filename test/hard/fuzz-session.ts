@@ -1,5 +1,5 @@
 // A server to be hostile to: furnished with something of every kind, and asked over bare connections.
-import { builtInManifest } from '../../src/upgrades/built-in.ts';
+import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Answer, type Wire, openWire, write } from './wire.ts';

@@ -1,7 +1,7 @@
 // Values for the fields of the directory: such as are asked for, such as are just past it, and wild ones. All are bytes.
 import fc from 'fast-check';
 import type { Control, Field } from '../../src/rest/fields.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { password } from '../kit/server.ts';
 

@@ -2,8 +2,8 @@
 // 100,000 takes some minutes), FUZZ_SEED the first seed. What goes wrong is told with its seed and made as short as can be.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { currentMode } from '../../src/site/mode.ts';
-import { isJobRunning } from '../../src/upgrades/job-record.ts';
+import { currentMode } from '../../src/mode/mode.ts';
+import { isJobRunning } from '../../src/upgrades/job-table.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { isSlowOnPurpose, pagesOf, requestsTo } from './fuzz-requests.ts';
 import { type Target, idsIn, isHonest, send, startTarget, stopTarget } from './fuzz-session.ts';

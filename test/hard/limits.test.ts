@@ -2,7 +2,7 @@
 // those of time in slow.test.ts; how many connections there may be is left to the system.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { createTurnstile } from '../../src/auth/turnstile.ts';
+import { createTurnstile } from '../../src/auth/fair-limiter.ts';
 import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { judge } from './fuzz-verdict.ts';
 import {

@@ -1,6 +1,6 @@
 // What the tests of webhooks share: a server with an administrator's hands, and a receiver that records what it is sent.
 import { expect } from 'vitest';
-import type { Answer, Outgoing } from '../../src/world.ts';
+import type { Answer, Outgoing } from '../../src/runtime.ts';
 import { type ServerOptions, startServer } from './server.ts';
 
 export type ToldDelivery = {

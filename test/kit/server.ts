@@ -14,7 +14,7 @@ import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { noteLog, noteSecret } from './leaks.ts';
 import { type TestStore, createTestStore } from './store.ts';
-import { type Receiver, createFakeWorld } from './world.ts';
+import { type Receiver, createFakeWorld } from './runtime.ts';
 
 export const password = 'a password for tests';
 

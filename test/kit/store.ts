@@ -3,7 +3,7 @@ import { records } from '../../src/records.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { openPostgresStore, readMigrations } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { realWorld } from '../../src/world.ts';
+import { realWorld } from '../../src/runtime.ts';
 import { createDatabase } from './postgres.ts';
 
 export type TestStore = Store & {
@@ -27,7 +27,7 @@ function createInMemory(): TestStore {
   return store;
 }
 
-export const migrations = await readMigrations(new URL('../../src/migrations/', import.meta.url));
+export const migrations = await readMigrations(new URL('../../src/store/postgres/migrations/', import.meta.url));
 
 type Place = Awaited<ReturnType<typeof createDatabase>>;
 

@@ -1,7 +1,7 @@
 // What the tests of the XML reader share: documents, trees in one line, refusals.
 import { expect } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import type { XmlElement } from '../../src/soap/xml.ts';
+import type { XmlElement } from '../../src/soap/xml/reader.ts';
 
 export const XML_NAMESPACE = 'http://www.w3.org/XML/1998/namespace';
 export const XMLNS_NAMESPACE = 'http://www.w3.org/2000/xmlns/';

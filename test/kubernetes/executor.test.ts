@@ -1,8 +1,8 @@
 // What the executor does to workloads, seen in a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { Errand, Executor } from '../../src/upgrades/executors/executor.ts';
-import type { Part, Workload } from '../../src/upgrades/survey.ts';
+import type { Part, Workload } from '../../src/upgrades/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 

@@ -3,9 +3,9 @@ import {
   type KubernetesOptions,
   connectCluster,
   createKubernetesExecutor,
-} from '../../src/upgrades/executors/kubernetes.ts';
+} from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { type World, realWorld } from '../../src/world.ts';
+import { type World, realWorld } from '../../src/runtime.ts';
 import type { Cluster } from './cluster.ts';
 
 export function createTestExecutor(

@@ -1,6 +1,6 @@
 // Upgrades of a cluster through the whole server: what is told, what the cluster shows, and what is left when something goes wrong.
 import { afterEach, expect, it } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';

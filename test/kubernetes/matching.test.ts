@@ -1,10 +1,10 @@
 // Which containers of a cluster a version means, and which images they get, as tables.
 import { describe, expect, it } from 'vitest';
-import type { Found } from '../../src/upgrades/executors/kubernetes/found.ts';
+import type { Found } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import { findFault, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
 import { matchContainers } from '../../src/upgrades/executors/kubernetes/matching.ts';
 import type { Container } from '../../src/upgrades/manifest.ts';
-import { found } from './found.ts';
+import { found } from './workload.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 

@@ -1,8 +1,8 @@
 // Everything that a namespace has against an upgrade is told before anything changes, all at once.
 import { afterEach, expect, it } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes.ts';
-import { neededRights, readQuotas } from '../../src/upgrades/executors/kubernetes/rights.ts';
-import { freshRelease } from '../../src/upgrades/built-in.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import { neededRights, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
 import { createHastyWorld, createTestExecutor } from './executor.ts';

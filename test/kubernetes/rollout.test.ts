@@ -1,10 +1,10 @@
 // What is told from counters, conditions, pods, strategies and quotas, as tables.
 import { describe, expect, it } from 'vitest';
-import { type Answered, type Kind, readFound } from '../../src/upgrades/executors/kubernetes/found.ts';
+import { type Answered, type Kind, readFound } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import { findLackOfRoom, readQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
-import { describeMissing } from '../../src/upgrades/executors/kubernetes/rights.ts';
+import { describeMissing } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { findImageError, hasArrived, isRolledOut } from '../../src/upgrades/executors/kubernetes/rollout.ts';
-import { found } from './found.ts';
+import { found } from './workload.ts';
 
 describe('a workload', () => {
   const counts = (kind: Kind, status: Answered['status'], spec: Answered['spec'] = { replicas: 3 }) =>

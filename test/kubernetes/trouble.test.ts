@@ -1,6 +1,6 @@
 // An API server that is away, slow, busy or forgetful for a while, and the lock on a namespace.
 import { afterEach, describe, expect, it } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { Errand } from '../../src/upgrades/executors/executor.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { createHastyWorld, createTestExecutor } from './executor.ts';

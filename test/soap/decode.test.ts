@@ -1,6 +1,6 @@
 // The bytes of a message to text: byte order marks, charset parameters, declared encodings.
 import { describe, expect, it } from 'vitest';
-import { decodeXml } from '../../src/soap/decode.ts';
+import { decodeXml } from '../../src/soap/xml/decode.ts';
 import { expectRefusal } from '../kit/xml.ts';
 
 describe('decodeXml', () => {

@@ -1,6 +1,6 @@
 // What the XML reader refuses, and why.
 import { describe, it } from 'vitest';
-import { readXml } from '../../src/soap/xml.ts';
+import { readXml } from '../../src/soap/xml/reader.ts';
 import { XML_NAMESPACE, XMLNS_NAMESPACE, expectRefusal, nestElements, writeAttributes } from '../kit/xml.ts';
 
 const REFUSED: Record<string, [document: string, message: string][]> = {

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { realWorld } from '../../src/world.ts';
+import { realWorld } from '../../src/runtime.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { records } from './definitions.ts';
 import { createTables } from './tables.ts';
@@ -54,7 +54,7 @@ export type Place = {
 };
 
 export function readMigration(name: string): string {
-  return readFileSync(new URL(`../../src/migrations/${name}`, import.meta.url), 'utf8');
+  return readFileSync(new URL(`../../src/store/postgres/migrations/${name}`, import.meta.url), 'utf8');
 }
 
 const migrations = [readMigration('001-store.sql'), createTables(records)];

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { isUnavailable } from '../../src/errors.ts';
 import { records } from '../../src/records.ts';
-import { plans } from '../../src/upgrades/job-record.ts';
+import { plans } from '../../src/upgrades/job-table.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 import { type Place, createPlace, readMigration } from './backends.ts';
 import { type Keepsake, cell, errands, keepsakes, log, row, rows } from './definitions.ts';

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim, type Queue, type Transaction } from '../../src/store/transaction.ts';
-import { timelessWorld } from '../kit/world.ts';
+import { timelessWorld } from '../kit/runtime.ts';
 import { createPlace } from './backends.ts';
 import { type Chore, chores } from './definitions.ts';
 import {

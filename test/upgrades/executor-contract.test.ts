@@ -2,11 +2,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Errand, Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Container, Version } from '../../src/upgrades/manifest.ts';
-import type { Deployment } from '../../src/upgrades/releases.ts';
-import { type Workload, movesBetween } from '../../src/upgrades/survey.ts';
-import { realWorld } from '../../src/world.ts';
+import type { Deployment } from '../../src/upgrades/deployment.ts';
+import { type Workload, movesBetween } from '../../src/upgrades/workloads.ts';
+import { realWorld } from '../../src/runtime.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 

@@ -1,6 +1,6 @@
 // Version manifests: what is read, what is refused, and where the chain leads (contract 6).
 import { describe, expect, it } from 'vitest';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { type Version, readManifest } from '../../src/upgrades/manifest.ts';
 import {
   type Deployment,
@@ -8,7 +8,7 @@ import {
   reasonsAgainst,
   rollbackTargets,
   versionsAhead,
-} from '../../src/upgrades/releases.ts';
+} from '../../src/upgrades/deployment.ts';
 
 const containers = [{ name: 'A', image: 'a:1' }];
 const release = (id: string, build: string, previousReleaseBuild: string, extra = {}) => ({

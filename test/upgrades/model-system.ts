@@ -3,16 +3,16 @@ import { expect } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { createTasks } from '../../src/tasks.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { startJob } from '../../src/upgrades/job.ts';
-import { type Job, newestJob } from '../../src/upgrades/job-record.ts';
+import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { type Deployment, containersOf } from '../../src/upgrades/releases.ts';
-import { createRunner } from '../../src/upgrades/runner.ts';
-import { type Workload, plainSurvey } from '../../src/upgrades/survey.ts';
-import { createFakeWorld } from '../kit/world.ts';
+import { type Deployment, containersOf } from '../../src/upgrades/deployment.ts';
+import { createRunner } from '../../src/upgrades/job-runner.ts';
+import { type Workload, plainSurvey } from '../../src/upgrades/workloads.ts';
+import { createFakeWorld } from '../kit/runtime.ts';
 
 /** A small chain, so that a few steps make a job: two patches of a release, and the release after it. */
 const small = (version: Version, names: string[]): Version => ({

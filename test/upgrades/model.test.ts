@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/job.ts';
-import { jobs, listJobs, messages, newestJob, plans } from '../../src/upgrades/job-record.ts';
-import { deployment, newestInstalled } from '../../src/upgrades/releases.ts';
+import { jobs, listJobs, messages, newestJob, plans } from '../../src/upgrades/job-table.ts';
+import { deployment, newestInstalled } from '../../src/upgrades/deployment.ts';
 import { type System, createSystem, imagesOf, start, targets } from './model-system.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);

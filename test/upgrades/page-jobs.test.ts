@@ -1,6 +1,6 @@
 // The upgrades page while a job runs and after it, also opened by a token.
 import { describe, expect, it } from 'vitest';
-import { messages } from '../../src/upgrades/job-record.ts';
+import { messages } from '../../src/upgrades/job-table.ts';
 import type { Server } from '../kit/server.ts';
 import { cookie, eleven, formOf, hour, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
 

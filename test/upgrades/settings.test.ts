@@ -1,6 +1,6 @@
 // Upgrade settings: what is asked, what is taken back (spec 2.3, contract 6).
 import { describe, expect, it } from 'vitest';
-import { builtInManifest } from '../../src/upgrades/built-in.ts';
+import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { type Given, readSettings, settingsOf } from '../../src/upgrades/settings.ts';
 

@@ -1,8 +1,8 @@
 // Pings, and deliveries as they are listed, kept and sent once more.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/world.ts';
+import { blackHole } from '../kit/runtime.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
-import { onlyDeliveryOf } from './courier-kit.ts';
+import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
 let hooks: Hooks;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 // Events that are published: who gets them, what is refused, and when there are too many.
-import { publications } from '../../src/webhooks/publication.ts';
+import { publications } from '../../src/webhooks/idempotency.ts';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { blackHole } from '../kit/world.ts';
+import { blackHole } from '../kit/runtime.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 
 let hooks: Hooks;

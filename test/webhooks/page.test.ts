@@ -1,10 +1,10 @@
 // What an administrator sees of all webhooks in a browser: how each has been doing, and how that is put in words.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { partOf } from '../../src/rest/table-view.ts';
-import { destinationOf, tellPolicy } from '../../src/webhooks/page.ts';
+import { partOf } from '../../src/rest/html/table.ts';
+import { destinationOf, tellPolicy } from '../../src/webhooks/pages/webhooks.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
-import { tellOutcomes } from '../../src/webhooks/sparkline.page.ts';
-import { tellAgo, tellCount, tellSpan } from '../../src/words.ts';
+import { tellOutcomes } from '../../src/webhooks/pages/sparkline.ts';
+import { tellAgo, tellCount, tellSpan } from '../../src/lib/format.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
 

@@ -1,6 +1,6 @@
 // Too many failures deactivate a webhook: what counts, for how long, and what is discarded then.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/world.ts';
+import { blackHole } from '../kit/runtime.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 
 let hooks: Hooks;

@@ -1,7 +1,7 @@
 // Claims: rows of queues that this process has in hand, taken with `for update skip locked`, so that no two processes get the same.
 import type { Claim, Claimed } from '../store.ts';
 import type { Queue } from '../transaction.ts';
-import { createLane } from '../../lane.ts';
+import { createLane } from '../../lib/lane.ts';
 import { nameOf } from './columns.ts';
 import { type Client, type Database, query } from './database.ts';
 import { isFree, rowOf, selectionOf } from './queue-rows.ts';

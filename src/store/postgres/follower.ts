@@ -1,8 +1,8 @@
 // The follower keeps the copy up with the database, and this process known to the others as alive. A notification is only a hint:
 // looking now and then is what counts.
-import type { Lane } from '../../lane.ts';
+import type { Lane } from '../../lib/lane.ts';
 import type { Tasks } from '../../tasks.ts';
-import type { World } from '../../world.ts';
+import type { World } from '../../runtime.ts';
 import type { Copy } from '../copy.ts';
 import type { Queue } from '../transaction.ts';
 import { type Database, query, soonMs } from './database.ts';

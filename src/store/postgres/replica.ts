@@ -1,6 +1,6 @@
 // This process's copy of what is in the database: loaded once, then kept up by reading whatever was changed since.
 import { freeze } from '../changes.ts';
-import { groupBy } from '../../group.ts';
+import { groupBy } from '../../lib/collections.ts';
 import type { Copy } from '../copy.ts';
 import type { Log, Records, Table } from '../transaction.ts';
 import { nameOf, namesOf, toRow } from './columns.ts';

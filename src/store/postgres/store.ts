@@ -2,9 +2,9 @@
 // that follows it. Others' changes are seen at once where the hint of them arrives, and within half a second where it does not.
 import { createHash } from 'node:crypto';
 import { isUnavailable } from '../../errors.ts';
-import { createLane } from '../../lane.ts';
+import { createLane } from '../../lib/lane.ts';
 import { createTasks } from '../../tasks.ts';
-import type { World } from '../../world.ts';
+import type { World } from '../../runtime.ts';
 import { createCopy } from '../copy.ts';
 import type { Store } from '../store.ts';
 import type { Reader, Records } from '../transaction.ts';

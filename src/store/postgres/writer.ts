@@ -20,8 +20,8 @@ import type { Replica } from './replica.ts';
 import type { Secrets } from './secrets.ts';
 import { writeChanges } from './writes.ts';
 import { isUnavailable } from '../../errors.ts';
-import { groupBy } from '../../group.ts';
-import type { Lane } from '../../lane.ts';
+import { groupBy } from '../../lib/collections.ts';
+import type { Lane } from '../../lib/lane.ts';
 
 export type Writer = { update: <T>(change: (transaction: Transaction) => T) => Promise<T> };
 

@@ -1,5 +1,5 @@
 // What carries out the steps of a plan. The runner owns order, messages and counters; an executor knows none of them.
-import type { Survey, Workload } from '../survey.ts';
+import type { Survey, Workload } from '../workloads.ts';
 
 /** Each act may be asked for again after a crash, must then end the same way, and ends soon after its signal is aborted. */
 export type Executor = {

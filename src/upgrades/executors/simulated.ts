@@ -1,6 +1,6 @@
 // The executor without a deployment: every step takes a while, and some workloads fail on request.
-import type { World } from '../../world.ts';
-import { plainSurvey } from '../survey.ts';
+import type { World } from '../../runtime.ts';
+import { plainSurvey } from '../workloads.ts';
 import type { Executor } from './executor.ts';
 
 export type SimulatedOptions = {

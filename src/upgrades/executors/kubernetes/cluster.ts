@@ -9,12 +9,12 @@ import {
   VersionApi,
 } from '@kubernetes/client-node';
 import { delimiter } from 'node:path';
-import type { World } from '../../../world.ts';
-import { type Patience, asStrategicMerge, createCalls } from './calls.ts';
-import { type Found, type Kind, kinds, readFound } from './found.ts';
+import type { World } from '../../../runtime.ts';
+import { type Patience, asStrategicMerge, createCalls } from './client.ts';
+import { type Found, type Kind, kinds, readFound } from './workload.ts';
 import { type Lease, readLease, writeLease } from './lease.ts';
 import type { FoundQuota } from './quota.ts';
-import type { Right } from './rights.ts';
+import type { Right } from './permissions.ts';
 import type { FoundPod } from './rollout.ts';
 
 /** As who a change is kept in the record of an object. */

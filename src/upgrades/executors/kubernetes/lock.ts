@@ -1,7 +1,7 @@
 // The lock on a namespace: a Lease that one job of one Steward holds. It is no fence, so it is looked at before every change.
-import type { World } from '../../../world.ts';
+import type { World } from '../../../runtime.ts';
 import type { Errand } from '../executor.ts';
-import { ClusterError } from './calls.ts';
+import { ClusterError } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { Lease } from './lease.ts';
 

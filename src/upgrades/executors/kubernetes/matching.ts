@@ -1,7 +1,7 @@
 // Which containers of which workloads are meant by the containers of a version: by the label of a workload, or by a container's name.
 import type { Container } from '../../manifest.ts';
-import { type Part, type Workload, componentOf } from '../../survey.ts';
-import { type Found, type FoundContainer, pathOf } from './found.ts';
+import { type Part, type Workload, componentOf } from '../../workloads.ts';
+import { type Found, type FoundContainer, pathOf } from './workload.ts';
 import { findFault, locateImage, nameOfImage, pinImage } from './image.ts';
 
 export const containerLabel = 'steward/container';

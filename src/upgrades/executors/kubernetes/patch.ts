@@ -1,6 +1,6 @@
 // The one patch by which a workload gets other images: the images and our record of it together.
-import type { Workload } from '../../survey.ts';
-import type { Found } from './found.ts';
+import type { Workload } from '../../workloads.ts';
+import type { Found } from './workload.ts';
 import type { Aim } from './rollout.ts';
 
 /** What is written on a workload, for people and for whoever takes the job up. */

@@ -1,5 +1,5 @@
 // Whether the quotas of a namespace leave room for the pods that a rollout needs in addition.
-import { type Found, type FoundContainer, type Quantities, pathOf } from './found.ts';
+import { type Found, type FoundContainer, type Quantities, pathOf } from './workload.ts';
 
 /** Those that apply to every pod; quotas with scopes are not looked at. */
 export type FoundQuota = { readonly name: string; readonly hard: Quantities; readonly used: Quantities };

@@ -1,6 +1,6 @@
 // Whether a workload has come to run with the images it was given, told from its counters, its conditions and its pods.
-import type { Part, Workload } from '../../survey.ts';
-import { type Found, pathOf } from './found.ts';
+import type { Part, Workload } from '../../workloads.ts';
+import { type Found, pathOf } from './workload.ts';
 
 /** Which images of a workload are meant. */
 export type Aim = 'image' | 'formerImage';

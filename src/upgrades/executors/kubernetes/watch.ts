@@ -1,9 +1,9 @@
 // Looks at a workload on its way to other images, again and again, and tells when it is there or will not get there.
-import type { World } from '../../../world.ts';
-import type { Workload } from '../../survey.ts';
+import type { World } from '../../../runtime.ts';
+import type { Workload } from '../../workloads.ts';
 import type { Errand } from '../executor.ts';
 import type { Cluster } from './cluster.ts';
-import { type Found, pathOf } from './found.ts';
+import { type Found, pathOf } from './workload.ts';
 import { annotations } from './patch.ts';
 import {
   type Aim,

@@ -1,0 +1,93 @@
+// Trying the catalog: the SOAP request of each operation and the command that sends it; with script, a button that does.
+import { html, type Html } from '../../rest/html/html.ts';
+import { escapeAttribute } from '../../soap/xml/escape.ts';
+import type { CatalogOperation, OperationName } from '../soap.ts';
+
+export type TryOptions = {
+  readonly baseUrl: string;
+  readonly namespace: string;
+  readonly requireTokens: boolean;
+  readonly operations: Readonly<Record<OperationName, CatalogOperation>>;
+};
+
+/** What each operation is for, in a few words. */
+export const purposes: Record<OperationName, string> = {
+  GetMessageVersion: 'The version of the messages this catalog speaks.',
+  GetMessageFormats: 'The formats of messages it understands.',
+  GetTokenServiceURL: 'Where tokens are to be had.',
+  GetFolders: 'The folders, the root not among them.',
+  GetServiceDescriptions: 'Every service, in all folders.',
+  RequiresTokens: 'Whether reading the catalog needs a token.',
+  GetServiceDescriptionsEx: 'The services of one folder; / is the root.',
+};
+
+/** What an argument is at first: the root folder. */
+const firstValue = '/';
+
+export function tryView({ operations, requireTokens, ...options }: TryOptions): Html {
+  const blocks = Object.entries(operations).map(([name, operation]) => {
+    const needsToken = requireTokens && operation.access === 'token';
+    return operationView(name as OperationName, operation, { ...options, needsToken });
+  });
+  return html`<section aria-labelledby="try" id="try-it">
+    <h2 id="try">Try it</h2>
+    <div class="field" data-needs-script hidden>
+      <label for="try-token">Token</label>
+      <input id="try-token" type="password" autocomplete="off" aria-describedby="try-token-hint" />
+      <p class="hint" id="try-token-hint">
+        ${requireTokens ? 'Needed by what lists folders and services.' : 'Optional: shows what its user may see.'}
+        It is sent as a bearer header and kept nowhere.
+      </p>
+    </div>
+    ${blocks}
+  </section>`;
+}
+
+type BlockOptions = { readonly baseUrl: string; readonly namespace: string; readonly needsToken: boolean };
+
+function operationView(
+  name: OperationName,
+  { arguments: given, response }: CatalogOperation,
+  { baseUrl, namespace, needsToken }: BlockOptions,
+): Html {
+  const request = requestView(name, given, namespace);
+  const header = needsToken ? ' \\\n  -H "Authorization: Bearer $TOKEN"' : '';
+  const command = `curl '${baseUrl.replaceAll("'", '%27')}'${header} \\\n  -H 'Content-Type: text/xml; charset=utf-8' -d '\n`;
+  return html`<details class="try">
+    <summary><code>${name}</code> <span class="hint">${purposes[name]}</span></summary>
+    <form data-try data-needs-script hidden>
+      ${given.map((argument) => argumentView(name, argument))}
+      <button>Send ${name}</button>
+    </form>
+    <p role="status" data-status></p>
+    <div data-answer hidden>
+      <h3>Answer (${response.field})</h3>
+      <pre tabindex="0"></pre>
+    </div>
+    <h3>Request</h3>
+    <pre tabindex="0" data-request>${request}</pre>
+    <h3>From a script</h3>
+    <pre tabindex="0" data-copy>${command}${request}${"'"}</pre>
+  </details> `;
+}
+
+function argumentView(operation: string, argument: string): Html {
+  const id = `${operation}-${argument}`;
+  return html`<div class="field">
+    <label for="${id}">${argument}</label>
+    <input id="${id}" name="${argument}" value="${firstValue}" />
+  </div>`;
+}
+
+/** The script puts what is entered where it is marked, so that what is shown is what is sent. */
+function requestView(name: string, given: readonly string[], namespace: string): Html {
+  const open = `<${name} xmlns="${escapeAttribute(namespace)}"`;
+  const inner = given.map((argument) => {
+    const [before, after] = [`      <${argument}>`, `</${argument}>\n`];
+    return html`${before}<span data-argument="${argument}">${firstValue}</span>${after}`;
+  });
+  const [begin, end] = given.length > 0 ? [`${open}>\n`, `    </${name}>`] : [`${open}/>`, ''];
+  const envelope = 'soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"';
+  const head = `<${envelope}>\n  <soap:Body>\n    ${begin}`;
+  return html`${head}${inner}${end}${'\n  </soap:Body>\n</soap:Envelope>'}`;
+}

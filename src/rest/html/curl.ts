@@ -1,0 +1,37 @@
+// The command line that does what a page does. The token is a variable of the reader's shell, never a real one.
+import type { Operation } from '../resource.ts';
+import type { Control, Field } from '../fields.ts';
+
+export function readCommand(address: string): string {
+  return `curl -H "Authorization: Bearer $TOKEN" '${address}${address.includes('?') ? '&' : '?'}f=pjson'`;
+}
+
+/** Fields that are filled in, and those that must be. */
+export function postCommand(
+  address: string,
+  { fields, access }: Pick<Operation, 'fields' | 'access'>,
+  entered: Readonly<Record<string, string | undefined>>,
+): string {
+  const shown = Object.entries(fields).filter(
+    ([name, field]) => name !== 'next' && (field.required || (entered[name] ?? '') !== ''),
+  );
+  const hasFile = shown.some(([, field]) => field.control.kind === 'file');
+  const parts = shown.map(([name, field]) => partOf(name, field, entered[name] ?? '', hasFile));
+  const body = parts.length > 0 ? parts : ["-d ''"];
+  const carrier = access === 'anyone' ? [] : ['-H "Authorization: Bearer $TOKEN"'];
+  return [['curl', ...carrier, `'${address}'`].join(' '), ...body].join(' \\\n  ');
+}
+
+function partOf(name: string, { control }: Field<unknown>, entered: string, isMultipart: boolean): string {
+  if (control.kind === 'file') return `-F ${name}=@FILE`;
+  const value = isSecret(control) ? `"$${name.toUpperCase()}"` : quote(entered === '' ? '…' : entered);
+  return `${isMultipart ? '--form-string' : '--data-urlencode'} ${name}=${value}`;
+}
+
+function isSecret(control: Control): boolean {
+  return control.kind === 'text' && control.secret === true;
+}
+
+function quote(text: string): string {
+  return /^[\w./:,@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,142 @@
+// The HTML faces of the directory: resource, operation form, sign-in, error. Plain markup that works without script.
+import { postCommand, readCommand } from './curl.ts';
+import type { Operation } from '../resource.ts';
+import { type FormView, type Problems, operationForm, problemList } from './form.ts';
+import { type Frame, type Link, pageOf } from './layout.ts';
+import { html, type Html } from './html.ts';
+import type { Json } from '../../lib/json.ts';
+import { jsonView } from './json.ts';
+
+export type ResourceView = {
+  /** Where it is read from outside. */
+  readonly address: string;
+  /** What the page was asked with that the resource itself reads. */
+  readonly query: string;
+  /** The operation that has just been done and led here. */
+  readonly done: string | undefined;
+  readonly description: string;
+  readonly children: readonly Link[];
+  readonly operations: readonly Link[];
+  /** What a POST to the same address does, where that is something else than reading. */
+  readonly form: (FormView & { readonly operation: Operation }) | undefined;
+  readonly json: Json;
+  /** What people are shown instead of the bare contents. */
+  readonly view: Html | undefined;
+};
+
+const mostLinks = 500;
+
+export function resourcePage(frame: Frame, shown: ResourceView): Html {
+  const { address, query, description, children, operations, form, json, view, done } = shown;
+  const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
+  const contents = html`<section aria-labelledby="contents">
+    <h2 id="contents">Contents</h2>
+    ${jsonView(json)}
+  </section>`;
+  return pageOf(
+    frame,
+    html`<p class="lead">${description}</p>
+      ${done !== undefined && html`<p role="status" class="result">Done: ${done}.</p>`} ${view ?? contents} ${form && operationForm(frame, form.operation, form)}
+      <div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>
+      ${commandView(
+        [
+          readCommand(query === '' ? address : `${address}?${query}`),
+          ...(form ? [postCommand(address, form.operation, form.entered)] : []),
+        ],
+        [
+          { name: 'JSON', href: asked('json') },
+          { name: 'Pretty JSON', href: asked('pjson') },
+        ],
+      )}`,
+  );
+}
+
+function linkList(heading: string, links: readonly Link[]): Html | false {
+  const rest = links.length - mostLinks;
+  return (
+    links.length > 0 &&
+    html`<section>
+      <h2>${heading}</h2>
+      <ul class="links">
+        ${links.slice(0, mostLinks).map(({ name, href }) => html`<li><a href="${href}">${name}</a></li> `)}
+      </ul>
+      ${rest > 0 && html`<p>… and ${rest} more.</p>`}
+    </section>`
+  );
+}
+
+function commandView(commands: readonly string[], links: readonly Link[]): Html {
+  return html`<section class="command">
+    <h2>From a script</h2>
+    ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
+    ${commands.map((command) => html`<pre tabindex="0" data-copy>${command}</pre> `)}
+  </section>`;
+}
+
+export type OperationView = FormView & {
+  readonly address: string;
+  readonly result?: Json;
+  /** The page the operation belongs to. */
+  readonly parent: Link;
+};
+
+export function operationPage(frame: Frame, operation: Operation, view: OperationView): Html {
+  const { result, parent } = view;
+  const isDone = result !== undefined;
+  return pageOf(
+    frame,
+    html`<p class="lead">${operation.description}</p>
+      ${isDone ? resultView(result) : operationForm(frame, operation, view)}
+      ${isDone && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">Once more</a></p>`}
+      ${commandView([postCommand(view.address, operation, view.entered)], [])}`,
+  );
+}
+
+function resultView(json: Json): Html {
+  return html`<section role="status" class="result" aria-labelledby="result">
+    <h2 id="result">Result</h2>
+    ${jsonView(json)}
+    <details>
+      <summary>JSON</summary>
+      <pre tabindex="0">${JSON.stringify(json, null, 2)}</pre>
+    </details>
+  </section>`;
+}
+
+export type SignInView = FormView & {
+  readonly lead: string;
+  /** The token service's own page tells scripts how it is done. */
+  readonly command: string | undefined;
+};
+
+export function signInPage(frame: Frame, view: SignInView): Html {
+  return pageOf(
+    frame,
+    html`<p class="lead">${view.lead}</p>
+      ${view.error && problemList(view.error)}
+      <form method="post" action="${view.action}" class="sign-in">
+        <input type="hidden" name="f" value="html" />
+        <input type="hidden" name="next" value="${view.entered.next}" />
+        <div class="field">
+          <label for="username">User name</label>
+          <input
+            id="username"
+            name="username"
+            value="${view.entered.username}"
+            autocomplete="username"
+            required
+          />
+        </div>
+        <div class="field">
+          <label for="password">Password</label>
+          <input id="password" name="password" type="password" autocomplete="current-password" required />
+        </div>
+        <p><button>Sign in</button></p>
+      </form>
+      ${view.command !== undefined && commandView([view.command], [])}`,
+  );
+}
+
+export function errorPage(frame: Frame, error: Problems): Html {
+  return pageOf(frame, problemList(error));
+}

@@ -1,0 +1,86 @@
+// Tables and facts for people, for views that know better than JSON what is worth showing. The first cell of a row names it,
+// and on a narrow page each row becomes a block of its own.
+import { tellNumber } from '../../lib/format.ts';
+import { html, type Html } from './html.ts';
+
+export type Row = readonly (Html | string)[];
+
+// Laid out as blocks, a table is none any more to a screen reader: the roles say that it is.
+export function tableView(label: string, columns: readonly string[], rows: readonly Row[]): Html {
+  return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">
+    <table class="stacked" role="table" aria-label="${label}">
+      <thead role="rowgroup">
+        <tr role="row">
+          ${columns.map((column) => html`<th role="columnheader" scope="col">${column}</th>`)}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        ${rows.map(
+          (cells) =>
+            html`<tr role="row">
+              ${cells.map((cell, index) => cellView(cell, columns[index] ?? '', index === 0))}
+            </tr> `,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function cellView(cell: Html | string, column: string, isFirst: boolean): Html {
+  return isFirst
+    ? html`<th role="rowheader" scope="row">${cell}</th>`
+    : html`<td role="cell" data-label="${column}"><div>${cell}</div></td>`;
+}
+
+/** The part of a list that is shown. */
+export type Part = { readonly start: number; readonly num: number };
+
+/** What a query asks of a list: `num` of them from `start` on, which may go by another name; what is no number counts for nothing. */
+export function partOf(query: URLSearchParams, { usual = 100, most = 100, name = 'start' } = {}): Part {
+  const numberIn = (key: string) => Number(/^\s*(\d{1,9})\s*$/.exec(query.get(key) ?? '')?.[1] ?? 0);
+  return { start: numberIn(name), num: Math.min(numberIn('num') || usual, most) };
+}
+
+export type PagerOptions = {
+  /** What else of the query is to stay. */
+  readonly keep?: Readonly<Record<string, string>>;
+  /** Where a page shows several lists, each has its own name for where it starts. */
+  readonly name?: string;
+};
+
+/** The way through a list that is shown in parts: where this part lies, and the ones beside it. */
+export function pagerView(
+  noun: string,
+  { start, num }: Part,
+  total: number,
+  { keep = {}, name = 'start' }: PagerOptions = {},
+): Html | false {
+  if (start === 0 && total <= num) return false;
+  const end = Math.min(start + num, total);
+  const link = (label: string, to: number) => {
+    const query = new URLSearchParams({ ...keep, [name]: String(to), num: String(num) });
+    return html`<a href="?${query.toString()}">${label}</a> `;
+  };
+  const place =
+    end > start
+      ? `${noun} ${tellNumber(start + 1)} to ${tellNumber(end)} of ${tellNumber(total)}.`
+      : `There are ${tellNumber(total)}.`;
+  // From beyond the end the way back leads to the last of them.
+  const before = Math.max(0, Math.min(start, total) - num);
+  return html`<nav class="pager" aria-label="Pages: ${noun}">
+    <p>${place} ${start > 0 && link('Previous', before)} ${end < total && link('Next', end)}</p>
+  </nav>`;
+}
+
+/** Names and what they are, one beneath the other. */
+export function factsView(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
+  return html`<dl class="record">
+    ${facts.map(
+      ([name, value]) =>
+        html`<div>
+          <dt>${name}</dt>
+          <dd>${value}</dd>
+        </div> `,
+    )}
+  </dl>`;
+}

@@ -1,0 +1,224 @@
+// The OpenAPI 3.1 document: the same trees that routes and pages come from, told to machines. Pure: trees and facts → document.
+import type { Access } from '../../caller.ts';
+import type { Items, Resource } from '../resource.ts';
+import type { Json } from '../../lib/json.ts';
+import { errorResponses, errorSchema, refusalsOf } from './errors.ts';
+import { type Schema, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
+import { sessionCookie } from '../request.ts';
+import { type Entry, walk } from '../routes.ts';
+
+export type Tree = { readonly name: string; readonly prefix: string; readonly root: Resource };
+
+export type ApiFacts = {
+  /** This program's own. */
+  readonly version: string;
+  readonly publicUrl: string;
+  readonly soapUrl: string;
+  /** JSON errors come with HTTP 200. */
+  readonly errorStatus200: boolean;
+};
+
+type Method = 'get' | 'post';
+
+export function describeApi(trees: readonly Tree[], facts: ApiFacts): { readonly [key: string]: Json } {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const tree of trees) {
+    for (const entry of walk(tree.root)) {
+      const path = (paths[pathOf(tree, entry)] ??= {});
+      for (const method of methodsOf(entry)) path[method] = describeEntry(method, tree, entry);
+    }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Steward',
+      version: facts.version,
+      description: introduction(facts),
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: facts.publicUrl }],
+    externalDocs: { url: `${facts.soapUrl}?wsdl`, description: 'The WSDL of the SOAP service catalog.' },
+    tags: trees.flatMap(tagsOf),
+    paths,
+    components: {
+      schemas: { ...commonFields, Error: errorSchema },
+      parameters: { f: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/f' } } },
+      responses: { ...successResponses(facts), ...errorResponses() },
+      securitySchemes,
+    },
+  };
+}
+
+function methodsOf({ operation, resource }: Entry): Method[] {
+  if (operation) return ['post'];
+  return resource.onPost ? ['get'] : ['get', 'post'];
+}
+
+function introduction({ soapUrl, errorStatus200 }: ApiFacts): string {
+  return [
+    'Administers a containerized enterprise deployment: its service catalog, webhooks, upgrades, users and mode.',
+    'A resource answers GET and POST alike, an operation answers POST; HEAD is GET without a body. Parameters come in the query of a GET and in the ' +
+      'form of a POST, urlencoded or multipart, whichever the caller likes. Unknown fields are ignored, repeated ones refused, and a blank value counts as ' +
+      'absent. Booleans are true or false in any case of letters. Times are milliseconds since the epoch. Every success is 200.',
+    'Every refusal has the body of the schema Error. Each path and method says which statuses it may answer, the least role it needs (x-access), whether it ' +
+      'reads or writes (x-effect), whether read-only mode refuses it (x-while-read-only) and whether it is closed while an upgrade job runs (x-during-job).',
+    ...(errorStatus200
+      ? ['This server sends refusals in JSON with HTTP 200: only their body tells them.']
+      : []),
+    `The service catalog itself is a SOAP service (1.1 and 1.2) at ${soapUrl}, described by ${soapUrl}?wsdl and not by this document.`,
+  ].join('\n\n');
+}
+
+const securitySchemes = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A token of generateToken. It counts before the other two.',
+  },
+  tokenField: {
+    type: 'apiKey',
+    in: 'query',
+    name: 'token',
+    description:
+      'The same token in the query of a GET. A POST carries it in the form field token, never in the query.',
+  },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: sessionCookie,
+    description:
+      'Set by signing in with f=html. Good for GET; a POST needs the form token of a page in the field token beside it.',
+  },
+};
+
+function tagsOf({ name, root }: Tree): Json[] {
+  const tag = (tagName: string, { title, description }: Resource) => ({
+    name: tagName,
+    description: `${title}. ${description}`,
+  });
+  return [
+    tag(name, root),
+    ...Object.entries(root.resources).map(([child, resource]) => tag(child, resource)),
+  ];
+}
+
+function pathOf({ prefix }: Tree, { route, items }: Entry): string {
+  let passed = 0;
+  const segments = route.split('/').map((segment) => {
+    if (!segment.startsWith('{')) return segment;
+    const item = items[passed];
+    passed += 1;
+    return item
+      ? partsOf(item)
+          .map((part) => `{${part}}`)
+          .join('.')
+      : segment;
+  });
+  return [prefix, ...segments].join('/').replace(/\/$/, '') || '/';
+}
+
+function partsOf({ param, parts }: Items): readonly string[] {
+  return parts ?? [param];
+}
+
+function pathParameters(item: Items): Json[] {
+  const what = item.resource.title.toLowerCase();
+  const parts = partsOf(item);
+  return parts.map((name) => ({
+    ...{ name, in: 'path', required: true, schema: { type: 'string', minLength: 1 } },
+    description:
+      parts.length > 1 ? `Names the ${what}, together with what stands beside it.` : `Names the ${what}.`,
+  }));
+}
+
+function describeEntry(method: Method, tree: Tree, entry: Entry): Json {
+  const { operation, resource, items, route } = entry;
+  const described = operation ?? resource;
+  const { access, duringJob, fields } = described;
+  const effect = operation?.effect ?? 'reads';
+  const whileReadOnly = effect === 'reads' ? 'allowed' : (operation?.whileReadOnly ?? 'refused');
+  const [area = ''] = route.split('/');
+  return {
+    tags: [Object.hasOwn(tree.root.resources, area) ? area : tree.name],
+    operationId: operationIdOf(method, tree, entry),
+    summary: described.title,
+    description: [
+      described.description,
+      effect === 'reads' ? 'Reads only.' : `Writes; ${whileReadOnly} in read-only mode.`,
+      access === 'anyone' ? 'Needs no token.' : `Needs a token of the role ${access} at least.`,
+      ...(duringJob === 'closed' ? ['Closed (409) while an upgrade job runs.'] : []),
+    ].join(' '),
+    parameters: [
+      ...items.flatMap(pathParameters),
+      ...(method === 'get' ? queryParameters(fields) : []),
+      { $ref: '#/components/parameters/f' },
+    ],
+    ...(method === 'post' && { requestBody: bodyOf(entry) }),
+    responses: {
+      ...(operation ? done : found),
+      ...refusalsOf(method, described, { hasIds: items.length > 0, operation }),
+    },
+    security: securityOf(method, access),
+    ...{
+      'x-access': access,
+      'x-effect': effect,
+      'x-while-read-only': whileReadOnly,
+      'x-during-job': duringJob,
+    },
+  };
+}
+
+/** From the method and every segment: `postAdminServicesCreateFolder`. */
+function operationIdOf(method: Method, tree: Tree, entry: Entry): string {
+  const words = pathOf({ ...tree, prefix: tree.name }, entry).match(/[A-Za-z0-9]+/g) ?? [];
+  return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}
+
+function bodyOf({ operation, resource }: Entry): Json {
+  const { fields, access } = operation ?? resource;
+  const common = (['f', 'token', 'next'] as const).filter((name) => {
+    if (name === 'token') return access !== 'anyone';
+    return name === 'f' || operation !== undefined;
+  });
+  const content = carriers.map(
+    (carrier) => [carrier, { schema: formSchema(fields, common, carrier) }] as const,
+  );
+  return {
+    required: Object.values(fields).some(({ required }) => required),
+    content: Object.fromEntries(content),
+  };
+}
+
+const found = { 200: { $ref: '#/components/responses/Found' } };
+const done = {
+  200: { $ref: '#/components/responses/Done' },
+  303: { $ref: '#/components/responses/GoOn' },
+};
+
+/** What exactly is answered is not described: only that it is JSON, or a page. */
+function successResponses({ errorStatus200 }: ApiFacts): { readonly [name: string]: Json } {
+  const answer = (description: string, schema: Schema) => ({
+    description,
+    content: {
+      'application/json': {
+        schema: errorStatus200 ? { anyOf: [schema, { $ref: '#/components/schemas/Error' }] } : schema,
+      },
+      'text/html': { schema: { type: 'string' } },
+    },
+  });
+  return {
+    Found: answer('What there is.', { type: ['object', 'array'] }),
+    Done: answer('It is done.', { type: 'object' }),
+    GoOn: {
+      description: 'It is done, with f=html: a browser goes on to next, or to where signing in or out leads.',
+      headers: { Location: { schema: { type: 'string' } } },
+    },
+  };
+}
+
+/** One of these will do. A session posts with the form token in the field `token`. */
+function securityOf(method: Method, access: Access): Json[] {
+  if (access === 'anyone') return [];
+  const carriersOfToken = method === 'get' ? ['bearer', 'tokenField', 'session'] : ['bearer', 'session'];
+  return carriersOfToken.map((scheme) => ({ [scheme]: [access] }));
+}

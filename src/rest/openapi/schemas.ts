@@ -1,0 +1,102 @@
+// Form fields as JSON Schema: what the OpenAPI document says of a query and of the two kinds of form.
+import type { Control, Field, Fields } from '../fields.ts';
+import { maxTextBytes } from '../form.ts';
+import type { Json } from '../../lib/json.ts';
+
+export type Schema = { readonly [key: string]: Json };
+
+type Carrier = 'application/x-www-form-urlencoded' | 'multipart/form-data';
+
+export const carriers: readonly Carrier[] = ['application/x-www-form-urlencoded', 'multipart/form-data'];
+
+/** What every request may say besides the fields of its own; the document holds them once. */
+export const commonFields = {
+  f: {
+    type: 'string',
+    enum: ['json', 'pjson', 'html'],
+    description:
+      'The form of the answer, in any case of letters. Absent: html where Accept prefers it, else json.',
+  },
+  token: {
+    type: 'string',
+    description: 'The token, where it does not come as a bearer header.',
+  },
+  next: {
+    type: 'string',
+    description: 'With f=html: the path of this server a browser is sent on to when it is done.',
+  },
+} as const;
+
+export function formSchema(
+  fields: Fields,
+  common: readonly (keyof typeof commonFields)[],
+  carrier: Carrier,
+): Schema {
+  const own = Object.entries(fields).map(([name, field]) => [name, fieldSchema(field, carrier)] as const);
+  const needed = Object.keys(fields).filter((name) => fields[name]?.required);
+  return {
+    type: 'object',
+    properties: {
+      ...Object.fromEntries(common.map((name) => [name, { $ref: `#/components/schemas/${name}` }])),
+      ...Object.fromEntries(own),
+    },
+    ...(needed.length > 0 && { required: needed }),
+  };
+}
+
+export function queryParameters(fields: Fields): Json[] {
+  return Object.entries(fields).map(([name, field]: [string, Field<unknown>]) => {
+    const { description, ...schema } = fieldSchema(field, 'application/x-www-form-urlencoded');
+    return { name, in: 'query', description: description ?? '', required: field.required, schema };
+  });
+}
+
+function fieldSchema(field: Field<unknown>, carrier: Carrier): Schema {
+  const { description, fallback, control } = field;
+  const told = { description: field.clearable ? `${description} Blank empties it.` : description };
+  const schema = valueSchema(control, field, carrier);
+  if (fallback === undefined) return { ...schema, ...told };
+  const isText = schema.type === 'string';
+  return { ...schema, ...told, default: isText ? fallback : (JSON.parse(fallback) as Json) };
+}
+
+function valueSchema(control: Control, { required, clearable }: Field<unknown>, carrier: Carrier): Schema {
+  switch (control.kind) {
+    case 'number':
+      return { type: 'integer', minimum: control.from, maximum: control.to };
+    case 'choice':
+      return control.choices.join() === 'true,false'
+        ? { type: 'boolean' }
+        : { type: 'string', enum: control.choices };
+    case 'file':
+      // As text it is the content of a file without a name.
+      return carrier === 'multipart/form-data'
+        ? { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' }
+        : { type: 'string' };
+    case 'text': {
+      const { minLength = 1, maxLength = maxTextBytes, pattern, secret, holds } = control;
+      const isBounded = !clearable && (required || minLength > 1);
+      return {
+        type: 'string',
+        ...(isBounded && minLength > 0 && { minLength }),
+        maxLength,
+        ...(pattern !== undefined && { pattern: clearable ? `^$|${pattern}` : pattern }),
+        ...(secret && { format: 'password' }),
+        ...(holds && held[holds]),
+      };
+    }
+  }
+}
+
+const held: Record<NonNullable<(Control & { kind: 'text' })['holds']>, Schema> = {
+  url: { format: 'uri' },
+  object: { contentMediaType: 'application/json', contentSchema: { type: 'object' } },
+  reference: {
+    contentMediaType: 'application/json',
+    contentSchema: {
+      type: 'object',
+      properties: { id: { type: 'string', minLength: 1 } },
+      required: ['id'],
+    },
+  },
+};

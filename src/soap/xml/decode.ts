@@ -1,0 +1,82 @@
+// The bytes of an XML document to text: a byte order mark names the encoding, else the charset parameter
+// of the content type, else the first bytes and the XML declaration.
+import { isAscii } from 'node:buffer';
+import { ServiceError } from '../../errors.ts';
+
+type Utf16 = 'utf-16le' | 'utf-16be';
+type Encoding = 'utf-8' | 'us-ascii' | Utf16;
+
+/** The names of encodings; `utf-16` leaves the byte order open. */
+const ENCODINGS = new Map<string, Encoding | 'utf-16'>([
+  ['utf-8', 'utf-8'],
+  ['utf8', 'utf-8'],
+  ['us-ascii', 'us-ascii'],
+  ['utf-16', 'utf-16'],
+  ['utf-16le', 'utf-16le'],
+  ['utf-16be', 'utf-16be'],
+]);
+
+const S = '[ \\t\\r\\n]';
+const EQUALS = `${S}*=${S}*`;
+
+/** The XML declaration at the start of a text, with the group `encoding`. */
+export const XML_DECLARATION = new RegExp(
+  `^<\\?xml${S}+version${EQUALS}("|')1\\.[0-9]+\\1` +
+    `(?:${S}+encoding${EQUALS}("|')(?<encoding>[A-Za-z][A-Za-z0-9._-]*)\\2)?` +
+    `(?:${S}+standalone${EQUALS}("|')(?:yes|no)\\4)?${S}*\\?>`,
+);
+
+/** Returns the text without a byte order mark. */
+export function decodeXml(bytes: Buffer, charset: string | undefined): string {
+  const [first, second, third] = bytes;
+  if (first === 0xef && second === 0xbb && third === 0xbf) return decodeAs('utf-8', bytes.subarray(3));
+  if (first === 0xff && second === 0xfe) return decodeAs('utf-16le', bytes.subarray(2));
+  if (first === 0xfe && second === 0xff) return decodeAs('utf-16be', bytes.subarray(2));
+  const sniffed =
+    first === 0x3c && second === 0 ? 'utf-16le' : first === 0 && second === 0x3c ? 'utf-16be' : undefined;
+  if (charset !== undefined) return decodeAs(findEncoding(charset, sniffed), bytes);
+  return sniffed === undefined ? decodeBytewise(bytes) : decodeUtf16(bytes, sniffed);
+}
+
+function decodeBytewise(bytes: Buffer): string {
+  const isDeclared = bytes.toString('latin1', 0, 5) === '<?xml';
+  const declared = isDeclared ? readEncoding(bytes.toString('latin1', 0, bytes.indexOf('>') + 1)) : undefined;
+  const encoding = findEncoding(declared ?? 'utf-8', undefined);
+  if (encoding === 'utf-8' || encoding === 'us-ascii') return decodeAs(encoding, bytes);
+  throw refuseDeclared(declared);
+}
+
+function decodeUtf16(bytes: Buffer, sniffed: Utf16): string {
+  const text = decodeAs(sniffed, bytes);
+  const declared = readEncoding(text);
+  if (declared === undefined || findEncoding(declared, sniffed) === sniffed) return text;
+  throw refuseDeclared(declared);
+}
+
+function readEncoding(text: string): string | undefined {
+  return XML_DECLARATION.exec(text)?.groups?.['encoding'];
+}
+
+function findEncoding(name: string, sniffed: Utf16 | undefined): Encoding {
+  const encoding = ENCODINGS.get(name.toLowerCase());
+  if (encoding === 'utf-16') return sniffed ?? 'utf-16be';
+  if (encoding !== undefined) return encoding;
+  const message = `The encoding "${name.slice(0, 64)}" is not supported: send UTF-8 or UTF-16.`;
+  throw new ServiceError('invalid', message);
+}
+
+function decodeAs(encoding: Encoding, bytes: Buffer): string {
+  // Most are; and what is ASCII is UTF-8 too.
+  if ((encoding === 'us-ascii' || encoding === 'utf-8') && isAscii(bytes)) return bytes.toString('latin1');
+  try {
+    if (encoding !== 'us-ascii')
+      return new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    // Not of the encoding: refused below.
+  }
+  throw new ServiceError('invalid', `The message is not valid ${encoding.toUpperCase()}.`);
+}
+
+function refuseDeclared(name: string | undefined): ServiceError {
+  return new ServiceError('invalid', `The XML declaration says ${name}, but the message is not encoded so.`);
+}

@@ -1,0 +1,58 @@
+// Namespaces in XML 1.0: what prefixes an element declares, and what names mean.
+import { cut } from '../../lib/text.ts';
+import { type Cursor, refuse } from './cursor.ts';
+
+export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
+
+/** A prefix that was declared, and those before it on the same element and the elements around it. */
+export type Declared =
+  { readonly prefix: string; readonly uri: string; readonly before: Declared } | undefined;
+
+/** `declared` is what holds where the cursor is. */
+export type Scope = Cursor & { declared: Declared };
+
+export type RawAttribute = { readonly tag: string; readonly value: string };
+
+export const XML_URI = 'http://www.w3.org/XML/1998/namespace';
+const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
+
+/** `outside` is what holds outside the element that declares it. */
+export function declareNamespace(scope: Scope, outside: Declared, name: string, uri: string): void {
+  const prefix = name.slice(6);
+  for (let given = scope.declared; given !== outside; given = given?.before) {
+    if (given?.prefix === prefix) refuse(scope, `The attribute ${cut(name)} is given twice on one element`);
+  }
+  if (prefix === 'xmlns' || uri === XMLNS_URI || (prefix === 'xml') !== (uri === XML_URI)) {
+    refuse(scope, `The attribute ${cut(name)} must not be "${cut(uri)}"`);
+  }
+  if (prefix !== '' && uri === '') refuse(scope, `The attribute ${cut(name)} must not be empty`);
+  scope.declared = { prefix, uri, before: scope.declared };
+}
+
+/** The namespace that a name's prefix stands for, or of an element without one: '' when none. */
+export function namespaceOf(scope: Scope, name: string): string {
+  const prefix = name.slice(0, Math.max(name.indexOf(':'), 0));
+  for (let given = scope.declared; given !== undefined; given = given.before) {
+    if (given.prefix === prefix) return given.uri;
+  }
+  if (prefix === '') return '';
+  if (prefix === 'xml') return XML_URI;
+  refuse(scope, `The prefix ${cut(prefix)} of ${cut(name)} is not declared`);
+}
+
+export function resolveAttributes(scope: Scope, raw: readonly RawAttribute[]): XmlAttribute[] {
+  const attributes: XmlAttribute[] = [];
+  for (const { tag, value } of raw) {
+    const namespace = tag.includes(':') ? namespaceOf(scope, tag) : '';
+    const name = localPart(tag);
+    if (attributes.some((other) => other.name === name && other.namespace === namespace)) {
+      refuse(scope, `The attribute ${cut(tag)} is given twice on one element`);
+    }
+    attributes.push({ namespace, name, value });
+  }
+  return attributes;
+}
+
+export function localPart(name: string): string {
+  return name.slice(name.indexOf(':') + 1);
+}

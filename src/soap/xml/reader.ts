@@ -1,0 +1,204 @@
+// The XML reader: strict XML 1.0 with namespaces to a small tree in one linear pass, without
+// DOCTYPE and processing instructions and within limits. decode.ts turns bytes into text.
+import { ServiceError } from '../../errors.ts';
+import { cut, forbiddenInXml } from '../../lib/text.ts';
+import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
+import { XML_DECLARATION } from './decode.ts';
+import {
+  type Declared,
+  type RawAttribute,
+  type Scope,
+  type XmlAttribute,
+  declareNamespace,
+  localPart,
+  namespaceOf,
+  resolveAttributes,
+} from './namespaces.ts';
+
+export type XmlElement = {
+  /** '' when none. */
+  readonly namespace: string;
+  /** The local name. */
+  readonly name: string;
+  /** Without the namespace declarations. */
+  readonly attributes: readonly XmlAttribute[];
+  readonly children: readonly XmlElement[];
+  /** Its own character data in order, without that of its children. */
+  readonly text: string;
+};
+
+type GrowingElement = Omit<XmlElement, 'children' | 'text'> & { children: GrowingElement[]; text: string };
+type OpenElement = { tag: string; element: GrowingElement; outside: Declared };
+type Reader = Scope & {
+  /** Whether there is any "&" or "]]>" in the whole text; most have none, so that no part is searched. */
+  readonly hasAmpersand: boolean;
+  readonly hasCdataEnd: boolean;
+  count: number;
+  readonly open: OpenElement[];
+};
+
+const MAX_DEPTH = 32;
+const MAX_ELEMENTS = 1000;
+const MAX_ATTRIBUTES = 64;
+
+const NO_ATTRIBUTES: readonly XmlAttribute[] = Object.freeze([]);
+
+/** Reads a document. A refusal is a ServiceError `invalid` that says what is wrong and in which line. */
+export function readXml(source: string): XmlElement {
+  const text = source.includes('\r') ? source.replace(/\r\n?/g, '\n') : source;
+  const reader: Reader = {
+    text,
+    hasAmpersand: text.includes('&'),
+    hasCdataEnd: text.includes(']]>'),
+    at: 0,
+    count: 0,
+    open: [],
+    declared: undefined,
+  };
+  refuseForbidden(reader);
+  if (text.startsWith('<?xml')) skipDeclaration(reader);
+  let root: GrowingElement | undefined;
+  for (readText(reader); reader.at < text.length; readText(reader)) {
+    const next = text[reader.at + 1];
+    if (next === '/') readEndTag(reader);
+    else if (next === '!') readCommentOrCdata(reader);
+    else if (next === '?') refuseInstruction(reader);
+    else if (root === undefined) root = readStartTag(reader);
+    else if (reader.open.length > 0) readStartTag(reader);
+    else refuse(reader, 'There is more than one root element');
+  }
+  const unclosed = reader.open.at(-1)?.tag;
+  if (unclosed !== undefined) refuse(reader, `The element ${cut(unclosed)} is not closed`);
+  if (root === undefined) refuse(reader, 'There is no root element');
+  return root;
+}
+
+function refuseForbidden(reader: Reader): void {
+  const at = reader.text.search(forbiddenInXml);
+  if (at < 0) return;
+  const code = reader.text.charCodeAt(at).toString(16).toUpperCase().padStart(4, '0');
+  refuse(reader, `The character U+${code} is not allowed in XML`, at);
+}
+
+function skipDeclaration(reader: Reader): void {
+  const { text } = reader;
+  if (XML_DECLARATION.test(text)) reader.at = text.indexOf('?>') + 2;
+  else if (/^<\?xml[ \t\n?]/.test(text)) refuse(reader, 'The XML declaration is malformed');
+}
+
+/** Reads up to the next `<`. */
+function readText(reader: Reader): void {
+  const { text, at: start } = reader;
+  const markup = text.indexOf('<', start);
+  const end = markup < 0 ? text.length : markup;
+  if (end === start) return;
+  const raw = text.slice(start, end);
+  const element = reader.open.at(-1)?.element;
+  if (element === undefined) {
+    const other = raw.search(/[^ \t\n]/);
+    if (other >= 0) refuse(reader, 'There is text outside the root element', start + other);
+  } else {
+    const wrong = reader.hasCdataEnd ? raw.indexOf(']]>') : -1;
+    if (wrong >= 0) refuse(reader, 'In text "]]>" must be written "]]&gt;"', start + wrong);
+    element.text += reader.hasAmpersand ? expandReferences(reader, raw, start) : raw;
+  }
+  reader.at = end;
+}
+
+function readCommentOrCdata(reader: Reader): void {
+  const { text, at: start } = reader;
+  let end: number;
+  if (text.startsWith('<!--', start)) {
+    end = text.indexOf('--', start + 4);
+    if (end < 0) refuse(reader, 'A comment is not closed');
+    if (text[end + 2] !== '>') refuse(reader, 'A comment contains "--"', end);
+  } else if (text.startsWith('<![CDATA[', start)) {
+    const element = reader.open.at(-1)?.element;
+    if (element === undefined) refuse(reader, 'There is a CDATA section outside the root element');
+    end = text.indexOf(']]>', start + 9);
+    if (end < 0) refuse(reader, 'A CDATA section is not closed');
+    element.text += text.slice(start + 9, end);
+  } else if (text.startsWith('<!DOCTYPE', start)) {
+    throw new ServiceError('invalid', 'A DOCTYPE is not allowed in a SOAP message.');
+  } else {
+    refuse(reader, 'A "<!" begins neither a comment nor a CDATA section');
+  }
+  reader.at = end + 3;
+}
+
+function refuseInstruction(reader: Reader): never {
+  const isDeclaration = /^<\?xml[ \t\n?]/.test(reader.text.slice(reader.at, reader.at + 6));
+  if (isDeclaration) refuse(reader, 'The XML declaration is not at the very start');
+  throw new ServiceError('invalid', 'A processing instruction is not allowed in a SOAP message.');
+}
+
+function readStartTag(reader: Reader): GrowingElement {
+  const { text, open, at: start } = reader;
+  reader.at++;
+  const tag = readName(reader);
+  if (open.length >= MAX_DEPTH) refuse(reader, `The element ${cut(tag)} is over ${MAX_DEPTH} levels deep`);
+  if (++reader.count > MAX_ELEMENTS) refuse(reader, `There are over ${MAX_ELEMENTS} elements`);
+  const outside = reader.declared;
+  const attributes: RawAttribute[] = [];
+  for (let count = 0; ; count++) {
+    const isSpaced = skipWhiteSpace(reader);
+    if (text[reader.at] === '>' || text.startsWith('/>', reader.at)) break;
+    if (reader.at >= text.length) refuse(reader, `The start tag of ${cut(tag)} is not complete`, start);
+    if (!isSpaced) refuse(reader, `White space is missing in the start tag of ${cut(tag)}`);
+    if (count === MAX_ATTRIBUTES)
+      refuse(reader, `The element ${cut(tag)} has over ${MAX_ATTRIBUTES} attributes`);
+    const name = readName(reader);
+    const value = readAttributeValue(reader, name);
+    if (name !== 'xmlns' && !name.startsWith('xmlns:')) attributes.push({ tag: name, value });
+    else declareNamespace(reader, outside, name, value);
+  }
+  const element: GrowingElement = {
+    namespace: namespaceOf(reader, tag),
+    name: localPart(tag),
+    attributes: attributes.length === 0 ? NO_ATTRIBUTES : resolveAttributes(reader, attributes),
+    children: [],
+    text: '',
+  };
+  open.at(-1)?.element.children.push(element);
+  const isEmpty = text[reader.at] === '/';
+  if (isEmpty) reader.declared = outside;
+  else open.push({ tag, element, outside });
+  reader.at += isEmpty ? 2 : 1;
+  return element;
+}
+
+function readEndTag(reader: Reader): void {
+  const { text, at: start } = reader;
+  const closed = reader.open.pop();
+  const tag = closed?.tag;
+  reader.declared = closed?.outside;
+  reader.at += 2;
+  if (tag !== undefined && text.startsWith(tag, reader.at)) {
+    reader.at += tag.length;
+    skipWhiteSpace(reader);
+    if (text[reader.at++] === '>') return;
+    reader.at = start + 2;
+  }
+  const closing = readName(reader);
+  if (tag === undefined) refuse(reader, `No element is open at </${cut(closing)}>`);
+  if (closing === tag) refuse(reader, `The end tag of ${cut(tag)} is not complete`);
+  refuse(reader, `The element ${cut(tag)} is closed by </${cut(closing)}>`);
+}
+
+function readAttributeValue(reader: Reader, name: string): string {
+  const { text } = reader;
+  skipWhiteSpace(reader);
+  if (text[reader.at] !== '=') refuse(reader, `The attribute ${cut(name)} has no value`);
+  reader.at++;
+  skipWhiteSpace(reader);
+  const quote = text[reader.at];
+  if (quote !== '"' && quote !== "'") refuse(reader, `The value of ${cut(name)} is not in quotation marks`);
+  const start = reader.at + 1;
+  const end = text.indexOf(quote, start);
+  if (end < 0) refuse(reader, `The value of ${cut(name)} has no closing quotation mark`);
+  const raw = text.slice(start, end);
+  reader.at = end + 1;
+  if (!/[<&\t\n]/.test(raw)) return raw;
+  if (raw.includes('<')) refuse(reader, `The value of ${cut(name)} contains "<"`, start);
+  return expandReferences(reader, raw.replace(/[\t\n]/g, ' '), start);
+}

@@ -1,0 +1,131 @@
+// Where the deployment stands in the chain of versions, where it leads, and what may be installed (contract 6).
+import type { Cell, Reader } from '../store/transaction.ts';
+import { builtInManifest, freshRelease } from './built-in-manifest.ts';
+import { type Container, type Version, labelOf } from './manifest.ts';
+
+/** The installed release, then its patches, oldest first. */
+export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
+
+export const deployment: Cell<Deployment> = {
+  name: 'deployment',
+  initial: { release: freshRelease, patches: [] },
+};
+
+export type ImportedManifest = { readonly versions: readonly Version[]; readonly importedAt: number };
+
+export const importedManifest: Cell<ImportedManifest | null> = { name: 'importedManifest', initial: null };
+
+/** What is not installed comes from the imported manifest, or the built-in one. */
+export function manifestOf(reader: Reader): readonly Version[] {
+  return reader.read(importedManifest)?.versions ?? builtInManifest;
+}
+
+export function installedVersions({ release, patches }: Deployment): readonly Version[] {
+  return [release, ...patches];
+}
+
+export function newestInstalled({ release, patches }: Deployment): Version {
+  return patches.at(-1) ?? release;
+}
+
+/** Among what is installed and what the manifest knows. */
+export function findVersion(
+  manifest: readonly Version[],
+  present: Deployment,
+  id: string,
+): Version | undefined {
+  return [...manifest, ...installedVersions(present)].find((version) => version.id === id);
+}
+
+export function isInstalled(id: string, present: Deployment): boolean {
+  return installedVersions(present).some((version) => version.id === id);
+}
+
+/** The patches of a release in the order of their links, beginning after `build`. */
+export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
+  const patches = manifest.filter(
+    ({ type, releaseBuild }) => type === 'patch' && releaseBuild === release.build,
+  );
+  const byPrevious = new Map(patches.map((patch) => [patch.previousBuild, patch]));
+  const found = new Set<Version>();
+  for (let next = byPrevious.get(build); next && !found.has(next); next = byPrevious.get(next.build))
+    found.add(next);
+  return [...found];
+}
+
+/** Every version the chain leads to from here: the patches to come, then each release that follows, with all behind it. */
+export function versionsAhead(manifest: readonly Version[], present: Deployment): Version[] {
+  const behind = (release: Version): Version[] =>
+    manifest
+      .filter((version) => version.type === 'release' && version.previousReleaseBuild === release.build)
+      .filter((version) => !isInstalled(version.id, present))
+      .flatMap((next) => [next, ...patchesAfter(manifest, next, next.build), ...behind(next)]);
+  const { release } = present;
+  return [...patchesAfter(manifest, release, newestInstalled(present).build), ...behind(release)];
+}
+
+/** Why a version may not be installed now; empty when it may. */
+export function reasonsAgainst(
+  version: Version,
+  manifest: readonly Version[],
+  present: Deployment,
+): string[] {
+  const { release } = present;
+  if (isInstalled(version.id, present)) return [`${labelOf(version)} is installed already.`];
+  if (version.type === 'patch') {
+    if (version.releaseBuild !== release.build)
+      return [
+        `${labelOf(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+      ];
+    const isAhead = patchesAfter(manifest, release, newestInstalled(present).build).includes(version);
+    return isAhead ? [] : [`${labelOf(version)} does not follow ${labelOf(newestInstalled(present))}.`];
+  }
+  if (version.previousReleaseBuild !== release.build) {
+    return [
+      `${labelOf(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+    ];
+  }
+  return patchesAfter(manifest, release, newestInstalled(present).build)
+    .filter((patch) => patch.isMandatoryUpdate)
+    .map((patch) => `The mandatory patch ${labelOf(patch)} (${patch.id}) must be installed first.`);
+}
+
+/** What lies ahead of the deployment, each with the reasons against installing it now. */
+export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
+  const manifest = manifestOf(reader);
+  const present = reader.read(deployment);
+  return versionsAhead(manifest, present).map((version) => ({
+    version,
+    reasons: reasonsAgainst(version, manifest, present),
+  }));
+}
+
+/** What one can go back to, newest first: earlier patches of the installed release, and the release itself. */
+export function rollbackTargets(present: Deployment): Version[] {
+  return [...installedVersions(present)].slice(0, -1).reverse();
+}
+
+/** The deployment once a version is installed, and the patches that come along with it. */
+export function afterInstalling(present: Deployment, versions: readonly Version[]): Deployment {
+  return versions.reduce<Deployment>(
+    (at, version) =>
+      version.type === 'release'
+        ? { release: version, patches: [] }
+        : { ...at, patches: [...at.patches, version] },
+    present,
+  );
+}
+
+export function afterRollback(present: Deployment, target: Version): Deployment {
+  const keep = present.patches.findIndex(({ id }) => id === target.id) + 1;
+  return { ...present, patches: present.patches.slice(0, keep) };
+}
+
+/** The containers that are in place, by name, each as the newest version that has it. */
+export function containersOf(present: Deployment): ReadonlyMap<string, Container> {
+  const found = new Map<string, Container>();
+  for (const { containers, newContainers } of installedVersions(present)) {
+    for (const container of [...containers, ...newContainers]) found.set(container.name, container);
+  }
+  return found;
+}

@@ -1,0 +1,188 @@
+// REST edge of the upgrade procedure: its operations beneath the upgrades resource (spec 4.4, 4.5, contract 6).
+import { invalid } from '../errors.ts';
+import { operation, success } from '../rest/resource.ts';
+import { type Json, asJson } from '../lib/json.ts';
+import { type Field, boolean, file, refine, required } from '../rest/fields.ts';
+import { jsonObject, reference } from '../rest/json-fields.ts';
+import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/transaction.ts';
+import type { World } from '../runtime.ts';
+import type { Executor } from './executors/executor.ts';
+import { startJob } from './job.ts';
+import type { TellJob } from './job-table.ts';
+import { type Version, readManifest } from './manifest.ts';
+import { describePlan } from './plan.ts';
+import { type Prepared, prepareRollback } from './preflight.ts';
+import { type UpgradeValues, fetchContents, planUpgrade, prepare } from './upgrade-request.ts';
+import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './deployment.ts';
+import type { Runner } from './job-runner.ts';
+import { settingsOf } from './settings.ts';
+import { statusOf } from './job-status.ts';
+import type { Survey } from './workloads.ts';
+
+export type ProcedureOptions = {
+  store: Store;
+  world: World;
+  executor: Executor;
+  runner: Runner;
+  tell: TellJob;
+};
+
+const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
+
+export function describeProcedure({ store, world, executor, runner, tell }: ProcedureOptions) {
+  /** A version manifest as a file: the versions in it, or all reasons against it. */
+  function manifestField(description: string): Field<readonly Version[] | undefined> {
+    return refine(file(description), ({ bytes }) => {
+      const result = readManifest(bytes, installedVersions(store.read(deployment)));
+      return 'versions' in result ? { value: result.versions } : { problem: result.problems };
+    });
+  }
+
+  const upgradeFields = {
+    versionManifest: versionField,
+    upgradeSettings: jsonObject(
+      'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
+    ),
+    licenseFile: file('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
+    updateToLatestPatch: boolean('Deprecated since 11.0: the setting of the same name replaces it.'),
+    versionManifestFile: manifestField(
+      'A version manifest to use, and to keep once the upgrade is accepted.',
+    ),
+  };
+
+  /** Everything that stands against an upgrade, as far as its fields could be read. */
+  async function upgradeProblems({ values }: { values: Partial<UpgradeValues> }): Promise<readonly string[]> {
+    const { versionManifest, upgradeSettings, licenseFile, updateToLatestPatch, versionManifestFile } =
+      values;
+    if (versionManifest === undefined || !('versionManifestFile' in values)) return [];
+    const readable = {
+      versionManifest,
+      upgradeSettings,
+      licenseFile,
+      updateToLatestPatch,
+      versionManifestFile,
+    };
+    const survey = await executor.survey();
+    const found = prepare(store, readable, await fetchContents(store, readable), survey).problems;
+    const hasUnreadable = !('upgradeSettings' in values && 'updateToLatestPatch' in values);
+    return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
+  }
+
+  const knownVersion = (id: string) => findVersion(manifestOf(store), store.read(deployment), id);
+
+  /** Prepared inside the update: what stands against it is looked for in the state that it starts from. */
+  async function start(
+    prepareIn: (reader: Reader, survey: Survey) => Prepared,
+    startedBy: string,
+    manifest?: readonly Version[],
+  ): Promise<Json> {
+    const survey = await executor.survey();
+    const id = world.newId();
+    const at = world.now();
+    const job = await runner.run(() =>
+      store.update((transaction) => {
+        const { problems, to, ...prepared } = prepareIn(transaction, survey);
+        if (problems.length > 0 || to === null) throw invalid(problems);
+        if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
+        const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
+        tell(transaction, started, at);
+        return started;
+      }),
+    );
+    const accepted = statusOf(store, job, at);
+    // The answer shows the job as it was accepted, whatever the runner adds meanwhile.
+    const answer = { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
+    return answer;
+  }
+
+  return {
+    getUpgradeSettings: operation({
+      title: 'Get upgrade settings',
+      description: 'The settings a version asks for. Edit their values and pass the whole object to upgrade.',
+      access: 'administrator',
+      effect: 'reads',
+      fields: { upgradeId: versionField },
+      check: ({ values: { upgradeId } }) =>
+        upgradeId === undefined || knownVersion(upgradeId)
+          ? []
+          : [`upgradeId: there is no version with the id ${upgradeId}.`],
+      run: ({ values: { upgradeId } }) => {
+        const version = knownVersion(upgradeId);
+        return { json: asJson(version ? settingsOf(version) : { userInputs: [] }) };
+      },
+    }),
+    plan: operation({
+      title: 'Plan',
+      description: 'What an upgrade would do, and what stands against it. Starts nothing.',
+      access: 'administrator',
+      effect: 'reads',
+      fields: upgradeFields,
+      run: async ({ values }) => {
+        const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
+        const known = notices.length > 0 ? { notices } : {};
+        return { json: { from, to, steps: describePlan(plan), problems, ...known } };
+      },
+    }),
+    upgrade: operation({
+      title: 'Upgrade',
+      description:
+        'Starts an upgrade of the deployment to a patch or a release. The upgrades resource tells its progress.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: upgradeFields,
+      check: upgradeProblems,
+      run: async ({ values, caller }) => {
+        const { versionManifestFile: manifest } = values;
+        const contents = await fetchContents(store, values);
+        const json = await start(
+          (reader, survey) => prepare(reader, values, contents, survey),
+          caller?.username ?? '',
+          manifest,
+        );
+        return { json };
+      },
+    }),
+    rollback: operation({
+      title: 'Rollback',
+      description: 'Takes back patches: names the version to go back to, one that checkRollback lists.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: { versionManifest: versionField },
+      run: async ({ values, caller }) => ({
+        json: await start(
+          (reader, survey) => prepareRollback(reader, values.versionManifest, survey),
+          caller?.username ?? '',
+        ),
+      }),
+    }),
+    importManifest: operation({
+      title: 'Import manifest',
+      description: 'Replaces the version manifest for all that is not installed.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: {
+        manifestFile: required(
+          manifestField('A version manifest: a JSON array of versions, or {"versions": […]}.'),
+        ),
+      },
+      run: async ({ values }) => {
+        const { manifestFile: versions } = values;
+        const importedAt = world.now();
+        await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
+        return success;
+      },
+    }),
+    deleteImportedManifest: operation({
+      title: 'Delete imported manifest',
+      description: 'Goes back to the built-in version manifest.',
+      access: 'administrator',
+      effect: 'writes',
+      fields: {},
+      run: async () => {
+        await store.update((transaction) => transaction.write(importedManifest, null));
+        return success;
+      },
+    }),
+  };
+}

@@ -1,0 +1,213 @@
+// The upgrade procedure as pages that need no script: version → settings → problems, or the plan → start (spec 4.4).
+// What has been chosen so far is in the address, and everything is checked as the operation `plan` checks it.
+import type { Shown } from '../../rest/resource.ts';
+import { problemList } from '../../rest/html/form.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import type { Store } from '../../store/store.ts';
+import { listUploads, uploads } from '../../uploads/upload.ts';
+import { tellCount } from '../../lib/format.ts';
+import { signInFirst } from './jobs.ts';
+import { type Version, labelOf } from '../manifest.ts';
+import { describePlan, summarisePlan } from '../plan.ts';
+import type { Prepared } from '../preflight.ts';
+import { planUpgrade } from '../upgrade-request.ts';
+import type { ProcedureOptions } from '../operations.rest.ts';
+import { deployment, findVersion, manifestOf } from '../deployment.ts';
+import {
+  type Entered,
+  composeSettings,
+  enteredSettings,
+  findOverlong,
+  labelOfSetting,
+  queryOf,
+  settingsForm,
+} from './settings.ts';
+import { nameOf } from './versions.ts';
+
+/** As many as a page can hold. */
+const mostSteps = 500;
+
+export async function procedureView(
+  { store, executor }: ProcedureOptions,
+  id: string,
+  mayStart: boolean,
+  shown: Shown<unknown>,
+): Promise<Html> {
+  const version = findVersion(manifestOf(store), store.read(deployment), id);
+  const files = listUploads(store);
+  const entered = version ? enteredSettings(version, shown.query) : [];
+  const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
+  const prepared = await planUpgrade(store, executor, { versionManifest: id, upgradeSettings });
+  const asksForPlan = entered.length === 0 || shown.query.get('step') === 'plan';
+  const overlong = version && findOverlong(version, entered);
+  const found = prepared.problems.map((problem) => findSubject(problem, entered));
+  const problems: Told[] = overlong ? [overlong, ...found] : found;
+  // Before the plan is asked for: that a file just uploaded is of no use, or a setting too long to ask with.
+  const chosenFiles = entered.filter(({ entry, text }) => entry.type === 'File' && text !== '');
+  const early = [overlong?.settingId, ...chosenFiles.map(({ entry }) => entry.id)];
+  const told = problems.filter(
+    ({ settingId }) => asksForPlan || settingId === undefined || early.includes(settingId),
+  );
+  // Where there is no plan the version itself is to blame, and no setting helps.
+  const isBlocked = prepared.plan.steps.length === 0;
+  const isPlanned = asksForPlan && problems.length === 0;
+
+  return html`<section aria-labelledby="procedure">
+    <h2 id="procedure">Upgrade to ${version ? html`${nameOf(version)} (${labelOf(version)})` : id}</h2>
+    ${stepsView(entered.length > 0, isPlanned)}
+    ${told.length > 0 && problemList({ message: 'This upgrade cannot start:', details: told.map(({ text }) => text) })}
+    ${version && isPlanned && planView(version, prepared, entered, { store, mayStart, shown })}
+    ${
+      version &&
+      !isPlanned &&
+      !isBlocked &&
+      settingsForm(
+        {
+          ...{ version, entered, uploads: files, problems: groupBySetting(told) },
+          mayUpload: mayStart && shown.formToken !== '',
+        },
+        shown,
+      )
+    }
+    <p><a href="${shown.here()}">Choose another version</a></p>
+  </section>`;
+}
+
+function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
+  const names = ['Version', ...(hasSettings ? ['Settings'] : []), 'Plan and start'];
+  const current = hasSettings && !isPlanned ? 1 : names.length - 1;
+  return html`<ol class="steps" aria-label="Steps">
+    ${names.map((name, index) => html`<li ${index === current && html`aria-current="step"`}>${name}</li> `)}
+  </ol>`;
+}
+
+type Told = { readonly text: string; readonly settingId: string | undefined };
+
+/** The problems of settings name the setting first, whatever stands before it; the longest name that fits is meant. */
+function findSubject(problem: string, entered: readonly Entered[]): Told {
+  const text = problem.replace(/^(upgradeSettings|versionManifest): /, '');
+  const named = entered
+    .map(({ entry }) => entry.id)
+    .filter((id) => [`${id} `, `the value of ${id} `].some((opening) => text.startsWith(opening)))
+    .sort((a, b) => b.length - a.length);
+  return { text, settingId: problem.startsWith('upgradeSettings: ') ? named[0] : undefined };
+}
+
+function groupBySetting(problems: readonly Told[]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { text, settingId } of problems) {
+    if (settingId !== undefined) groups.set(settingId, [...(groups.get(settingId) ?? []), text]);
+  }
+  return groups;
+}
+
+function planView(
+  version: Version,
+  prepared: Prepared,
+  entered: readonly Entered[],
+  { store, mayStart, shown }: { store: Store; mayStart: boolean; shown: Shown<unknown> },
+): Html {
+  const { plan, from, to, installs, notices } = prepared;
+  const { components, newWorkloads } = summarisePlan(plan);
+  const figure = (name: string, value: string | Html) =>
+    html`<div>
+      <dt>${name}</dt>
+      <dd>${value}</dd>
+    </div> `;
+  const others = installs.length - 1;
+  return html`<h3>Plan</h3>
+    <p>
+      From <strong>${from}</strong> to <strong>${to}</strong>${
+        others > 0 && ` (together with ${tellCount(others, 'other version')})`
+      }. The system is read-only while it runs.
+      ${
+        version.type === 'release'
+          ? 'A release cannot be cancelled once its plan is being executed, and cannot be taken back.'
+          : 'It can be cancelled, and can be taken back afterwards.'
+      }
+    </p>
+    <dl class="figures">
+      ${figure('Steps', String(plan.steps.length))}
+      ${figure('Deployments', newWorkloads > 0 ? `${plan.workloads}, ${newWorkloads} of them new` : String(plan.workloads))}
+      ${figure('Components', String(components.length))}
+    </dl>
+    ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
+    ${entered.length > 0 && settingsSummary(version, entered, store, shown)}
+    <details>
+      <summary>The ${plan.steps.length} steps</summary>
+      ${stepTable(prepared)}
+    </details>
+    ${startForm(version, entered, mayStart, shown)}`;
+}
+
+function settingsSummary(
+  version: Version,
+  entered: readonly Entered[],
+  store: Store,
+  shown: Shown<unknown>,
+): Html {
+  const valueView = ({ entry, text }: Entered) => {
+    if (text.trim() === '') return html`<span class="none">none</span>`;
+    if (entry.type === 'Boolean') return text === 'true' ? 'Yes' : 'No';
+    if (entry.type === 'JSON') return html`<code>${text}</code>`;
+    return (entry.type === 'File' && store.get(uploads, text)?.itemName) || text;
+  };
+  return html`<dl class="record">
+      ${entered.map(
+        (one) =>
+          html`<div>
+            <dt>${labelOfSetting(one.entry)}</dt>
+            <dd>${valueView(one)}</dd>
+          </div> `,
+      )}
+    </dl>
+    <p><a href="${shown.here()}?${queryOf(version, entered).toString()}">Change the settings</a></p>`;
+}
+
+function stepTable({ plan }: Prepared): Html {
+  const steps = describePlan(plan);
+  const rest = steps.length - mostSteps;
+  return html`<div class="wide" tabindex="0" role="region" aria-label="Steps of the plan">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col" class="number">Number</th>
+          <th scope="col">Step</th>
+          <th scope="col">Messages</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${steps.slice(0, mostSteps).map(
+          ({ seqNum, name, codes }) =>
+            html`<tr>
+              <td class="number">${seqNum}</td>
+              <td>${name}</td>
+              <td>${codes.join(', ')}</td>
+            </tr> `,
+        )}
+      </tbody>
+    </table>
+    ${rest > 0 && html`<p>… and ${rest} more; the operation plan tells all of them.</p>`}
+  </div>`;
+}
+
+function startForm(
+  version: Version,
+  entered: readonly Entered[],
+  mayStart: boolean,
+  shown: Shown<unknown>,
+): Html {
+  if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
+  if (shown.formToken === '') return signInFirst(shown, 'start the upgrade');
+  const hidden = {
+    ...{ f: 'html', token: shown.formToken, next: shown.here() },
+    versionManifest: JSON.stringify({ id: version.id }),
+    ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
+  };
+  return html`<form method="post" action="${shown.here('upgrade')}">
+    ${Object.entries(hidden).map(
+      ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
+    )}
+    <p><button>Start the upgrade</button></p>
+  </form>`;
+}

@@ -1,0 +1,48 @@
+// The upgrades page: where the deployment stands, where it can go, the procedure that leads there, and the job on its way.
+import type { Shown, View } from '../../rest/resource.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { type Mode, currentMode } from '../../mode/mode.ts';
+import { newestJob } from '../job-table.ts';
+import { jobView } from './jobs.ts';
+import { procedureView } from './operations.ts';
+import type { ProcedureOptions } from '../operations.rest.ts';
+import { availableView, installedView, rollbackView } from './versions.ts';
+
+export function upgradesPage(options: ProcedureOptions): View<unknown> {
+  const { store, world } = options;
+  return async (shown) => {
+    const job = newestJob(store);
+    const isRunning = job?.state === 'in_progress';
+    const mode = currentMode(store, isRunning);
+    const mayStart = !mode.isReadOnly;
+    const jobPart = job && jobView(store, job, world.now(), shown);
+    const installed = installedView(store);
+    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, shown)} ${shown.formToken === '' && noSession(shown)}`;
+    if (isRunning) {
+      return html`${notices} ${jobPart} ${installed}
+        <p class="hint">Another version can be chosen when this job has ended.</p>`;
+    }
+    const chosen = shown.query.get('version') ?? '';
+    const procedure = chosen !== '' && (await procedureView(options, chosen, mayStart, shown));
+    return html`${notices} ${installed} ${procedure || jobPart} ${availableView(store, shown)}
+    ${rollbackView(store, mayStart, shown)} ${procedure && jobPart}`;
+  };
+}
+
+function noSession({ here }: Shown<unknown>): Html {
+  return html`<p class="notice">
+    This page was opened without a session: <a href="${here()}">sign in</a> with this browser to start, stop or
+    follow anything here.
+  </p>`;
+}
+
+function readOnlyNotice({ reason, message }: Mode, { href }: Shown<unknown>): Html {
+  return html`<p class="notice">
+    <strong>The system is read-only.</strong> ${message}
+    ${
+      reason === 'administrator' &&
+      html`Nothing can be uploaded or started before
+        <a href="${href('mode', 'update')}">read-only mode is turned off</a>.`
+    }
+  </p>`;
+}

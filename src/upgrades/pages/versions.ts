@@ -1,0 +1,163 @@
+// The versions of the upgrades page: what is installed, what is available and why not, what one can go back to.
+import type { Shown } from '../../rest/resource.ts';
+import { actionButton } from '../../rest/html/form.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { asJson } from '../../lib/json.ts';
+import { timeView } from '../../rest/html/json.ts';
+import type { Store } from '../../store/store.ts';
+import { isHttpUrl } from '../../lib/text.ts';
+import { tellCount } from '../../lib/format.ts';
+import { reasonNotToStart } from '../job.ts';
+import { installerOf } from '../job-table.ts';
+import { signInFirst } from './jobs.ts';
+import { type Version, labelOf } from '../manifest.ts';
+import { prepareRollback } from '../preflight.ts';
+import {
+  availableVersions,
+  deployment,
+  importedManifest,
+  newestInstalled,
+  rollbackTargets,
+} from '../deployment.ts';
+
+/** A manifest need not name its versions. */
+export function nameOf(version: Version): string {
+  const { name } = asJson(version);
+  return typeof name === 'string' && name !== '' ? name : `${version.type} ${version.version}`;
+}
+
+export function installedView(store: Store): Html {
+  const present = store.read(deployment);
+  const newest = newestInstalled(present);
+  const installedAt = installerOf(store, newest.id)?.endedAt;
+  const row = (name: string, value: Html) =>
+    html`<div>
+      <dt>${name}</dt>
+      <dd>${value}</dd>
+    </div> `;
+  const ofRelease = row(
+    'A patch of',
+    html`${nameOf(present.release)} <span class="version">${labelOf(present.release)}</span>`,
+  );
+  return html`<section aria-labelledby="installed">
+    <h2 id="installed">Installed</h2>
+    <dl class="record">
+      ${row('Current version', html`<strong>${nameOf(newest)}</strong> <span class="version">${labelOf(newest)}</span>`)}
+      ${newest.type === 'patch' && ofRelease}
+      ${installedAt && row('Installed', timeView(installedAt))}
+    </dl>
+  </section>`;
+}
+
+export function availableView(store: Store, shown: Shown<unknown>): Html {
+  const chosen = shown.query.get('version');
+  const versions = availableVersions(store);
+  const standing = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
+  return html`<section aria-labelledby="available">
+    <h2 id="available">Available</h2>
+    ${standing !== undefined && html`<p class="notice">${standing}</p>`}
+    ${versions.length === 0 && html`<p>The version manifest knows nothing that follows.</p>`}
+    <ul class="versions">
+      ${versions.map(({ version, reasons }) => {
+        const waits =
+          standing !== undefined &&
+          reasonNotToStart(store, { operation: 'upgrade', targetId: version.id }) !== undefined;
+        const all = waits ? [...reasons, 'The job that has failed comes first.'] : reasons;
+        const choose =
+          all.length === 0 &&
+          html`<a
+            class="button"
+            href="${shown.here()}?version=${encodeURIComponent(version.id)}"
+            aria-label="Choose ${nameOf(version)}"
+            >Choose</a
+          >`;
+        return html`<li ${version.id === chosen && html`aria-current="true"`}>
+          <div>${versionView(version)}</div>
+          <div>${installableView(all)}</div>
+          <div>${choose}</div>
+        </li> `;
+      })}
+    </ul>
+    ${manifestLine(store, shown)}
+  </section>`;
+}
+
+function versionView(version: Version): Html {
+  const { released, url } = asJson(version);
+  const containers = version.containers.length + version.newContainers.length;
+  const facts = [
+    version.type === 'release' ? 'Release' : 'Patch',
+    version.isMandatoryUpdate && 'mandatory',
+    tellCount(containers, 'container'),
+    typeof released === 'number' && `released ${dateOf(released)}`,
+  ];
+  return html`<h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
+    <p class="hint">
+      ${facts.filter(Boolean).join(', ')}${
+        typeof url === 'string' && isHttpUrl(url) && html`, <a href="${url}" rel="noreferrer">notes</a>`
+      }
+    </p>`;
+}
+
+function dateOf(at: number): string {
+  try {
+    return new Intl.DateTimeFormat('en-CA', { timeZone: 'UTC' }).format(at);
+  } catch {
+    return String(at);
+  }
+}
+
+function installableView(reasons: readonly string[]): Html {
+  if (reasons.length === 0) return html`<span class="state good">Installable</span>`;
+  return html`<span class="state warn">Not now</span>
+    ${reasons.map((reason) => html`<p class="hint">${reason}</p> `)}`;
+}
+
+function manifestLine(store: Store, { here }: Shown<unknown>): Html {
+  const imported = store.read(importedManifest);
+  const back = html`, or
+    <a href="${here('deleteImportedManifest')}">go back to the built-in one</a>`;
+  return html`<p>
+    ${
+      imported
+        ? html`These come from the version manifest imported at ${timeView(imported.importedAt)}.`
+        : 'These come from the built-in version manifest.'
+    }
+    <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && back}.
+  </p>`;
+}
+
+/** Only patches can be taken back; a release has nothing before it. */
+export function rollbackView(store: Store, mayStart: boolean, shown: Shown<unknown>): Html | false {
+  const targets = rollbackTargets(store.read(deployment));
+  const standing = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
+  if (targets.length === 0 || standing !== undefined) return false;
+  const target = (version: Version) => {
+    const { plan } = prepareRollback(store, version.id);
+    const label = `Go back to ${labelOf(version)}`;
+    const button = actionButton({
+      ...{ action: shown.here('rollback'), formToken: shown.formToken, next: shown.here(), isGrave: true },
+      ...{ label, fields: { versionManifest: JSON.stringify({ id: version.id }) } },
+    });
+    // Two steps, as nothing stops it once it has begun.
+    const offer = html`<details class="grave">
+      <summary>${label} …</summary>
+      <p>It begins at once and cannot be cancelled; the system is read-only until it has ended.</p>
+      ${button}
+    </details>`;
+    return html`<li>
+      <div>
+        <h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
+        <p class="hint">Puts back ${tellCount(plan.workloads, 'container')}.</p>
+      </div>
+      <div>${mayStart && (shown.formToken === '' ? signInFirst(shown, 'go back') : offer)}</div>
+    </li> `;
+  };
+  return html`<section aria-labelledby="rollback">
+    <h2 id="rollback">Go back</h2>
+    <p>Patches can be taken back; releases cannot.</p>
+    <ul class="versions back">
+      ${targets.map(target)}
+    </ul>
+  </section>`;
+}

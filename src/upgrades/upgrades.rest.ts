@@ -1,0 +1,102 @@
+// REST edge of upgrades: the resource that tells the progress, and what lies beneath it (spec 4.4, contract 6).
+import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
+import { type Json, asJson, lasting } from '../lib/json.ts';
+import { defaultTo, integer, text } from '../rest/fields.ts';
+import { describeHistory, describeJobs } from './jobs.rest.ts';
+import { type Job, installerOf, messages, newestJob } from './job-table.ts';
+import { upgradesPage } from './pages/upgrades.ts';
+import { type ProcedureOptions, describeProcedure } from './operations.rest.ts';
+import {
+  availableVersions,
+  deployment,
+  importedManifest,
+  installedVersions,
+  newestInstalled,
+  rollbackTargets,
+} from './deployment.ts';
+import { statusOf } from './job-status.ts';
+import type { Watcher } from './job-watcher.ts';
+
+export type UpgradesOptions = ProcedureOptions & { watcher: Watcher };
+
+export function describeSystem(options: UpgradesOptions): Resource {
+  const { store, world, watcher } = options;
+  const present = () => store.read(deployment);
+
+  const child = (title: string, description: string, read: () => Json) =>
+    resource({ title, description, access: 'administrator', read });
+
+  /** Of a job that has ended the same is told until it is taken up again. */
+  let lastWords: { of: Job; status: ReturnType<typeof asJson> } | undefined;
+
+  function tellStatus(job: Job | undefined, after: number): Json {
+    if (!job || job.state === 'in_progress' || after > 0)
+      return asJson(statusOf(store, job, world.now(), after));
+    const { length } = store.entries(messages, job.id);
+    if (lastWords?.of !== job || lastWords.status.messageCount !== length)
+      lastWords = { of: job, status: lasting(asJson(statusOf(store, job, world.now()))) };
+    return lastWords.status;
+  }
+
+  const upgrades = resource({
+    title: 'Upgrades',
+    description: 'Where the deployment stands, where it can go, and the newest job on its way.',
+    access: 'administrator',
+    fields: {
+      after: defaultTo(integer('Only the messages after the first so many.', 0, 1_000_000_000), 0),
+      wait: defaultTo(integer('Seconds to wait for something new.', 0, 60), 0),
+      jobId: text('The job the waiting is for; where it is not the newest there is no waiting.', { to: 128 }),
+    },
+    read: ({ values: { after, wait, jobId } }) => {
+      const job = newestJob(store);
+      if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id)) return tellStatus(job, after);
+      return watcher.waitForNews(job, after, wait * 1000).then(() => tellStatus(newestJob(store), after));
+    },
+    view: upgradesPage(options),
+    operations: describeProcedure(options),
+    resources: {
+      available: child(
+        'Available versions',
+        'The version manifest: every version that can be reached from here.',
+        () => {
+          return availableVersions(store).map(({ version, reasons }) => ({
+            ...asJson(version),
+            installable: reasons.length === 0,
+            reasons,
+          }));
+        },
+      ),
+      installed: child('Installed versions', 'The installed release, then its patches.', () => ({
+        updates: installedVersions(present()).map(asJson),
+      })),
+      currentVersion: child(
+        'Current version',
+        'The newest installed version, and the messages of the job that installed it.',
+        () => {
+          const version = newestInstalled(present());
+          const installer = installerOf(store, version.id);
+          return {
+            ...asJson(version),
+            messages: asJson(installer ? store.entries(messages, installer.id) : []),
+          };
+        },
+      ),
+      history: describeHistory(options),
+      manifestStatus: child('Manifest status', 'Where the version manifest comes from.', () => {
+        const imported = store.read(importedManifest);
+        return {
+          versionManifestSource: imported ? 'imported' : 'built-in',
+          lastImportedTimestamp: imported?.importedAt ?? null,
+        };
+      }),
+      checkRollback: child('Check rollback', 'The versions that can be gone back to, newest first.', () => ({
+        updates: rollbackTargets(present()).map(asJson),
+      })),
+    },
+  });
+
+  return folder(
+    { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
+    { upgrades: closeBeneathDuringJob(upgrades), jobs: describeJobs(options) },
+  );
+}

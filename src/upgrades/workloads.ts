@@ -1,0 +1,91 @@
+// How the containers of versions are found in the deployment: what there is to be moved, and what stands against it.
+import type { Container, Version } from './manifest.ts';
+import { type Deployment, containersOf, installedVersions } from './deployment.ts';
+
+/** A container of a workload, and the images it is moved between; `formerImage` is null where there was none. */
+export type Part = {
+  readonly container: string;
+  readonly image: string;
+  readonly formerImage: string | null;
+};
+
+/** What is moved as one: a deployment of the cluster with those of its containers that get another image. */
+export type Workload = {
+  readonly name: string;
+  readonly component: string;
+  readonly parts: readonly Part[];
+};
+
+/** As a message names them: one after another where a workload has several. */
+export function nameImages(workload: Workload | null, which: 'image' | 'formerImage'): string {
+  return [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
+}
+
+export type Placement = {
+  /** The workloads of each version, in the order of its containers. */
+  readonly workloads: readonly (readonly Workload[])[];
+  /** What stands against moving them. */
+  readonly problems: readonly string[];
+  /** What does not, but should be known. */
+  readonly notices: readonly string[];
+};
+
+/** The deployment as it shows itself at one moment. */
+export type Survey = {
+  /** How many workloads may be on their way at once. */
+  readonly parallelism: number;
+  /** Where versions are to be installed one after another: each finds the images that those before it put in place. */
+  readonly place: (versions: readonly Version[], present: Deployment) => Placement;
+  /** Where containers are to be put back: `image` is the one they have, `formerImage` the one they get. */
+  readonly placeBack: (moves: readonly Move[]) => Placement;
+};
+
+/** A container that is to be put back; to nothing, where the version gone back to does not know it. */
+export type Move = {
+  readonly now: Container;
+  readonly then: Container | undefined;
+  /** Whether what is taken back brought it along. */
+  readonly isNew: boolean;
+};
+
+/** The part of a container's name before the first underscore. */
+export function componentOf(name: string): string {
+  return name.split('_', 1)[0] ?? name;
+}
+
+/** Every container that differs between two states of the deployment, the newest first. */
+export function movesBetween(present: Deployment, after: Deployment): Move[] {
+  const then = containersOf(after);
+  const added = new Set(
+    installedVersions(present).flatMap((one) => one.newContainers.map(({ name }) => name)),
+  );
+  return [...containersOf(present).values()]
+    .map((now) => ({ now, then: then.get(now.name), isNew: added.has(now.name) }))
+    .filter((move) => move.now.image !== move.then?.image || move.now.checksum !== move.then.checksum)
+    .reverse();
+}
+
+/** Every container is a workload of its own, and nothing stands against moving it. */
+export const plainSurvey: Survey = {
+  parallelism: 1,
+  place(versions, present) {
+    const images = new Map([...containersOf(present)].map(([name, { image }]) => [name, image]));
+    const workloads = versions.map(({ containers, newContainers }) => {
+      const found = [...containers, ...newContainers].map(({ name, image }) =>
+        workloadOf(name, image, images.get(name) ?? null),
+      );
+      for (const { name, image } of [...containers, ...newContainers]) images.set(name, image);
+      return found;
+    });
+    return { workloads, problems: [], notices: [] };
+  },
+  placeBack: (moves) => ({
+    workloads: [moves.map(({ now, then }) => workloadOf(now.name, now.image, then?.image ?? null))],
+    problems: [],
+    notices: [],
+  }),
+};
+
+function workloadOf(name: string, image: string, formerImage: string | null): Workload {
+  return { name, component: componentOf(name), parts: [{ container: name, image, formerImage }] };
+}

@@ -1,0 +1,19 @@
+// Workloads as the executor finds them, written short.
+import { type Found, type Kind, readFound } from '../../src/upgrades/executors/kubernetes/workload.ts';
+
+export type Simple = {
+  name: string;
+  kind?: Kind;
+  label?: string;
+  containers?: Record<string, string>;
+  init?: Record<string, string>;
+};
+
+export function found({ name, kind = 'Deployment', label, containers = {}, init = {} }: Simple): Found {
+  const list = (images: Record<string, string>) =>
+    Object.entries(images).map(([key, image]) => ({ name: key, image }));
+  return readFound(kind, {
+    metadata: { name, ...(label !== undefined && { labels: { 'steward/container': label } }) },
+    spec: { template: { spec: { containers: list(containers), initContainers: list(init) } } },
+  });
+}

@@ -1,0 +1,93 @@
+// What becomes of a job that cannot go on, or whose store does not say what it has stored.
+import { expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { Table, Transaction } from '../../src/store/transaction.ts';
+import { createMemoryStore } from '../../src/store/memory.ts';
+import { createTasks } from '../../src/tasks.ts';
+import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import { startJob } from '../../src/upgrades/job.ts';
+import { type Job, jobs, messages, newestJob } from '../../src/upgrades/job-table.ts';
+import { prepareUpgrade } from '../../src/upgrades/preflight.ts';
+import { createRunner } from '../../src/upgrades/job-runner.ts';
+import { createFakeWorld } from '../kit/runtime.ts';
+
+const patch = 'pat_17022022_1250';
+const lastOfPatch = builtInManifest.find(({ id }) => id === patch)?.containers.at(-1)?.name ?? '';
+
+/** Runs the patch on a store to the end of all work. */
+async function run(store: Store, failures: ReadonlyMap<string, number> = new Map()) {
+  const world = createFakeWorld();
+  const told: unknown[] = [];
+  const tasks = createTasks(world, (_name, error) => told.push(error));
+  const executor = createSimulatedExecutor({ world, stepMs: 0, failures: new Map(failures) });
+  const options = { world, tasks, executor, stepTimeoutMs: 1000, tell: () => undefined };
+  const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
+  await createRunner({ store, ...options }).run(() =>
+    store.update((transaction) => {
+      const { to, ...prepared } = prepareUpgrade(transaction, patch, {
+        ...given,
+        findUpload: () => undefined,
+      });
+      const by = { id: 'job', startedBy: 'ann', runner: store.self, to: to ?? '' };
+      return startJob(transaction, { ...prepared, ...by }, world.now());
+    }),
+  );
+  const over = new AbortController();
+  void tasks.idle().then(() => over.abort());
+  while (!over.signal.aborted) await world.advance(1000);
+  return { told, codes: store.entries(messages, 'job').map(({ code }) => code) };
+}
+
+it('a job has failed where it cannot go on, and the system is not read-only for ever', async () => {
+  const store = createMemoryStore();
+  let updates = 0;
+  const { told, codes } = await run({
+    ...store,
+    update<T>(change: (transaction: Transaction) => T): Promise<T> {
+      updates += 1;
+      return updates === 5 ? Promise.reject(new TypeError('a refusal')) : store.update(change);
+    },
+  });
+  expect(told).toEqual([new TypeError('a refusal')]);
+  expect(newestJob(store)).toMatchObject({
+    state: 'failed',
+    reason: expect.stringContaining('unexpected') as string,
+  });
+  expect(codes).toEqual([2010, 2168, 2165, 2270, 2901, 2166]);
+});
+
+it.each<[string, (before: Job | undefined, after: Job | undefined) => boolean]>([
+  ['that a step has failed', (before, after) => !before?.reverting && !!after?.reverting],
+  [
+    'that a workload was put back',
+    (before, after) => (after?.reverting?.before ?? Infinity) < (before?.reverting?.before ?? 0),
+  ],
+])('%s is told once, also when nobody hears that it is stored', async (_what, isLost) => {
+  const failures = new Map([[lastOfPatch, 3]]);
+  const expected = await run(createMemoryStore(), failures);
+  const store = createMemoryStore();
+  /** What is known of the job until the store is asked to change something. */
+  let stale: Job | undefined;
+  let losses = 0;
+  const { codes } = await run(
+    {
+      ...store,
+      get: <T>(table: Table<T>, key: string) =>
+        stale && table.name === jobs.name ? (stale as T) : store.get(table, key),
+      async update<T>(change: (transaction: Transaction) => T): Promise<T> {
+        stale = undefined;
+        const before = store.get(jobs, 'job');
+        const result = await store.update(change);
+        if (losses > 0 || !isLost(before, store.get(jobs, 'job'))) return result;
+        losses += 1;
+        stale = before;
+        throw new ServiceError('unavailable', 'The answer is lost.');
+      },
+    },
+    failures,
+  );
+  expect(losses).toBe(1);
+  expect(codes).toEqual(expected.codes);
+});

@@ -1,0 +1,207 @@
+// The courier: its limits, how it stops, a store that is slow or fails, and what the metrics tell.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import { type Receiver, blackHole } from '../kit/runtime.ts';
+import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { createTestStore } from '../kit/store.ts';
+import { onlyDeliveryOf } from './delivery-worker-kit.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+});
+afterEach(() => hooks.close());
+
+const onlyDelivery = onlyDeliveryOf(() => hooks);
+
+describe('limits', () => {
+  /** How many are under way at each receiver, and the most there ever were. */
+  function watch() {
+    const now = new Map<string, number>();
+    const most = new Map<string, number>();
+    const waiting: (() => void)[] = [];
+    const count = (host: string, by: number) => {
+      now.set(host, (now.get(host) ?? 0) + by);
+      most.set(host, Math.max(most.get(host) ?? 0, now.get(host) ?? 0));
+    };
+    const receiver: Receiver = ({ url }) => {
+      const { host } = new URL(url);
+      count(host, 1);
+      count('all', 1);
+      return new Promise((resolve) =>
+        waiting.push(() => {
+          count(host, -1);
+          count('all', -1);
+          resolve(200);
+        }),
+      );
+    };
+    hooks.world.receiver = receiver;
+    return { now, most, waiting };
+  }
+
+  it('are four at one receiver, whatever its webhooks and paths', async () => {
+    const { most, waiting } = watch();
+    await hooks.register({ hookUrl: 'https://one.example/a' });
+    await hooks.register({ hookUrl: 'https://one.example/b' });
+    await hooks.register({ hookUrl: 'https://one.example:8443/b' });
+    for (let n = 0; n < 10; n += 1) await hooks.publish();
+    for (let left = 30; left > 0;) {
+      await hooks.settle();
+      expect(waiting.length).toBeGreaterThan(0);
+      left -= waiting.length;
+      for (const answer of waiting.splice(0)) answer();
+    }
+    expect([most.get('one.example'), most.get('one.example:8443')]).toEqual([4, 4]);
+  });
+
+  it('are WEBHOOK_CONCURRENCY in all', async () => {
+    await hooks.close();
+    hooks = await startHooks({ env: { WEBHOOK_CONCURRENCY: '10' } });
+    const { most, waiting } = watch();
+    for (let n = 0; n < 8; n += 1) await hooks.register({ hookUrl: `https://r${n}.example/` });
+    for (let n = 0; n < 5; n += 1) await hooks.publish();
+    for (let left = 40; left > 0;) {
+      await hooks.settle();
+      expect(waiting.length).toBeGreaterThan(0);
+      left -= waiting.length;
+      for (const answer of waiting.splice(0)) answer();
+    }
+    expect(most.get('all')).toBe(10);
+  });
+
+  it('are given to what has begun before anything new, so that a dead receiver is found out', async () => {
+    await hooks.act('settings', { notificationTimeOutInSeconds: '1', notificationElapsedTimeInSeconds: '1' });
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
+    for (let n = 0; n < 60; n += 1) await hooks.publish();
+    // Three attempts of a second each and two waits for the first four, and four more of the next.
+    await hooks.world.advance(12_000);
+    expect(await hooks.read(`/${id}`)).toMatchObject({ active: false, deactivatedBy: 'failures' });
+  });
+
+  it('let nobody wait for a black hole', async () => {
+    const { id: healthy } = await hooks.register({ hookUrl: 'https://healthy.example/' });
+    await hooks.register({ hookUrl: 'https://hole.example/' });
+    hooks.world.receiver = (outgoing, signal, at) =>
+      outgoing.url.includes('hole') ? blackHole(outgoing, signal, at) : 200;
+    for (let n = 0; n < 100; n += 1) await hooks.publish();
+    await hooks.settle();
+    const { deliveries } = await hooks.deliveriesOf(healthy);
+    expect(deliveries.filter(({ state }) => state === 'delivered')).toHaveLength(100);
+  });
+});
+
+describe('when the server stops', () => {
+  it('an attempt under way may end', async () => {
+    await hooks.close();
+    hooks = await startHooks();
+    const { id } = await hooks.register();
+    let answer: (status: number) => void = () => undefined;
+    hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
+    await hooks.publish();
+    await hooks.settle();
+    const closed = hooks.app.close();
+    await hooks.settle();
+    answer(200);
+    await closed;
+    hooks = await startHooks({ store: await hooks.store.reopen() });
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
+  });
+
+  it('one that does not end is put back, and made anew by the next', async () => {
+    await hooks.close();
+    hooks = await startHooks();
+    const { id } = await hooks.register();
+    hooks.world.receiver = blackHole;
+    await hooks.publish();
+    await hooks.settle();
+    const closed = hooks.app.close();
+    await hooks.world.advance(3000);
+    await closed;
+    hooks = await startHooks({ store: await hooks.store.reopen() });
+    await hooks.settle();
+    expect(hooks.arrivals).toHaveLength(1);
+    const delivery = await onlyDelivery(id);
+    expect(delivery).toMatchObject({ state: 'delivered' });
+    expect(delivery?.attempts).toHaveLength(1);
+  });
+});
+
+describe('a store that is slow or fails', () => {
+  /** A store whose claims happen when the test says so, or fail. */
+  async function createSlowStore() {
+    const store = await createTestStore();
+    const gate: { wait: () => Promise<void> } = { wait: () => Promise.resolve() };
+    const claim: Store['claim'] = async (queue, asked) => {
+      await gate.wait();
+      return store.claim(queue, asked);
+    };
+    return { store: { ...store, claim }, gate };
+  }
+
+  it('is asked again after a claim has failed', async () => {
+    await hooks.close();
+    const { store, gate } = await createSlowStore();
+    hooks = await startHooks({ store });
+    await hooks.register();
+    gate.wait = () => Promise.reject(new Error('away'));
+    for (let n = 0; n < 5; n += 1) await hooks.publish();
+    await hooks.settle();
+    gate.wait = () => Promise.resolve();
+    await hooks.world.advance(1000);
+    expect(hooks.arrivals).toHaveLength(5);
+    expect(hooks.logLines.join('')).toContain('away');
+  });
+
+  it('is asked again when something came in while it answered', async () => {
+    await hooks.close();
+    const { store, gate } = await createSlowStore();
+    hooks = await startHooks({ store });
+    await hooks.register();
+    let open: () => void = () => undefined;
+    gate.wait = () => new Promise((resolve) => (open = resolve));
+    await hooks.publish();
+    gate.wait = () => Promise.resolve();
+    await hooks.publish();
+    open();
+    await hooks.settle();
+    expect(hooks.arrivals).toHaveLength(2);
+  });
+
+  it('gets back what it hands out too late', async () => {
+    await hooks.close();
+    const { store, gate } = await createSlowStore();
+    hooks = await startHooks({ store });
+    const { id } = await hooks.register();
+    let open: () => void = () => undefined;
+    gate.wait = () => new Promise((resolve) => (open = resolve));
+    await hooks.publish();
+    const closed = hooks.app.close();
+    await hooks.settle();
+    open();
+    await closed;
+    hooks = await startHooks({ store: await store.reopen() });
+    await hooks.settle();
+    expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
+  });
+});
+
+it('shows in the metrics, without names', async () => {
+  await hooks.act('settings', { ...quick, notificationAttempts: '2', numberOfFailures: '1' });
+  await hooks.register({ name: 'Secretive' });
+  hooks.answerWith(500);
+  await hooks.publish();
+  await hooks.world.advance(2500);
+  const before = (await hooks.get('/metrics')).body;
+  expect(before).toMatch(/^steward_webhook_deliveries_pending 1$/m);
+  expect(before).toMatch(/^steward_webhook_oldest_pending_seconds 2.5$/m);
+  await hooks.world.advance(10_000);
+  const { body } = await hooks.get('/metrics');
+  expect(body).toMatch(/^steward_webhook_attempt_duration_seconds_count\{outcome="failed"\} 2$/m);
+  expect(body).toMatch(/^steward_webhook_failures_total 1$/m);
+  expect(body).toMatch(/^steward_webhook_deliveries_pending 0$/m);
+  expect(body).toMatch(/^steward_webhook_oldest_pending_seconds 0$/m);
+  expect(body).toMatch(/^steward_webhook_deactivated 1$/m);
+  expect(body).not.toMatch(/Secretive|hooks\.example/);
+});

@@ -1,0 +1,158 @@
+// What an answer to an outgoing request may do to us: little, and it is cut.
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { keptBytes, readBytes } from '../../src/webhooks/http-client.ts';
+import {
+  LOCAL,
+  NEVER,
+  egressTo,
+  expectClosed,
+  listen,
+  outgoing,
+  startAnswering,
+  startReceiver,
+  useCanary,
+} from './http-client-kit.ts';
+
+const CLOSED = 'The connection was closed before the answer was complete.';
+const INVALID = 'The answer is not valid HTTP.';
+
+const canary = useCanary();
+
+describe('an answer', () => {
+  it('comes to a request that says only what it was told to', async () => {
+    let heard = '';
+    const { url, port } = await startReceiver((socket) => {
+      socket.on('data', (bytes: Buffer) => {
+        heard += bytes.toString();
+        if (heard.endsWith('}')) socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+      });
+    });
+    const answer = await egressTo(LOCAL).post(outgoing(url), NEVER);
+    expect(answer).toEqual({ status: 204, body: Buffer.alloc(0) });
+    expect(heard.split('\r\n')).toEqual([
+      'POST /hook/secret?key=secret HTTP/1.1',
+      `host: 127.0.0.1:${port}`,
+      'connection: keep-alive',
+      'webhook-id: e1',
+      'content-length: 11',
+      '',
+      '{"id":"e1"}',
+    ]);
+  });
+
+  type Whole = [behaviour: string, answer: string, status: number, body: string, end?: boolean];
+
+  it.each<Whole>([
+    ['with a length', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc', 200, 'abc'],
+    [
+      'in chunks',
+      'HTTP/1.1 201 Made\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n0\r\n\r\n',
+      201,
+      'abc',
+    ],
+    ['that ends with its connection', 'HTTP/1.1 200 OK\r\n\r\nabc', 200, 'abc', true],
+    [
+      'after a first sign',
+      'HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na',
+      200,
+      'a',
+    ],
+    ['that is an error', 'HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy', 503, 'busy'],
+  ])('%s is handed on', async (_, answer, status, body, end) => {
+    const { url } = await startAnswering(answer, end);
+    expect(await egressTo(LOCAL).post(outgoing(url), NEVER)).toEqual({ status, body: Buffer.from(body) });
+  });
+
+  it('that leads elsewhere is not followed', async () => {
+    canary.visits = 0;
+    const { url } = await startAnswering(
+      `HTTP/1.1 307 Go\r\nLocation: http://127.0.0.1:${canary.port}/\r\nContent-Length: 0\r\n\r\n`,
+    );
+    expect((await egressTo(LOCAL).post(outgoing(url), NEVER)).status).toBe(307);
+    await canary.expectNoVisit();
+  });
+
+  it('that is compressed stays so', async () => {
+    const zipped = gzipSync('a'.repeat(100));
+    const head = `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${zipped.length}\r\n\r\n`;
+    const { url } = await startAnswering(Buffer.concat([Buffer.from(head), zipped]));
+    expect((await egressTo(LOCAL).post(outgoing(url), NEVER)).body).toEqual(zipped);
+  });
+
+  it('is cut: what lies beyond is not waited for, and the connection is dropped', async () => {
+    const start = 'a'.repeat(keptBytes) + 'b'.repeat(readBytes - keptBytes);
+    const { url, sockets } = await startAnswering(
+      `HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n${start}`,
+    );
+    const egress = egressTo(LOCAL);
+    const answer = await egress.post(outgoing(url), NEVER);
+    expect(answer).toEqual({ status: 200, body: Buffer.from('a'.repeat(keptBytes)) });
+    await expectClosed(sockets, 1);
+  });
+
+  it('one byte short of the cut is waited for', async () => {
+    const start = 'a'.repeat(readBytes - 1);
+    const { url } = await startAnswering(`HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n${start}`, true);
+    await expect(egressTo(LOCAL).post(outgoing(url), NEVER)).rejects.toThrow(new Error(CLOSED));
+  });
+
+  type Broken = [behaviour: string, answer: string, message: string, end?: boolean];
+
+  it.each<Broken>([
+    ['that does not come', '', CLOSED, true],
+    ['that breaks off in its head', 'HTTP/1.1 200 OK\r\nContent-', CLOSED, true],
+    ['that breaks off before its length', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc', CLOSED, true],
+    [
+      'that breaks off before its length and said it would close',
+      'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nabc',
+      CLOSED,
+      true,
+    ],
+    [
+      'that breaks off in a chunk',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc',
+      CLOSED,
+      true,
+    ],
+    [
+      'that lacks its last chunk',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n',
+      CLOSED,
+      true,
+    ],
+    [
+      'that breaks off in a chunk and said it would close',
+      'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc',
+      INVALID,
+      true,
+    ],
+    ['in another protocol', '220 mail.example ready\r\n', INVALID],
+    [
+      'with huge headers',
+      `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`,
+      'The headers of the answer are too large.',
+    ],
+  ])('%s is none', async (_, answer, message, end) => {
+    const { url, sockets } = await startAnswering(answer, end);
+    await expect(egressTo(LOCAL).post(outgoing(url), NEVER)).rejects.toThrow(new Error(message));
+    await expectClosed(sockets, 1);
+  });
+
+  it('in plain text is none where it was to be secured', async () => {
+    const { url } = await startAnswering('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+    const sent = egressTo(LOCAL).post(outgoing(url.replace('http:', 'https:')), NEVER);
+    await expect(sent).rejects.toThrow('The TLS handshake failed.');
+  });
+
+  it('does not come where nobody listens', async () => {
+    const server = createServer();
+    const url = `http://127.0.0.1:${await listen(server, '127.0.0.1')}/`;
+    server.close();
+    await once(server, 'close');
+    const sent = egressTo(LOCAL).post(outgoing(url), NEVER);
+    await expect(sent).rejects.toThrow(new Error('The connection was refused.'));
+  });
+});

@@ -1,15 +1,15 @@
-// The webhook engine as the server has it, without the server: herald, courier and egress over a store, in memory unless another is given.
+// The webhook engine as the server has it, without the server: eventPublisher, deliveryWorker and httpClient over a store, in memory unless another is given.
 import { randomBytes } from 'node:crypto';
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
 import { readConfig } from '../dist/config.js';
-import { startCourier } from '../dist/webhooks/delivery-worker.js';
-import { createEgress } from '../dist/webhooks/http-client.js';
-import { createHerald } from '../dist/webhooks/event-publisher.js';
+import { startDeliveryWorker } from '../dist/webhooks/delivery-worker.js';
+import { createHttpClient } from '../dist/webhooks/http-client.js';
+import { createEventPublisher } from '../dist/webhooks/event-publisher.js';
 import { webhookSettings } from '../dist/webhooks/settings.js';
 import { makeSignatureKey } from '../dist/webhooks/signature.js';
 import { createWebhook } from '../dist/webhooks/webhook.js';
-import { realWorld } from '../dist/runtime.js';
+import { realRuntime } from '../dist/runtime.js';
 
 /** The defaults of everything, and loopback allowed. */
 export const config = readConfig({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', PORT: '0', LOG_LEVEL: 'silent' });
@@ -37,7 +37,7 @@ export function set(store, settings) {
 /** One webhook for each address, which wants every event from now on. */
 export function register(store, urls) {
   const webhookAt = (hookUrl) => ({
-    id: realWorld.newId(),
+    id: realRuntime.newId(),
     name: `Receiver at ${hookUrl}`,
     hookUrl,
     changeTypes: ['*'],
@@ -47,28 +47,33 @@ export function register(store, urls) {
     signatureKey: makeSignatureKey(randomBytes(32)),
   });
   return store.update((transaction) =>
-    urls.map((url) => createWebhook(transaction, webhookAt(url), realWorld.now())),
+    urls.map((url) => createWebhook(transaction, webhookAt(url), realRuntime.now())),
   );
 }
 
 /** `given` may hold a store, and what stands in for sending. Nothing is carried before it is started. */
 export function createEngine(onAttempt, given = {}) {
   const store = given.store ?? createMemoryStore();
-  const egress = createEgress(config.webhookAllowCidrs);
-  const world = { ...realWorld, post: given.post ?? egress.post };
+  const httpClient = createHttpClient(config.webhookAllowCidrs);
+  const runtime = { ...realRuntime, post: given.post ?? httpClient.post };
   const failures = [];
-  const tasks = createTasks(world, (_name, error) => failures.push(error));
-  const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
+  const tasks = createTasks(runtime, (_name, error) => failures.push(error));
+  const eventPublisher = createEventPublisher({
+    store,
+    runtime,
+    tasks,
+    maxPending: config.webhookMaxPending,
+  });
   return {
     set: (settings) => set(store, settings),
     register: (urls) => register(store, urls),
-    publish: (eventId) => herald.publish(news, eventId),
+    publish: (eventId) => eventPublisher.publish(news, eventId),
     start: () =>
-      startCourier({
+      startDeliveryWorker({
         store,
-        world,
+        runtime,
         tasks,
-        herald,
+        eventPublisher,
         concurrency: config.webhookConcurrency,
         history: config.webhookHistory,
         userAgent: 'Steward/bench',
@@ -77,7 +82,7 @@ export function createEngine(onAttempt, given = {}) {
       }),
     async stop() {
       const stopped = tasks.stop();
-      await egress.close();
+      await httpClient.close();
       await stopped;
       if (failures.length > 0) throw failures[0];
     },

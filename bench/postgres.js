@@ -10,7 +10,7 @@ import pg from 'pg';
 import { Pool } from 'undici';
 import { records } from '../dist/records.js';
 import { openPostgresStore, readMigrations } from '../dist/store/postgres/store.js';
-import { realWorld } from '../dist/runtime.js';
+import { realRuntime } from '../dist/runtime.js';
 import { createPostgresDirectory, createPostgresServer } from '../test/kit/postgres-server.js';
 import { config, createEngine, news } from './engine.js';
 import { compare, listening, tellTable } from './kit.js';
@@ -47,7 +47,7 @@ const perSecond = (count, started) => (count * 1000) / (performance.now() - star
 
 async function createEngineDrain() {
   const url = await createSchema();
-  const store = await openPostgresStore({ url, records, migrations, world: realWorld });
+  const store = await openPostgresStore({ url, records, migrations, runtime: realRuntime });
   const answer = { status: 200, body: Buffer.from('ok') };
   const registry = createEngine(() => undefined, { store });
   await registry.register(Array.from({ length: receivers }, (_, n) => `http://127.0.0.1:${1000 + n}/`));
@@ -101,18 +101,18 @@ async function createBareDrain() {
   const url = await createSchema();
   const pool = new pg.Pool({ connectionString: url });
   await pool.query(bareTables);
-  const event = JSON.stringify({ ...news, id: realWorld.newId(), timestamp: realWorld.now() });
+  const event = JSON.stringify({ ...news, id: realRuntime.newId(), timestamp: realRuntime.now() });
   async function work() {
     for (;;) {
       const claim = {
         name: 'claim',
         text: bareClaim,
-        values: ['bare', realWorld.now(), config.webhookConcurrency],
+        values: ['bare', realRuntime.now(), config.webhookConcurrency],
       };
       const { rows } = await pool.query(claim);
       if (rows.length === 0) return;
       const keys = rows.map(({ key }) => key);
-      await pool.query({ name: 'record', text: bareRecord, values: [keys, realWorld.now()] });
+      await pool.query({ name: 'record', text: bareRecord, values: [keys, realRuntime.now()] });
       const owners = [...new Set(rows.map(({ owner }) => owner))];
       await pool.query({ name: 'trim', text: bareTrim, values: [owners, config.webhookHistory] });
     }
@@ -121,7 +121,7 @@ async function createBareDrain() {
     await pool.query(
       `insert into deliveries (key, owner, event, is_ping, state, created_at, next_attempt_at)
        select gen_random_uuid()::text, n % $1::int, $3, false, 'pending', $4, $4 from generate_series(1, $1::int * $2::int) n`,
-      [receivers, events, event, realWorld.now()],
+      [receivers, events, event, realRuntime.now()],
     );
     const started = performance.now();
     await work();

@@ -7,9 +7,9 @@ import { createSimulatedExecutor } from '../dist/upgrades/executors/simulated.js
 import { newestJob } from '../dist/upgrades/job-table.js';
 import { startJob } from '../dist/upgrades/job.js';
 import { prepareUpgrade } from '../dist/upgrades/preflight.js';
-import { createRunner } from '../dist/upgrades/job-runner.js';
+import { createJobRunner } from '../dist/upgrades/job-runner.js';
 import { statusOf } from '../dist/upgrades/job-status.js';
-import { realWorld as world } from '../dist/runtime.js';
+import { realRuntime as runtime } from '../dist/runtime.js';
 import { median, tell } from './kit.js';
 
 const sizes = [1000, 2000, 5000, 10_000];
@@ -39,11 +39,11 @@ function manifestOf(workloads) {
 async function runJob(workloads) {
   const store = createMemoryStore();
   const failures = [];
-  const tasks = createTasks(world, (_name, error) => failures.push(error));
-  const executor = createSimulatedExecutor({ world, stepMs: 0, failures: new Map() });
-  const runner = createRunner({
+  const tasks = createTasks(runtime, (_name, error) => failures.push(error));
+  const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map() });
+  const runner = createJobRunner({
     store,
-    world,
+    runtime,
     tasks,
     executor,
     stepTimeoutMs: 60_000,
@@ -56,7 +56,7 @@ async function runJob(workloads) {
     store.update((transaction) => {
       const prepared = prepareUpgrade(transaction, 'next', given, manifest);
       const by = { startedBy: 'bench', runner: store.self };
-      return startJob(transaction, { ...prepared, ...by, id: 'job' }, world.now());
+      return startJob(transaction, { ...prepared, ...by, id: 'job' }, runtime.now());
     }),
   );
   await tasks.idle();
@@ -98,9 +98,9 @@ for (const size of sizes) {
 const { store } = largest;
 const job = newestJob(store);
 const small = createMemoryStore();
-const whole = timeReads(() => statusOf(store, job, world.now()));
-const none = timeReads(() => statusOf(small, job, world.now()));
-const { messageCount } = statusOf(store, job, world.now());
+const whole = timeReads(() => statusOf(store, job, runtime.now()));
+const none = timeReads(() => statusOf(small, job, runtime.now()));
+const { messageCount } = statusOf(store, job, runtime.now());
 tell(
   `status with ${messageCount} messages: ${whole.toFixed(2)} µs, ${(whole / none).toFixed(2)} of one with none`,
 );

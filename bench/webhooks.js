@@ -8,7 +8,7 @@ import { URL, fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { bodyOf } from '../dist/webhooks/delivery.js';
 import { signBody } from '../dist/webhooks/signature.js';
-import { realWorld } from '../dist/runtime.js';
+import { realRuntime } from '../dist/runtime.js';
 import { config, news, startEngine } from './engine.js';
 import { compare, p99, tellTable } from './kit.js';
 
@@ -29,7 +29,7 @@ const throughputRounds = 9;
 
 function composeAll(webhooks) {
   return Array.from({ length: events }, () => {
-    const event = { ...news, id: realWorld.newId(), timestamp: realWorld.now() };
+    const event = { ...news, id: realRuntime.newId(), timestamp: realRuntime.now() };
     return webhooks.map((webhook) => composeOne(event, webhook));
   }).flat();
 }

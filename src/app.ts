@@ -3,53 +3,53 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { clientAddress } from './auth/address.ts';
-import { createGatekeeper } from './auth/token-service.ts';
-import { describeTokenService } from './auth/tokens.rest.ts';
-import { describeSecurity } from './auth/users.rest.ts';
+import { createTokenService } from './auth/token-service.ts';
+import { tokensResource } from './auth/tokens.rest.ts';
+import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
 import { type CatalogFile, loadCatalog } from './catalog/catalog-file.ts';
-import { createLibrarian } from './catalog/catalog-cache.ts';
-import { fillWsdl, nameTypes } from './catalog/wsdl.ts';
+import { createCatalogCache } from './catalog/catalog-cache.ts';
+import { fillWsdl, catalogNames } from './catalog/wsdl.ts';
 import { showCatalogPage } from './catalog/pages/endpoint.ts';
-import { describeCatalog } from './catalog/rest.ts';
-import { describeOperations } from './catalog/soap.ts';
+import { catalogResource } from './catalog/rest.ts';
+import { catalogOperations } from './catalog/soap.ts';
 import type { Config } from './config.ts';
 import type { Resource } from './rest/resource.ts';
 import type { Json } from './lib/json.ts';
 import { mountDirectory } from './rest/mount.ts';
-import { describeApi } from './rest/openapi/document.ts';
-import { createAccount } from './http/request-log.ts';
+import { openApiDocument } from './rest/openapi/document.ts';
+import { createRequestLog } from './http/request-log.ts';
 import { type AssetFiles, createAssets } from './http/assets.ts';
 import { createHttp } from './http/server.ts';
 import { createMetrics } from './http/metrics.ts';
 import { showHome } from './home/pages/home.ts';
 import { mountProbes } from './http/probes.ts';
-import { createAdmission, describeMode, describeRoot } from './home/root.rest.ts';
+import { createAdmission, modeResource, rootResource } from './home/root.rest.ts';
 import { openShortWay } from './http/short-way.ts';
-import { createSecondLook } from './store/refresh.ts';
+import { createRetryAfterRefresh } from './store/refresh.ts';
 import { createEndpoint } from './soap/handler.ts';
 import { mountSoap } from './soap/plugin.ts';
 import type { Store } from './store/store.ts';
 import { createTasks } from './tasks.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
-import { type TellJob, isJobRunning, newestJob } from './upgrades/job-table.ts';
+import { type OnJobChange, isJobRunning, newestJob } from './upgrades/job-table.ts';
 import { deployment, newestInstalled } from './upgrades/deployment.ts';
-import { describeSystem } from './upgrades/upgrades.rest.ts';
-import { createRunner } from './upgrades/job-runner.ts';
-import { createWatcher } from './upgrades/job-watcher.ts';
-import { describeUploads } from './uploads/rest.ts';
-import { startCourier } from './webhooks/delivery-worker.ts';
-import { jobNews, serviceNews } from './webhooks/event.ts';
-import { webhookFigures } from './webhooks/stats.ts';
-import { createHerald } from './webhooks/event-publisher.ts';
-import { describeWebhooks } from './webhooks/webhooks.rest.ts';
+import { systemResource } from './upgrades/upgrades.rest.ts';
+import { createJobRunner } from './upgrades/job-runner.ts';
+import { createJobWatcher } from './upgrades/job-watcher.ts';
+import { uploadsResource } from './uploads/rest.ts';
+import { startDeliveryWorker } from './webhooks/delivery-worker.ts';
+import { jobEvent, serviceEvent } from './webhooks/event.ts';
+import { webhookStats } from './webhooks/stats.ts';
+import { createEventPublisher } from './webhooks/event-publisher.ts';
+import { webhookResources } from './webhooks/webhooks.rest.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
-import type { World } from './runtime.ts';
+import type { Runtime } from './runtime.ts';
 
 export type AppOptions = {
   config: Config;
   store: Store;
-  world: World;
+  runtime: Runtime;
   executor: Executor;
   logger: FastifyBaseLogger;
   /** The text of wsdl/ServiceCatalog.wsdl. */
@@ -75,31 +75,40 @@ export type App = {
 };
 
 export async function createApp(given: AppOptions): Promise<App> {
-  const { config, store, world, executor, logger, ...options } = given;
-  const tasks = createTasks(world, (name, error) =>
+  const { config, store, runtime, executor, logger, ...options } = given;
+  const tasks = createTasks(runtime, (name, error) =>
     logger.error({ err: error, task: name }, 'background work failed'),
   );
-  const gatekeeper = createGatekeeper(store, world, tasks);
-  const librarian = createLibrarian(store);
-  const metrics = createMetrics(() => webhookFigures(store, world.now()));
-  const herald = createHerald({ store, world, tasks, maxPending: config.webhookMaxPending });
-  const tellJob: TellJob = (transaction, job, at) => herald.announce(transaction, jobNews(job), at);
+  const tokenService = createTokenService(store, runtime, tasks);
+  const catalogCache = createCatalogCache(store);
+  const metrics = createMetrics(() => webhookStats(store, runtime.now()));
+  const eventPublisher = createEventPublisher({
+    store,
+    runtime,
+    tasks,
+    maxPending: config.webhookMaxPending,
+  });
+  const tellJob: OnJobChange = (transaction, job, at) =>
+    eventPublisher.publishWithin(transaction, jobEvent(job), at);
   const { upgradeStepTimeoutMs: stepTimeoutMs, upgradeExecutor } = config;
-  const runner = createRunner({ store, world, tasks, executor, stepTimeoutMs, tell: tellJob });
-  const watcher = createWatcher(store, world);
+  const runner = createJobRunner({ store, runtime, tasks, executor, stepTimeoutMs, tell: tellJob });
+  const watcher = createJobWatcher(store, runtime);
   const mountedAssets = createAssets(options.assets, config.adminPath);
   const addressOf = ({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>) =>
     clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
   const frame = () => ({ assets: assets(), crumbs: [{ name: 'admin', href: homePath() }] });
   let closing = false;
   const isClosing = () => closing;
-  const account = createAccount(logger, metrics, addressOf);
+  const account = createRequestLog(logger, metrics, addressOf);
   const http = createHttp({ logger, account, frame, isClosing });
-  const secondLook = createSecondLook(store.refresh);
+  const retryAfterRefresh = createRetryAfterRefresh(store.refresh);
 
-  const startedAt = world.now();
+  const startedAt = runtime.now();
   await store.update((transaction) => loadCatalog(transaction, options.catalog, startedAt));
-  const createdAdministrator = await gatekeeper.ensureAdministrator(config.adminUsername, options.adminHash);
+  const createdAdministrator = await tokenService.ensureAdministrator(
+    config.adminUsername,
+    options.adminHash,
+  );
 
   // The port is known only once it is bound.
   const boundPort = () => (http.server.address() as AddressInfo | null)?.port ?? config.port;
@@ -110,36 +119,37 @@ export async function createApp(given: AppOptions): Promise<App> {
   const baseUrl = () => publicUrl() + config.catalogPath;
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
 
-  const webhookResources = describeWebhooks({
-    ...{ store, world, herald },
+  const webhooks = webhookResources({
+    ...{ store, runtime, eventPublisher },
     allowed: config.webhookAllowCidrs,
     history: config.webhookHistory,
   });
   const installed = () => newestInstalled(store.read(deployment));
   const home = showHome({
-    ...{ store, world, librarian, installed, startedAt },
+    ...{ store, runtime, catalogCache, installed, startedAt },
     inUse: { store: config.storeUrl === undefined ? 'memory' : 'postgres', executor: upgradeExecutor },
   });
-  const admin = describeRoot(installed, home, {
-    mode: describeMode(store, isJobRunning),
-    security: describeSecurity(store, world, gatekeeper),
-    services: describeCatalog({
-      ...{ store, world, librarian, baseUrl },
+  const admin = rootResource(installed, home, {
+    mode: modeResource(store, isJobRunning),
+    security: securityResource(store, runtime, tokenService),
+    services: catalogResource({
+      ...{ store, runtime, catalogCache, baseUrl },
       webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
-      tell: (transaction, change, id, at) => herald.announce(transaction, serviceNews(change, id), at),
-      resources: { webhooks: webhookResources.ofAll },
-      serviceResources: { webhooks: webhookResources.ofService },
+      tell: (transaction, change, id, at) =>
+        eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
+      resources: { webhooks: webhooks.ofAll },
+      serviceResources: { webhooks: webhooks.ofService },
     }),
-    system: describeSystem({ store, world, executor, runner, watcher, tell: tellJob }),
-    uploads: describeUploads({
+    system: systemResource({ store, runtime, executor, runner, watcher, tell: tellJob }),
+    uploads: uploadsResource({
       store,
-      world,
+      runtime,
       mostBytesInAll: config.maxUploadsTotalBytes,
       isInUse: (reader, id) => isJobRunning(reader) && newestJob(reader)?.uploads.includes(id) === true,
     }),
   });
-  const tokens = describeTokenService({
-    gatekeeper,
+  const tokens = tokensResource({
+    tokenService,
     publicUrl,
     homePath,
     signInPath: () => `${linkBase()}${config.tokensPath}/generateToken?f=html`,
@@ -148,10 +158,10 @@ export async function createApp(given: AppOptions): Promise<App> {
     publicUrl,
     assets,
     tokensPath: config.tokensPath,
-    ...{ identify: gatekeeper.identify, secondLook },
+    ...{ identify: tokenService.identify, retryAfterRefresh },
     admit: createAdmission(store, isJobRunning),
     ...{ addressOf, formsBeingRead: { anonymous: 0, bytes: 0 } },
-    ...{ sleep: world.sleep, breathe: world.breathe },
+    ...{ sleep: runtime.sleep, yieldToEventLoop: runtime.yieldToEventLoop },
     maxFileBytes: config.maxUploadBytes,
     errorStatus200: config.errorStatus200,
   };
@@ -163,12 +173,12 @@ export async function createApp(given: AppOptions): Promise<App> {
   );
 
   const { requireTokens, catalogNamespace: namespace } = config;
-  const names = nameTypes(config.vendorPrefix, config.productName);
-  const operations = describeOperations({ librarian, names, requireTokens, baseUrl, tokenServiceUrl });
+  const names = catalogNames(config.vendorPrefix, config.productName);
+  const operations = catalogOperations({ catalogCache, names, requireTokens, baseUrl, tokenServiceUrl });
   const endpoint = createEndpoint({
-    ...{ namespace, operations, requireTokens, addressOf, secondLook, logger },
-    identify: gatekeeper.identify,
-    keep: librarian.keep,
+    ...{ namespace, operations, requireTokens, addressOf, retryAfterRefresh, logger },
+    identify: tokenService.identify,
+    keep: catalogCache.get,
   });
   let wsdl: Buffer | undefined;
   await http.register((scope, _options, done) => {
@@ -197,7 +207,7 @@ export async function createApp(given: AppOptions): Promise<App> {
   ];
   let openApi: Json | undefined;
   const describeTrees = () =>
-    describeApi(trees, {
+    openApiDocument(trees, {
       version: options.version,
       publicUrl: publicUrl(),
       soapUrl: baseUrl(),
@@ -213,8 +223,8 @@ export async function createApp(given: AppOptions): Promise<App> {
   });
   await http.ready();
   await runner.recover();
-  startCourier({
-    ...{ store, world, tasks, herald },
+  startDeliveryWorker({
+    ...{ store, runtime, tasks, eventPublisher },
     concurrency: config.webhookConcurrency,
     history: config.webhookHistory,
     userAgent: `Steward/${options.version}`,

@@ -16,7 +16,7 @@ export function mayCall(caller: Caller, access: Access): boolean {
 }
 
 /** What a request shows of itself; the carriers of a token in the order in which they count. */
-export type Presented = {
+export type Credentials = {
   readonly bearer: string | undefined;
   /** The form field `token`, on GET the query's. */
   readonly field: string | undefined;
@@ -36,7 +36,7 @@ export type Identity = {
 };
 
 /** Undefined when the request carries no token at all; throws when it carries a bad one. */
-export type Identify = (presented: Presented) => Identity | undefined;
+export type Identify = (presented: Credentials) => Identity | undefined;
 
 const bearer = 'bearer ';
 

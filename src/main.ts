@@ -15,8 +15,8 @@ import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { jobs } from './upgrades/job-table.ts';
-import type { Egress } from './webhooks/http-client.ts';
-import { realWorld } from './runtime.ts';
+import type { HttpClient } from './webhooks/http-client.ts';
+import { realRuntime } from './runtime.ts';
 
 const closeWithinMs = 8_000;
 const graceMs = 4_000;
@@ -43,16 +43,19 @@ async function main(): Promise<void> {
   const { createApp } = await import('./app.ts');
   const store = await openStore(config, logger);
   // What sends requests is loaded with the first of them: most starts are of processes that send none for a while.
-  let egress: Promise<Egress> | undefined;
-  const openEgress = () =>
-    (egress ??= import('./webhooks/http-client.ts').then(({ createEgress }) =>
-      createEgress(config.webhookAllowCidrs),
+  let httpClient: Promise<HttpClient> | undefined;
+  const openHttpClient = () =>
+    (httpClient ??= import('./webhooks/http-client.ts').then(({ createHttpClient }) =>
+      createHttpClient(config.webhookAllowCidrs),
     ));
   const app = await createApp({
     config,
     store,
     executor: await createExecutor(config, store, logger),
-    world: { ...realWorld, post: async (outgoing, signal) => (await openEgress()).post(outgoing, signal) },
+    runtime: {
+      ...realRuntime,
+      post: async (outgoing, signal) => (await openHttpClient()).post(outgoing, signal),
+    },
     version: await readVersion(),
     logger,
     assets: {
@@ -82,7 +85,7 @@ async function main(): Promise<void> {
     setTimeout(() => giveUp(new Error('it took too long to close')), closeWithinMs + graceMs).unref();
     app
       .close()
-      .then(async () => (await egress)?.close())
+      .then(async () => (await httpClient)?.close())
       .then(
         () => {
           clearTimeout(deadline);
@@ -126,20 +129,21 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   // Only now: the library takes longer to load than a store in memory takes to start.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
   const migrations = await readMigrations(new URL('../src/store/postgres/migrations/', import.meta.url));
-  return openPostgresStore({ url, secretKey, logger, records, migrations, world: realWorld });
+  return openPostgresStore({ url, secretKey, logger, records, migrations, runtime: realRuntime });
 }
 
 async function createExecutor(config: Config, store: Store, logger: Logger): Promise<Executor> {
   if (config.upgradeExecutor === 'simulated')
     return createSimulatedExecutor({
-      world: realWorld,
+      runtime: realRuntime,
       stepMs: config.upgradeStepMs,
       failures: config.simulatedFailures,
     });
   // Only now, like the database's: the library is the largest of all.
-  const { connectCluster, createKubernetesExecutor } = await import('./upgrades/executors/kubernetes/executor.ts');
+  const { connectCluster, createKubernetesExecutor } =
+    await import('./upgrades/executors/kubernetes/executor.ts');
   const cluster = connectCluster({
-    world: realWorld,
+    runtime: realRuntime,
     kubeconfig: config.kubeconfig,
     namespace: config.kubernetesNamespace,
     onTrouble: (message) => logger.warn(`${message} It is asked again.`),
@@ -147,7 +151,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
   logger.info({ server: cluster.server, namespace: cluster.namespace }, 'upgrades change a cluster');
   return createKubernetesExecutor({
     cluster,
-    world: realWorld,
+    runtime: realRuntime,
     hasEnded: (jobId) => (store.get(jobs, jobId)?.state ?? 'in_progress') !== 'in_progress',
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,

@@ -6,11 +6,11 @@ import type { Records } from './store/transaction.ts';
 import { jobs, messages, plans } from './upgrades/job-table.ts';
 import { uploadContents, uploads } from './uploads/upload.ts';
 import { deliveries } from './webhooks/delivery.ts';
-import { publications } from './webhooks/idempotency.ts';
+import { rememberedEvents } from './webhooks/idempotency.ts';
 import { webhooks } from './webhooks/webhook.ts';
 
 export const records: Records = {
-  tables: [users, tokens, folders, services, uploads, jobs, plans, webhooks, publications],
+  tables: [users, tokens, folders, services, uploads, jobs, plans, webhooks, rememberedEvents],
   archives: [uploadContents],
   logs: [messages],
   queues: [deliveries],

@@ -1,5 +1,5 @@
 // Background work of the process: started by name, waited for, and stopped together.
-import type { World } from './runtime.ts';
+import type { Runtime } from './runtime.ts';
 
 export type Tasks = {
   /** Work must end soon after its signal is aborted. */
@@ -13,7 +13,7 @@ export type Tasks = {
 };
 
 export function createTasks(
-  { sleep }: Pick<World, 'sleep'>,
+  { sleep }: Pick<Runtime, 'sleep'>,
   onFailure: (name: string, error: unknown) => void,
 ): Tasks {
   const running = new Set<Promise<void>>();

@@ -2,16 +2,16 @@
 import { ServiceError } from '../errors.ts';
 
 /** Work of the same `lane` waits in one line, and the lines take turns. */
-export type Turnstile = <T>(lane: string, work: () => Promise<T>) => Promise<T>;
+export type FairLimiter = <T>(lane: string, work: () => Promise<T>) => Promise<T>;
 
-export type TurnstileLimits = {
+export type FairLimits = {
   readonly inside: number;
   /** In one line, and in all of them. */
   readonly inLane: number;
   readonly waiting: number;
 };
 
-export function createTurnstile(limits: TurnstileLimits): Turnstile {
+export function createFairLimiter(limits: FairLimits): FairLimiter {
   let inside = 0;
   let waiting = 0;
   /** Whose turn is next comes first. */

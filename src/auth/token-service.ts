@@ -1,12 +1,12 @@
-// The gatekeeper: signs users in, tells whose token a request carries, ends tokens.
-import type { Identify, Identity, Presented } from '../caller.ts';
+// The tokenService: signs users in, tells whose token a request carries, ends tokens.
+import type { Identify, Identity, Credentials } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { Store } from '../store/store.ts';
 import type { Tasks } from '../tasks.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { hashPassword, passwordMatches, saltBytes, unmatchableHash } from './password.ts';
 import { createSignInLimit } from './sign-in-limit.ts';
-import { createTurnstile } from './fair-limiter.ts';
+import { createFairLimiter } from './fair-limiter.ts';
 import { networkOf } from './address.ts';
 import {
   type Binding,
@@ -22,9 +22,9 @@ import { addUser, findUser, hasAdministrator, type User, users } from './user.ts
 
 const sweepEveryMs = 60_000;
 
-export type Gatekeeper = {
+export type TokenService = {
   identify: Identify;
-  signIn: (credentials: Credentials) => Promise<{ token: string; expires: number }>;
+  signIn: (credentials: SignInRequest) => Promise<{ token: string; expires: number }>;
   /** Ends a token, or with a form token the session it belongs to. Unknown ones are none of our concern. */
   revoke: (token: string, cookie: string | undefined) => Promise<void>;
   hashPassword: (password: string) => Promise<{ hash: string; credentialId: string }>;
@@ -32,7 +32,7 @@ export type Gatekeeper = {
   ensureAdministrator: (username: string, hash: () => Promise<string>) => Promise<boolean>;
 };
 
-export type Credentials = {
+export type SignInRequest = {
   username: string;
   password: string;
   address: string;
@@ -40,24 +40,24 @@ export type Credentials = {
   binding: Binding;
 };
 
-export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gatekeeper {
+export function createTokenService(store: Store, runtime: Runtime, tasks: Tasks): TokenService {
   const limit = createSignInLimit();
   const hashSaid = createTokenHasher();
-  const turnstile = createTurnstile({ inside: 4, inLane: 16, waiting: 256 });
+  const limiter = createFairLimiter({ inside: 4, inLane: 16, waiting: 256 });
 
-  function userOf(token: string, presented: Presented): User {
+  function userOf(token: string, presented: Credentials): User {
     const stored = store.get(tokens, hashSaid(token, presented.connection));
     const user = stored && findUser(store, stored.username);
     const good =
       stored !== undefined &&
-      stored.expires > world.now() &&
+      stored.expires > runtime.now() &&
       stored.credentialId === user?.credentialId &&
       bindingAllows(stored.binding, presented.address, presented.referer);
     if (!good) throw new ServiceError('token-invalid', 'Invalid token.');
     return user;
   }
 
-  function identify(presented: Presented): Identity | undefined {
+  function identify(presented: Credentials): Identity | undefined {
     const { bearer, field, cookie, readsOnly } = presented;
     const asCaller = (token: string, formToken = '') => {
       const { username, role } = userOf(token, presented);
@@ -76,11 +76,11 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
     return cookie !== undefined && readsOnly ? asCaller(cookie, formTokenOf(cookie)) : undefined;
   }
 
-  async function signIn({ username, password, address, minutes, binding }: Credentials) {
+  async function signIn({ username, password, address, minutes, binding }: SignInRequest) {
     // Whoever has an address of the newer kind has a whole network of them.
     const network = networkOf(address);
-    const matches = await turnstile(network, async () => {
-      const wait = limit.waitSeconds(username, network, world.now());
+    const matches = await limiter(network, async () => {
+      const wait = limit.waitSeconds(username, network, runtime.now());
       if (wait > 0) {
         throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', {
           retryAfterSeconds: wait,
@@ -88,15 +88,15 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
       }
       const hash = findUser(store, username)?.passwordHash ?? unmatchableHash;
       const matched = await passwordMatches(password, hash);
-      if (!matched) limit.countFailure(username, network, world.now());
+      if (!matched) limit.countFailure(username, network, runtime.now());
       return matched;
     });
     const user = findUser(store, username);
     if (!matches || user === undefined)
       throw new ServiceError('wrong-credentials', 'Unable to generate token.');
 
-    const token = world.newSecret(32).toString('base64url');
-    const signedInAt = world.now();
+    const token = runtime.newSecret(32).toString('base64url');
+    const signedInAt = runtime.now();
     const expires = signedInAt + minutes * 60_000;
     await store.update((transaction) => {
       const current = findUser(transaction, username);
@@ -125,18 +125,18 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
   }
 
   async function makeHash(password: string) {
-    const salt = world.newSecret(saltBytes);
+    const salt = runtime.newSecret(saltBytes);
     return {
-      hash: await turnstile('new passwords', () => hashPassword(password, salt)),
-      credentialId: world.newId(),
+      hash: await limiter('new passwords', () => hashPassword(password, salt)),
+      credentialId: runtime.newId(),
     };
   }
 
   async function ensureAdministrator(username: string, hash: () => Promise<string>): Promise<boolean> {
     if (hasAdministrator(store)) return false;
     const passwordHash = await hash();
-    const credentialId = world.newId();
-    const createdAt = world.now();
+    const credentialId = runtime.newId();
+    const createdAt = runtime.now();
     return store.update((transaction) => {
       if (hasAdministrator(transaction)) return false;
       addUser(transaction, {
@@ -163,7 +163,7 @@ export function createGatekeeper(store: Store, world: World, tasks: Tasks): Gate
     });
   }
 
-  tasks.every('token sweep', sweepEveryMs, () => sweep(world.now()));
+  tasks.every('token sweep', sweepEveryMs, () => sweep(runtime.now()));
 
   return { identify, signIn, revoke, hashPassword: makeHash, ensureAdministrator };
 }

@@ -12,11 +12,11 @@ import {
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
 import { ownPath, sessionCookie } from '../rest/request.ts';
 import { plainAddress } from './address.ts';
-import type { Gatekeeper } from './token-service.ts';
+import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 
 export type TokenServiceOptions = {
-  gatekeeper: Gatekeeper;
+  tokenService: TokenService;
   publicUrl: () => string;
   /** Where a browser goes after signing in, as a path of the public address. */
   homePath: () => string;
@@ -25,8 +25,8 @@ export type TokenServiceOptions = {
 
 const mostMinutes = 10 ** 15 - 1;
 
-export function describeTokenService(options: TokenServiceOptions): Resource {
-  const { gatekeeper } = options;
+export function tokensResource(options: TokenServiceOptions): Resource {
+  const { tokenService } = options;
   const isHttps = () => options.publicUrl().startsWith('https:');
 
   const generateToken = operation({
@@ -59,7 +59,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
     },
     check: ({ values, request }) => [...queryProblems(request), ...bindingProblems(values)],
     run: async ({ values, request }): Promise<Outcome> => {
-      const { token, expires } = await gatekeeper.signIn({
+      const { token, expires } = await tokenService.signIn({
         username: values.username,
         password: values.password,
         address: request.address(),
@@ -69,7 +69,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       const json = { token, expires, ssl: isHttps() };
       if (request.format !== 'html') return { json };
       // The session that the browser had is over.
-      if (request.cookie !== undefined) await gatekeeper.revoke(request.cookie, undefined);
+      if (request.cookie !== undefined) await tokenService.revoke(request.cookie, undefined);
       const next = ownPath(values.next ?? '') ?? options.homePath();
       return { json, seeOther: next, headers: { 'set-cookie': cookie(token) } };
     },
@@ -88,7 +88,7 @@ export function describeTokenService(options: TokenServiceOptions): Resource {
       if (format === 'html' && isForeignSite(headers)) throw foreignForm();
     },
     run: async ({ values, request }): Promise<Outcome> => {
-      await gatekeeper.revoke(values.token.trim(), request.cookie);
+      await tokenService.revoke(values.token.trim(), request.cookie);
       return {
         ...success,
         seeOther: options.signInPath(),

@@ -3,8 +3,8 @@ import { roles } from '../caller.ts';
 import { type Resource, folder, operation, resource, success } from '../rest/resource.ts';
 import { choice, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
-import type { World } from '../runtime.ts';
-import type { Gatekeeper } from './token-service.ts';
+import type { Runtime } from '../runtime.ts';
+import type { TokenService } from './token-service.ts';
 import {
   addUser,
   findUser,
@@ -17,7 +17,7 @@ import {
   usernames,
 } from './user.ts';
 
-export function describeSecurity(store: Store, world: World, gatekeeper: Gatekeeper): Resource {
+export function securityResource(store: Store, runtime: Runtime, tokenService: TokenService): Resource {
   const username = text('The user name.', {
     to: 64,
     ...usernames,
@@ -39,13 +39,13 @@ export function describeSecurity(store: Store, world: World, gatekeeper: Gatekee
     fields: { username: required(username), password: required(password), role: required(role) },
     run: async ({ values }) => {
       requireFreeName(store, values.username);
-      const { hash, credentialId } = await gatekeeper.hashPassword(values.password);
+      const { hash, credentialId } = await tokenService.hashPassword(values.password);
       const user = {
         username: values.username,
         role: values.role,
         passwordHash: hash,
         credentialId,
-        createdAt: world.now(),
+        createdAt: runtime.now(),
         lastSignIn: null,
       };
       await store.update((transaction) => addUser(transaction, user));
@@ -65,7 +65,8 @@ export function describeSecurity(store: Store, world: World, gatekeeper: Gatekee
     run: async ({ values }) => {
       const change = {
         role: values.role,
-        password: values.password === undefined ? undefined : await gatekeeper.hashPassword(values.password),
+        password:
+          values.password === undefined ? undefined : await tokenService.hashPassword(values.password),
       };
       await store.update((transaction) => updateUser(transaction, values.username, change));
       return success;

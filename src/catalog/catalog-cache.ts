@@ -1,20 +1,20 @@
-// The librarian keeps what was made from the catalog ready until the catalog changes.
+// The catalogCache keeps what was made from the catalog ready until the catalog changes.
 import type { Store } from '../store/store.ts';
 import { folders, services } from './catalog.ts';
 import { type Audience, type Listing, listCatalog } from './listing.ts';
 
-export type Librarian = {
+export type CatalogCache = {
   listing: (audience: Audience) => Listing;
   /** Anything derived from the catalog: made once under its key, again after a change. */
-  keep: <T>(key: string, make: () => T) => T;
+  get: <T>(key: string, make: () => T) => T;
 };
 
-export function createLibrarian(store: Store): Librarian {
+export function createCatalogCache(store: Store): CatalogCache {
   const shelf = new Map<string, unknown>();
   let foldersVersion = -1;
   let servicesVersion = -1;
 
-  function keep<T>(key: string, make: () => T): T {
+  function get<T>(key: string, make: () => T): T {
     if (store.version(folders) !== foldersVersion || store.version(services) !== servicesVersion) {
       shelf.clear();
       foldersVersion = store.version(folders);
@@ -28,8 +28,8 @@ export function createLibrarian(store: Store): Librarian {
   }
 
   return {
-    keep,
+    get,
     listing: (audience) =>
-      keep(`listing ${audience}`, () => listCatalog(store.all(folders), store.all(services), audience)),
+      get(`listing ${audience}`, () => listCatalog(store.all(folders), store.all(services), audience)),
   };
 }

@@ -1,7 +1,7 @@
 // CATALOG_FILE: the catalog a first start is loaded with; all its problems are listed together (contract 4).
 import { z } from 'zod';
 import type { Transaction } from '../store/transaction.ts';
-import { composed, httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
+import { toNfc, httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import {
   type Folder,
   type ServiceId,
@@ -28,7 +28,7 @@ export type CatalogFile = {
 const named = ({ pattern, allowed }: { pattern: RegExp; allowed: string }) =>
   z
     .string(`must be ${allowed}`)
-    .transform((value) => composed(value))
+    .transform((value) => toNfc(value))
     .pipe(z.string().regex(pattern, `must be ${allowed}`));
 const plainText = (most: number) =>
   z
@@ -83,7 +83,7 @@ export function readCatalogFile(content: string): CatalogFileResult {
     return { problems: [`is not JSON: ${(error as Error).message}.`] };
   }
   const file = fileSchema.safeParse(json);
-  if (!file.success) return { problems: file.error.issues.map((issue) => describeIssue(issue, '')) };
+  if (!file.success) return { problems: file.error.issues.map((issue) => formatIssue(issue, '')) };
   const problems: string[] = [];
   const folderList = readEntries(file.data.folders, folderSchema, 'folders', problems);
   const serviceList = readEntries(file.data.services, serviceSchema, 'services', problems).map(
@@ -126,7 +126,7 @@ function readEntries<T>(
   return entries.flatMap((given, index) => {
     const parsed = schema.safeParse(given);
     if (parsed.success) return [{ index, entry: parsed.data }];
-    problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, `${where}[${index}]`)));
+    problems.push(...parsed.error.issues.map((issue) => formatIssue(issue, `${where}[${index}]`)));
     return [];
   });
 }
@@ -142,7 +142,7 @@ function repeats<T>(entries: readonly Placed<T>[], keyOf: (entry: T) => string, 
   });
 }
 
-function describeIssue({ path, message }: z.core.$ZodIssue, where: string): string {
+function formatIssue({ path, message }: z.core.$ZodIssue, where: string): string {
   const place = `${where}.${path.map(String).join('.')}`.replace(/^\.|\.$/g, '') || 'The file';
   return `${place}: ${message}.`;
 }

@@ -7,7 +7,7 @@ import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
 export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
 
 /** Told of each change to a service, within the same update. */
-export type TellService = (
+export type OnServiceChange = (
   transaction: Transaction,
   change: ServiceChange,
   id: ServiceId,

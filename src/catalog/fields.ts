@@ -1,11 +1,11 @@
 // What the catalog's operations ask for: the fields of folders and services (contract 4).
-import { composed } from '../lib/text.ts';
+import { toNfc } from '../lib/text.ts';
 import { choice, clearable, defaultTo, httpUrl, required, text } from '../rest/fields.ts';
 import { accesses, folderNames, longest, serviceNames, serviceTypes, tidyList } from './catalog.ts';
 
 const fields = {
-  folderName: text('The name of the folder.', { to: 128, ...folderNames, normalise: composed }),
-  serviceName: text('The name of the service.', { to: 128, ...serviceNames, normalise: composed }),
+  folderName: text('The name of the folder.', { to: 128, ...folderNames, normalise: toNfc }),
+  serviceName: text('The name of the service.', { to: 128, ...serviceNames, normalise: toNfc }),
   type: text('The type of the service, for example MapServer.', { to: 64, ...serviceTypes }),
   description: text('What it is, in a sentence or two.', { to: longest.description, lines: true }),
   capabilities: text('What it can do: a comma list.', {
@@ -27,7 +27,7 @@ export const folderFields = {
 };
 
 export const createFields = {
-  folderName: text('The folder to hold it; absent or / for the root.', { to: 128, normalise: composed }),
+  folderName: text('The folder to hold it; absent or / for the root.', { to: 128, normalise: toNfc }),
   serviceName: required(fields.serviceName),
   type: required(fields.type),
   description: defaultTo(fields.description, ''),

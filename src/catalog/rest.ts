@@ -4,12 +4,12 @@ import { type Resource, isId, items, operation, resource, success } from '../res
 import type { Json } from '../lib/json.ts';
 import { definedOnly } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { createCatalogViews } from './pages/browse.ts';
 import {
   type Folder,
   type Service,
-  type TellService,
+  type OnServiceChange,
   createFolder,
   createService,
   deleteFolder,
@@ -25,25 +25,31 @@ import {
   serviceInFolder,
 } from './catalog.ts';
 import { createFields, editFields, folderFields } from './fields.ts';
-import type { Librarian } from './catalog-cache.ts';
+import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
 import type { ServiceViewOptions } from './pages/service.ts';
 
 export type CatalogOptions = ServiceViewOptions & {
   store: Store;
-  world: World;
-  librarian: Librarian;
-  tell: TellService;
+  runtime: Runtime;
+  catalogCache: CatalogCache;
+  tell: OnServiceChange;
   /** What other features hang beneath `services`, and beneath each service. */
   resources: Record<string, Resource>;
   serviceResources: Record<string, Resource<Service>>;
 };
 
-export function describeCatalog({ store, world, librarian, tell, ...beneath }: CatalogOptions): Resource {
-  const views = createCatalogViews({ store, librarian, ...beneath });
+export function catalogResource({
+  store,
+  runtime,
+  catalogCache,
+  tell,
+  ...beneath
+}: CatalogOptions): Resource {
+  const views = createCatalogViews({ store, catalogCache, ...beneath });
 
   function contents(folderName: string, caller: Caller, folders: readonly string[]) {
-    const listed = librarian.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
+    const listed = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
     return { folders, services: listed.map(toJson) };
   }
 
@@ -70,7 +76,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
           access: service.access,
         }),
         run: async ({ subject, values, caller }) => {
-          const at = world.now();
+          const at = runtime.now();
           refuseGrant(caller, values.access);
           const { url, ...rest } = values;
           const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
@@ -88,7 +94,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
         effect: 'writes',
         fields: {},
         run: async ({ subject }) => {
-          const at = world.now();
+          const at = runtime.now();
           await store.update((transaction) => {
             deleteService(transaction, subject);
             tell(transaction, 'Deleted', subject, at);
@@ -137,7 +143,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
   });
 
   function visibleFolder(name: string, caller: Caller): Folder | undefined {
-    return librarian.listing(audienceOf(caller)).byFolder.has(name) ? findFolder(store, name) : undefined;
+    return catalogCache.listing(audienceOf(caller)).byFolder.has(name) ? findFolder(store, name) : undefined;
   }
 
   const createFolderOperation = operation({
@@ -163,7 +169,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
     run: async ({ values, caller }) => {
       const { folderName = rootFolder, serviceName, type, url = null, ...traits } = values;
       refuseGrant(caller, values.access);
-      const at = world.now();
+      const at = runtime.now();
       const id = { folderName, serviceName, type };
       await store.update((transaction) => {
         createService(transaction, id, { ...traits, url }, at);
@@ -179,7 +185,7 @@ export function describeCatalog({ store, world, librarian, tell, ...beneath }: C
     access: 'member',
     read: ({ caller }) => ({
       folderName: rootFolder,
-      ...contents(rootFolder, caller, librarian.listing(audienceOf(caller)).folders),
+      ...contents(rootFolder, caller, catalogCache.listing(audienceOf(caller)).folders),
     }),
     view: views.root,
     resources: beneath.resources,

@@ -1,12 +1,12 @@
 // Finding services by words: every word must stand somewhere in the folder, name, type or description.
-import { composed } from '../lib/text.ts';
+import { toNfc } from '../lib/text.ts';
 import { type Service, pathOfService } from './catalog.ts';
 import type { Listing } from './listing.ts';
 
-export type Found = { readonly folders: readonly string[]; readonly services: readonly Service[] };
+export type SearchResult = { readonly folders: readonly string[]; readonly services: readonly Service[] };
 
 /** Undefined where nothing is looked for. Case does not matter, nor how a letter with an accent was typed. */
-export function searchListing(listing: Listing, query: string): Found | undefined {
+export function searchListing(listing: Listing, query: string): SearchResult | undefined {
   const words = fold(query)
     .split(/\s+/)
     .filter((word) => word !== '');
@@ -21,5 +21,5 @@ export function searchListing(listing: Listing, query: string): Found | undefine
 }
 
 function fold(text: string): string {
-  return composed(text).toLowerCase();
+  return toNfc(text).toLowerCase();
 }

@@ -1,16 +1,16 @@
 // SOAP edge of the catalog: the seven operations of spec 4.2, answered as contract 7 says.
-import { composed, cut } from '../lib/text.ts';
+import { toNfc, truncate } from '../lib/text.ts';
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { SoapOperation } from '../soap/handler.ts';
 import { escapeText } from '../soap/xml/escape.ts';
 import { type Service, addressOfService, rootFolder } from './catalog.ts';
-import type { Librarian } from './catalog-cache.ts';
+import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
 import type { CatalogNames } from './wsdl.ts';
 
 export type CatalogSoapOptions = {
-  librarian: Librarian;
+  catalogCache: CatalogCache;
   names: CatalogNames;
   requireTokens: boolean;
   /** `{base_url}` of the spec, as clients are told it. */
@@ -32,8 +32,8 @@ export type OperationName =
   | 'RequiresTokens'
   | 'GetServiceDescriptionsEx';
 
-export function describeOperations(options: CatalogSoapOptions): Record<OperationName, CatalogOperation> {
-  const { librarian, names } = options;
+export function catalogOperations(options: CatalogSoapOptions): Record<OperationName, CatalogOperation> {
+  const { catalogCache, names } = options;
 
   /** What a client needs in order to sign in: a single value, the same for everybody. */
   const open = (field: string, type: string, value: () => string): CatalogOperation => ({
@@ -56,7 +56,7 @@ export function describeOperations(options: CatalogSoapOptions): Record<Operatio
         return {
           key: audience,
           make: () => {
-            const { folders } = librarian.listing(audience);
+            const { folders } = catalogCache.listing(audience);
             return element(
               'FolderNames',
               folders.map((name) => element('String', escapeText(name))).join(''),
@@ -71,7 +71,7 @@ export function describeOperations(options: CatalogSoapOptions): Record<Operatio
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
       answer: ({ caller }) => {
         const audience = audienceOf(caller);
-        return { key: audience, make: () => describeServices(librarian.listing(audience).services) };
+        return { key: audience, make: () => servicesXml(catalogCache.listing(audience).services) };
       },
     },
     RequiresTokens: open('Result', 'boolean', () => String(options.requireTokens)),
@@ -80,31 +80,28 @@ export function describeOperations(options: CatalogSoapOptions): Record<Operatio
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
       answer: ({ arguments: { FolderName }, caller }) => {
-        const folderName = composed(FolderName?.trim() ?? '') || rootFolder;
+        const folderName = toNfc(FolderName?.trim() ?? '') || rootFolder;
         const services = servicesIn(folderName, caller);
-        return { key: `${audienceOf(caller)} ${folderName}`, make: () => describeServices(services) };
+        return { key: `${audienceOf(caller)} ${folderName}`, make: () => servicesXml(services) };
       },
     },
   };
 
   function servicesIn(folderName: string, caller: Caller): readonly Service[] {
-    const services = librarian.listing(audienceOf(caller)).byFolder.get(folderName);
+    const services = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName);
     if (services === undefined) {
-      throw new ServiceError('not-found', `There is no folder named ${cut(folderName, 128)}.`);
+      throw new ServiceError('not-found', `There is no folder named ${truncate(folderName, 128)}.`);
     }
     return services;
   }
 
-  function describeServices(services: readonly Service[]): string {
+  function servicesXml(services: readonly Service[]): string {
     const baseUrl = options.baseUrl();
-    return element(
-      'ServiceDescriptions',
-      services.map((service) => describeService(service, baseUrl)).join(''),
-    );
+    return element('ServiceDescriptions', services.map((service) => serviceXml(service, baseUrl)).join(''));
   }
 }
 
-function describeService(service: Service, baseUrl: string): string {
+function serviceXml(service: Service, baseUrl: string): string {
   const { folderName, serviceName } = service;
   const name = folderName === rootFolder ? serviceName : `${folderName}/${serviceName}`;
   return element(

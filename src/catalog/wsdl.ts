@@ -8,7 +8,7 @@ export type CatalogNames = {
   readonly versions: readonly [string, string, string, string, string];
 };
 
-export function nameTypes(vendorPrefix: string, productName: string): CatalogNames {
+export function catalogNames(vendorPrefix: string, productName: string): CatalogNames {
   const messageFormatType = `${vendorPrefix}ServiceCatalogMessageFormat`;
   const versionType = `${vendorPrefix}${productName}Version`;
   return {

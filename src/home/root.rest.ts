@@ -9,7 +9,7 @@ import { changeMode, currentMode, refuseWhileReadOnly, setMode } from '../mode/m
 
 export type InstalledVersion = { readonly version: string; readonly build: string };
 
-export function describeRoot(
+export function rootResource(
   installed: () => InstalledVersion,
   view: View<unknown>,
   resources: Record<string, Resource>,
@@ -45,7 +45,7 @@ export function createAdmission(store: Store, isJobRunning: (reader: Reader) => 
   };
 }
 
-export function describeMode(store: Store, isJobRunning: (reader: Reader) => boolean): Resource {
+export function modeResource(store: Store, isJobRunning: (reader: Reader) => boolean): Resource {
   return resource({
     title: 'Mode',
     description: 'Whether the system accepts changes, and why not.',

@@ -2,12 +2,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Frame, sendHtml } from '../rest/html/layout.ts';
+import { type Layout, sendHtml } from '../rest/html/layout.ts';
 import { errorPage } from '../rest/html/pages.ts';
-import { asServiceError, describeError, prefersHtml, sendJson } from '../rest/response.ts';
+import { asServiceError, toErrorResponse, prefersHtml, sendJson } from '../rest/response.ts';
 
 /** What there is around a page outside the directory. */
-export type BareFrame = Pick<Frame, 'assets' | 'crumbs'>;
+export type BareFrame = Pick<Layout, 'assets' | 'crumbs'>;
 
 export function sendSiteError(
   request: FastifyRequest,
@@ -17,7 +17,7 @@ export function sendSiteError(
 ): FastifyReply {
   const error = asServiceError(thrown);
   if (error === undefined) request.log.error({ err: thrown }, 'request failed');
-  const { status, headers, body } = describeError(error);
+  const { status, headers, body } = toErrorResponse(error);
   void reply.headers(headers);
   return prefersHtml(request.headers.accept)
     ? sendHtml(reply, status, errorPage({ title: 'Error', ...frame }, body.error))

@@ -1,6 +1,6 @@
 // What /metrics shows: requests by route and status, webhook deliveries, and the process itself. No label names a user or an id.
 import type { Registry } from 'prom-client';
-import type { WebhookFigures } from '../webhooks/stats.ts';
+import type { WebhookStats } from '../webhooks/stats.ts';
 import { addTo, createSpread, renderNumbers, renderSpreads } from './metrics-text.ts';
 import { type CountedRequest, createRequestFigures } from './request-figures.ts';
 
@@ -22,13 +22,13 @@ const failedDeliveries = {
 };
 
 /** `lookAtWebhooks` is asked when somebody looks. */
-export function createMetrics(lookAtWebhooks: () => Promise<WebhookFigures>): Metrics {
+export function createMetrics(lookAtWebhooks: () => Promise<WebhookStats>): Metrics {
   const requests = createRequestFigures();
   const succeeded = createSpread('outcome="succeeded"', bounds);
   const failed = createSpread('outcome="failed"', bounds);
   let failures = 0;
 
-  function renderWebhooks({ pending, oldestPendingSeconds, deactivated }: WebhookFigures): string {
+  function renderWebhooks({ pending, oldestPendingSeconds, deactivated }: WebhookStats): string {
     const gauge = (name: string, help: string, count: number) =>
       renderNumbers('gauge', { name: `steward_webhook_${name}`, help }, [{ labels: '', count }]);
     return [

@@ -6,16 +6,16 @@ import type { Metrics } from './metrics.ts';
 const refusals = [401, 403, 429];
 
 /** Of a request that has been answered; `route` as the metrics name it. */
-export type Account = (
+export type RequestLog = (
   request: IncomingMessage,
   answered: { readonly route: string; readonly status: number; readonly ms: number },
 ) => void;
 
-export function createAccount(
+export function createRequestLog(
   logger: FastifyBaseLogger,
   metrics: Metrics,
   addressOf: (request: IncomingMessage) => string,
-): Account {
+): RequestLog {
   const isLogging = ['info', 'debug', 'trace'].includes(logger.level);
   return (request, { route, status, ms }) => {
     const { method = '', url = '/' } = request;

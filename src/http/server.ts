@@ -3,7 +3,7 @@ import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { METHODS } from 'node:http';
 import { ServiceError, invalid } from '../errors.ts';
 import { notFound } from '../rest/response.ts';
-import type { Account } from './request-log.ts';
+import type { RequestLog } from './request-log.ts';
 import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
 import { createResponseClass } from './response.ts';
 
@@ -17,7 +17,7 @@ declare module 'fastify' {
 
 export type HttpOptions = {
   readonly logger: FastifyBaseLogger;
-  readonly account: Account;
+  readonly account: RequestLog;
   readonly frame: () => BareFrame;
   readonly isClosing: () => boolean;
 };

@@ -2,12 +2,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Endpoint } from '../soap/handler.ts';
-import type { Account } from './request-log.ts';
+import type { RequestLog } from './request-log.ts';
 
 export type ShortWay = {
   readonly path: string;
   readonly call: Endpoint['call'];
-  readonly account: Account;
+  readonly account: RequestLog;
   readonly isClosing: () => boolean;
 };
 

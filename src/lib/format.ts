@@ -3,13 +3,13 @@
 let grouped: Intl.NumberFormat | undefined;
 
 /** `10,000`. */
-export function tellNumber(number: number): string {
+export function formatNumber(number: number): string {
   return (grouped ??= new Intl.NumberFormat('en')).format(number);
 }
 
 /** `1 webhook`, `2 deliveries`. */
-export function tellCount(count: number, noun: string): string {
-  return `${tellNumber(count)} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
+export function formatCount(count: number, noun: string): string {
+  return `${formatNumber(count)} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
 }
 
 const units = [
@@ -20,13 +20,13 @@ const units = [
 ] as const;
 
 /** In whole units of the largest that fits; what is shorter than ten seconds is told more closely. */
-export function tellSpan(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
   const unit = units.find((candidate) => ms >= candidate.ms) ?? units[3];
-  return tellCount(Math.floor(ms / unit.ms), unit.name);
+  return formatCount(Math.floor(ms / unit.ms), unit.name);
 }
 
-export function tellAgo(ms: number): string {
-  return ms < 10_000 ? 'just now' : `${tellSpan(ms)} ago`;
+export function formatAgo(ms: number): string {
+  return ms < 10_000 ? 'just now' : `${formatDuration(ms)} ago`;
 }

@@ -27,3 +27,9 @@ export function writeJson(json: Json): string | Buffer {
 }
 
 export type Format = 'json' | 'pjson' | 'html';
+
+/** Whether there is anything deeper than so many levels down. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1));
+}

@@ -13,17 +13,17 @@ export function isXmlText(value: string): boolean {
 const mostToCompose = 1024;
 
 /** In the one form that letters with marks are kept in (NFC). What is too long to be a name stays as it is: it takes long, and is refused. */
-export function composed(value: string): string {
+export function toNfc(value: string): string {
   return value.length > mostToCompose ? value : value.normalize('NFC');
 }
 
 /** With a mark in the place of whatever cannot be kept. */
-export function asXmlText(value: string): string {
+export function toXmlText(value: string): string {
   return value.replaceAll(new RegExp(forbiddenInXml, 'gu'), '\uFFFD');
 }
 
 /** As much of it as a message needs. */
-export function cut(s: string, most = 64): string {
+export function truncate(s: string, most = 64): string {
   return s.length > most ? s.slice(0, most).replace(/[\uD800-\uDBFF]$/, '') : s;
 }
 

@@ -18,7 +18,7 @@ export type BodyOptions = {
   readonly formsBeingRead: FormsBeingRead;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Lets everything else have its turn. */
-  readonly breathe: () => Promise<void>;
+  readonly yieldToEventLoop: () => Promise<void>;
   readonly maxFileBytes: number;
 };
 
@@ -56,7 +56,7 @@ export const readMultipartBody: ReadBody = async (request, reply, wanted, option
 async function readParts(
   request: FastifyRequest,
   wanted: Wanted,
-  { formsBeingRead, maxFileBytes, breathe }: BodyOptions,
+  { formsBeingRead, maxFileBytes, yieldToEventLoop }: BodyOptions,
 ): Promise<Form> {
   let own = 0;
   const most = Math.max(mostBytes, 2 * maxFileBytes);
@@ -66,7 +66,7 @@ async function readParts(
     if (formsBeingRead.bytes > most) throw tooMany();
   };
   try {
-    return await readMultipart(request, wanted, { maxFileBytes, onBytes, breathe });
+    return await readMultipart(request, wanted, { maxFileBytes, onBytes, yieldToEventLoop });
   } finally {
     formsBeingRead.bytes -= own;
   }

@@ -42,12 +42,12 @@ export type Fields = Readonly<Record<string, Field<any>>>;
 export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never };
 
 /** The values of the good fields, and every problem, each naming its field. */
-export type ReadFields<F extends Fields = Fields> = {
+export type FieldValues<F extends Fields = Fields> = {
   readonly values: Partial<Values<F>>;
   readonly problems: readonly string[];
 };
 
-export function readFields<F extends Fields>(fields: F, form: Form): ReadFields<F> {
+export function readFields<F extends Fields>(fields: F, form: Form): FieldValues<F> {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
   for (const [name, field] of Object.entries(fields)) {

@@ -1,6 +1,6 @@
 // A query or an urlencoded body → one record of the fields asked for (contract 2).
 import { invalid, tooLarge } from '../errors.ts';
-import { cut } from '../lib/text.ts';
+import { truncate } from '../lib/text.ts';
 
 /** A file part of a form. */
 export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };
@@ -51,8 +51,8 @@ function collect(pairs: readonly Pair[], wanted: Wanted): Record<string, Raw> {
   const problems: string[] = [];
   for (const { name, value } of pairs) {
     if (name === undefined) problems.push(`A field name: ${notDecodable}`);
-    else if (seen.has(name)) problems.push(`${cut(name)}: is given more than once.`);
-    else if (value === undefined) problems.push(`${cut(name)}: ${notDecodable}`);
+    else if (seen.has(name)) problems.push(`${truncate(name)}: is given more than once.`);
+    else if (value === undefined) problems.push(`${truncate(name)}: ${notDecodable}`);
     else if (wanted.has(name)) form[name] = value;
     seen.add(name);
   }

@@ -8,15 +8,15 @@ import {
   type Caller,
   type Identify,
   type Identity,
-  type Presented,
+  type Credentials,
   bearerOf,
   mayCall,
 } from '../caller.ts';
 import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
-import type { SecondLook } from '../store/refresh.ts';
+import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { BodyOptions, ReadBody } from './body.ts';
 import type { Outcome, RequestFacts, Resource } from './resource.ts';
-import type { Face } from './html/responder.ts';
+import type { HtmlResponder } from './html/responder.ts';
 import { readFields } from './fields.ts';
 import { type Form, noFields, parseUrlencoded, peekQuery, textIn } from './form.ts';
 import { notFound, readFormat, sendJson } from './response.ts';
@@ -35,7 +35,7 @@ export type HandlerOptions = BodyOptions & {
   readonly root: Resource;
   readonly prefix: string;
   readonly identify: Identify;
-  readonly secondLook: SecondLook;
+  readonly retryAfterRefresh: RetryAfterRefresh;
   /** Throws when the resource or operation may not be used now, whoever asks; looking at a form changes nothing. */
   readonly admit: (match: Match, showsForm: boolean) => void;
   readonly addressOf: (request: FastifyRequest) => string;
@@ -62,7 +62,7 @@ type Exchange = {
   readonly query: Form;
 };
 
-export function createHandler(options: HandlerOptions, face: Face): Handler {
+export function createHandler(options: HandlerOptions, face: HtmlResponder): Handler {
   const findRoute = createRouteFinder(options.root, options.prefix);
 
   /** Path, method. */
@@ -78,7 +78,7 @@ export function createHandler(options: HandlerOptions, face: Face): Handler {
     // A bad bearer header is answered before the body is read.
     if (bearerOf(request.headers.authorization, request.socket) === undefined) return;
     const identify = () => options.identify(presentedBy(request, undefined));
-    return after(options.secondLook(identify), (identity) => {
+    return after(options.retryAfterRefresh(identify), (identity) => {
       progress.identity = identity;
     });
   }
@@ -110,7 +110,7 @@ export function createHandler(options: HandlerOptions, face: Face): Handler {
     const isOpen = accessOf(route.match) === 'anyone';
     const identity =
       progress.identity ??
-      (isOpen ? sessionOf(request) : options.secondLook(() => options.identify(presented)));
+      (isOpen ? sessionOf(request) : options.retryAfterRefresh(() => options.identify(presented)));
     return after(identity, (found) => {
       progress.identity = found;
       return admitCaller(exchange, facts, found?.caller);
@@ -127,7 +127,7 @@ export function createHandler(options: HandlerOptions, face: Face): Handler {
     options.admit(match, showsForm);
     if (operation && isPost) operation.guard(facts);
     const subject =
-      match.steps.length === 0 ? undefined : options.secondLook(() => findSubject(match, caller));
+      match.steps.length === 0 ? undefined : options.retryAfterRefresh(() => findSubject(match, caller));
     return after(subject, (found) => {
       progress.subject = { found };
       return showsForm ? void face.form(request, reply) : run(exchange, facts, caller, found);
@@ -169,7 +169,7 @@ export function createHandler(options: HandlerOptions, face: Face): Handler {
     }
   }
 
-  function presentedBy(request: FastifyRequest, field: string | undefined): Presented {
+  function presentedBy(request: FastifyRequest, field: string | undefined): Credentials {
     return {
       bearer: bearerOf(request.headers.authorization, request.socket),
       field: field?.trim() || undefined,

@@ -1,5 +1,5 @@
 // Form fields that hold JSON.
-import { isDeeperThan } from '../lib/nesting.ts';
+import { isDeeperThan } from '../lib/json.ts';
 import { type Control, type Field, type Parsed, optional } from './fields.ts';
 
 /** A JSON object, as text. */

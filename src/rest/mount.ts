@@ -3,13 +3,13 @@ import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { type ReadBody, readMultipartBody, readUrlencodedBody } from './body.ts';
-import { type FaceOptions, createFace } from './html/responder.ts';
+import { type HtmlResponderOptions, createHtmlResponder } from './html/responder.ts';
 import { maxParts, maxTextBytes } from './form.ts';
 import { type HandlerOptions, createHandler } from './handle.ts';
-import { asServiceError, describeError, sendJson, unsupportedMediaType } from './response.ts';
+import { asServiceError, toErrorResponse, sendJson, unsupportedMediaType } from './response.ts';
 import { guessFormat } from './request.ts';
 
-export type MountOptions = FaceOptions &
+export type MountOptions = HtmlResponderOptions &
   HandlerOptions & {
     /** Send JSON errors with HTTP 200. */
     readonly errorStatus200: boolean;
@@ -17,7 +17,7 @@ export type MountOptions = FaceOptions &
 
 export async function mountDirectory(scope: FastifyInstance, options: MountOptions): Promise<void> {
   const { prefix } = options;
-  const face = createFace(options);
+  const face = createHtmlResponder(options);
   const { begin, handle, sessionOf } = createHandler(options, face);
 
   scope.removeAllContentTypeParsers();
@@ -64,7 +64,7 @@ export async function mountDirectory(scope: FastifyInstance, options: MountOptio
   function answerError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const error = asServiceError(thrown);
     if (!error) request.log.error({ err: thrown }, 'request failed');
-    const answer = describeError(error);
+    const answer = toErrorResponse(error);
     void reply.headers(answer.headers);
     const format = request.progress?.format ?? guessFormat(request);
     if (format === 'html') {

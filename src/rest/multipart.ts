@@ -2,7 +2,7 @@
 import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { ServiceError, invalid, tooLarge } from '../errors.ts';
-import { cut } from '../lib/text.ts';
+import { truncate } from '../lib/text.ts';
 import { type Form, type Raw, type Wanted, maxTextBytes } from './form.ts';
 import { asServiceError } from './response.ts';
 
@@ -10,7 +10,7 @@ export type MultipartOptions = {
   readonly maxFileBytes: number;
   /** Told of all that is kept in memory; may throw. */
   readonly onBytes: (count: number) => void;
-  readonly breathe: () => Promise<void>;
+  readonly yieldToEventLoop: () => Promise<void>;
 };
 
 /**
@@ -20,14 +20,14 @@ export type MultipartOptions = {
 export async function readMultipart(
   request: FastifyRequest,
   wanted: Wanted,
-  { maxFileBytes, onBytes, breathe }: MultipartOptions,
+  { maxFileBytes, onBytes, yieldToEventLoop }: MultipartOptions,
 ): Promise<Form> {
   const form: Record<string, Raw> = {};
   const seen = new Set<string>();
   try {
-    for await (const part of partsOf(request, breathe)) {
+    for await (const part of partsOf(request, yieldToEventLoop)) {
       const name = part.fieldname;
-      if (seen.has(name)) throw invalid([`${cut(name)}: is given more than once.`]);
+      if (seen.has(name)) throw invalid([`${truncate(name)}: is given more than once.`]);
       seen.add(name);
       if (part.type !== 'file') continue;
       if (!wanted.has(name)) {
@@ -57,7 +57,10 @@ export async function readMultipart(
 const turnsToFind = 20;
 
 /** The parts one after another. The plugin would wait for ever where the body ends among the headers of one. */
-async function* partsOf(request: FastifyRequest, breathe: () => Promise<void>): AsyncGenerator<Multipart> {
+async function* partsOf(
+  request: FastifyRequest,
+  yieldToEventLoop: () => Promise<void>,
+): AsyncGenerator<Multipart> {
   const { raw } = request;
   const hasCome = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
   const parts = request.parts()[Symbol.asyncIterator]();
@@ -65,7 +68,7 @@ async function* partsOf(request: FastifyRequest, breathe: () => Promise<void>): 
     const waiting = { is: true };
     const nothing = (async () => {
       await hasCome;
-      for (let turn = 0; waiting.is && turn < turnsToFind; turn += 1) await breathe();
+      for (let turn = 0; waiting.is && turn < turnsToFind; turn += 1) await yieldToEventLoop();
       throw new ServiceError('invalid', 'The multipart body is malformed.');
     })();
     nothing.catch(() => undefined);

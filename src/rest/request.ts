@@ -1,10 +1,10 @@
 // What the REST kit reads off a request before and beside its form.
-import { composed, isXmlText } from '../lib/text.ts';
+import { toNfc, isXmlText } from '../lib/text.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
 import type { Resource } from './resource.ts';
 import type { Format } from '../lib/json.ts';
-import { type Field, type Fields, type ReadFields, readFields } from './fields.ts';
+import { type Field, type Fields, type FieldValues, readFields } from './fields.ts';
 import { type Form, type Wanted, noFields, parseUrlencoded, textIn } from './form.ts';
 import { prefersHtml, readFormat } from './response.ts';
 import { type Match, match, walk } from './routes.ts';
@@ -17,11 +17,11 @@ export type Route = {
   readonly segments: readonly string[];
   /** As the metrics name it, with data segments as `{param}`. */
   readonly label: string;
-  readonly asked: Asked;
+  readonly asked: RequestedFields;
 };
 
 /** What a route asks for, the same for every request: the fields by name, and what there is to read where none is given. */
-export type Asked = { readonly wanted: Wanted; readonly unanswered: ReadFields };
+export type RequestedFields = { readonly wanted: Wanted; readonly unanswered: FieldValues };
 
 /** How far a request has come: what an error page may build on. */
 export type Progress = {
@@ -72,7 +72,7 @@ function findRoute(root: Resource, prefix: string, target: string, method: strin
   const segments: string[] = [];
   for (const segment of path.split('/').slice(prefix.split('/').length)) {
     try {
-      segments.push(composed(decodeURIComponent(segment)));
+      segments.push(toNfc(decodeURIComponent(segment)));
     } catch {
       return undefined;
     }
@@ -86,9 +86,9 @@ function findRoute(root: Resource, prefix: string, target: string, method: strin
 }
 
 /** Worked out once for each record of fields. */
-const askedByFields = new WeakMap<Fields, Asked>();
+const askedByFields = new WeakMap<Fields, RequestedFields>();
 
-function askedBy({ operation, resource }: Match): Asked {
+function askedBy({ operation, resource }: Match): RequestedFields {
   const { fields } = operation ?? resource;
   const known = askedByFields.get(fields);
   if (known) return known;

@@ -53,9 +53,9 @@ export type Resource<S = unknown> = {
   readonly items: readonly Items<S>[];
 };
 
-export type View<S> = (shown: Shown<S>) => Html | Promise<Html>;
+export type View<S> = (shown: PageContext<S>) => Html | Promise<Html>;
 
-export type Shown<S> = {
+export type PageContext<S> = {
   readonly subject: S;
   /** What the resource reads as. */
   readonly json: Json;

@@ -20,7 +20,7 @@ const table: Record<ErrorKind, { status: number; code: number }> = {
   unavailable: { status: 503, code: 503 },
 };
 
-export type ErrorAnswer = {
+export type ErrorResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: {
@@ -30,7 +30,7 @@ export type ErrorAnswer = {
 };
 
 /** Undefined stands for our own fault, of which nothing is revealed. */
-export function describeError(error: ServiceError | undefined): ErrorAnswer {
+export function toErrorResponse(error: ServiceError | undefined): ErrorResponse {
   const { status, code } = error ? table[error.kind] : { status: 500, code: 500 };
   const message = error?.message ?? 'The server failed to handle this request.';
   return {

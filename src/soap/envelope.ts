@@ -1,6 +1,6 @@
 // SOAP envelopes in and out, versions 1.1 and 1.2, and faults in the form of each.
 import { type ErrorKind, ServiceError } from '../errors.ts';
-import { cut } from '../lib/text.ts';
+import { truncate } from '../lib/text.ts';
 import { escapeAttribute, escapeText } from './xml/escape.ts';
 import { XML_URI } from './xml/namespaces.ts';
 import type { XmlElement } from './xml/reader.ts';
@@ -91,7 +91,7 @@ export function refuseText(element: XmlElement): void {
 }
 
 export function named({ name }: XmlElement): string {
-  return cut(name);
+  return truncate(name);
 }
 
 function wrap(version: SoapVersion, content: string): string {

@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http';
 import { after } from '../after.ts';
 import { type Caller, type Identify, type Identity, bearerOf } from '../caller.ts';
 import { ServiceError, errorHeaders } from '../errors.ts';
-import type { SecondLook } from '../store/refresh.ts';
-import { cut } from '../lib/text.ts';
+import type { RetryAfterRefresh } from '../store/refresh.ts';
+import { truncate } from '../lib/text.ts';
 import { type Arguments, bindArguments } from './arguments.ts';
 import { decodeXml } from './xml/decode.ts';
 import {
@@ -39,7 +39,7 @@ export type EndpointOptions = {
   readonly operations: Readonly<Record<string, SoapOperation>>;
   readonly requireTokens: boolean;
   readonly identify: Identify;
-  readonly secondLook: SecondLook;
+  readonly retryAfterRefresh: RetryAfterRefresh;
   readonly addressOf: (request: IncomingMessage) => string;
   readonly keep: <T>(key: string, make: () => T) => T;
   readonly logger: FastifyBaseLogger;
@@ -137,7 +137,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   function operationFor(payload: XmlElement): SoapOperation {
     if (!isOurNamespace(payload.namespace)) {
       const given =
-        payload.namespace === '' ? 'no namespace' : `the namespace ${cut(payload.namespace, 200)}`;
+        payload.namespace === '' ? 'no namespace' : `the namespace ${truncate(payload.namespace, 200)}`;
       throw new ServiceError(
         'invalid',
         `The element ${named(payload)} is in ${given}; it must be in ${namespace}.`,
@@ -159,7 +159,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     request: IncomingMessage,
     token: string | undefined,
   ): Identity | undefined | Promise<Identity | undefined> {
-    return options.secondLook(() =>
+    return options.retryAfterRefresh(() =>
       options.identify({
         bearer: bearerOf(request.headers.authorization, request.socket),
         field: token,
@@ -194,7 +194,7 @@ function faultAnswer(version: SoapVersion, fault: Fault, cause?: unknown): Answe
 /** An envelope of an unknown version is answered in 1.1; no envelope at all, in the version the content type names. */
 function refuseEnvelope(root: XmlElement, guessed: SoapVersion): Answer {
   if (root.name === 'Envelope') {
-    const given = root.namespace === '' ? 'no namespace' : cut(root.namespace, 200);
+    const given = root.namespace === '' ? 'no namespace' : truncate(root.namespace, 200);
     const message = `The Envelope is in ${given}; SOAP 1.1 and 1.2 are understood.`;
     return faultAnswer('1.1', { code: 'VersionMismatch', message });
   }

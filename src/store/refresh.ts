@@ -2,9 +2,9 @@
 import { ServiceError } from '../errors.ts';
 
 /** Looks; and when a token or a thing is unknown, looks again once all that others have changed is here. What is known is answered at once. */
-export type SecondLook = <T>(look: () => T | Promise<T>) => T | Promise<T>;
+export type RetryAfterRefresh = <T>(look: () => T | Promise<T>) => T | Promise<T>;
 
-export function createSecondLook(refresh: () => Promise<void>): SecondLook {
+export function createRetryAfterRefresh(refresh: () => Promise<void>): RetryAfterRefresh {
   async function lookAgain<T>(look: () => T | Promise<T>, error: unknown): Promise<T> {
     if (!isMissing(error)) throw error;
     await refresh();

@@ -1,13 +1,13 @@
 // The runner carries a job to its end: asks the executor for one step after another, and records each with its messages in one update.
-import { withDeadline } from '../lib/deadline.ts';
+import { withTimeout } from '../lib/async.ts';
 import { isUnavailable } from '../errors.ts';
-import { insist } from '../lib/insist.ts';
+import { retryWhileUnavailable } from '../lib/async.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import { asXmlText } from '../lib/text.ts';
-import type { World } from '../runtime.ts';
-import type { Errand, Executor } from './executors/executor.ts';
+import { toXmlText } from '../lib/text.ts';
+import type { Runtime } from '../runtime.ts';
+import type { StepContext, Executor } from './executors/executor.ts';
 import {
   advanceJob,
   beginCancel,
@@ -19,34 +19,41 @@ import {
   nextToRevert,
   revertStep,
 } from './job.ts';
-import { type Job, type TellJob, jobs, newestJob, plans } from './job-table.ts';
+import { type Job, type OnJobChange, jobs, newestJob, plans } from './job-table.ts';
 import type { Plan, Step } from './plan.ts';
 
 const revertTries = 3;
 
-export type Runner = {
+export type JobRunner = {
   /** Runs the job that is accepted or resumed by this; also when the store's answer to that was lost. */
   run: <J extends Job | undefined>(accept: () => Promise<J>) => Promise<J>;
   /** Goes on with a job that an earlier process has left behind, now or as soon as its process is gone. */
   recover: () => Promise<void>;
 };
 
-export type RunnerOptions = {
+export type JobRunnerOptions = {
   store: Store;
-  world: World;
+  runtime: Runtime;
   tasks: Tasks;
   executor: Executor;
   stepTimeoutMs: number;
-  tell: TellJob;
+  tell: OnJobChange;
 };
 
-export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tell }: RunnerOptions): Runner {
+export function createJobRunner({
+  store,
+  runtime,
+  tasks,
+  executor,
+  stepTimeoutMs,
+  tell,
+}: JobRunnerOptions): JobRunner {
   /** Changes the job unless it has moved on meanwhile, by another's hand or because this had been done already. */
   function change(
     { id, fence, next, reverting }: Job,
     rule: (transaction: Transaction, job: Job, at: number) => Job,
   ): Promise<Job | undefined> {
-    const at = world.now();
+    const at = runtime.now();
     return store.update((transaction) => {
       const job = transaction.get(jobs, id);
       if (job?.state !== 'in_progress' || job.fence !== fence || job.next !== next) return undefined;
@@ -57,7 +64,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     });
   }
 
-  function act(step: Step, errand: Errand): Promise<void> {
+  function act(step: Step, errand: StepContext): Promise<void> {
     const { action, workload } = step;
     return workload === null || action === 'perform'
       ? executor.perform(step.name, errand)
@@ -66,16 +73,16 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
 
   function carryOut(
     { id: jobId, fence, runStartedAt }: Job,
-    work: (errand: Errand) => Promise<void>,
+    work: (errand: StepContext) => Promise<void>,
     stopping: AbortSignal,
   ): Promise<void> {
-    const confirm = async () => {
+    const assertOwnership = async () => {
       await store.refresh();
       if (store.get(jobs, jobId)?.fence !== fence) throw new Error('another process has taken the job up.');
     };
-    return withDeadline(world, (signal) => work({ jobId, fence, runStartedAt, confirm, signal }), {
+    return withTimeout(runtime, (signal) => work({ jobId, fence, runStartedAt, assertOwnership, signal }), {
       ms: stepTimeoutMs,
-      late: `it took longer than ${stepTimeoutMs / 1000} seconds.`,
+      message: `it took longer than ${stepTimeoutMs / 1000} seconds.`,
       stopping,
     });
   }
@@ -137,7 +144,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
     const plan = store.get(plans, id);
     const goOnOnce = async () => {
       // Steps without any waiting in them must not keep everybody else waiting.
-      await world.breathe();
+      await runtime.yieldToEventLoop();
       const job = store.get(jobs, id);
       if (!plan || signal.aborted || job?.state !== 'in_progress' || job.fence !== fence) return false;
       await goOn(job, plan, signal).catch(async (error: unknown) => {
@@ -146,7 +153,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       });
       return true;
     };
-    while (await insist(goOnOnce, world, signal));
+    while (await retryWhileUnavailable(goOnOnce, runtime, signal));
   }
 
   /** What is kept for a job stays with it until it has ended, whoever goes on with it. */
@@ -189,7 +196,7 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
       if (orphan) await takeUp(orphan);
       return orphan !== undefined;
     };
-    while (await insist(takeUpOne, world, signal));
+    while (await retryWhileUnavailable(takeUpOne, runtime, signal));
   }
 
   let isTakingUp = false;
@@ -216,5 +223,5 @@ export function createRunner({ store, world, tasks, executor, stepTimeoutMs, tel
 
 /** It may come from anywhere, and must be fit to be kept. */
 function reasonOf(error: unknown): string {
-  return asXmlText((error as Error).message);
+  return toXmlText((error as Error).message);
 }

@@ -50,7 +50,7 @@ export type Job = {
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
 
 /** Told of each job when it has been started and when a run of it has ended, within the same update. */
-export type TellJob = (transaction: Transaction, job: Job, at: number) => void;
+export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
 
 export const jobs: Table<Job> = {
   name: 'jobs',

@@ -1,21 +1,21 @@
 // The watcher tells when a job has something new to say, so that nobody has to ask again and again.
 import type { Store } from '../store/store.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { type Job, jobs, messages, newestJobId } from './job-table.ts';
 
-export type Watcher = {
+export type JobWatcher = {
   /** Resolves once the job has more than `after` messages, is in another state, or the time is up; at once when it cannot change. */
-  waitForNews: (job: Job, after: number, waitMs: number) => Promise<void>;
+  waitForChange: (job: Job, after: number, waitMs: number) => Promise<void>;
   /** Lets everybody go. */
   stop: () => void;
 };
 
-export function createWatcher(store: Store, world: World): Watcher {
+export function createJobWatcher(store: Store, runtime: Runtime): JobWatcher {
   const waiting = new Set<() => void>();
   let isStopping = false;
 
   return {
-    async waitForNews(job, after, waitMs) {
+    async waitForChange(job, after, waitMs) {
       const hasNews = () =>
         store.entries(messages, job.id).length > after ||
         store.get(jobs, job.id)?.state !== 'in_progress' ||
@@ -33,7 +33,7 @@ export function createWatcher(store: Store, world: World): Watcher {
           resolve();
         };
         waiting.add(finish);
-        world.sleep(waitMs, over.signal).then(finish, finish);
+        runtime.sleep(waitMs, over.signal).then(finish, finish);
       });
     },
     stop() {

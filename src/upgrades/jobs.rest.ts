@@ -4,14 +4,14 @@ import { type Resource, isId, items, operation, resource } from '../rest/resourc
 import { asJson } from '../lib/json.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { requestCancel, resumeJob } from './job.ts';
 import { type Job, jobs, listJobs, messages, plans } from './job-table.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
-import type { Runner } from './job-runner.ts';
+import type { JobRunner } from './job-runner.ts';
 import { entryOf, statusOf } from './job-status.ts';
 
-export type JobsOptions = { store: Store; world: World; runner: Runner };
+export type JobsOptions = { store: Store; runtime: Runtime; runner: JobRunner };
 
 /** The jobs of a store by their ids, each shown by a resource of its own. */
 function jobItems(store: Store, shown: Resource<Job>) {
@@ -28,7 +28,7 @@ function jobItems(store: Store, shown: Resource<Job>) {
   });
 }
 
-export function describeHistory({ store, world }: Pick<JobsOptions, 'store' | 'world'>): Resource {
+export function historyResource({ store, runtime }: Pick<JobsOptions, 'store' | 'runtime'>): Resource {
   const entry = resource<Job>({
     title: 'Past job',
     description: 'One job of the history, with its messages.',
@@ -38,7 +38,7 @@ export function describeHistory({ store, world }: Pick<JobsOptions, 'store' | 'w
       // The history is closed once the job is resumed, so the way leads on to the page that stays open.
       const here = (...beneath: readonly string[]) =>
         shown.href('system', 'jobs', shown.subject.id, ...beneath);
-      return jobView(store, shown.subject, world.now(), { ...shown, here });
+      return jobView(store, shown.subject, runtime.now(), { ...shown, here });
     },
   });
   return resource({
@@ -51,21 +51,21 @@ export function describeHistory({ store, world }: Pick<JobsOptions, 'store' | 'w
   });
 }
 
-export function describeJobs({ store, world, runner }: JobsOptions): Resource {
+export function jobsResource({ store, runtime, runner }: JobsOptions): Resource {
   /** Changes the job as it is now, not as it was when it was found. */
   const change = <T>(id: string, rule: (transaction: Transaction, job: Job) => T) =>
     store.update((transaction) => {
       const job = transaction.get(jobs, id);
       return job && rule(transaction, job);
     });
-  const statusNow = (id: string) => asJson(statusOf(store, store.get(jobs, id), world.now()));
+  const statusNow = (id: string) => asJson(statusOf(store, store.get(jobs, id), runtime.now()));
 
   const job = resource<Job>({
     title: 'Job',
     description: 'The status of one job.',
     access: 'administrator',
     read: ({ subject }) => statusNow(subject.id),
-    view: (shown) => jobView(store, shown.subject, world.now(), shown),
+    view: (shown) => jobView(store, shown.subject, runtime.now(), shown),
     operations: {
       cancel: operation<Job>({
         title: 'Cancel job',
@@ -91,7 +91,7 @@ export function describeJobs({ store, world, runner }: JobsOptions): Resource {
         whileReadOnly: 'allowed',
         fields: {},
         run: async ({ subject, caller }) => {
-          const at = world.now();
+          const at = runtime.now();
           const by = caller?.username ?? '';
           await runner.run(() =>
             change(subject.id, (transaction, current) =>

@@ -1,6 +1,6 @@
 // The version manifest: what a version object is, and when a manifest is refused (spec 2.3, contract 6).
 import { z } from 'zod';
-import { isDeeperThan } from '../lib/nesting.ts';
+import { isDeeperThan } from '../lib/json.ts';
 import { isXmlText } from '../lib/text.ts';
 import { findBrokenChains, readLink } from './manifest-links.ts';
 

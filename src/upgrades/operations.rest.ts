@@ -6,31 +6,31 @@ import { type Field, boolean, file, refine, required } from '../rest/fields.ts';
 import { jsonObject, reference } from '../rest/json-fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Executor } from './executors/executor.ts';
 import { startJob } from './job.ts';
-import type { TellJob } from './job-table.ts';
+import type { OnJobChange } from './job-table.ts';
 import { type Version, readManifest } from './manifest.ts';
-import { describePlan } from './plan.ts';
+import { planToJson } from './plan.ts';
 import { type Prepared, prepareRollback } from './preflight.ts';
 import { type UpgradeValues, fetchContents, planUpgrade, prepare } from './upgrade-request.ts';
 import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './deployment.ts';
-import type { Runner } from './job-runner.ts';
+import type { JobRunner } from './job-runner.ts';
 import { settingsOf } from './settings.ts';
 import { statusOf } from './job-status.ts';
-import type { Survey } from './workloads.ts';
+import type { Inventory } from './workloads.ts';
 
 export type ProcedureOptions = {
   store: Store;
-  world: World;
+  runtime: Runtime;
   executor: Executor;
-  runner: Runner;
-  tell: TellJob;
+  runner: JobRunner;
+  tell: OnJobChange;
 };
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
-export function describeProcedure({ store, world, executor, runner, tell }: ProcedureOptions) {
+export function upgradeOperations({ store, runtime, executor, runner, tell }: ProcedureOptions) {
   /** A version manifest as a file: the versions in it, or all reasons against it. */
   function manifestField(description: string): Field<readonly Version[] | undefined> {
     return refine(file(description), ({ bytes }) => {
@@ -63,7 +63,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       updateToLatestPatch,
       versionManifestFile,
     };
-    const survey = await executor.survey();
+    const survey = await executor.inventory();
     const found = prepare(store, readable, await fetchContents(store, readable), survey).problems;
     const hasUnreadable = !('upgradeSettings' in values && 'updateToLatestPatch' in values);
     return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
@@ -73,13 +73,13 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
 
   /** Prepared inside the update: what stands against it is looked for in the state that it starts from. */
   async function start(
-    prepareIn: (reader: Reader, survey: Survey) => Prepared,
+    prepareIn: (reader: Reader, survey: Inventory) => Prepared,
     startedBy: string,
     manifest?: readonly Version[],
   ): Promise<Json> {
-    const survey = await executor.survey();
-    const id = world.newId();
-    const at = world.now();
+    const survey = await executor.inventory();
+    const id = runtime.newId();
+    const at = runtime.now();
     const job = await runner.run(() =>
       store.update((transaction) => {
         const { problems, to, ...prepared } = prepareIn(transaction, survey);
@@ -121,7 +121,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       run: async ({ values }) => {
         const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
         const known = notices.length > 0 ? { notices } : {};
-        return { json: { from, to, steps: describePlan(plan), problems, ...known } };
+        return { json: { from, to, steps: planToJson(plan), problems, ...known } };
       },
     }),
     upgrade: operation({
@@ -168,7 +168,7 @@ export function describeProcedure({ store, world, executor, runner, tell }: Proc
       },
       run: async ({ values }) => {
         const { manifestFile: versions } = values;
-        const importedAt = world.now();
+        const importedAt = runtime.now();
         await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
         return success;
       },

@@ -166,6 +166,6 @@ export function summarisePlan({ steps }: Plan) {
   };
 }
 
-export function describePlan({ steps }: Plan) {
+export function planToJson({ steps }: Plan) {
   return steps.map(({ name, codes }, seqNum) => ({ seqNum, name, codes }));
 }

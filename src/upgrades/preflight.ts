@@ -16,7 +16,7 @@ import {
   rollbackTargets,
 } from './deployment.ts';
 import { type Given, readSettings } from './settings.ts';
-import { movesBetween, plainSurvey } from './workloads.ts';
+import { movesBetween, simulatedInventory } from './workloads.ts';
 
 /** A job that could be started, or what it would be but for its problems. */
 export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
@@ -34,7 +34,7 @@ export function prepareUpgrade(
   id: string,
   given: Given,
   manifest = manifestOf(reader),
-  survey = plainSurvey,
+  survey = simulatedInventory,
 ): Prepared {
   const present = reader.read(deployment);
   const from = labelOf(newestInstalled(present));
@@ -91,7 +91,7 @@ function versionsToInstall(
 }
 
 /** Back to an earlier patch of the installed release, or to the release without patches. */
-export function prepareRollback(reader: Reader, id: string, survey = plainSurvey): Prepared {
+export function prepareRollback(reader: Reader, id: string, survey = simulatedInventory): Prepared {
   const present = reader.read(deployment);
   const from = labelOf(newestInstalled(present));
   const base = {

@@ -8,7 +8,7 @@ import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
 import { type Prepared, prepareUpgrade } from './preflight.ts';
 import type { Given } from './settings.ts';
-import type { Survey } from './workloads.ts';
+import type { Inventory } from './workloads.ts';
 
 export type UpgradeValues = {
   readonly versionManifest: string;
@@ -38,7 +38,12 @@ export async function fetchContents(
   return contents;
 }
 
-export function prepare(reader: Reader, values: UpgradeValues, contents: Contents, survey: Survey): Prepared {
+export function prepare(
+  reader: Reader,
+  values: UpgradeValues,
+  contents: Contents,
+  survey: Inventory,
+): Prepared {
   const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
   const given: Given = {
     upgradeSettings,
@@ -59,7 +64,7 @@ export async function planUpgrade(
   executor: Executor,
   values: UpgradeValues,
 ): Promise<Prepared> {
-  const survey = await executor.survey();
+  const survey = await executor.inventory();
   const prepared = prepare(store, values, await fetchContents(store, values), survey);
   const reason = reasonNotToStart(store, prepared);
   return reason === undefined ? prepared : { ...prepared, problems: [...prepared.problems, reason] };

@@ -2,10 +2,10 @@
 import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import { type Json, asJson, lasting } from '../lib/json.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
-import { describeHistory, describeJobs } from './jobs.rest.ts';
+import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type Job, installerOf, messages, newestJob } from './job-table.ts';
 import { upgradesPage } from './pages/upgrades.ts';
-import { type ProcedureOptions, describeProcedure } from './operations.rest.ts';
+import { type ProcedureOptions, upgradeOperations } from './operations.rest.ts';
 import {
   availableVersions,
   deployment,
@@ -15,12 +15,12 @@ import {
   rollbackTargets,
 } from './deployment.ts';
 import { statusOf } from './job-status.ts';
-import type { Watcher } from './job-watcher.ts';
+import type { JobWatcher } from './job-watcher.ts';
 
-export type UpgradesOptions = ProcedureOptions & { watcher: Watcher };
+export type UpgradesOptions = ProcedureOptions & { watcher: JobWatcher };
 
-export function describeSystem(options: UpgradesOptions): Resource {
-  const { store, world, watcher } = options;
+export function systemResource(options: UpgradesOptions): Resource {
+  const { store, runtime, watcher } = options;
   const present = () => store.read(deployment);
 
   const child = (title: string, description: string, read: () => Json) =>
@@ -31,10 +31,10 @@ export function describeSystem(options: UpgradesOptions): Resource {
 
   function tellStatus(job: Job | undefined, after: number): Json {
     if (!job || job.state === 'in_progress' || after > 0)
-      return asJson(statusOf(store, job, world.now(), after));
+      return asJson(statusOf(store, job, runtime.now(), after));
     const { length } = store.entries(messages, job.id);
     if (lastWords?.of !== job || lastWords.status.messageCount !== length)
-      lastWords = { of: job, status: lasting(asJson(statusOf(store, job, world.now()))) };
+      lastWords = { of: job, status: lasting(asJson(statusOf(store, job, runtime.now()))) };
     return lastWords.status;
   }
 
@@ -50,10 +50,10 @@ export function describeSystem(options: UpgradesOptions): Resource {
     read: ({ values: { after, wait, jobId } }) => {
       const job = newestJob(store);
       if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id)) return tellStatus(job, after);
-      return watcher.waitForNews(job, after, wait * 1000).then(() => tellStatus(newestJob(store), after));
+      return watcher.waitForChange(job, after, wait * 1000).then(() => tellStatus(newestJob(store), after));
     },
     view: upgradesPage(options),
-    operations: describeProcedure(options),
+    operations: upgradeOperations(options),
     resources: {
       available: child(
         'Available versions',
@@ -81,7 +81,7 @@ export function describeSystem(options: UpgradesOptions): Resource {
           };
         },
       ),
-      history: describeHistory(options),
+      history: historyResource(options),
       manifestStatus: child('Manifest status', 'Where the version manifest comes from.', () => {
         const imported = store.read(importedManifest);
         return {
@@ -97,6 +97,6 @@ export function describeSystem(options: UpgradesOptions): Resource {
 
   return folder(
     { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
-    { upgrades: closeBeneathDuringJob(upgrades), jobs: describeJobs(options) },
+    { upgrades: closeBeneathDuringJob(upgrades), jobs: jobsResource(options) },
   );
 }

@@ -3,7 +3,7 @@ import type { Container, Version } from './manifest.ts';
 import { type Deployment, containersOf, installedVersions } from './deployment.ts';
 
 /** A container of a workload, and the images it is moved between; `formerImage` is null where there was none. */
-export type Part = {
+export type WorkloadContainer = {
   readonly container: string;
   readonly image: string;
   readonly formerImage: string | null;
@@ -13,7 +13,7 @@ export type Part = {
 export type Workload = {
   readonly name: string;
   readonly component: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly WorkloadContainer[];
 };
 
 /** As a message names them: one after another where a workload has several. */
@@ -31,7 +31,7 @@ export type Placement = {
 };
 
 /** The deployment as it shows itself at one moment. */
-export type Survey = {
+export type Inventory = {
   /** How many workloads may be on their way at once. */
   readonly parallelism: number;
   /** Where versions are to be installed one after another: each finds the images that those before it put in place. */
@@ -66,7 +66,7 @@ export function movesBetween(present: Deployment, after: Deployment): Move[] {
 }
 
 /** Every container is a workload of its own, and nothing stands against moving it. */
-export const plainSurvey: Survey = {
+export const simulatedInventory: Inventory = {
   parallelism: 1,
   place(versions, present) {
     const images = new Map([...containersOf(present)].map(([name, { image }]) => [name, image]));

@@ -6,18 +6,18 @@ import { defaultTo, file, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { isXmlText } from '../lib/text.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { type Upload, deleteUpload, listUploads, plainFileName, storeUpload, uploads } from './upload.ts';
 
 export type UploadsOptions = {
   store: Store;
-  world: World;
+  runtime: Runtime;
   mostBytesInAll: number;
   /** Whether something that runs needs the upload. */
   isInUse: (reader: Reader, itemID: string) => boolean;
 };
 
-export function describeUploads({ store, world, mostBytesInAll, isInUse }: UploadsOptions): Resource {
+export function uploadsResource({ store, runtime, mostBytesInAll, isInUse }: UploadsOptions): Resource {
   const upload = operation({
     title: 'Upload file',
     description: 'Keeps a file for an operation that takes one by its id.',
@@ -35,10 +35,10 @@ export function describeUploads({ store, world, mostBytesInAll, isInUse }: Uploa
     },
     run: async ({ values: { itemFile, description } }) => {
       const item: Upload = {
-        itemID: world.newId(),
+        itemID: runtime.newId(),
         itemName: plainFileName(itemFile.filename),
         description,
-        date: world.now(),
+        date: runtime.now(),
         committed: true,
         contentType: itemFile.contentType,
         size: itemFile.bytes.length,

@@ -1,5 +1,5 @@
 // Uploaded files: what is kept of them, and within which limits (contract 6).
-import { composed } from '../lib/text.ts';
+import { toNfc } from '../lib/text.ts';
 import { ServiceError } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Archive, Reader, Table, Transaction } from '../store/transaction.ts';
@@ -62,5 +62,5 @@ export function deleteUpload(transaction: Transaction, { itemID }: Upload, isInU
 
 /** The last part of a name that may come with a path of somebody's machine. */
 export function plainFileName(name: string): string {
-  return composed(name.split(/[/\\]/).at(-1) ?? '').trim();
+  return toNfc(name.split(/[/\\]/).at(-1) ?? '').trim();
 }

@@ -4,14 +4,14 @@ import { type Resource, isId, items, operation, resource } from '../rest/resourc
 import { defaultTo, integer } from '../rest/fields.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Store } from '../store/store.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import { showDeliveries, showDelivery } from './pages/deliveries.ts';
 import { type Delivery, addDelivery, deliveries } from './delivery.ts';
 import { type Webhook, requireWebhook } from './webhook.ts';
 
 const mostPerPage = 100;
 
-export function describeDeliveries(store: Store, world: World): Resource<Webhook> {
+export function deliveriesResource(store: Store, runtime: Runtime): Resource<Webhook> {
   const one = resource<Delivery>({
     title: 'Delivery',
     titleOf: ({ event }) => `Delivery of ${event.type}`,
@@ -27,8 +27,8 @@ export function describeDeliveries(store: Store, world: World): Resource<Webhook
         effect: 'writes',
         fields: {},
         run: async ({ subject: { webhookId, event, isPing } }) => {
-          const id = world.newId();
-          const at = world.now();
+          const id = runtime.newId();
+          const at = runtime.now();
           await store.update((transaction) => {
             const webhook = requireWebhook(transaction, webhookId);
             if (!webhook.active) {

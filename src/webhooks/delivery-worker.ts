@@ -1,12 +1,12 @@
-// The courier carries deliveries to their receivers: claims what is due while there are slots, sends it, and records what came of it.
+// The deliveryWorker carries deliveries to their receivers: claims what is due while there are slots, sends it, and records what came of it.
 // A slow receiver takes up its own few slots and nobody else's.
-import { createAlarm } from '../lib/alarm.ts';
+import { EarliestTimer } from '../lib/async.ts';
 import { isUnavailable } from '../errors.ts';
-import { insist, tryAgainAfterMs } from '../lib/insist.ts';
+import { retryWhileUnavailable, retryAfterMs } from '../lib/async.ts';
 import type { Store } from '../store/store.ts';
 import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import type { World } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import {
   type Attempt,
   type Deactivated,
@@ -17,8 +17,8 @@ import {
   endOf,
   settleAttempt,
 } from './delivery.ts';
-import { deactivatedNews } from './event.ts';
-import type { Herald } from './event-publisher.ts';
+import { deactivatedEvent } from './event.ts';
+import type { EventPublisher } from './event-publisher.ts';
 import { receiverOf } from './target-policy.ts';
 import { webhookSettings } from './settings.ts';
 import { signBody } from './signature.ts';
@@ -29,11 +29,11 @@ const mostPerReceiver = 4;
 /** How long attempts under way may take to end when the process stops. */
 const graceMs = 3_000;
 
-export type CourierOptions = {
+export type DeliveryWorkerOptions = {
   store: Store;
-  world: World;
+  runtime: Runtime;
   tasks: Tasks;
-  herald: Herald;
+  eventPublisher: EventPublisher;
   /** Attempts under way at once. */
   concurrency: number;
   /** Finished deliveries kept of each webhook. */
@@ -44,15 +44,15 @@ export type CourierOptions = {
   onDeactivated: (deactivated: Deactivated) => void;
 };
 
-export function startCourier(options: CourierOptions): void {
-  const { store, world, tasks, herald, history } = options;
+export function startDeliveryWorker(options: DeliveryWorkerOptions): void {
+  const { store, runtime, tasks, eventPublisher, history } = options;
   /** What ends each attempt that is under way, and when at the latest. */
   const underway = new Map<AbortController, { endsAt: number; why: 'late' | 'stopping' }>();
   /** How many slots each receiver has taken; of all, and from the claim to the end of the attempt. */
   const perReceiver = new Map<string, number>();
   let taken = 0;
-  const nextDue = createAlarm(world, wake);
-  const nextDeadline = createAlarm(world, endOverdue);
+  const nextDue = new EarliestTimer(runtime, wake);
+  const nextDeadline = new EarliestTimer(runtime, endOverdue);
   let seenVersion = -1;
   let isClaiming = false;
   let hasNews = false;
@@ -81,11 +81,11 @@ export function startCourier(options: CourierOptions): void {
     try {
       while (hasNews && !isStopping()) {
         // What ends at the same time is followed by one claim.
-        await world.breathe();
+        await runtime.yieldToEventLoop();
         hasNews = false;
         seenVersion = store.version(deliveries);
         const { rows, nextAt } = await store.claim(deliveries, {
-          at: world.now(),
+          at: runtime.now(),
           most: options.concurrency - taken,
           laneOf: receiverOfWebhook,
           roomIn: (receiver) => mostPerReceiver - (perReceiver.get(receiver) ?? 0),
@@ -96,10 +96,10 @@ export function startCourier(options: CourierOptions): void {
           take(receiver, 1);
           tasks.start('delivery', (signal) => carry(delivery, receiver, signal));
         }
-        if (nextAt !== undefined) nextDue.ringAt(nextAt);
+        if (nextAt !== undefined) nextDue.fireAt(nextAt);
       }
     } catch (error) {
-      if (!isStopping()) nextDue.ringAt(world.now() + tryAgainAfterMs);
+      if (!isStopping()) nextDue.fireAt(runtime.now() + retryAfterMs);
       // The store itself tells when it is away.
       if (!isUnavailable(error)) throw error;
     } finally {
@@ -122,7 +122,7 @@ export function startCourier(options: CourierOptions): void {
     change: (transaction: Transaction) => T,
   ): Promise<T | undefined> {
     try {
-      return await insist(() => store.update(change), world, stopping);
+      return await retryWhileUnavailable(() => store.update(change), runtime, stopping);
     } catch (error) {
       if (error instanceof LostClaim) return undefined;
       throw error;
@@ -133,14 +133,14 @@ export function startCourier(options: CourierOptions): void {
     hasNews = true;
     if (isClaiming) return;
     isClaiming = true;
-    tasks.start('courier', claim);
+    tasks.start('deliveryWorker', claim);
   }
 
   function endOverdue(): void {
-    const at = world.now();
+    const at = runtime.now();
     for (const [over, { endsAt, why }] of underway) {
       if (endsAt <= at) over.abort(why);
-      else nextDeadline.ringAt(endsAt);
+      else nextDeadline.fireAt(endsAt);
     }
   }
 
@@ -149,7 +149,7 @@ export function startCourier(options: CourierOptions): void {
     const webhook = store.get(webhooks, delivery.webhookId);
     if (!webhook || !(webhook.active || delivery.isPing)) {
       take(receiver, -1);
-      const at = world.now();
+      const at = runtime.now();
       return record(stopping, (transaction) => {
         const current = transaction.get(webhooks, delivery.webhookId);
         // Another process may have known before this one that there is such a webhook, or that it is active.
@@ -164,7 +164,7 @@ export function startCourier(options: CourierOptions): void {
     const recorded = await record(stopping, (transaction) => {
       const result = settleAttempt(transaction, delivery, attempt, { sentTo: webhook, keep: history });
       if (result.deactivated)
-        herald.announce(transaction, deactivatedNews(result.deactivated), endOf(attempt));
+        eventPublisher.publishWithin(transaction, deactivatedEvent(result.deactivated), endOf(attempt));
       return result;
     });
     if (!recorded) return;
@@ -174,16 +174,16 @@ export function startCourier(options: CourierOptions): void {
 
   async function send(delivery: Delivery, webhook: Webhook): Promise<Attempt | 'interrupted'> {
     const seconds = store.read(webhookSettings).notificationTimeOutInSeconds;
-    const when = world.now();
+    const when = runtime.now();
     const over = new AbortController();
     const endsAt = when + seconds * 1000;
     underway.set(over, { endsAt, why: 'late' });
-    nextDeadline.ringAt(endsAt);
+    nextDeadline.fireAt(endsAt);
     const end = (status: number | null, error: string | null, response: string | null): Attempt => ({
-      ...{ when, durationMs: Math.max(0, world.now() - when), status, error, response },
+      ...{ when, durationMs: Math.max(0, runtime.now() - when), status, error, response },
     });
     try {
-      const { status, body } = await world.post(compose(delivery, webhook, when), over.signal);
+      const { status, body } = await runtime.post(compose(delivery, webhook, when), over.signal);
       const isGood = status >= 200 && status < 300;
       return end(status, isGood ? null : `The receiver answered ${status}.`, readText(body));
     } catch (error) {
@@ -218,14 +218,14 @@ export function startCourier(options: CourierOptions): void {
   const stopListening = store.onUpdate(() => {
     if (store.version(deliveries) !== seenVersion) wake();
   });
-  tasks.start('courier', async (stopping) => {
+  tasks.start('deliveryWorker', async (stopping) => {
     await new Promise((resolve) => stopping.addEventListener('abort', resolve));
     stopListening();
     nextDue.cancel();
-    const endsAt = world.now() + graceMs;
+    const endsAt = runtime.now() + graceMs;
     for (const [over, limit] of underway) {
       if (limit.endsAt > endsAt) underway.set(over, { endsAt, why: 'stopping' });
-      nextDeadline.ringAt(endsAt);
+      nextDeadline.fireAt(endsAt);
     }
   });
   wake();

@@ -3,7 +3,7 @@ import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/ca
 import type { Job } from '../upgrades/job-table.ts';
 
 /** What has happened, before it has an id and a time. */
-export type News = {
+export type EventDraft = {
   readonly type: string;
   /** `Folder/Name.Type`; null for what concerns no single service. */
   readonly service: string | null;
@@ -11,10 +11,10 @@ export type News = {
   readonly data: string;
 };
 
-export type WebhookEvent = News & { readonly id: string; readonly timestamp: number };
+export type WebhookEvent = EventDraft & { readonly id: string; readonly timestamp: number };
 
 /** Written out, because there may be many: see `addDelivery`. */
-export function eventOf({ type, service, data }: News, id: string, timestamp: number): WebhookEvent {
+export function eventOf({ type, service, data }: EventDraft, id: string, timestamp: number): WebhookEvent {
   return { id, type, timestamp, service, data };
 }
 
@@ -52,7 +52,10 @@ function readArray(text: string): string[] | undefined {
 
 export const changeTypesRule = `a JSON array or comma list of 1 to ${mostChangeTypes} change types, each ${changeTypeRule.allowed}, or * for all`;
 
-export function serviceNews(change: ServiceChange, { folderName, serviceName, type }: ServiceId): News {
+export function serviceEvent(
+  change: ServiceChange,
+  { folderName, serviceName, type }: ServiceId,
+): EventDraft {
   const data = { folderName, serviceName, type };
   return { type: `Service${change}`, service: pathOfService(data), data: JSON.stringify(data) };
 }
@@ -65,19 +68,19 @@ const typeOfJob: Readonly<Record<Job['state'], string>> = {
 };
 
 /** For a job that has just been started or has ended. */
-export function jobNews({ id, operation, from, to, state, reason }: Job): News {
+export function jobEvent({ id, operation, from, to, state, reason }: Job): EventDraft {
   const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
   return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
 }
 
 /** For a webhook that was deactivated for its failures. */
-export function deactivatedNews({
+export function deactivatedEvent({
   webhook,
   window,
 }: {
   webhook: { id: string; name: string };
   window: { count: number; start: number };
-}): News {
+}): EventDraft {
   const data = {
     ...{ webhookId: webhook.id, webhookName: webhook.name },
     ...{ failures: window.count, windowStart: window.start },
@@ -86,4 +89,4 @@ export function deactivatedNews({
 }
 
 /** What a receiver gets to see that it can be reached. */
-export const pingNews: News = { type: 'Ping', service: null, data: '{}' };
+export const pingEvent: EventDraft = { type: 'Ping', service: null, data: '{}' };

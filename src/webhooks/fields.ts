@@ -1,16 +1,16 @@
 // The fields of webhooks, as creating and editing ask for them.
-import { composed } from '../lib/text.ts';
+import { toNfc } from '../lib/text.ts';
 import type { BlockList } from 'node:net';
 import type { Caller } from '../caller.ts';
 import { mayList, serviceAtPath } from '../catalog/catalog.ts';
 import { boolean, choice, clearable, defaultTo, httpUrl, refine, required, text } from '../rest/fields.ts';
 import type { Reader } from '../store/transaction.ts';
 import { changeTypesRule, readChangeTypes } from './event.ts';
-import { problemOfReceiver } from './target-policy.ts';
+import { receiverProblem } from './target-policy.ts';
 import { isSignatureKey, signatureKeyRule } from './signature.ts';
 import { contentTypes } from './webhook.ts';
 
-const tidy = (value: string) => composed(value.trim());
+const tidy = (value: string) => toNfc(value.trim());
 
 /** `Folder/Name.Type`: as long as its parts may be. */
 export const serviceField = (description: string) => text(description, { to: 322, normalise: tidy });
@@ -29,7 +29,7 @@ export function webhookFields(allowed: BlockList) {
   const fields = {
     name: text('A name for people, unlike any other.', { to: 128, normalise: tidy }),
     hookUrl: refine(httpUrl('The http or https address events are posted to.'), (url) => {
-      const problem = problemOfReceiver(url, allowed);
+      const problem = receiverProblem(url, allowed);
       return problem === undefined ? { value: url } : { problem };
     }),
     changeTypes: refine(

@@ -1,7 +1,7 @@
 // Every request that the server sends goes out here: to an address that was checked, once, without redirect, retry or proxy.
 import { type BlockList, type LookupFunction, isIP } from 'node:net';
 import { Client, buildConnector } from 'undici';
-import type { Answer, World } from '../runtime.ts';
+import type { Answer, Runtime } from '../runtime.ts';
 import { isForbidden } from './target-policy.ts';
 import { type Resolve, resolveName } from './resolver.ts';
 
@@ -10,7 +10,7 @@ export const readBytes = 16 * 1024;
 export const keptBytes = 1024;
 
 /** `close` ends what is under way. */
-export type Egress = { readonly post: World['post']; readonly close: () => Promise<void> };
+export type HttpClient = { readonly post: Runtime['post']; readonly close: () => Promise<void> };
 
 /**
  * One connection and no queue: a pool would let a request wait for another's connection, and would go on connecting
@@ -28,7 +28,7 @@ const idleMs = 1000;
 /** An error whose message is for people as it is. */
 class EgressError extends Error {}
 
-export function createEgress(allowed: BlockList, resolve: Resolve = resolveName): Egress {
+export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveName): HttpClient {
   const lines = new Set<Line>();
   const idle = new Map<string, Line[]>();
 
@@ -73,7 +73,7 @@ export function createEgress(allowed: BlockList, resolve: Resolve = resolveName)
     return gone;
   }
 
-  function send(...[outgoing, signal]: Parameters<World['post']>): Promise<Answer> {
+  function send(...[outgoing, signal]: Parameters<Runtime['post']>): Promise<Answer> {
     const { headers, body } = outgoing;
     const { protocol, origin, pathname, search } = new URL(outgoing.url);
     if (!/^https?:$/.test(protocol)) throw new EgressError('The address is not http or https.');

@@ -2,18 +2,18 @@
 import type { Shape } from '../store/shape.ts';
 import type { Table } from '../store/transaction.ts';
 
-export type Published = { readonly eventId: string; readonly deliveries: number };
+export type PublishResult = { readonly eventId: string; readonly deliveries: number };
 
-export type Publication = Published & { readonly publishedAt: number };
+export type RememberedEvent = PublishResult & { readonly publishedAt: number };
 
-export const publications: Table<Publication> = {
+export const rememberedEvents: Table<RememberedEvent> = {
   name: 'publications',
   keyOf: ({ eventId }) => eventId,
-  shape: { eventId: 'key', deliveries: 'number', publishedAt: 'number' } satisfies Shape<Publication>,
+  shape: { eventId: 'key', deliveries: 'number', publishedAt: 'number' } satisfies Shape<RememberedEvent>,
 };
 
 const rememberedForMs = 24 * 3_600_000;
 
-export function isRemembered({ publishedAt }: Publication, at: number): boolean {
+export function isStillRemembered({ publishedAt }: RememberedEvent, at: number): boolean {
   return at < publishedAt + rememberedForMs;
 }

@@ -4,14 +4,14 @@ import type { Store } from '../store/store.ts';
 import { deliveries } from './delivery.ts';
 import { webhooks } from './webhook.ts';
 
-export type WebhookFigures = {
+export type WebhookStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
   /** Those deactivated for their failures. */
   readonly deactivated: number;
 };
 
-export async function webhookFigures(store: Store, at: number): Promise<WebhookFigures> {
+export async function webhookStats(store: Store, at: number): Promise<WebhookStats> {
   const deactivated = [...store.all(webhooks)].filter(({ deactivatedBy }) => deactivatedBy === 'failures');
   return {
     pending: store.waiting(deliveries),

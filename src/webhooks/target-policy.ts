@@ -41,7 +41,7 @@ const refused =
   'loopback, private and other special addresses are refused unless WEBHOOK_ALLOW_CIDRS allows them.';
 
 /** What is wrong with a hookUrl, to follow the field's name. Names are judged when they are connected to. */
-export function problemOfReceiver(url: string, allowed: BlockList): string | undefined {
+export function receiverProblem(url: string, allowed: BlockList): string | undefined {
   if (!isHttpUrl(url)) return `must be ${httpUrlRule}.`;
   // In a URL's hostname every spelling of an address has become one.
   const { username, password, hostname, port } = new URL(url);

@@ -5,10 +5,10 @@ import { type Outcome, isId, items, operation, resource, success } from '../rest
 import { defaultTo, definedOnly, integer } from '../rest/fields.ts';
 import type { Json } from '../lib/json.ts';
 import type { Store } from '../store/store.ts';
-import type { World } from '../runtime.ts';
-import { describeDeliveries } from './deliveries.rest.ts';
+import type { Runtime } from '../runtime.ts';
+import { deliveriesResource } from './deliveries.rest.ts';
 import { addDelivery, deliveries, discardPending } from './delivery.ts';
-import { eventOf, pingNews } from './event.ts';
+import { eventOf, pingEvent } from './event.ts';
 import { serviceProblems, webhookFields } from './fields.ts';
 import { showWebhook, showWebhooks } from './pages/webhooks.ts';
 import { webhookSettings } from './settings.ts';
@@ -19,7 +19,7 @@ import {
   activation,
   createWebhook,
   deactivation,
-  describeWebhook,
+  webhookToJson,
   editWebhook,
   listWebhooks,
   previousKeyUntil,
@@ -30,27 +30,27 @@ import {
 
 export type RegistryOptions = {
   store: Store;
-  world: World;
+  runtime: Runtime;
   /** Special addresses that receivers may have all the same. */
   allowed: BlockList;
   /** Finished deliveries kept of each webhook. */
   history: number;
 };
 
-export function describeRegistry({ store, world, allowed, history }: RegistryOptions) {
+export function webhookRegistry({ store, runtime, allowed, history }: RegistryOptions) {
   const fields = webhookFields(allowed);
 
-  const newKey = () => makeSignatureKey(world.newSecret(signatureKeyBytes.default));
+  const newKey = () => makeSignatureKey(runtime.newSecret(signatureKeyBytes.default));
   const toJson = (webhook: Webhook): Json =>
-    describeWebhook(webhook, store.read(webhookSettings), world.now());
+    webhookToJson(webhook, store.read(webhookSettings), runtime.now());
   const list = (path?: string): Json => ({ webhooks: listWebhooks(store, path).map(toJson) });
 
   type Created = WebhookTraits & { active: boolean; signatureKey: string | undefined };
 
   async function create({ signatureKey: given, ...traits }: Created) {
-    const at = world.now();
+    const at = runtime.now();
     const key = given ?? newKey();
-    const id = world.newId();
+    const id = runtime.newId();
     const webhook = await store.update((transaction) =>
       createWebhook(transaction, { ...traits, id, signatureKey: key }, at),
     );
@@ -76,7 +76,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     description: 'Who is told what happens to this service.',
     access: 'administrator',
     read: ({ subject }) => list(pathOfService(subject)),
-    view: showWebhooks(store, world, pathOfService),
+    view: showWebhooks(store, runtime, pathOfService),
     operations: {
       create: operation<Service, typeof fields.create>({
         ...described,
@@ -88,7 +88,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
 
   /** Changes the webhook; one that is no longer active is sent nothing more. */
   async function change(id: string, changeOf: (webhook: Webhook, at: number) => Partial<Webhook>) {
-    const at = world.now();
+    const at = runtime.now();
     await store.update((transaction) => {
       const { active } = editWebhook(transaction, id, (webhook) => changeOf(webhook, at), at);
       if (!active) discardPending(transaction, id, { keep: history, at });
@@ -114,8 +114,8 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
     description: 'One receiver: what it is told, where, and how it has been doing.',
     access: 'administrator',
     read: ({ subject }) => toJson(subject),
-    view: showWebhook(store, world),
-    resources: { deliveries: describeDeliveries(store, world) },
+    view: showWebhook(store, runtime),
+    resources: { deliveries: deliveriesResource(store, runtime) },
     operations: {
       edit: operation<Webhook, typeof fields.edit>({
         title: 'Edit webhook',
@@ -168,7 +168,7 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
         fields: rotateFields,
         run: async ({ subject, values: { graceHours } }) => {
           const key = newKey();
-          const at = world.now();
+          const at = runtime.now();
           const webhook = await store.update((transaction) =>
             rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
           );
@@ -178,9 +178,9 @@ export function describeRegistry({ store, world, allowed, history }: RegistryOpt
         },
       }),
       ping: act('Ping', 'Sends one event of the type Ping, once, also while inactive.', async (subject) => {
-        const at = world.now();
-        const id = world.newId();
-        const event = eventOf(pingNews, world.newId(), at);
+        const at = runtime.now();
+        const id = runtime.newId();
+        const event = eventOf(pingEvent, runtime.newId(), at);
         await store.update((transaction) => {
           requireWebhook(transaction, subject.id);
           addDelivery(transaction, { id, webhookId: subject.id, event, isPing: true }, at);

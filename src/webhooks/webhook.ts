@@ -2,7 +2,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Reader, Table, Transaction } from '../store/transaction.ts';
-import type { News } from './event.ts';
+import type { EventDraft } from './event.ts';
 import { type FailurePolicy, type FailureWindow, endOfWindow } from './failure-window.ts';
 
 export const contentTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
@@ -56,7 +56,7 @@ export function listWebhooks(reader: Reader, service?: string): Webhook[] {
   return listed.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
 }
 
-export function wants(webhook: Webhook, { type, service }: Pick<News, 'type' | 'service'>): boolean {
+export function wants(webhook: Webhook, { type, service }: Pick<EventDraft, 'type' | 'service'>): boolean {
   const isConcerned = webhook.service === null || webhook.service === service;
   return (
     webhook.active && isConcerned && webhook.changeTypes.some((wanted) => wanted === '*' || wanted === type)
@@ -138,7 +138,7 @@ export function previousKeyUntil({ previousKeys }: Webhook, at: number): number 
 }
 
 /** What is told of a webhook: everything but its keys. */
-export function describeWebhook(webhook: Webhook, policy: FailurePolicy, at: number) {
+export function webhookToJson(webhook: Webhook, policy: FailurePolicy, at: number) {
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy, window } = webhook;
   // A window that is over counts for nothing, but it still tells why a webhook was deactivated.

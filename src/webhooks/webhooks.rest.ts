@@ -6,13 +6,13 @@ import { jsonText } from '../rest/json-fields.ts';
 import type { Store } from '../store/store.ts';
 import { changeSettings } from './delivery.ts';
 import { changeTypeRule, eventIdRule, mostPayloadBytes } from './event.ts';
-import type { Herald } from './event-publisher.ts';
+import type { EventPublisher } from './event-publisher.ts';
 import { showSettings, showWebhooks } from './pages/webhooks.ts';
 import { serviceField, serviceProblems } from './fields.ts';
-import { type RegistryOptions, describeRegistry } from './webhook.rest.ts';
+import { type RegistryOptions, webhookRegistry } from './webhook.rest.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
 
-export type WebhooksOptions = RegistryOptions & { herald: Herald };
+export type WebhooksOptions = RegistryOptions & { eventPublisher: EventPublisher };
 
 export type WebhookResources = {
   /** Beneath `services`. */
@@ -21,9 +21,9 @@ export type WebhookResources = {
   readonly ofService: Resource<Service>;
 };
 
-export function describeWebhooks({ herald, ...options }: WebhooksOptions): WebhookResources {
-  const { store, world } = options;
-  const registry = describeRegistry(options);
+export function webhookResources({ eventPublisher, ...options }: WebhooksOptions): WebhookResources {
+  const { store, runtime } = options;
+  const registry = webhookRegistry(options);
 
   const publish = operation({
     title: 'Publish event',
@@ -42,9 +42,14 @@ export function describeWebhooks({ herald, ...options }: WebhooksOptions): Webho
     },
     // A repeat is answered as before, also when the service is gone by now.
     check: ({ values: { eventId, service }, caller }) =>
-      eventId !== undefined && herald.remembers(eventId) ? [] : serviceProblems(store, service, caller),
+      eventId !== undefined && eventPublisher.remembers(eventId)
+        ? []
+        : serviceProblems(store, service, caller),
     run: async ({ values: { changeType: type, service = null, payload, eventId } }) => ({
-      json: { status: 'success', ...(await herald.publish({ type, service, data: payload }, eventId)) },
+      json: {
+        status: 'success',
+        ...(await eventPublisher.publish({ type, service, data: payload }, eventId)),
+      },
     }),
   });
 
@@ -53,7 +58,7 @@ export function describeWebhooks({ herald, ...options }: WebhooksOptions): Webho
     description: 'Who is told when something happens.',
     access: 'administrator',
     read: () => registry.list(),
-    view: showWebhooks(store, world, () => undefined),
+    view: showWebhooks(store, runtime, () => undefined),
     resources: { settings: describeSettings(store) },
     operations: { create: registry.createForAll, publish },
     items: [registry.byId],

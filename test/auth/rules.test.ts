@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { clientAddress, networkOf } from '../../src/auth/address.ts';
 import { hashPassword, passwordMatches, unmatchableHash } from '../../src/auth/password.ts';
 import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { createTurnstile } from '../../src/auth/fair-limiter.ts';
+import { createFairLimiter } from '../../src/auth/fair-limiter.ts';
 import { bearerOf } from '../../src/caller.ts';
 
 describe('the address of a client', () => {
@@ -77,16 +77,16 @@ describe('failed sign-ins', () => {
   });
 });
 
-describe('a turnstile', () => {
+describe('a limiter', () => {
   const limits = { inside: 2, inLane: 3, waiting: 5 };
 
   it('lets so many in at once and the others in turn', async () => {
-    const turnstile = createTurnstile(limits);
+    const limiter = createFairLimiter(limits);
     const order: string[] = [];
     let most = 0;
     let inside = 0;
     const work = (name: string) =>
-      turnstile('here', async () => {
+      limiter('here', async () => {
         most = Math.max(most, (inside += 1));
         await new Promise(setImmediate);
         inside -= 1;
@@ -99,10 +99,10 @@ describe('a turnstile', () => {
   });
 
   it('takes the lines in turn, and turns away who waits in too long a one', async () => {
-    const turnstile = createTurnstile(limits);
+    const limiter = createFairLimiter(limits);
     const order: string[] = [];
     const come = (lane: string, name: string) =>
-      turnstile(lane, async () => {
+      limiter(lane, async () => {
         await new Promise(setImmediate);
         order.push(name);
       }).catch((error: unknown) => order.push(`${name}: ${(error as Error).message}`));

@@ -16,7 +16,7 @@ describe('generateToken', () => {
   it('answers a token that works, when it expires, and whether the address is https', async () => {
     const { token, expires, ssl } = await signIn();
     expect(Buffer.from(token, 'base64url')).toHaveLength(32);
-    expect(expires).toBe(server.world.now() + 120 * 60_000);
+    expect(expires).toBe(server.runtime.now() + 120 * 60_000);
     expect(ssl).toBe(false);
     expect(await statusOf(token)).toBe(200);
   });
@@ -34,10 +34,10 @@ describe('generateToken', () => {
     ['999999999999', 20160],
   ])('expiration %s lasts %d minutes', async (expiration, minutes) => {
     const { token, expires } = await signIn({ expiration });
-    expect(expires).toBe(server.world.now() + minutes * 60_000);
-    await server.world.advance(minutes * 60_000 - 1);
+    expect(expires).toBe(server.runtime.now() + minutes * 60_000);
+    await server.runtime.advance(minutes * 60_000 - 1);
     expect(await statusOf(token)).toBe(200);
-    await server.world.advance(1);
+    await server.runtime.advance(1);
     expect(await statusOf(token)).toBe(401);
   });
 
@@ -74,18 +74,18 @@ describe('generateToken', () => {
   });
 
   it('notes when a user last signed in', async () => {
-    await server.world.advance(5000);
+    await server.runtime.advance(5000);
     await signIn();
     const response = await server.get(`/admin/security/users?token=${server.token('administrator')}`);
     const { users } = response.json<{ users: { username: string; lastSignIn: number | null }[] }>();
-    expect(users.find(({ username }) => username === 'member')?.lastSignIn).toBe(server.world.now());
+    expect(users.find(({ username }) => username === 'member')?.lastSignIn).toBe(server.runtime.now());
     expect(users.find(({ username }) => username === 'publisher')?.lastSignIn).toBeNull();
   });
 
   it('forgets tokens that have expired', async () => {
     await signIn({ expiration: '1' });
     const before = [...server.store.all(tokens)].length;
-    await server.world.advance(120_000);
+    await server.runtime.advance(120_000);
     expect([...server.store.all(tokens)].length).toBe(before - 1);
   });
 });
@@ -178,7 +178,7 @@ describe('sign-in limits', () => {
     expect(refused.headers['retry-after']).toBe('60');
     expect((await attempt('publisher', password)).statusCode).toBe(200);
     expect((await attempt('member', password, '192.0.2.2')).statusCode).toBe(200);
-    await server.world.advance(60_000);
+    await server.runtime.advance(60_000);
     expect((await attempt('member', password)).statusCode).toBe(200);
   });
 

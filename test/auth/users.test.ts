@@ -20,7 +20,7 @@ async function signIn(username: string, secret: string): Promise<string> {
 describe('security/users', () => {
   it('lists users without their secrets', async () => {
     const response = await server.get(`${users}?token=${token}`);
-    const createdAt = server.world.now();
+    const createdAt = server.runtime.now();
     expect(response.json()).toEqual({
       users: ['administrator', 'member', 'publisher'].map((name) => ({
         username: name,

@@ -123,7 +123,7 @@ describe('services', () => {
       access: 'organization',
     };
     expect((await post('/createService', { ...city, ...traits })).json()).toEqual({ status: 'success' });
-    const at = server.world.now();
+    const at = server.runtime.now();
     const stored = { ...city, ...traits, capabilities: 'Map,Query', createdAt: at, updatedAt: at };
     const response = await server.get(`${services}/Maps/City.v2.MapServer?token=token-of-the-member`);
     expect(response.json()).toEqual(stored);
@@ -159,12 +159,12 @@ describe('services', () => {
       capabilities: 'Map',
       url: 'https://a.example',
     });
-    await server.world.advance(1000);
+    await server.runtime.advance(1000);
     await post('/Maps/City.v2.MapServer/edit', { description: 'two', url: '' });
     expect(await read('/Maps/City.v2.MapServer')).toMatchObject({
       ...{ description: 'two', capabilities: 'Map', url: null, access: 'public' },
-      createdAt: server.world.now() - 1000,
-      updatedAt: server.world.now(),
+      createdAt: server.runtime.now() - 1000,
+      updatedAt: server.runtime.now(),
     });
   });
 

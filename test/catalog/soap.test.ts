@@ -1,6 +1,6 @@
 // What the operations over the wire tell of the catalog, and what is served to GET (spec 4.2, contract 7).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createLibrarian } from '../../src/catalog/catalog-cache.ts';
+import { createCatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { services } from '../../src/catalog/catalog.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { call, envelope, guardedOperations, namesIn, operations, postTo } from './soap-kit.ts';
@@ -140,9 +140,9 @@ it('the neutral words become the names configured', async () => {
 });
 
 it('what is made from the catalog is kept until the catalog changes', async () => {
-  const librarian = createLibrarian(server.store);
+  const catalogCache = createCatalogCache(server.store);
   let made = 0;
-  const ask = () => librarian.keep('listing', () => (made += 1));
+  const ask = () => catalogCache.get('listing', () => (made += 1));
   expect([ask(), ask(), ask()]).toEqual([1, 1, 1]);
   const [service] = server.store.all(services);
   if (service) await server.store.update((transaction) => transaction.put(services, service));

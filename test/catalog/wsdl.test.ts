@@ -2,9 +2,9 @@
 import { XMLParser } from 'fast-xml-parser';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { createLibrarian } from '../../src/catalog/catalog-cache.ts';
-import { fillWsdl, nameTypes } from '../../src/catalog/wsdl.ts';
-import { describeOperations } from '../../src/catalog/soap.ts';
+import { createCatalogCache } from '../../src/catalog/catalog-cache.ts';
+import { fillWsdl, catalogNames } from '../../src/catalog/wsdl.ts';
+import { catalogOperations } from '../../src/catalog/soap.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 
 const template = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
@@ -70,9 +70,9 @@ const parser = new XMLParser({
 });
 const [definitions] = (parser.parse(filled) as Wsdl).definitions;
 const [schema] = definitions.types[0].schema;
-const names = nameTypes('acme', 'Widget');
-const operations = describeOperations({
-  ...{ librarian: createLibrarian(createMemoryStore()), names, requireTokens: false },
+const names = catalogNames('acme', 'Widget');
+const operations = catalogOperations({
+  ...{ catalogCache: createCatalogCache(createMemoryStore()), names, requireTokens: false },
   ...{ baseUrl: () => '', tokenServiceUrl: () => '' },
 });
 

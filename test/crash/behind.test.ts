@@ -3,11 +3,11 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTasks } from '../../src/tasks.ts';
-import { startCourier } from '../../src/webhooks/delivery-worker.ts';
+import { startDeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
 import { deliveries } from '../../src/webhooks/delivery.ts';
-import { createHerald } from '../../src/webhooks/event-publisher.ts';
+import { createEventPublisher } from '../../src/webhooks/event-publisher.ts';
 import { createWebhook } from '../../src/webhooks/webhook.ts';
-import { type Answer, type Outgoing, realWorld } from '../../src/runtime.ts';
+import { type Answer, type Outgoing, realRuntime } from '../../src/runtime.ts';
 import { records } from '../../src/records.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { migrations } from '../kit/store.ts';
@@ -21,7 +21,7 @@ const noFailure = (_name: string, error: unknown) => expect.unreachable(String(e
 async function open() {
   const { url } = await createDatabase();
   const ahead = await openPeerStore(url);
-  const store = await openPostgresStore({ url, records, migrations, world: realWorld });
+  const store = await openPostgresStore({ url, records, migrations, runtime: realRuntime });
   onTestFinished(async () => {
     await ahead.close();
     await store.close();
@@ -48,16 +48,21 @@ const register = (store: Store, id: string) =>
     ),
   );
 
-/** Publishes past any courier. */
+/** Publishes past any deliveryWorker. */
 function publish(store: Store, eventId: string) {
-  const tasks = createTasks(realWorld, noFailure);
+  const tasks = createTasks(realRuntime, noFailure);
   onTestFinished(() => tasks.stop());
-  const herald = createHerald({ store, world: { ...realWorld, post: nobody }, tasks, maxPending: 1000 });
-  return herald.publish({ type: 'Tested', service: null, data: '{}' }, eventId);
+  const eventPublisher = createEventPublisher({
+    store,
+    runtime: { ...realRuntime, post: nobody },
+    tasks,
+    maxPending: 1000,
+  });
+  return eventPublisher.publish({ type: 'Tested', service: null, data: '{}' }, eventId);
 }
 
 it(
-  'a delivery is not discarded by a courier that does not know its webhook yet',
+  'a delivery is not discarded by a deliveryWorker that does not know its webhook yet',
   { timeout: 60_000 },
   async () => {
     const { ahead, store, query } = await open();
@@ -66,8 +71,8 @@ it(
       sent.push(`${headers['webhook-id'] ?? ''} to ${url}`);
       return Promise.resolve({ status: 200, body: Buffer.alloc(0) });
     };
-    const world = { ...realWorld, post };
-    const tasks = createTasks(world, noFailure);
+    const runtime = { ...realRuntime, post };
+    const tasks = createTasks(runtime, noFailure);
     // Whoever changes something knows afterwards what the others have done.
     let isBehind = true;
     const late: Store = {
@@ -75,10 +80,10 @@ it(
       get: (table, key) => (isBehind ? undefined : store.get(table, key)),
       update: (change) => store.update(change).finally(() => (isBehind = false)),
     };
-    const herald = createHerald({ store: late, world, tasks, maxPending: 1000 });
+    const eventPublisher = createEventPublisher({ store: late, runtime, tasks, maxPending: 1000 });
     const ignore = () => undefined;
-    startCourier({
-      ...{ store: late, world, tasks, herald, concurrency: 8, history: 100, userAgent: 'test' },
+    startDeliveryWorker({
+      ...{ store: late, runtime, tasks, eventPublisher, concurrency: 8, history: 100, userAgent: 'test' },
       ...{ onAttempt: ignore, onDeactivated: ignore },
     });
     onTestFinished(() => tasks.stop());

@@ -6,12 +6,12 @@ import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { createTasks } from '../../src/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { createRunner } from '../../src/upgrades/job-runner.ts';
-import { plainSurvey } from '../../src/upgrades/workloads.ts';
-import { realWorld } from '../../src/runtime.ts';
+import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { simulatedInventory } from '../../src/upgrades/workloads.ts';
+import { realRuntime } from '../../src/runtime.ts';
 import { records } from '../../src/records.ts';
 import { migrations } from '../kit/store.ts';
-import { timelessWorld } from '../kit/runtime.ts';
+import { timelessRuntime } from '../kit/runtime.ts';
 
 /** Where it halts: while the executor is at work, before that is recorded, or when it is but this process never hears of it. */
 export type Place = 'in the step' | 'before the record' | 'after the record';
@@ -22,13 +22,13 @@ export type Trouble = 'nothing is done' | 'the answer is lost';
 export type Peer = Awaited<ReturnType<typeof startPeer>>;
 
 export const openPeerStore = (url: string) =>
-  openPostgresStore({ url, records, migrations, world: timelessWorld });
+  openPostgresStore({ url, records, migrations, runtime: timelessRuntime });
 
 export async function startPeer(url: string, breaks: (workload: string) => boolean = () => false) {
   const store = await openPeerStore(url);
-  const world = { ...realWorld, post: () => Promise.reject(new Error('nobody')) };
+  const runtime = { ...realRuntime, post: () => Promise.reject(new Error('nobody')) };
   const crashes: unknown[] = [];
-  const tasks = createTasks(world, (_name, error) => crashes.push(error));
+  const tasks = createTasks(runtime, (_name, error) => crashes.push(error));
   let place: Place | undefined;
   let isTakingUp = false;
   let trouble: Trouble | undefined;
@@ -52,7 +52,7 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
     await halt('in the step');
   }
   const executor: Executor = {
-    survey: () => Promise.resolve(plainSurvey),
+    inventory: () => Promise.resolve(simulatedInventory),
     release: () => Promise.resolve(),
     perform: act,
     verify: act,
@@ -82,8 +82,8 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
       return answer;
     },
   };
-  const runner = createRunner({
-    ...{ store: watched, world, tasks, executor, stepTimeoutMs: 600_000, tell: () => undefined },
+  const runner = createJobRunner({
+    ...{ store: watched, runtime, tasks, executor, stepTimeoutMs: 600_000, tell: () => undefined },
   });
   await runner.recover();
 

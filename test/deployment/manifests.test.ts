@@ -13,7 +13,7 @@ import { ConfigMap, Secret, Service, ServiceAccount } from 'kubernetes-models/v1
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ConfigError, readConfig, variableNames } from '../../src/config.ts';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
-import { neededRights, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { neededPermissions, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { readManifest } from '../../src/upgrades/manifest.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
 
@@ -131,7 +131,7 @@ describe('the Deployment', () => {
     const given = find(steward, 'Role').rules?.flatMap(({ apiGroups = [], resources = [], verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ verb, group: apiGroups.join(), resource }))),
     );
-    expect(given).toEqual([...neededRights, readQuotas]);
+    expect(given).toEqual([...neededPermissions, readQuotas]);
     expect(pod).toMatchObject({ serviceAccountName: 'steward', automountServiceAccountToken: true });
   });
 

@@ -31,7 +31,7 @@ export async function startTarget(env: Record<string, string>): Promise<Target> 
   ];
   const failed = answers.find(({ statusCode }) => statusCode !== 200);
   if (failed) throw new Error(failed.body);
-  await server.world.advance(60_000);
+  await server.runtime.advance(60_000);
   return { ...server, port: Number(new URL(await server.listen()).port) };
 }
 
@@ -42,7 +42,7 @@ export async function stopTarget({ http, kept, close }: Target): Promise<void> {
   await close();
 }
 
-/** What can be named in an address: the same in every session, because the fake world gives out the same ids. */
+/** What can be named in an address: the same in every session, because the fake runtime gives out the same ids. */
 export async function idsIn({ get, token }: Target): Promise<Record<string, string>> {
   type Listed = Record<string, Record<string, string>[]>;
   const listed = async (path: string) =>
@@ -77,7 +77,7 @@ export async function send(target: Target, request: FuzzRequest): Promise<Answer
   wire.write(write(request, isKept), request.method === 'HEAD');
   const timers = [
     // Some wait for a job, or for a form that never comes: their time passes only here.
-    setTimeout(() => void target.world.advance(61_000), silenceMs.beforeTimePasses),
+    setTimeout(() => void target.runtime.advance(61_000), silenceMs.beforeTimePasses),
     setTimeout(() => wire.socket.destroy(), silenceMs.inAll),
     // Who announces more than follows is waited for until it goes away.
     ...(isKept ? [] : [setTimeout(() => wire.socket.end(), silenceMs.beforeGoingAway)]),

@@ -5,7 +5,7 @@ import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manif
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { password } from '../kit/server.ts';
 
-/** The ids of the fake world, in the order in which it gives them out. */
+/** The ids of the fake runtime, in the order in which it gives them out. */
 export const ids = Array.from({ length: 12 }, (_, index) => `id-${index + 1}`).join('¦');
 
 const versionIds = [...builtInManifest.map(({ id }) => id), freshRelease.id, 'pat_x', 'rel_x', 'nothing'];

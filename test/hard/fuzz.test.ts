@@ -85,10 +85,10 @@ it(
             });
             counts.sent += 1;
             if (isTaken) counts.taken += 1;
-            if (index % 25 === 24) await target.world.advance(10_000);
+            if (index % 25 === 24) await target.runtime.advance(10_000);
           }
           // What goes on in the background gets to its end, too.
-          await target.world.advance(120_000);
+          await target.runtime.advance(120_000);
           expectNoFailure(target);
         } finally {
           await stopTarget(target);

@@ -2,7 +2,7 @@
 // those of time in slow.test.ts; how many connections there may be is left to the system.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { createTurnstile } from '../../src/auth/fair-limiter.ts';
+import { createFairLimiter } from '../../src/auth/fair-limiter.ts';
 import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
@@ -185,9 +185,9 @@ describe('what is done at once', () => {
   });
 
   it('passwords are computed, 4 of them', async () => {
-    const turnstile = createTurnstile({ inside: 4, inLane: 16, waiting: 256 });
+    const limiter = createFairLimiter({ inside: 4, inLane: 16, waiting: 256 });
     const leave: (() => void)[] = [];
-    const work = () => turnstile('here', () => new Promise<void>((resolve) => leave.push(resolve)));
+    const work = () => limiter('here', () => new Promise<void>((resolve) => leave.push(resolve)));
     const all = Array.from({ length: 5 }, work);
     await new Promise(setImmediate);
     expect(leave).toHaveLength(4);

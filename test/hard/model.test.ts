@@ -113,10 +113,10 @@ it('the service does what its model does, whoever asks for what', { timeout: 300
     fc.asyncProperty(fc.array(command, { minLength: 10, maxLength: 40 }), async (commands) => {
       const server = await startServer({ env: { UPGRADE_STEP_MS: '10' }, receiver: () => 200 });
       try {
-        let model = emptyModel(server.world.now());
+        let model = emptyModel(server.runtime.now());
         for (const one of commands) {
           if (one === 'time passes') {
-            await server.world.advance(aWhileMs);
+            await server.runtime.advance(aWhileMs);
             letTimePass(model, aWhileMs);
           } else model = await perform(server, model, one);
           await compare(server, model);

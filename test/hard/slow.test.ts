@@ -158,7 +158,7 @@ describe('slow connections', () => {
       return (await wire.answer())?.status === 503;
     };
     await expect.poll(isFull).toBe(true);
-    await server.world.advance(60_000);
+    await server.runtime.advance(60_000);
     for (const { wire } of await Promise.all(slow))
       expect(wire.answers.map(({ status }) => status)).toEqual([400]);
     expect(await isFull()).toBe(false);

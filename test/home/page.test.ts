@@ -36,7 +36,7 @@ const upgrade = (id: string) =>
   );
 
 it('shows an administrator the whole at a glance', async () => {
-  await server.world.advance(2 * 3_600_000);
+  await server.runtime.advance(2 * 3_600_000);
   expect(await cards()).toEqual({
     Version: '10.9.1 In full 10.9.1.1234',
     Mode: 'Changes are accepted Change the mode',
@@ -90,7 +90,7 @@ describe('jobs', () => {
     expect(during['Last job']).toBeUndefined();
     expect(during.Mode).toBe('Read-only An upgrade job is in progress.');
     expect(await see('administrator')).toContain('href="/admin/system/upgrades"');
-    await server.world.advance(60_000);
+    await server.runtime.advance(60_000);
     const after = await cards();
     expect(after['Last job']).toMatch(/^Succeeded Upgrade from 10\.9\.1\.1234 to .* See its messages$/);
     expect(after['Running job']).toBeUndefined();
@@ -104,7 +104,7 @@ describe('webhooks', () => {
     await server.act('settings', { notificationElapsedTimeInSeconds: '86400' });
     await server.register();
     await server.publish();
-    await server.world.advance(180_000);
+    await server.runtime.advance(180_000);
     await server.publish();
     await server.settle();
     expect((await cards())['Pending deliveries']).toBe('2 The oldest for 3 minutes');

@@ -14,14 +14,14 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-type Asked = { headers?: Record<string, string>; body: string | Buffer };
+type RequestedFields = { headers?: Record<string, string>; body: string | Buffer };
 
 const xml = { 'content-type': 'text/xml; charset=utf-8' };
 const version = envelope(call('GetMessageVersion'));
 const descriptions = envelope(call('GetServiceDescriptions'));
 const by = (token: string) => ({ authorization: `Bearer ${token}` });
 
-const table: Record<string, Asked> = {
+const table: Record<string, RequestedFields> = {
   ...Object.fromEntries(operationNames.map((name) => [name, { body: envelope(call(name)) }])),
   'a call with a token': { headers: by('token-of-the-member'), body: descriptions },
   'a token that is none': { headers: by('nonsense'), body: descriptions },
@@ -45,7 +45,7 @@ const table: Record<string, Asked> = {
   },
 };
 
-async function ask(path: string, { headers = {}, body }: Asked) {
+async function ask(path: string, { headers = {}, body }: RequestedFields) {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const length = 'transfer-encoding' in headers ? {} : { 'content-length': Buffer.byteLength(body) };
     httpRequest(address + path, { method: 'POST', headers: { ...xml, ...headers, ...length } }, resolve)

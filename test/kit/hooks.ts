@@ -72,7 +72,7 @@ export async function startHooks(options: ServerOptions = {}) {
     },
     publish: (fields: Record<string, string> = {}) =>
       act<{ eventId: string; deliveries: number }>('publish', { changeType: 'Tested', ...fields }),
-    settle: () => server.world.advance(0),
+    settle: () => server.runtime.advance(0),
     deliveriesOf: (id: string) =>
       read<{ deliveries: ToldDelivery[]; total: number }>(`/${id}/deliveries?num=100`),
   };

@@ -1,9 +1,9 @@
-// A world whose clock moves only when told to; sleepers wake in the order of their times.
+// A runtime whose clock moves only when told to; sleepers wake in the order of their times.
 import { randomBytes } from 'node:crypto';
-import { type Answer, type Outgoing, type World, realWorld } from '../../src/runtime.ts';
+import { type Answer, type Outgoing, type Runtime, realRuntime } from '../../src/runtime.ts';
 import { noteSecretBytes } from './leaks.ts';
 
-export type FakeWorld = World & {
+export type FakeRuntime = Runtime & {
   advance: (ms: number) => Promise<void>;
   /** Who answers what is posted; an answer may be a status alone. Nobody at first: the connection is refused. */
   receiver: Receiver;
@@ -19,8 +19,8 @@ export type Receiver = (outgoing: Outgoing, signal: AbortSignal, at: number) => 
 export const blackHole: Receiver = () => new Promise(() => undefined);
 
 /** The real one but for the clock: what waits there ends only when it is called off. */
-export const timelessWorld = {
-  ...realWorld,
+export const timelessRuntime = {
+  ...realRuntime,
   sleep: (_ms: number, signal?: AbortSignal) =>
     new Promise<never>((_resolve, reject) => {
       const stop = () => reject(signal?.reason as Error);
@@ -31,7 +31,7 @@ export const timelessWorld = {
 
 type Sleeper = { at: number; wake: () => void };
 
-export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
+export function createFakeRuntime(start = Date.UTC(2026, 0, 1)): FakeRuntime {
   let time = start;
   let ids = 0;
   let sleepers: Sleeper[] = [];
@@ -40,16 +40,16 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
   async function rest(turns: number): Promise<void> {
     for (let turn = 0; turn < turns; turn += 1) {
       await new Promise(setImmediate);
-      const busy = world.waitFor();
+      const busy = runtime.waitFor();
       if (!busy) continue;
       await busy;
       turn = -1;
     }
   }
 
-  const world: FakeWorld = {
+  const runtime: FakeRuntime = {
     now: () => time,
-    breathe: () => new Promise(setImmediate),
+    yieldToEventLoop: () => new Promise(setImmediate),
     newId: () => `id-${(ids += 1)}`,
     newSecret: (bytes) => {
       const secret = randomBytes(bytes);
@@ -98,9 +98,9 @@ export function createFakeWorld(start = Date.UTC(2026, 0, 1)): FakeWorld {
         signal.addEventListener('abort', () => reject(new Error('given up'))),
       );
       given.catch(() => undefined);
-      const answered = await Promise.race([given, world.receiver(outgoing, signal, time)]);
+      const answered = await Promise.race([given, runtime.receiver(outgoing, signal, time)]);
       return typeof answered === 'number' ? { status: answered, body: Buffer.alloc(0) } : answered;
     },
   };
-  return world;
+  return runtime;
 }

@@ -14,7 +14,7 @@ import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { noteLog, noteSecret } from './leaks.ts';
 import { type TestStore, createTestStore } from './store.ts';
-import { type Receiver, createFakeWorld } from './runtime.ts';
+import { type Receiver, createFakeRuntime } from './runtime.ts';
 
 export const password = 'a password for tests';
 
@@ -57,9 +57,9 @@ export async function startServer({
   ...options
 }: ServerOptions = {}) {
   const store = given ?? (await createTestStore());
-  const world = createFakeWorld();
-  world.waitFor = store.idle;
-  if (receiver) world.receiver = receiver;
+  const runtime = createFakeRuntime();
+  runtime.waitFor = store.idle;
+  if (receiver) runtime.receiver = receiver;
   const token = (role: Role) => `token-of-the-${role}`;
   noteSecret(password, ...roles.map(token));
   await store.update((transaction) => {
@@ -69,11 +69,11 @@ export async function startServer({
         role,
         passwordHash,
         credentialId: role,
-        createdAt: world.now(),
+        createdAt: runtime.now(),
         lastSignIn: null,
       };
       transaction.put(users, user);
-      const expires = world.now() + 1000 * 86_400_000;
+      const expires = runtime.now() + 1000 * 86_400_000;
       transaction.put(tokens, {
         hash: hashToken(token(role)),
         username: role,
@@ -91,9 +91,9 @@ export async function startServer({
   const logger = pino({ level: 'info' }, { write });
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
   const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
-  const executor = options.executor ?? createSimulatedExecutor({ world, stepMs, failures });
+  const executor = options.executor ?? createSimulatedExecutor({ runtime, stepMs, failures });
   const app = await createApp({
-    ...{ config, store, world, executor, logger, wsdl, assets, catalog },
+    ...{ config, store, runtime, executor, logger, wsdl, assets, catalog },
     ...{ version: '0.0.0', adminHash: () => Promise.resolve(passwordHash) },
   });
 
@@ -101,7 +101,7 @@ export async function startServer({
   async function close(): Promise<void> {
     const isClosed = app.close();
     // Attempts under way have some seconds to end, which pass only here.
-    await world.advance(10_000);
+    await runtime.advance(10_000);
     await isClosed;
   }
 
@@ -109,7 +109,7 @@ export async function startServer({
     app,
     http: app.http,
     store,
-    world,
+    runtime,
     token,
     logLines,
     /** May be asked for again. */

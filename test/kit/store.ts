@@ -3,7 +3,7 @@ import { records } from '../../src/records.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { openPostgresStore, readMigrations } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { realWorld } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/runtime.ts';
 import { createDatabase } from './postgres.ts';
 
 export type TestStore = Store & {
@@ -27,7 +27,9 @@ function createInMemory(): TestStore {
   return store;
 }
 
-export const migrations = await readMigrations(new URL('../../src/store/postgres/migrations/', import.meta.url));
+export const migrations = await readMigrations(
+  new URL('../../src/store/postgres/migrations/', import.meta.url),
+);
 
 type Place = Awaited<ReturnType<typeof createDatabase>>;
 
@@ -43,7 +45,7 @@ async function createOnPostgres(): Promise<TestStore> {
 }
 
 async function openAt(place: Place): Promise<TestStore> {
-  const store = await openPostgresStore({ url: place.url, records, migrations, world: realWorld });
+  const store = await openPostgresStore({ url: place.url, records, migrations, runtime: realRuntime });
   let asked = 0;
   let isIdle: Promise<void> | false = false;
   let tellIdle: () => void = () => undefined;

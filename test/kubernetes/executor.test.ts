@@ -1,8 +1,8 @@
 // What the executor does to workloads, seen in a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { afterEach, describe, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import type { Errand, Executor } from '../../src/upgrades/executors/executor.ts';
-import type { Part, Workload } from '../../src/upgrades/workloads.ts';
+import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
+import type { WorkloadContainer, Workload } from '../../src/upgrades/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 
@@ -35,15 +35,15 @@ async function open(given: Partial<NewWorkload> = {}, options: Partial<Kubernete
   };
 }
 
-const errand: Errand = {
+const errand: StepContext = {
   jobId: 'job',
   fence: 1,
   runStartedAt: Date.now() - 1000,
-  confirm: () => Promise.resolve(),
+  assertOwnership: () => Promise.resolve(),
   signal: new AbortController().signal,
 };
 
-const moving = (kind: Kind, ...parts: Part[]): Workload => ({
+const moving = (kind: Kind, ...parts: WorkloadContainer[]): Workload => ({
   name: `${kind.toLowerCase()}/a`,
   component: 'A',
   parts,

@@ -5,16 +5,16 @@ import {
   createKubernetesExecutor,
 } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { type World, realWorld } from '../../src/runtime.ts';
+import { type Runtime, realRuntime } from '../../src/runtime.ts';
 import type { Cluster } from './cluster.ts';
 
 export function createTestExecutor(
   { kubeconfig, isReal }: Pick<Cluster, 'kubeconfig' | 'isReal'>,
-  { world = realWorld, ...options }: Partial<KubernetesOptions> = {},
+  { runtime = realRuntime, ...options }: Partial<KubernetesOptions> = {},
 ): Executor {
   return createKubernetesExecutor({
-    cluster: connectCluster({ world, kubeconfig, namespace: undefined }),
-    world,
+    cluster: connectCluster({ runtime, kubeconfig, namespace: undefined }),
+    runtime,
     hasEnded: () => false,
     parallelism: 1,
     imageRegistry: undefined,
@@ -27,10 +27,10 @@ export function createTestExecutor(
 }
 
 /** Where time flies so many times as fast. */
-export function createHastyWorld(factor: number): Pick<World, 'now' | 'sleep'> {
+export function createHastyWorld(factor: number): Pick<Runtime, 'now' | 'sleep'> {
   const start = Date.now();
   return {
     now: () => start + (Date.now() - start) * factor,
-    sleep: (ms, signal) => realWorld.sleep(ms / factor, signal),
+    sleep: (ms, signal) => realRuntime.sleep(ms / factor, signal),
   };
 }

@@ -1,6 +1,6 @@
 // Which containers of a cluster a version means, and which images they get, as tables.
 import { describe, expect, it } from 'vitest';
-import type { Found } from '../../src/upgrades/executors/kubernetes/workload.ts';
+import type { ClusterWorkload } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import { findFault, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
 import { matchContainers } from '../../src/upgrades/executors/kubernetes/matching.ts';
 import type { Container } from '../../src/upgrades/manifest.ts';
@@ -61,9 +61,9 @@ describe('an image of a version', () => {
 const container = (name: string, image: string, checksum = 'N/A'): Container => ({ name, image, checksum });
 
 describe('a container of a version', () => {
-  const match = (wanted: Container[], cluster: Found[]) =>
+  const match = (wanted: Container[], cluster: ClusterWorkload[]) =>
     matchContainers(wanted, cluster, new Map(), undefined);
-  const moved = (wanted: Container[], cluster: Found[]) =>
+  const moved = (wanted: Container[], cluster: ClusterWorkload[]) =>
     match(wanted, cluster).workloads.map(({ name, parts }) => [
       name,
       ...parts.map((part) => `${part.container} ${part.image}`),

@@ -1,7 +1,7 @@
 // Everything that a namespace has against an upgrade is told before anything changes, all at once.
 import { afterEach, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import { neededRights, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { neededPermissions, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
@@ -29,7 +29,7 @@ async function open(...workloads: (Partial<NewWorkload> & { name: string })[]) {
       containers: names.map((name) => container(name)),
       newContainers: added.map((name) => container(name)),
     };
-    const survey = await createTestExecutor(on, options).survey();
+    const survey = await createTestExecutor(on, options).inventory();
     return survey.place([version], { release: freshRelease, patches: [] });
   }
   return { on, place };
@@ -120,7 +120,7 @@ it('quotas that leave no room for a rollout are told', async () => {
 it('an API server that cannot be reached is told, and nothing else', async () => {
   const { on, place } = await open();
   await on.faults.down();
-  const { problems } = await place(['APPS'], [], { world: createHastyWorld(20) });
+  const { problems } = await place(['APPS'], [], { runtime: createHastyWorld(20) });
   expect(problems).toEqual([
     expect.stringMatching(/^cluster: the API server cannot be reached: .*ECONNREFUSED/),
   ]);
@@ -145,7 +145,7 @@ const rulesFor = (rights: readonly { verb: string; group: string; resource: stri
 it('rights that are missing are told together, with what could be seen without them', async () => {
   const { on, place } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');
-  await on.allow(rulesFor(neededRights.filter(({ verb }) => verb === 'list' || verb === 'create')));
+  await on.allow(rulesFor(neededPermissions.filter(({ verb }) => verb === 'list' || verb === 'create')));
   expect((await place(['APPS', 'GONE'])).problems).toEqual([
     `cluster: not allowed in the namespace ${on.namespace}: get, patch deployments.apps; get, patch statefulsets.apps; get, patch daemonsets.apps; delete pods; get, update leases.coordination.k8s.io.`,
     expect.stringContaining('with the name of GONE.'),
@@ -159,7 +159,7 @@ it('rights that are missing are told together, with what could be seen without t
 it('the rights that are asked for are enough to move a workload and to put a stuck one back', async () => {
   const { on, place } = await open({ name: 'store', kind: 'StatefulSet', replicas: 2 });
   await on.settled('StatefulSet', 'store');
-  await on.allow(rulesFor([...neededRights, readQuotas]));
+  await on.allow(rulesFor([...neededPermissions, readQuotas]));
   const { workloads, problems } = await place(['STORE']);
   expect(problems).toEqual([]);
   const executor = createTestExecutor(on);
@@ -168,7 +168,7 @@ it('the rights that are asked for are enough to move a workload and to put a stu
     fence: 1,
     runStartedAt: Date.now(),
     signal: new AbortController().signal,
-    confirm: () => Promise.resolve(),
+    assertOwnership: () => Promise.resolve(),
   };
   for (const workload of workloads.flat()) {
     await executor.apply(workload, errand);

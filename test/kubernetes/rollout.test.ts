@@ -1,15 +1,15 @@
 // What is told from counters, conditions, pods, strategies and quotas, as tables.
 import { describe, expect, it } from 'vitest';
-import { type Answered, type Kind, readFound } from '../../src/upgrades/executors/kubernetes/workload.ts';
+import { type Answered, type Kind, readWorkload } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import { findLackOfRoom, readQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
-import { describeMissing } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { formatMissing } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { findImageError, hasArrived, isRolledOut } from '../../src/upgrades/executors/kubernetes/rollout.ts';
 import { found } from './workload.ts';
 
 describe('a workload', () => {
   const counts = (kind: Kind, status: Answered['status'], spec: Answered['spec'] = { replicas: 3 }) =>
     isRolledOut(
-      readFound(kind, { metadata: { generation: 2 }, spec, status: { observedGeneration: 2, ...status } }),
+      readWorkload(kind, { metadata: { generation: 2 }, spec, status: { observedGeneration: 2, ...status } }),
     );
   const all = { replicas: 3, updatedReplicas: 3, availableReplicas: 3, readyReplicas: 3 };
   const scheduled = {
@@ -107,7 +107,7 @@ describe('a workload', () => {
     ],
     ['Deployment', {}, []],
   ])('%s with %j would not come through: %j', (kind, spec, obstacles) => {
-    expect(readFound(kind, { spec }).obstacles).toEqual(obstacles);
+    expect(readWorkload(kind, { spec }).obstacles).toEqual(obstacles);
   });
 
   it('is asked for its pods by its whole selector', () => {
@@ -120,7 +120,7 @@ describe('a workload', () => {
         { key: 'gone', operator: 'DoesNotExist' },
       ],
     };
-    expect(readFound('Deployment', { spec: { selector } }).selector).toBe(
+    expect(readWorkload('Deployment', { spec: { selector } }).selector).toBe(
       'app=a,tier in (x,y),old notin (z),here,!gone',
     );
   });
@@ -178,7 +178,7 @@ describe('room for a rollout', () => {
     ['limits nobody has', spec(1, {}), { 'limits.cpu': '1' }, { 'limits.cpu': '1' }, undefined],
     ['another resource', spec(1, {}), { services: '1' }, { services: '1' }, undefined],
   ])('%s', (_what, of, hard, used, expected) => {
-    const problems = findLackOfRoom(readFound('Deployment', { metadata: { name: 'a' }, spec: of }), [
+    const problems = findLackOfRoom(readWorkload('Deployment', { metadata: { name: 'a' }, spec: of }), [
       { name: 'q', hard, used },
     ]);
     if (expected) expect(problems).toEqual([expect.stringMatching(expected)]);
@@ -188,7 +188,7 @@ describe('room for a rollout', () => {
 
 it('missing rights are told together', () => {
   expect(
-    describeMissing([
+    formatMissing([
       { verb: 'get', group: 'apps', resource: 'deployments' },
       { verb: 'patch', group: 'apps', resource: 'deployments' },
       { verb: 'delete', group: '', resource: 'pods' },

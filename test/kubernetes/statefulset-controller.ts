@@ -54,9 +54,9 @@ export function syncStatefulSet(hands: Hands, set: Workload): void {
   });
 }
 
-type Aim = { current: ControllerRevision; update: ControllerRevision; counts: Counts };
+type Direction = { current: ControllerRevision; update: ControllerRevision; counts: Counts };
 
-function act(hands: Hands, set: Workload, owned: Pod[], { current, update, counts }: Aim): void {
+function act(hands: Hands, set: Workload, owned: Pod[], { current, update, counts }: Direction): void {
   const { storage, wakeAt } = hands;
   const { replicas = 1, updateStrategy, podManagementPolicy, minReadySeconds } = set.spec;
   const partition = updateStrategy?.rollingUpdate?.partition ?? 0;

@@ -1,7 +1,7 @@
 // An API server that is away, slow, busy or forgetful for a while, and the lock on a namespace.
 import { afterEach, describe, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import type { Errand } from '../../src/upgrades/executors/executor.ts';
+import type { StepContext } from '../../src/upgrades/executors/executor.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { createHastyWorld, createTestExecutor } from './executor.ts';
 import type { Act } from './faults.ts';
@@ -30,10 +30,10 @@ async function open() {
   };
 }
 
-const errand = (jobId = 'job', fence = 1): Errand => ({
+const errand = (jobId = 'job', fence = 1): StepContext => ({
   ...{ jobId, fence, runStartedAt: Date.now() },
   signal: new AbortController().signal,
-  confirm: () => Promise.resolve(),
+  assertOwnership: () => Promise.resolve(),
 });
 const workload = {
   name: 'deployment/a',
@@ -42,7 +42,7 @@ const workload = {
 };
 
 /** Half a minute, which the server may be away, is a second and a half. */
-const hasty = () => ({ world: createHastyWorld(20) });
+const hasty = () => ({ runtime: createHastyWorld(20) });
 
 describe('an API server', () => {
   it.each<[string, Act]>([
@@ -153,7 +153,7 @@ describe('the lock on a namespace', () => {
     const { start, patches } = await open();
     const [ours, theirs] = [start(hasty()), start(hasty())];
     await ours.perform('Launch the upgrader', errand());
-    const { problems } = (await start().survey()).placeBack([]);
+    const { problems } = (await start().inventory()).placeBack([]);
     expect(problems).toEqual([
       expect.stringMatching(
         /^cluster: another Steward has the namespace: its Lease upgrade-lock is held by the job job\/1, and free in \d+ seconds unless it is renewed\.$/,
@@ -206,7 +206,7 @@ describe('the lock on a namespace', () => {
     const { on, start } = await open();
     await start(hasty()).perform('Launch the upgrader', errand());
     const hasEnded = (jobId: string) => jobId === 'job';
-    expect((await start({ hasEnded }).survey()).placeBack([]).problems).toEqual([]);
+    expect((await start({ hasEnded }).inventory()).placeBack([]).problems).toEqual([]);
     await start({ hasEnded }).perform('Launch the upgrader', errand('next'));
     expect(await lease(on)).toEqual(['next/1', 2]);
   });

@@ -1,5 +1,9 @@
 // Workloads as the executor finds them, written short.
-import { type Found, type Kind, readFound } from '../../src/upgrades/executors/kubernetes/workload.ts';
+import {
+  type ClusterWorkload,
+  type Kind,
+  readWorkload,
+} from '../../src/upgrades/executors/kubernetes/workload.ts';
 
 export type Simple = {
   name: string;
@@ -9,10 +13,16 @@ export type Simple = {
   init?: Record<string, string>;
 };
 
-export function found({ name, kind = 'Deployment', label, containers = {}, init = {} }: Simple): Found {
+export function found({
+  name,
+  kind = 'Deployment',
+  label,
+  containers = {},
+  init = {},
+}: Simple): ClusterWorkload {
   const list = (images: Record<string, string>) =>
     Object.entries(images).map(([key, image]) => ({ name: key, image }));
-  return readFound(kind, {
+  return readWorkload(kind, {
     metadata: { name, ...(label !== undefined && { labels: { 'steward/container': label } }) },
     spec: { template: { spec: { containers: list(containers), initContainers: list(init) } } },
   });

@@ -168,7 +168,7 @@ describe('multipart', () => {
     const good = multipart([]);
     good.headers.authorization = `Bearer ${own.token('member')}`;
     expect((await own.http.inject({ method: 'POST', url: mode, ...good })).statusCode).toBe(200);
-    await own.world.advance(60_000);
+    await own.runtime.advance(60_000);
     expect(await Promise.all(slow.map(({ status }) => status))).toEqual(Array(16).fill(400));
     for (const { request } of slow) request.destroy();
     await own.close();

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { realWorld } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/runtime.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { records } from './definitions.ts';
 import { createTables } from './tables.ts';
@@ -69,7 +69,7 @@ export async function createPlace(): Promise<Place> {
   onTestFinished(() => database.drop());
 
   async function open(options: Options = {}): Promise<Store> {
-    const given = { url, records, migrations, world: realWorld, secretKey: 'the key of the tests' };
+    const given = { url, records, migrations, runtime: realRuntime, secretKey: 'the key of the tests' };
     const store = closing(await openPostgresStore({ ...given, ...options }));
     openAnother.set(store, () => open(options));
     return store;

@@ -63,19 +63,19 @@ export const parcels: Archive<Parcel> = {
   isArchive: true,
 };
 
-export type Errand = { readonly id: string; readonly due: number | null; readonly note: string };
+export type StepContext = { readonly id: string; readonly due: number | null; readonly note: string };
 
 /** The owner is the first letter of the id; the note may be 'urgent' or 'dull'. */
-export const errands: Queue<Errand> = {
+export const errands: Queue<StepContext> = {
   name: 'errands',
-  shape: { id: 'key', due: 'number', note: 'text' } satisfies Shape<Errand>,
+  shape: { id: 'key', due: 'number', note: 'text' } satisfies Shape<StepContext>,
   keyOf: ({ id }) => id,
   ownerOf: ({ id }) => id.charAt(0),
   dueAt: ({ due }) => due,
   isUrgent: ({ note }) => note === 'urgent',
   isDull: ({ note }) => note === 'dull',
 };
-export const otherErrands: Queue<Errand> = { ...errands, name: 'otherErrands' };
+export const otherErrands: Queue<StepContext> = { ...errands, name: 'otherErrands' };
 
 export type Try = { readonly n: number; readonly note: string | null };
 

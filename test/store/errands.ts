@@ -1,27 +1,27 @@
 // Short ways to use the queue of errands, for the suites that every store's queues are held to.
 import { expect } from 'vitest';
 import type { Claim, Store } from '../../src/store/store.ts';
-import { type Errand, errands } from './definitions.ts';
+import { type StepContext, errands } from './definitions.ts';
 
-export const errand = (id: string, due: number | null, note = ''): Errand => ({ id, due, note });
+export const errand = (id: string, due: number | null, note = ''): StepContext => ({ id, due, note });
 
 /** What each store has handed out, by id, as it was handed out last. */
-const handedOut = new WeakMap<Store, Map<string, Errand>>();
+const handedOut = new WeakMap<Store, Map<string, StepContext>>();
 
-export function claimed(store: Store, id: string): Errand {
+export function claimed(store: Store, id: string): StepContext {
   const row = handedOut.get(store)?.get(id);
   if (!row) throw new Error(`${id} was never handed out.`);
   return row;
 }
 
-export const enqueue = (store: Store, ...rows: Errand[]) =>
+export const enqueue = (store: Store, ...rows: StepContext[]) =>
   store.update((transaction) => rows.forEach((row) => transaction.enqueue(errands, row)));
 /** Of rows that were handed out by `claim`: what they are from now on. */
-export const settle = (store: Store, ...rows: Errand[]) =>
+export const settle = (store: Store, ...rows: StepContext[]) =>
   store.update((transaction) =>
     rows.forEach((row) => transaction.settle(errands, claimed(store, row.id), row)),
   );
-export const amend = (store: Store, owner: string | undefined, change: (row: Errand) => Errand) =>
+export const amend = (store: Store, owner: string | undefined, change: (row: StepContext) => StepContext) =>
   store.update((transaction) => transaction.amend(errands, owner, change));
 export const drop = (store: Store, owner: string) =>
   store.update((transaction) => transaction.drop(errands, owner));
@@ -32,7 +32,7 @@ export const freely: Omit<Claim, 'at' | 'most'> = { laneOf: (owner) => owner, ro
 /** The ids that are handed out, and when there will be more. */
 export async function claim(store: Store, at: number, most = 100, lanes = freely) {
   const { rows, nextAt } = await store.claim(errands, { at, most, ...lanes });
-  const known = handedOut.get(store) ?? new Map<string, Errand>();
+  const known = handedOut.get(store) ?? new Map<string, StepContext>();
   handedOut.set(store, known);
   for (const row of rows) known.set(row.id, row);
   return { ids: rows.map(({ id }) => id), nextAt };

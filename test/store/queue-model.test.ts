@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim, type Queue, type Transaction } from '../../src/store/transaction.ts';
-import { timelessWorld } from '../kit/runtime.ts';
+import { timelessRuntime } from '../kit/runtime.ts';
 import { createPlace } from './backends.ts';
 import { type Chore, chores } from './definitions.ts';
 import {
@@ -174,7 +174,7 @@ async function check({ store, model }: System): Promise<void> {
 /** None does anything of its own accord: that touches queues too. */
 const stores: [string, () => Promise<Store>][] = [
   ['memory', () => Promise.resolve(createMemoryStore())],
-  ['PostgreSQL', async () => (await createPlace()).open({ world: timelessWorld })],
+  ['PostgreSQL', async () => (await createPlace()).open({ runtime: timelessRuntime })],
 ];
 
 it.each(stores)(

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/store/transaction.ts';
 import { backends } from './backends.ts';
-import { type Errand, cell, errands, log, otherErrands, row, rows } from './definitions.ts';
+import { type StepContext, cell, errands, log, otherErrands, row, rows } from './definitions.ts';
 import { claim, claimed, drop, enqueue, errand, freely, list, look, settle } from './errands.ts';
 
-const replace = (store: Store, held: Errand, by: Errand) =>
+const replace = (store: Store, held: StepContext, by: StepContext) =>
   store.update((transaction) => transaction.settle(errands, held, by));
 
 describe.each(backends)('settle in a queue of the %s store', (_name, open) => {

@@ -1,12 +1,12 @@
 // What every executor must hold to: one suite, run on the simulated one and on a cluster (a fake one, or that of STEWARD_TEST_KUBECONFIG).
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Errand, Executor } from '../../src/upgrades/executors/executor.ts';
+import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Container, Version } from '../../src/upgrades/manifest.ts';
 import type { Deployment } from '../../src/upgrades/deployment.ts';
 import { type Workload, movesBetween } from '../../src/upgrades/workloads.ts';
-import { realWorld } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/runtime.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 
@@ -37,7 +37,7 @@ const present: Deployment = { release: installed, patches: [] };
 
 function simulate(): Promise<Bench> {
   const create = (failures: Map<string, number>) =>
-    createSimulatedExecutor({ world: realWorld, stepMs: 1, failures });
+    createSimulatedExecutor({ runtime: realRuntime, stepMs: 1, failures });
   const start = (): Executor => {
     const good = create(new Map());
     const bad = create(new Map([['STORE_QUEUE', Infinity]]));
@@ -69,11 +69,11 @@ async function openNamespace(): Promise<Bench> {
   };
 }
 
-const errand = (signal = new AbortController().signal, jobId = 'job'): Errand => ({
+const errand = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
   jobId,
   fence: 1,
   runStartedAt: Date.now(),
-  confirm: () => Promise.resolve(),
+  assertOwnership: () => Promise.resolve(),
   signal,
 });
 
@@ -90,7 +90,7 @@ describe.each([
   async function begin(...versions: Version[]) {
     bench = await open();
     const executor = bench.start();
-    const { workloads, problems, notices } = (await executor.survey()).place(versions, present);
+    const { workloads, problems, notices } = (await executor.inventory()).place(versions, present);
     expect({ problems, notices }).toEqual({ problems: [], notices: [] });
     const shows = async (expected: Record<string, string>) => {
       if (bench?.images) expect(await bench.images()).toMatchObject(expected);
@@ -148,7 +148,7 @@ describe.each([
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
     const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
-    const { workloads: back } = (await on.start().survey()).placeBack(moves);
+    const { workloads: back } = (await on.start().inventory()).placeBack(moves);
     for (const workload of back.flat()) await executor.rollback(workload, errand());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
   });

@@ -30,7 +30,7 @@ describe('the manifest', () => {
     expect((await importFile(own)).json()).toEqual({ status: 'success' });
     expect(await get(`${upgrades}/manifestStatus`)).toEqual({
       versionManifestSource: 'imported',
-      lastImportedTimestamp: server.world.now(),
+      lastImportedTimestamp: server.runtime.now(),
     });
     expect(await get(`${upgrades}/available`)).toMatchObject([
       { id: 'pat_own', installable: true, reasons: [] },

@@ -10,33 +10,33 @@ import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.
 import { startJob } from '../../src/upgrades/job.ts';
 import { type Job, jobs, messages, newestJob } from '../../src/upgrades/job-table.ts';
 import { prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { createRunner } from '../../src/upgrades/job-runner.ts';
-import { createFakeWorld } from '../kit/runtime.ts';
+import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { createFakeRuntime } from '../kit/runtime.ts';
 
 const patch = 'pat_17022022_1250';
 const lastOfPatch = builtInManifest.find(({ id }) => id === patch)?.containers.at(-1)?.name ?? '';
 
 /** Runs the patch on a store to the end of all work. */
 async function run(store: Store, failures: ReadonlyMap<string, number> = new Map()) {
-  const world = createFakeWorld();
+  const runtime = createFakeRuntime();
   const told: unknown[] = [];
-  const tasks = createTasks(world, (_name, error) => told.push(error));
-  const executor = createSimulatedExecutor({ world, stepMs: 0, failures: new Map(failures) });
-  const options = { world, tasks, executor, stepTimeoutMs: 1000, tell: () => undefined };
+  const tasks = createTasks(runtime, (_name, error) => told.push(error));
+  const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map(failures) });
+  const options = { runtime, tasks, executor, stepTimeoutMs: 1000, tell: () => undefined };
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
-  await createRunner({ store, ...options }).run(() =>
+  await createJobRunner({ store, ...options }).run(() =>
     store.update((transaction) => {
       const { to, ...prepared } = prepareUpgrade(transaction, patch, {
         ...given,
         findUpload: () => undefined,
       });
       const by = { id: 'job', startedBy: 'ann', runner: store.self, to: to ?? '' };
-      return startJob(transaction, { ...prepared, ...by }, world.now());
+      return startJob(transaction, { ...prepared, ...by }, runtime.now());
     }),
   );
   const over = new AbortController();
   void tasks.idle().then(() => over.abort());
-  while (!over.signal.aborted) await world.advance(1000);
+  while (!over.signal.aborted) await runtime.advance(1000);
   return { told, codes: store.entries(messages, 'job').map(({ code }) => code) };
 }
 

@@ -45,7 +45,7 @@ export function useJobs(keep: (started: Server) => void) {
 
   /** Lets the clock run until the job has ended. */
   async function finish(): Promise<Status> {
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     return status();
   }
 

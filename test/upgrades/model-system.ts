@@ -10,9 +10,9 @@ import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { type Deployment, containersOf } from '../../src/upgrades/deployment.ts';
-import { createRunner } from '../../src/upgrades/job-runner.ts';
-import { type Workload, plainSurvey } from '../../src/upgrades/workloads.ts';
-import { createFakeWorld } from '../kit/runtime.ts';
+import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { type Workload, simulatedInventory } from '../../src/upgrades/workloads.ts';
+import { createFakeRuntime } from '../kit/runtime.ts';
 
 /** A small chain, so that a few steps make a job: two patches of a release, and the release after it. */
 const small = (version: Version, names: string[]): Version => ({
@@ -40,8 +40,8 @@ export const imagesOf = (present: Deployment) =>
 /** `parallelism` workloads are on their way at once. */
 export function createSystem(parallelism: number) {
   const store = createMemoryStore();
-  const world = createFakeWorld();
-  const survey = { ...plainSurvey, parallelism };
+  const runtime = createFakeRuntime();
+  const survey = { ...simulatedInventory, parallelism };
   const cluster: Map<string, string> = imagesOf({ release: start, patches: [] });
   const crashes: unknown[] = [];
   let pending: Pending | undefined;
@@ -72,7 +72,7 @@ export function createSystem(parallelism: number) {
     }
   }
   const executor: Executor = {
-    survey: () => Promise.resolve(survey),
+    inventory: () => Promise.resolve(survey),
     release: () => Promise.resolve(),
     perform: (_step, { signal }) => gate(signal, () => undefined),
     apply: (workload, { signal }) => gate(signal, () => put(workload, 'image')),
@@ -90,10 +90,10 @@ export function createSystem(parallelism: number) {
 
   /** What is gone when the process is. */
   function boot() {
-    const tasks = createTasks(world, (_name, error) => crashes.push(error));
+    const tasks = createTasks(runtime, (_name, error) => crashes.push(error));
     return {
       tasks,
-      runner: createRunner({ store, world, tasks, executor, stepTimeoutMs: 1e9, tell: () => undefined }),
+      runner: createJobRunner({ store, runtime, tasks, executor, stepTimeoutMs: 1e9, tell: () => undefined }),
     };
   }
   let booted = boot();
@@ -103,7 +103,7 @@ export function createSystem(parallelism: number) {
   const isRunning = () => newestJob(store)?.state === 'in_progress';
   return {
     store,
-    world,
+    runtime,
     cluster,
     crashes,
     isRunning,
@@ -119,7 +119,7 @@ export function createSystem(parallelism: number) {
       const none = { licenseFile: undefined, updateToLatestPatch: undefined };
       const given = { upgradeSettings: {}, ...none, findUpload: () => undefined };
       const id = `job-${(ids += 1)}`;
-      const at = world.now();
+      const at = runtime.now();
       const job = await store.update((transaction) => {
         const { problems, to, ...prepared } = isRollback
           ? prepareRollback(transaction, targetId, survey)

@@ -53,7 +53,7 @@ async function attempt(system: System, asked: Command): Promise<void> {
       return system.begin(targets[asked.target] ?? '', asked.kind === 'rollback');
     case 'go':
       for (let i = 0; i < asked.times; i += 1) {
-        await system.world.advance(7);
+        await system.runtime.advance(7);
         await system.settle();
         system.pending()?.go();
         await system.settle();
@@ -76,7 +76,7 @@ async function attempt(system: System, asked: Command): Promise<void> {
       if (!newest) throw new ServiceError('conflict', 'nothing to resume');
       return system.run(
         await system.store.update((transaction) =>
-          resumeJob(transaction, newest, { by: 'ann', runner: system.store.self }, system.world.now()),
+          resumeJob(transaction, newest, { by: 'ann', runner: system.store.self }, system.runtime.now()),
         ),
       );
   }

@@ -36,10 +36,10 @@ describe('opened by a token, without a session', () => {
     withoutButtons(await openByToken(`${upgrades}?version=${patch1}`), 'start the upgrade');
     expect(await openByToken(`${upgrades}?version=${eleven}`)).not.toContain('type="file"');
     await send(await open({ version: patch1 }), '/upgrade');
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     withoutButtons(await openByToken(upgrades), 'go back');
     await startRelease();
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     withoutButtons(await openByToken(upgrades), 'resume it');
   });
 });
@@ -48,7 +48,7 @@ describe('while a job runs', () => {
   it('shows the job in place of the procedure, to whoever looks, with what a script needs to follow it', async () => {
     await start();
     await startRelease();
-    await server.world.advance(60_000);
+    await server.runtime.advance(60_000);
     const page = await open({ version: patch1 });
     expect(await open({ version: patch1 })).toBe(page);
     expect(page).toMatch(
@@ -61,7 +61,7 @@ describe('while a job runs', () => {
     const follow = plain(/data-follow="([^"]*)"/.exec(page)?.[1] ?? '');
     const after = Number(/data-after="(\d+)"/.exec(page)?.[1]);
     const waiting = server.get(`${follow}&after=${after}`, { cookie });
-    await server.world.advance(2000);
+    await server.runtime.advance(2000);
     const news = (await waiting).json<{ status: { messages: unknown[] }; messageCount: number }>();
     expect(news.status.messages.length).toBeGreaterThan(0);
     expect(news.messageCount).toBeGreaterThan(after);
@@ -71,12 +71,12 @@ describe('while a job runs', () => {
   it('cancels a patch, and says so until and after it has ended', async () => {
     await start();
     await send(await open({ version: patch1 }), '/upgrade');
-    await server.world.advance(9_000);
+    await server.runtime.advance(9_000);
     expect(await send(await open(), '/cancel')).toBe(upgrades);
     const cancelling = await open();
     expect(cancelling).toContain('administrator has asked to cancel it');
     expect(formOf(cancelling, '/cancel')).toBeUndefined();
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     const ended = await open();
     expect(ended).toContain('<span class="state warn">Cancelled</span>');
     expect(ended).toContain('Cancelled by administrator.');
@@ -90,7 +90,7 @@ describe('while a job runs', () => {
     const first = await open();
     expect(formOf(first, '/cancel')).toBeDefined();
     expect(first).toMatch(/data-until="2271 /);
-    await server.world.advance(60_000);
+    await server.runtime.advance(60_000);
     const later = await open();
     expect(formOf(later, '/cancel')).toBeUndefined();
     expect(later).toContain('It cannot be cancelled: the plan of a release is being executed.');
@@ -101,7 +101,7 @@ describe('after a job', () => {
   it('shows its success and when the version was installed', async () => {
     await start();
     await startRelease();
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     const page = await open();
     expect(page).toContain('<span class="state good">Succeeded</span>');
     expect(page).toMatch(/<progress max="48" value="48"/);
@@ -113,7 +113,7 @@ describe('after a job', () => {
   it('shows why it failed, offers to resume it, and nothing else until it is mended', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     const failed = await open();
     expect(failed).toContain('<span class="state bad">Failed</span>');
     expect(failed).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
@@ -121,14 +121,14 @@ describe('after a job', () => {
     expect(failed).toContain(`?version=${eleven}`);
     expect(await send(failed, '/resume')).toBe(upgrades);
     expect(await open()).toContain('In progress');
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     expect(await open()).toContain('Succeeded');
   });
 
   it('goes back to an earlier patch in two steps', async () => {
     await start();
     await send(await open({ version: 'pat_28042022_1260' }), '/upgrade');
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     const page = await open();
     expect(page).toMatch(
       /<details class="grave">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="grave">/,
@@ -136,7 +136,7 @@ describe('after a job', () => {
     expect(page).toMatch(/Puts back 5 containers/);
     expect(await send(page, '/rollback')).toBe(upgrades);
     expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     expect(await open()).toMatch(/<strong>Product 10\.9\.1 Security Update/);
   });
 
@@ -145,7 +145,7 @@ describe('after a job', () => {
     const show = async (address: string) => (await server.get(address, { accept: 'text/html', cookie })).body;
     expect(await show(path)).toContain('There has been no job yet.');
     await startRelease();
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
     const list = await show(path);
     expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
@@ -161,7 +161,7 @@ describe('after a job', () => {
   it('shows the newest two hundred of sixty thousand messages', async () => {
     await start();
     await send(await open({ version: patch1 }), '/upgrade');
-    await server.world.advance(hour);
+    await server.runtime.advance(hour);
     const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
     const many = Array.from({ length: 60_000 }, (_, number) => ({
       code: 2038,

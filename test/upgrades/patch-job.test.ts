@@ -77,7 +77,7 @@ describe('a patch', () => {
   it('is cancelled at the next border, putting back what it moved', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
-    await server.world.advance(9500);
+    await server.runtime.advance(9500);
     const asked = await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
     expect(asked.json<Status>().status.state).toBe('in_progress');
     const done = await finish();
@@ -97,7 +97,7 @@ describe('a patch', () => {
   it('that fails after it was asked to be cancelled says why, and is cancelled', async () => {
     await start({ SIMULATED_FAILURES: 'gateway_proxy' });
     const { jobId } = (await upgrade(patch1)).json<Status>();
-    await server.world.advance(10_500);
+    await server.runtime.advance(10_500);
     await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
     const done = await finish();
     expect(done.status.state).toBe('cancelled');
@@ -125,7 +125,7 @@ describe('an interrupted process', () => {
   it('leaves the job to the next one, which goes on at the first step not done', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
-    await server.world.advance(9500);
+    await server.runtime.advance(9500);
     const before = await status();
     await server.close();
     running.pop();

@@ -24,7 +24,7 @@ describe('a release', () => {
           {
             code: 2010,
             message: 'Upgrade from 10.9.1.1234 to 11.0.0.2632 started.',
-            when: server.world.now(),
+            when: server.runtime.now(),
           },
         ],
       },
@@ -162,13 +162,13 @@ describe('a failed release', () => {
     await start();
     const { jobId } = (await release()).json<Status>();
     const cancel = () => server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
-    await server.world.advance(8000);
+    await server.runtime.advance(8000);
     expect((await status()).status.messages.at(-1)?.code).toBe(2271);
     expect((await cancel()).statusCode).toBe(409);
     await finish();
     await start();
     const early = (await release()).json<Status>();
-    await server.world.advance(3000);
+    await server.runtime.advance(3000);
     expect((await server.post(`/admin/system/jobs/${early.jobId}/cancel`, { token: admin })).statusCode).toBe(
       200,
     );

@@ -27,7 +27,7 @@ describe('a rollback', () => {
       server.post(`${upgrades}/rollback`, { token: admin, versionManifest: JSON.stringify({ id }) });
     expect((await back(patch2)).statusCode).toBe(400);
     const { jobId } = (await back('rel_10092021_1234')).json<Status>();
-    await server.world.advance(4500);
+    await server.runtime.advance(4500);
     expect((await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin })).statusCode).toBe(409);
     const done = await finish();
     expect(codesOf(done)).toEqual([

@@ -62,11 +62,11 @@ describe('while a job runs', () => {
     const { jobId } = await status();
     const waiting = get<Status>(`${upgrades}?after=1&wait=60`);
     await new Promise(setImmediate);
-    await server.world.advance(1000);
+    await server.runtime.advance(1000);
     expect(codesOf(await waiting)).toEqual([2168]);
     const inVain = get<Status>(`${upgrades}?after=1000&wait=3`);
     await new Promise(setImmediate);
-    await server.world.advance(3000);
+    await server.runtime.advance(3000);
     expect((await inVain).status.messages).toEqual([]);
     expect((await get<Status>(`${upgrades}?after=1000&wait=60&jobId=another`)).jobId).toBe(jobId);
     await finish();

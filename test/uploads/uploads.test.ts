@@ -19,7 +19,12 @@ describe('uploads', () => {
   it('are kept with what is known of them, listed, shown and deleted', async () => {
     const { item } = (await upload('license.json', '{}', { description: 'for 11.0' })).json<Item>();
     const expected = {
-      ...{ itemID: item.itemID, itemName: 'license.json', description: 'for 11.0', date: server.world.now() },
+      ...{
+        itemID: item.itemID,
+        itemName: 'license.json',
+        description: 'for 11.0',
+        date: server.runtime.now(),
+      },
       ...{ committed: true, contentType: 'text/plain', size: 2 },
     };
     expect(item).toEqual(expected);

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => hooks.close());
 
-const start = () => hooks.world.now();
+const start = () => hooks.runtime.now();
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 
 describe('attempts', () => {
@@ -25,7 +25,7 @@ describe('attempts', () => {
       hooks.answerWith(500);
       const from = start();
       await hooks.publish();
-      await hooks.world.advance(3_600_000);
+      await hooks.runtime.advance(3_600_000);
       // Parts of a millisecond are waited for in full, so that no wait is too short.
       const times = hooks.arrivals.map(({ at }) => at - from);
       expect(times).toEqual(Array.from({ length: notificationAttempts }, (_, n) => n * 7001));
@@ -61,13 +61,13 @@ describe('attempts', () => {
         { when: from, durationMs: 0, status: 503, error: 'The receiver answered 503.', response: '' },
       ],
     });
-    await hooks.world.advance(5000);
+    await hooks.runtime.advance(5000);
     expect(hooks.arrivals).toHaveLength(1);
-    await hooks.world.advance(1);
+    await hooks.runtime.advance(1);
     const delivery = await onlyDelivery(id);
     expect(delivery).toMatchObject({ state: 'delivered', endedAt: from + 5001 });
     expect(delivery?.attempts[1]).toMatchObject({ status: 204, error: null, response: 'thanks' });
-    await hooks.world.advance(3_600_000);
+    await hooks.runtime.advance(3_600_000);
     expect(hooks.arrivals).toHaveLength(2);
   });
 
@@ -94,7 +94,7 @@ describe('attempts', () => {
 
   it('that find nobody tell why', async () => {
     const { id } = await hooks.register();
-    hooks.world.receiver = () => {
+    hooks.runtime.receiver = () => {
       throw new Error('The name hooks.example does not resolve.');
     };
     await hooks.publish();
@@ -109,7 +109,7 @@ describe('attempts', () => {
     await hooks.register();
     hooks.answerWith(500);
     await hooks.publish();
-    await hooks.world.advance(10);
+    await hooks.runtime.advance(10);
     expect(hooks.arrivals).toHaveLength(3);
   });
 });
@@ -119,15 +119,15 @@ describe('the time-out', () => {
     await hooks.act('settings', { notificationTimeOutInSeconds: '2' });
     const { id } = await hooks.register();
     const seen: { at: number; ended?: number }[] = [];
-    hooks.world.receiver = (_outgoing, signal) => {
-      const entry: (typeof seen)[number] = { at: hooks.world.now() };
+    hooks.runtime.receiver = (_outgoing, signal) => {
+      const entry: (typeof seen)[number] = { at: hooks.runtime.now() };
       seen.push(entry);
-      signal.addEventListener('abort', () => (entry.ended = hooks.world.now()));
+      signal.addEventListener('abort', () => (entry.ended = hooks.runtime.now()));
       return blackHole(_outgoing, signal, entry.at);
     };
     const from = start();
     await hooks.publish();
-    await hooks.world.advance(60_000);
+    await hooks.runtime.advance(60_000);
     expect(seen.map(({ at, ended }) => [at - from, (ended ?? 0) - from])).toEqual([
       [0, 2000],
       [7001, 9001],
@@ -144,11 +144,11 @@ describe('the time-out', () => {
 
   it('is that of the settings when the attempt starts', async () => {
     const { id } = await hooks.register();
-    hooks.world.receiver = blackHole;
+    hooks.runtime.receiver = blackHole;
     await hooks.publish();
     await hooks.settle();
     await hooks.act('settings', { notificationTimeOutInSeconds: '1' });
-    await hooks.world.advance(60_000);
+    await hooks.runtime.advance(60_000);
     const { attempts = [] } = (await onlyDelivery(id)) ?? {};
     expect(attempts.map(({ durationMs, error }) => [durationMs, error])).toEqual([
       [10_000, 'There was no complete answer within 10 seconds.'],
@@ -164,7 +164,7 @@ describe('changed settings', () => {
     hooks.answerWith(500);
     await hooks.publish();
     await hooks.act('settings', { notificationAttempts: '2' });
-    await hooks.world.advance(60_000);
+    await hooks.runtime.advance(60_000);
     expect((await onlyDelivery(id))?.attempts).toHaveLength(2);
   });
 
@@ -177,9 +177,9 @@ describe('changed settings', () => {
     hooks.answerWith(500);
     const from = start();
     await hooks.publish();
-    await hooks.world.advance(2000);
+    await hooks.runtime.advance(2000);
     await hooks.act('settings', { notificationElapsedTimeInSeconds });
-    await hooks.world.advance(20_001 - 2000);
+    await hooks.runtime.advance(20_001 - 2000);
     expect((hooks.arrivals[1]?.at ?? 0) - from).toBe(next);
   });
 });

@@ -16,7 +16,7 @@ const onlyDelivery = onlyDeliveryOf(() => hooks);
 async function beginAttempt() {
   const { id } = await hooks.register();
   let answer: (status: number) => void = () => undefined;
-  hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
+  hooks.runtime.receiver = () => new Promise((resolve) => (answer = resolve));
   await hooks.publish();
   await hooks.settle();
   return { id, answer };
@@ -29,7 +29,7 @@ describe('a webhook that changes', () => {
     await hooks.publish();
     await hooks.settle();
     await hooks.act(`${id}/edit`, { hookUrl: 'https://other.example/', name: 'Renamed' });
-    await hooks.world.advance(5001);
+    await hooks.runtime.advance(5001);
     expect(hooks.arrivals.map(({ url }) => url)).toEqual([
       'https://hooks.example/in',
       'https://other.example/',
@@ -43,7 +43,7 @@ describe('a webhook that changes', () => {
     await hooks.publish();
     await hooks.settle();
     await hooks.act(`${id}/deactivate`);
-    const deactivatedAt = hooks.world.now();
+    const deactivatedAt = hooks.runtime.now();
     expect(await hooks.read(`/${id}`)).toMatchObject({
       active: false,
       deactivatedAt,
@@ -54,9 +54,9 @@ describe('a webhook that changes', () => {
       endedAt: deactivatedAt,
       nextAttemptAt: null,
     });
-    await hooks.world.advance(3_600_000);
+    await hooks.runtime.advance(3_600_000);
     await hooks.act(`${id}/activate`);
-    await hooks.world.advance(3_600_000);
+    await hooks.runtime.advance(3_600_000);
     expect(hooks.arrivals).toHaveLength(1);
     expect(await hooks.publish()).toMatchObject({ deliveries: 1 });
   });
@@ -85,13 +85,13 @@ describe('a webhook that changes', () => {
 
   it('still gets a ping that waits for a slot', async () => {
     const { id } = await hooks.register();
-    hooks.world.receiver = blackHole;
+    hooks.runtime.receiver = blackHole;
     for (let n = 0; n < 4; n += 1) await hooks.publish();
     await hooks.settle();
     const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
     await hooks.act(`${id}/deactivate`);
-    hooks.world.receiver = () => 200;
-    await hooks.world.advance(10_000);
+    hooks.runtime.receiver = () => 200;
+    await hooks.runtime.advance(10_000);
     expect(await hooks.read(`/${id}/deliveries/${deliveryId}`)).toMatchObject({ state: 'delivered' });
   });
 
@@ -99,12 +99,12 @@ describe('a webhook that changes', () => {
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
     let asked = 0;
-    hooks.world.receiver = () => new Promise((resolve) => ((answer = resolve), (asked += 1)));
+    hooks.runtime.receiver = () => new Promise((resolve) => ((answer = resolve), (asked += 1)));
     await hooks.publish();
     await hooks.settle();
     await hooks.act(`${id}/delete`);
     answer(500);
-    await hooks.world.advance(3_600_000);
+    await hooks.runtime.advance(3_600_000);
     expect(asked).toBe(1);
     expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_deliveries_pending 0$/m);
   });

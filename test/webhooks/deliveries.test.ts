@@ -17,7 +17,7 @@ describe('ping', () => {
     const { id } = await hooks.register({ active: 'false', changeTypes: 'Nothing' });
     hooks.answerWith(500);
     const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
-    await hooks.world.advance(3_600_000);
+    await hooks.runtime.advance(3_600_000);
     expect(hooks.arrivals).toHaveLength(1);
     expect(JSON.parse(hooks.arrivals[0]?.body ?? '')).toMatchObject({
       type: 'Ping',
@@ -38,7 +38,7 @@ it('a redelivered ping is a ping', async () => {
   const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
   await hooks.settle();
   await hooks.act(`${id}/deliveries/${deliveryId}/redeliver`);
-  await hooks.world.advance(3_600_000);
+  await hooks.runtime.advance(3_600_000);
   expect(hooks.arrivals).toHaveLength(2);
   expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
 });
@@ -100,7 +100,7 @@ describe('deliveries', () => {
     await hooks.settle();
     const told = async () => (await hooks.deliveriesOf(id)).deliveries.map(({ event }) => event.id);
     expect(await told()).toEqual(['e5', 'e4', 'e3']);
-    hooks.world.receiver = blackHole;
+    hooks.runtime.receiver = blackHole;
     for (let n = 6; n < 14; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();
     expect((await told()).slice(8)).toEqual(['e5', 'e4', 'e3']);

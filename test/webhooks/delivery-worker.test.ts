@@ -1,4 +1,4 @@
-// The courier: its limits, how it stops, a store that is slow or fails, and what the metrics tell.
+// The deliveryWorker: its limits, how it stops, a store that is slow or fails, and what the metrics tell.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { type Receiver, blackHole } from '../kit/runtime.ts';
@@ -36,7 +36,7 @@ describe('limits', () => {
         }),
       );
     };
-    hooks.world.receiver = receiver;
+    hooks.runtime.receiver = receiver;
     return { now, most, waiting };
   }
 
@@ -73,17 +73,17 @@ describe('limits', () => {
   it('are given to what has begun before anything new, so that a dead receiver is found out', async () => {
     await hooks.act('settings', { notificationTimeOutInSeconds: '1', notificationElapsedTimeInSeconds: '1' });
     const { id } = await hooks.register();
-    hooks.world.receiver = blackHole;
+    hooks.runtime.receiver = blackHole;
     for (let n = 0; n < 60; n += 1) await hooks.publish();
     // Three attempts of a second each and two waits for the first four, and four more of the next.
-    await hooks.world.advance(12_000);
+    await hooks.runtime.advance(12_000);
     expect(await hooks.read(`/${id}`)).toMatchObject({ active: false, deactivatedBy: 'failures' });
   });
 
   it('let nobody wait for a black hole', async () => {
     const { id: healthy } = await hooks.register({ hookUrl: 'https://healthy.example/' });
     await hooks.register({ hookUrl: 'https://hole.example/' });
-    hooks.world.receiver = (outgoing, signal, at) =>
+    hooks.runtime.receiver = (outgoing, signal, at) =>
       outgoing.url.includes('hole') ? blackHole(outgoing, signal, at) : 200;
     for (let n = 0; n < 100; n += 1) await hooks.publish();
     await hooks.settle();
@@ -98,7 +98,7 @@ describe('when the server stops', () => {
     hooks = await startHooks();
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
-    hooks.world.receiver = () => new Promise((resolve) => (answer = resolve));
+    hooks.runtime.receiver = () => new Promise((resolve) => (answer = resolve));
     await hooks.publish();
     await hooks.settle();
     const closed = hooks.app.close();
@@ -113,11 +113,11 @@ describe('when the server stops', () => {
     await hooks.close();
     hooks = await startHooks();
     const { id } = await hooks.register();
-    hooks.world.receiver = blackHole;
+    hooks.runtime.receiver = blackHole;
     await hooks.publish();
     await hooks.settle();
     const closed = hooks.app.close();
-    await hooks.world.advance(3000);
+    await hooks.runtime.advance(3000);
     await closed;
     hooks = await startHooks({ store: await hooks.store.reopen() });
     await hooks.settle();
@@ -149,7 +149,7 @@ describe('a store that is slow or fails', () => {
     for (let n = 0; n < 5; n += 1) await hooks.publish();
     await hooks.settle();
     gate.wait = () => Promise.resolve();
-    await hooks.world.advance(1000);
+    await hooks.runtime.advance(1000);
     expect(hooks.arrivals).toHaveLength(5);
     expect(hooks.logLines.join('')).toContain('away');
   });
@@ -192,11 +192,11 @@ it('shows in the metrics, without names', async () => {
   await hooks.register({ name: 'Secretive' });
   hooks.answerWith(500);
   await hooks.publish();
-  await hooks.world.advance(2500);
+  await hooks.runtime.advance(2500);
   const before = (await hooks.get('/metrics')).body;
   expect(before).toMatch(/^steward_webhook_deliveries_pending 1$/m);
   expect(before).toMatch(/^steward_webhook_oldest_pending_seconds 2.5$/m);
-  await hooks.world.advance(10_000);
+  await hooks.runtime.advance(10_000);
   const { body } = await hooks.get('/metrics');
   expect(body).toMatch(/^steward_webhook_attempt_duration_seconds_count\{outcome="failed"\} 2$/m);
   expect(body).toMatch(/^steward_webhook_failures_total 1$/m);

@@ -1,5 +1,5 @@
 // Events that are published: who gets them, what is refused, and when there are too many.
-import { publications } from '../../src/webhooks/idempotency.ts';
+import { rememberedEvents } from '../../src/webhooks/idempotency.ts';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { blackHole } from '../kit/runtime.ts';
@@ -22,7 +22,7 @@ describe('publish', () => {
     const { id, signatureKey } = await hooks.register({ name: 'All' });
     await hooks.register({ changeTypes: 'Other' });
     await hooks.register({ active: 'false' });
-    const at = hooks.world.now();
+    const at = hooks.runtime.now();
     const payload = '{ "größe": 12345678901234567890, "b": [1, 2] }';
     const { eventId, deliveries } = await hooks.publish({ payload, service: 'Maps/Roads.MapServer' });
     await hooks.settle();
@@ -55,7 +55,7 @@ describe('publish', () => {
     expect(sent?.headers['content-type']).toBe('application/x-www-form-urlencoded');
     const payload = new URLSearchParams(sent?.body).get('payload') ?? '';
     expect(JSON.parse(payload)).toMatchObject({ id: eventId, data: { a: 'ä &+' } });
-    vi.setSystemTime(hooks.world.now());
+    vi.setSystemTime(hooks.runtime.now());
     // It verifies before it parses, and a form is no JSON.
     const verify = () => new Webhook(signatureKey).verify(sent?.body ?? '', sent?.headers ?? {});
     expect(verify).toThrow(SyntaxError);
@@ -66,10 +66,10 @@ describe('publish', () => {
     const first = await hooks.publish({ eventId: 'order-7' });
     expect(first).toEqual({ status: 'success', eventId: 'order-7', deliveries: 1 });
     await hooks.register();
-    await hooks.world.advance(86_399_999);
+    await hooks.runtime.advance(86_399_999);
     expect(await hooks.publish({ eventId: 'order-7', payload: '{"other":true}' })).toEqual(first);
     expect(hooks.arrivals).toHaveLength(1);
-    await hooks.world.advance(1);
+    await hooks.runtime.advance(1);
     expect(await hooks.publish({ eventId: 'order-7' })).toMatchObject({ deliveries: 2 });
   });
 
@@ -82,9 +82,9 @@ describe('publish', () => {
 
   it('is forgotten after a day, so that memory does not grow', async () => {
     await hooks.publish({ eventId: 'order-9' });
-    const version = hooks.store.version(publications);
-    await hooks.world.advance(86_400_000 + 600_000);
-    expect(hooks.store.version(publications)).toBe(version + 1);
+    const version = hooks.store.version(rememberedEvents);
+    await hooks.runtime.advance(86_400_000 + 600_000);
+    expect(hooks.store.version(rememberedEvents)).toBe(version + 1);
   });
 
   it('of no service does not go to a service’s webhook', async () => {
@@ -133,7 +133,7 @@ describe('too many pending deliveries', () => {
     await hooks.close();
     hooks = await startHooks({ env: { WEBHOOK_MAX_PENDING: '3' } });
     const { id } = await hooks.register();
-    hooks.world.receiver = blackHole;
+    hooks.runtime.receiver = blackHole;
     const answered = await hooks.publish({ eventId: 'one' });
     await hooks.publish();
     await hooks.publish();
@@ -151,8 +151,8 @@ describe('too many pending deliveries', () => {
     expect((await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state)).toEqual(
       Array(5).fill('pending'),
     );
-    hooks.world.receiver = () => 200;
-    await hooks.world.advance(60_000);
+    hooks.runtime.receiver = () => 200;
+    await hooks.runtime.advance(60_000);
     const { deliveries } = await hooks.deliveriesOf(id);
     expect(deliveries.map(({ state }) => state)).toEqual(Array(5).fill('delivered'));
     expect((await publish({ changeType: 'Tested' })).statusCode).toBe(200);

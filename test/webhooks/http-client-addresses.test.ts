@@ -1,7 +1,7 @@
 // Outgoing requests reach no address that is not allowed, however it is spelled or resolved.
 import { setDefaultAutoSelectFamily } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { problemOfReceiver } from '../../src/webhooks/target-policy.ts';
+import { receiverProblem } from '../../src/webhooks/target-policy.ts';
 import { LOCAL, NEVER, allow, egressTo, outgoing, startAnswering, useCanary } from './http-client-kit.ts';
 
 const canary = useCanary();
@@ -89,7 +89,7 @@ describe('an address that is not allowed', () => {
   it.each([...LOOPBACK, ...SPECIAL])('is not reached as %s', async (host, address) => {
     canary.visits = 0;
     const url = `http://${host}:${canary.port}/`;
-    expect(problemOfReceiver(url, allow())).toMatch(`must not point to the address ${address}: loopback,`);
+    expect(receiverProblem(url, allow())).toMatch(`must not point to the address ${address}: loopback,`);
     await canary.expectRefusal(
       egressTo(allow()).post(outgoing(url), NEVER),
       `The address ${address} is not allowed.`,
@@ -97,9 +97,9 @@ describe('an address that is not allowed', () => {
   });
 
   it('would have been: the canary sees what is allowed', async () => {
-    const egress = egressTo(allow('127.0.0.1/32'));
+    const httpClient = egressTo(allow('127.0.0.1/32'));
     for (const [host] of LOOPBACK.filter(([, address]) => address === '127.0.0.1')) {
-      const answer = await egress.post(outgoing(`http://${host}:${canary.port}/`), NEVER);
+      const answer = await httpClient.post(outgoing(`http://${host}:${canary.port}/`), NEVER);
       expect(answer.body.toString()).toBe('seen');
     }
   });
@@ -131,8 +131,11 @@ describe('an address that is not allowed', () => {
 
   it.each(RESOLUTIONS)('is not reached by a name that resolves to %s', async (_, addresses, message) => {
     canary.visits = 0;
-    const egress = egressTo(allow(), () => Promise.resolve(addresses));
-    await canary.expectRefusal(egress.post(outgoing(`http://hooks.example:${canary.port}/`), NEVER), message);
+    const httpClient = egressTo(allow(), () => Promise.resolve(addresses));
+    await canary.expectRefusal(
+      httpClient.post(outgoing(`http://hooks.example:${canary.port}/`), NEVER),
+      message,
+    );
   });
 
   it.each(['localhost', 'localhost.', 'LOCALHOST', 'a.localhost', 'ｌocalhost', '%6cocalhost.'])(
@@ -141,9 +144,9 @@ describe('an address that is not allowed', () => {
       canary.visits = 0;
       const url = `http://${host}:${canary.port}/`;
       const { hostname } = new URL(url);
-      expect(problemOfReceiver(url, allow())).toMatch(`must not point to ${hostname}: loopback,`);
-      expect(problemOfReceiver(url, allow('127.0.0.0/8'))).toBeUndefined();
-      expect(problemOfReceiver(url, allow('::1/128'))).toBeUndefined();
+      expect(receiverProblem(url, allow())).toMatch(`must not point to ${hostname}: loopback,`);
+      expect(receiverProblem(url, allow('127.0.0.0/8'))).toBeUndefined();
+      expect(receiverProblem(url, allow('::1/128'))).toBeUndefined();
       // Whether these names resolve is the machine's affair; none of them may lead here.
       await expect(egressTo(allow()).post(outgoing(url), NEVER)).rejects.toThrow(/not allowed|not resolve/);
       await canary.expectNoVisit();
@@ -152,16 +155,16 @@ describe('an address that is not allowed', () => {
 
   it('is not reached when the name cannot be resolved', async () => {
     canary.visits = 0;
-    const egress = egressTo(allow(), () => Promise.reject(new Error('EAI_AGAIN')));
-    const sent = egress.post(outgoing(`https://hooks.example:${canary.port}/`), NEVER);
+    const httpClient = egressTo(allow(), () => Promise.reject(new Error('EAI_AGAIN')));
+    const sent = httpClient.post(outgoing(`https://hooks.example:${canary.port}/`), NEVER);
     await canary.expectRefusal(sent, 'The name hooks.example does not resolve.');
   });
 
   it('is not reached when a name comes to mean it', async () => {
     const addresses = ['127.0.0.1', '127.0.0.2', '127.0.0.1'];
     const { port, sockets } = await startAnswering('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n', true);
-    const egress = egressTo(LOCAL, () => Promise.resolve(addresses.splice(0, 1)));
-    const post = () => egress.post(outgoing(`http://hooks.example:${port}/`), NEVER);
+    const httpClient = egressTo(LOCAL, () => Promise.resolve(addresses.splice(0, 1)));
+    const post = () => httpClient.post(outgoing(`http://hooks.example:${port}/`), NEVER);
     expect((await post()).status).toBe(200);
     await expect(post()).rejects.toThrow(new Error('The address 127.0.0.2 is not allowed.'));
     expect((await post()).status).toBe(200);

@@ -87,8 +87,8 @@ describe('an answer', () => {
     const { url, sockets } = await startAnswering(
       `HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n${start}`,
     );
-    const egress = egressTo(LOCAL);
-    const answer = await egress.post(outgoing(url), NEVER);
+    const httpClient = egressTo(LOCAL);
+    const answer = await httpClient.post(outgoing(url), NEVER);
     expect(answer).toEqual({ status: 200, body: Buffer.from('a'.repeat(keptBytes)) });
     await expectClosed(sockets, 1);
   });

@@ -20,15 +20,15 @@ describe('a connection', () => {
 
   it('serves one request after another', async () => {
     const { url, sockets } = await startAnswering(OK);
-    const egress = egressTo(LOCAL);
-    for (let turn = 0; turn < 5; turn += 1) await egress.post(outgoing(url), NEVER);
+    const httpClient = egressTo(LOCAL);
+    for (let turn = 0; turn < 5; turn += 1) await httpClient.post(outgoing(url), NEVER);
     expect(sockets.length).toBe(1);
   });
 
   it('serves one request at a time', async () => {
     const { url, sockets } = await startReceiver();
-    const egress = egressTo(LOCAL);
-    const sent = [1, 2, 3].map(() => egress.post(outgoing(url), NEVER));
+    const httpClient = egressTo(LOCAL);
+    const sent = [1, 2, 3].map(() => httpClient.post(outgoing(url), NEVER));
     await expect.poll(() => sockets.length, { interval: 2 }).toBe(3);
     for (const socket of sockets) socket.write(OK);
     expect((await Promise.all(sent)).map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -36,9 +36,9 @@ describe('a connection', () => {
 
   it('that the receiver has closed is replaced', async () => {
     const { url, sockets } = await startAnswering(OK);
-    const egress = egressTo(LOCAL);
+    const httpClient = egressTo(LOCAL);
     for (let turn = 0; turn < 3; turn += 1) {
-      await egress.post(outgoing(url), NEVER);
+      await httpClient.post(outgoing(url), NEVER);
       sockets[turn]?.end();
       await expectClosed(sockets, turn + 1);
     }
@@ -84,9 +84,9 @@ describe('a connection', () => {
   it('is not made for a request that is given up while its name is resolved', async () => {
     canary.visits = 0;
     let found: (addresses: string[]) => void = () => undefined;
-    const egress = egressTo(LOCAL, () => new Promise((resolve) => (found = resolve)));
+    const httpClient = egressTo(LOCAL, () => new Promise((resolve) => (found = resolve)));
     const end = new AbortController();
-    const sent = egress.post(outgoing(`http://hooks.example:${canary.port}/`), end.signal);
+    const sent = httpClient.post(outgoing(`http://hooks.example:${canary.port}/`), end.signal);
     end.abort();
     await expect(sent).rejects.toThrow(new Error(GIVEN_UP));
     found(['127.0.0.1']);
@@ -99,7 +99,7 @@ describe('a connection', () => {
     await canary.expectRefusal(sent, GIVEN_UP);
   });
 
-  it('is closed with the egress, idle or not', async () => {
+  it('is closed with the httpClient, idle or not', async () => {
     let requests = 0;
     const { url, sockets } = await startReceiver((socket) => {
       socket.on('data', () => {
@@ -107,12 +107,12 @@ describe('a connection', () => {
         if (requests === 1) socket.write(OK);
       });
     });
-    const egress = egressTo(LOCAL);
-    await egress.post(outgoing(url), NEVER);
-    const waiting = [1, 2].map(() => egress.post(outgoing(url), NEVER));
+    const httpClient = egressTo(LOCAL);
+    await httpClient.post(outgoing(url), NEVER);
+    const waiting = [1, 2].map(() => httpClient.post(outgoing(url), NEVER));
     await expect.poll(() => requests, { interval: 2 }).toBe(3);
     const given = Promise.allSettled(waiting);
-    await egress.close();
+    await httpClient.close();
     const reasons = (await given).map((result) => result.status === 'rejected' && String(result.reason));
     expect(new Set(reasons)).toEqual(new Set(['Error: The request was given up: the server is stopping.']));
     await expectClosed(sockets, 2);

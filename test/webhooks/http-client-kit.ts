@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, BlockList, type Server, type Socket, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
-import { createEgress } from '../../src/webhooks/http-client.ts';
+import { createHttpClient } from '../../src/webhooks/http-client.ts';
 import type { Resolve } from '../../src/webhooks/resolver.ts';
 
 export const NEVER = new AbortController().signal;
@@ -22,9 +22,9 @@ export function outgoing(url: string) {
 }
 
 export function egressTo(allowed: BlockList, resolve?: Resolve) {
-  const egress = createEgress(allowed, resolve);
-  onTestFinished(egress.close);
-  return egress;
+  const httpClient = createHttpClient(allowed, resolve);
+  onTestFinished(httpClient.close);
+  return httpClient;
 }
 
 export async function listen(server: Server, host?: string): Promise<number> {

@@ -49,7 +49,7 @@ describe('the server’s own events', () => {
       hooks.administrator,
     );
   const finish = async () => {
-    for (let turns = 0; turns < 200; turns += 1) await hooks.world.advance(0);
+    for (let turns = 0; turns < 200; turns += 1) await hooks.runtime.advance(0);
   };
 
   it('of upgrades: one start, and one end of each run, read-only mode or not', async () => {
@@ -83,13 +83,13 @@ describe('the server’s own events', () => {
       changeTypes: 'Tested',
     });
     await hooks.register({ name: 'Watcher', changeTypes: 'WebhookDeactivated' });
-    const arrivals = hooks.world.receiver;
-    hooks.world.receiver = (sent, signal, at) =>
+    const arrivals = hooks.runtime.receiver;
+    hooks.runtime.receiver = (sent, signal, at) =>
       sent.url.includes('broken') ? 500 : arrivals(sent, signal, at);
-    const windowStart = hooks.world.now();
+    const windowStart = hooks.runtime.now();
     await hooks.publish();
     await hooks.settle();
-    await hooks.world.advance(1000);
+    await hooks.runtime.advance(1000);
     await hooks.publish();
     await hooks.settle();
     await hooks.settle();

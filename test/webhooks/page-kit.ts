@@ -37,7 +37,7 @@ export function browse(hooks: () => Hooks) {
   /** Lets a delivery with three attempts fail. */
   async function failOnce() {
     await hooks().publish();
-    await hooks().world.advance(20_000);
+    await hooks().runtime.advance(20_000);
   }
 
   return { cookie, see, press, failOnce };

@@ -1,10 +1,10 @@
 // What an administrator sees of all webhooks in a browser: how each has been doing, and how that is put in words.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { partOf } from '../../src/rest/html/table.ts';
-import { destinationOf, tellPolicy } from '../../src/webhooks/pages/webhooks.ts';
+import { pageRange } from '../../src/rest/html/table.ts';
+import { destinationOf, formatPolicy } from '../../src/webhooks/pages/webhooks.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
-import { tellOutcomes } from '../../src/webhooks/pages/sparkline.ts';
-import { tellAgo, tellCount, tellSpan } from '../../src/lib/format.ts';
+import { formatOutcomes } from '../../src/webhooks/pages/sparkline.ts';
+import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
 
@@ -148,13 +148,13 @@ describe('in words', () => {
     [{ daysInPast: 1 }, '5 failed deliveries within 1 day deactivate'],
     [{ numberOfFailures: 1 }, 'The first failed delivery deactivates a webhook.'],
   ])('the policy %j', (change, words) => {
-    expect(tellPolicy({ ...webhookSettings.initial, ...change })).toContain(words);
+    expect(formatPolicy({ ...webhookSettings.initial, ...change })).toContain(words);
   });
 
   it('outcomes', () => {
-    expect(tellOutcomes([])).toBe('No deliveries yet');
-    expect(tellOutcomes(['failed'])).toBe('The last delivery: 1 failed');
-    expect(tellOutcomes(['failed', 'pending', 'pending', 'failed'])).toBe(
+    expect(formatOutcomes([])).toBe('No deliveries yet');
+    expect(formatOutcomes(['failed'])).toBe('The last delivery: 1 failed');
+    expect(formatOutcomes(['failed', 'pending', 'pending', 'failed'])).toBe(
       'The last 4 deliveries, oldest first: 1 failed, 2 pending, 1 failed',
     );
   });
@@ -170,21 +170,21 @@ describe('in words', () => {
 
   it('numbers and spans', () => {
     const counts = [
-      tellCount(1, 'day'),
-      tellCount(2, 'day'),
-      tellCount(0, 'delivery'),
-      tellCount(12_345, 'day'),
+      formatCount(1, 'day'),
+      formatCount(2, 'day'),
+      formatCount(0, 'delivery'),
+      formatCount(12_345, 'day'),
     ];
     expect(counts).toEqual(['1 day', '2 days', '0 deliveries', '12,345 days']);
     const spans = [0, 999, 1234, 9999, 10_000, 59_999, 60_000, 7_200_000, 86_400_000 * 3];
-    expect(spans.map(tellSpan)).toEqual([
+    expect(spans.map(formatDuration)).toEqual([
       ...['0 ms', '999 ms', '1.2 s', '9.9 s', '10 seconds', '59 seconds', '1 minute', '2 hours', '3 days'],
     ]);
-    expect([tellAgo(0), tellAgo(60_000)]).toEqual(['just now', '1 minute ago']);
+    expect([formatAgo(0), formatAgo(60_000)]).toEqual(['just now', '1 minute ago']);
   });
 
   it('what is no number of a part counts for nothing', () => {
-    const part = (query: string) => partOf(new URLSearchParams(query), { usual: 25 });
+    const part = (query: string) => pageRange(new URLSearchParams(query), { usual: 25 });
     expect(part('')).toEqual({ start: 0, num: 25 });
     expect(part('start=7&num=3')).toEqual({ start: 7, num: 3 });
     expect(part('start=-1&num=1e3')).toEqual({ start: 0, num: 25 });

@@ -28,8 +28,8 @@ it('answers the record and, this once, the key', async () => {
     service: null,
     active: true,
     contentType: 'application/json',
-    createdAt: hooks.world.now(),
-    updatedAt: hooks.world.now(),
+    createdAt: hooks.runtime.now(),
+    updatedAt: hooks.runtime.now(),
     deactivatedAt: null,
     deactivatedBy: null,
     failures: { count: 0, windowStart: null, windowEnd: null },
@@ -137,9 +137,9 @@ describe('edit', () => {
   it('changes what is given and keeps the rest', async () => {
     const { id } = await hooks.register({ ...good, service: 'Maps/Roads.MapServer' });
     const before = await hooks.read(`/${id}`);
-    await hooks.world.advance(1000);
+    await hooks.runtime.advance(1000);
     await hooks.act(`${id}/edit`, { hookUrl: 'https://hooks.example/new', contentType: '' });
-    const updatedAt = hooks.world.now();
+    const updatedAt = hooks.runtime.now();
     expect(await hooks.read(`/${id}`)).toEqual({
       ...before,
       hookUrl: 'https://hooks.example/new',
@@ -183,7 +183,7 @@ describe('edit', () => {
 it('lists the oldest first', async () => {
   for (const name of ['one', 'two', 'three']) {
     await hooks.register({ name });
-    await hooks.world.advance(1);
+    await hooks.runtime.advance(1);
   }
   const { webhooks } = await hooks.read<{ webhooks: { name: string }[] }>('');
   expect(webhooks.map(({ name }) => name)).toEqual(['one', 'two', 'three']);

@@ -6,7 +6,7 @@ import { type Hooks, startHooks } from '../kit/hooks.ts';
 let hooks: Hooks;
 beforeEach(async () => {
   hooks = await startHooks();
-  vi.setSystemTime(hooks.world.now());
+  vi.setSystemTime(hooks.runtime.now());
 });
 afterEach(async () => {
   vi.useRealTimers();
@@ -44,13 +44,13 @@ describe('rotateKey', () => {
     const answer = await hooks.act<{ signatureKey: string; previousKeyUntil: number }>(`${id}/rotateKey`, {
       graceHours: '2',
     });
-    expect(answer.previousKeyUntil).toBe(hooks.world.now() + 2 * 3_600_000);
+    expect(answer.previousKeyUntil).toBe(hooks.runtime.now() + 2 * 3_600_000);
     expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: answer.previousKeyUntil });
     await hooks.publish();
     await hooks.settle();
     expect([verifies(former), verifies(answer.signatureKey)]).toEqual([true, true]);
-    await hooks.world.advance(2 * 3_600_000);
-    vi.setSystemTime(hooks.world.now());
+    await hooks.runtime.advance(2 * 3_600_000);
+    vi.setSystemTime(hooks.runtime.now());
     await hooks.publish();
     await hooks.settle();
     expect([verifies(former), verifies(answer.signatureKey)]).toEqual([false, true]);
@@ -61,7 +61,9 @@ describe('rotateKey', () => {
     const { id, signatureKey: first } = await hooks.register();
     await hooks.act(`${id}/rotateKey`, { graceHours: '2' });
     await hooks.act(`${id}/rotateKey`, { graceHours: '1' });
-    expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: hooks.world.now() + 2 * 3_600_000 });
+    expect(await hooks.read(`/${id}`)).toMatchObject({
+      previousKeyUntil: hooks.runtime.now() + 2 * 3_600_000,
+    });
     await hooks.publish();
     await hooks.settle();
     expect(verifies(first)).toBe(true);
@@ -70,7 +72,7 @@ describe('rotateKey', () => {
   it('has a day of grace unless told otherwise, and none with 0', async () => {
     const { id, signatureKey: former } = await hooks.register();
     expect(await hooks.act(`${id}/rotateKey`)).toMatchObject({
-      previousKeyUntil: hooks.world.now() + 86_400_000,
+      previousKeyUntil: hooks.runtime.now() + 86_400_000,
     });
     expect(await hooks.act(`${id}/rotateKey`, { graceHours: '0' })).toMatchObject({ previousKeyUntil: null });
     await hooks.publish();

@@ -1,6 +1,6 @@
 // What the address of a receiver may be, which addresses are forbidden, and which receivers are one.
 import { describe, expect, it } from 'vitest';
-import { isForbidden, problemOfReceiver, receiverOf } from '../../src/webhooks/target-policy.ts';
+import { isForbidden, receiverProblem, receiverOf } from '../../src/webhooks/target-policy.ts';
 import { allow } from './http-client-kit.ts';
 
 describe('isForbidden', () => {
@@ -40,7 +40,7 @@ describe('problemOfReceiver', () => {
     ...['http://hooks.example', 'https://hooks.example:8443/a?b=c', 'HTTP://11.0.0.1/', 'http://[2000::1]/'],
     ...['http://localhost.example/', 'http://notlocalhost/', 'http://hooks.example/@127.0.0.1'],
   ])('has nothing against %s', (url) => {
-    expect(problemOfReceiver(url, allow())).toBeUndefined();
+    expect(receiverProblem(url, allow())).toBeUndefined();
   });
 
   it.each([
@@ -57,8 +57,8 @@ describe('problemOfReceiver', () => {
     ['http://hooks.example\\@127.0.0.1/', undefined],
     ['http://@127.0.0.1/', 'must not point to the address 127.0.0.1: loopback,'],
   ])('says of %s: %s', (url, problem) => {
-    if (problem === undefined) expect(problemOfReceiver(url, allow())).toBeUndefined();
-    else expect(problemOfReceiver(url, allow())).toMatch(problem);
+    if (problem === undefined) expect(receiverProblem(url, allow())).toBeUndefined();
+    else expect(receiverProblem(url, allow())).toMatch(problem);
   });
 });
 

@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 afterEach(() => hooks.close());
 
-const start = () => hooks.world.now();
+const start = () => hooks.runtime.now();
 
 describe('too many failures', () => {
   beforeEach(() => hooks.act('settings', { ...quick, notificationAttempts: '1' }));
@@ -25,11 +25,11 @@ describe('too many failures', () => {
     await fail();
     const window = { count: 1, windowStart, windowEnd: windowStart + 5 * 86_400_000 };
     expect(await hooks.read(`/${id}`)).toMatchObject({ active: true, failures: window });
-    await hooks.world.advance(5 * 86_400_000 - 1);
+    await hooks.runtime.advance(5 * 86_400_000 - 1);
     await fail();
     expect(await hooks.read(`/${id}`)).toMatchObject({
       active: false,
-      deactivatedAt: hooks.world.now(),
+      deactivatedAt: hooks.runtime.now(),
       deactivatedBy: 'failures',
       failures: { ...window, count: 2 },
     });
@@ -51,7 +51,7 @@ describe('too many failures', () => {
     await hooks.publish();
     await hooks.settle();
     expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 1 } });
-    await hooks.world.advance(5 * 86_400_000);
+    await hooks.runtime.advance(5 * 86_400_000);
     expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0, windowStart: null } });
     const windowStart = start();
     await fail();
@@ -61,9 +61,9 @@ describe('too many failures', () => {
   it('discard what is pending then', async () => {
     await hooks.act('settings', { numberOfFailures: '1', notificationTimeOutInSeconds: '1' });
     const { id } = await hooks.register();
-    hooks.world.receiver = blackHole;
+    hooks.runtime.receiver = blackHole;
     for (let n = 0; n < 6; n += 1) await hooks.publish();
-    await hooks.world.advance(1000);
+    await hooks.runtime.advance(1000);
     const states = (await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state);
     // Four were under way and end as failed; only the first of them counts.
     expect(states).toEqual(['discarded', 'discarded', 'failed', 'failed', 'failed', 'failed']);

@@ -1,40 +1,45 @@
 // The catalog for people: folders and services as lists, and a search over what the caller may see.
 import { mayCall } from '../../caller.ts';
-import type { Shown, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { type Row, pagerView, partOf, tableView } from '../../rest/html/table.ts';
+import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
 import type { Reader } from '../../store/transaction.ts';
-import { tellCount, tellNumber } from '../../lib/format.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
 import { type Folder, type Service, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
-import type { Librarian } from '../catalog-cache.ts';
+import type { CatalogCache } from '../catalog-cache.ts';
 import { type Listing, audienceOf } from '../listing.ts';
 import { searchListing } from '../search.ts';
-import { type ServiceViewOptions, audiences, graveAction, showService } from './service.ts';
+import { type ServiceViewOptions, audiences, destructiveAction, showService } from './service.ts';
 
 /** A page stays small however much there is. */
 const mostShown = 200;
 const longestExcerpt = 160;
 
-type BrowseOptions = ServiceViewOptions & { store: Reader; librarian: Librarian };
+type BrowseOptions = ServiceViewOptions & { store: Reader; catalogCache: CatalogCache };
 
 type CatalogViews = { root: View<unknown>; folder: View<Folder>; service: View<Service> };
 
-export function createCatalogViews({ store, librarian, baseUrl, webhooksOf }: BrowseOptions): CatalogViews {
-  const listingFor = ({ caller }: Shown<unknown>) => librarian.listing(audienceOf(caller));
+export function createCatalogViews({
+  store,
+  catalogCache,
+  baseUrl,
+  webhooksOf,
+}: BrowseOptions): CatalogViews {
+  const listingFor = ({ caller }: PageContext<unknown>) => catalogCache.listing(audienceOf(caller));
 
-  function root(shown: Shown<unknown>): Html {
+  function root(shown: PageContext<unknown>): Html {
     const listing = listingFor(shown);
     const query = (shown.query.get('q') ?? '').trim().slice(0, 256);
     const found = searchListing(listing, query);
     const contents = found
       ? html`<section aria-labelledby="found">
-            <h2 id="found">${tellCount(found.services.length, 'service')} for “${query}”</h2>
+            <h2 id="found">${formatCount(found.services.length, 'service')} for “${query}”</h2>
             ${serviceTable(shown, found.services, { withFolder: true })}
           </section>
           ${
             found.folders.length > 0 &&
             html`<section aria-labelledby="folders">
-              <h2 id="folders">${tellCount(found.folders.length, 'folder')} for “${query}”</h2>
+              <h2 id="folders">${formatCount(found.folders.length, 'folder')} for “${query}”</h2>
               ${folderTable(shown, found.folders, listing)}
             </section>`
           }
@@ -48,24 +53,24 @@ export function createCatalogViews({ store, librarian, baseUrl, webhooksOf }: Br
             ${serviceTable(shown, listing.byFolder.get(rootFolder) ?? [])}
           </section>`;
     return html`<p>
-        ${tellCount(listing.services.length, 'service')} in all. Programs read them over SOAP: see
+        ${formatCount(listing.services.length, 'service')} in all. Programs read them over SOAP: see
         <a href="${baseUrl()}">the SOAP service</a> and its <a href="${baseUrl()}?wsdl">WSDL</a>.
       </p>
       ${searchForm(shown, query)} ${contents}`;
   }
 
-  function folderTable(shown: Shown<unknown>, names: readonly string[], { byFolder }: Listing): Html {
+  function folderTable(shown: PageContext<unknown>, names: readonly string[], { byFolder }: Listing): Html {
     return inParts(shown.query, names, 'folder', (some) => {
       const rows = some.map((name): Row => [
         html`<a href="${shown.href('services', name)}">${name}</a>`,
-        tellNumber(byFolder.get(name)?.length ?? 0),
+        formatNumber(byFolder.get(name)?.length ?? 0),
         excerptOf(findFolder(store, name)?.description ?? ''),
       ]);
-      return tableView('Folders', ['Folder', 'Services', 'Description'], rows);
+      return renderTable('Folders', ['Folder', 'Services', 'Description'], rows);
     });
   }
 
-  function folder(shown: Shown<Folder>): Html {
+  function folder(shown: PageContext<Folder>): Html {
     const { folderName, description } = shown.subject;
     const services = listingFor(shown).byFolder.get(folderName) ?? [];
     const mayDelete = services.length === 0 && mayCall(shown.caller, 'publisher');
@@ -76,7 +81,7 @@ export function createCatalogViews({ store, librarian, baseUrl, webhooksOf }: Br
       </section>
       ${
         mayDelete &&
-        graveAction(shown, {
+        destructiveAction(shown, {
           ...{ label: 'Delete folder', action: shown.here('deleteFolder'), next: shown.href('services') },
           warning: 'The folder is empty. It disappears from the catalog at once.',
         })
@@ -86,7 +91,7 @@ export function createCatalogViews({ store, librarian, baseUrl, webhooksOf }: Br
   return { root, folder, service: showService({ baseUrl, webhooksOf }) };
 }
 
-function searchForm({ href }: Shown<unknown>, query: string): Html {
+function searchForm({ href }: PageContext<unknown>, query: string): Html {
   return html`<form class="search" role="search" method="get" action="${href('services')}">
     <label for="q">Search services</label>
     <input id="q" name="q" type="search" maxlength="256" value="${query}" aria-describedby="q-hint" />
@@ -96,7 +101,7 @@ function searchForm({ href }: Shown<unknown>, query: string): Html {
 }
 
 function serviceTable(
-  { href, query }: Shown<unknown>,
+  { href, query }: PageContext<unknown>,
   services: readonly Service[],
   { withFolder = false } = {},
 ): Html {
@@ -111,7 +116,7 @@ function serviceTable(
       ];
     });
     const columns = ['Service', ...(withFolder ? ['Folder'] : []), 'Type', 'Seen by', 'Description'];
-    return tableView('Services', columns, rows);
+    return renderTable('Services', columns, rows);
   });
 }
 
@@ -126,13 +131,13 @@ function inParts<T>(
 ): Html {
   if (all.length === 0) return html`<p class="none">No ${noun}s.</p>`;
   const name = startOf[noun];
-  const part = partOf(query, { usual: mostShown, most: mostShown, name });
+  const part = pageRange(query, { usual: mostShown, most: mostShown, name });
   const some = all.slice(part.start, part.start + part.num);
   // Nothing else of the query: there may be a token in it.
   const kept = [...query].filter(([key]) => ['q', ...Object.values(startOf)].includes(key));
   const label = noun === 'folder' ? 'Folders' : 'Services';
   return html`${some.length > 0 && view(some)}
-  ${pagerView(label, part, all.length, { keep: Object.fromEntries(kept), name })}`;
+  ${renderPager(label, part, all.length, { keep: Object.fromEntries(kept), name })}`;
 }
 
 function excerptOf(description: string): string {

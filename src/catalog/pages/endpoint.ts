@@ -1,8 +1,8 @@
 // The page a browser is shown at the catalog's address: what this is, its operations, the WSDL, and a way to try it.
 import type { FastifyReply } from 'fastify';
 import { html } from '../../rest/html/html.ts';
-import { type Assets, pageOf, sendHtml } from '../../rest/html/layout.ts';
-import { type Row, tableView } from '../../rest/html/table.ts';
+import { type Assets, renderPage, sendHtml } from '../../rest/html/layout.ts';
+import { type Row, renderTable } from '../../rest/html/table.ts';
 import type { OperationName } from '../soap.ts';
 import { type TryOptions, purposes, tryView } from './try-it.ts';
 
@@ -32,9 +32,9 @@ export function showCatalogPage(reply: FastifyReply, page: CatalogPage): Fastify
     <p>Namespace: <code>${namespace}</code></p>
     <section aria-labelledby="operations">
       <h2 id="operations">Operations</h2>
-      ${tableView('Operations', ['Operation', 'Answers', 'Arguments', 'Field (type)', 'Token'], rows)}
+      ${renderTable('Operations', ['Operation', 'Answers', 'Arguments', 'Field (type)', 'Token'], rows)}
     </section>
     ${tryView(page)}`;
   const crumbs = [{ name: 'catalog', href: baseUrl }];
-  return sendHtml(reply, 200, pageOf({ title: 'Service catalog', assets, crumbs }, content));
+  return sendHtml(reply, 200, renderPage({ title: 'Service catalog', assets, crumbs }, content));
 }

@@ -1,10 +1,10 @@
 // One service of the catalog for people: its facts, who is told of it, and what can be done with it.
 import { mayCall } from '../../caller.ts';
-import type { Shown, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { timeView } from '../../rest/html/json.ts';
-import { factsView } from '../../rest/html/table.ts';
+import { renderTime } from '../../rest/html/json.ts';
+import { renderFacts } from '../../rest/html/table.ts';
 import { type Service, type ServiceAccess, addressOfService, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {
@@ -31,13 +31,13 @@ export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<S
     const home = [subject.folderName].filter((name) => name !== rootFolder);
     return html`<section aria-labelledby="facts">
         <h2 id="facts">Facts</h2>
-        ${factsView(factsOf(subject, shown.href('services', ...home), baseUrl()))}
+        ${renderFacts(factsOf(subject, shown.href('services', ...home), baseUrl()))}
       </section>
       ${mayCall(caller, 'administrator') && webhooksView(shown, webhooksOf(subject))}
       ${
         mayChange &&
         html`<p><a class="button" href="${shown.here('edit')}">Edit service</a></p>
-          ${graveAction(shown, {
+          ${destructiveAction(shown, {
             ...{
               label: 'Delete service',
               action: shown.here('delete'),
@@ -66,12 +66,12 @@ function factsOf(service: Service, folderHref: string, baseUrl: string): [string
         ? html`<code>${addressOfService(service, baseUrl)}</code> <span class="hint">(given by the catalog)</span>`
         : html`<a href="${url}" rel="noreferrer">${url}</a>`,
     ],
-    ['Created', timeView(createdAt)],
-    ['Changed', timeView(updatedAt)],
+    ['Created', renderTime(createdAt)],
+    ['Changed', renderTime(updatedAt)],
   ];
 }
 
-function webhooksView({ href, here }: Shown<Service>, webhooks: readonly WebhookLine[]): Html {
+function webhooksView({ href, here }: PageContext<Service>, webhooks: readonly WebhookLine[]): Html {
   return html`<section aria-labelledby="webhooks">
     <h2 id="webhooks">Webhooks of this service</h2>
     ${webhooks.length === 0 && html`<p class="none">No webhooks.</p>`}
@@ -90,8 +90,8 @@ function webhooksView({ href, here }: Shown<Service>, webhooks: readonly Webhook
 }
 
 /** What cannot be taken back takes two steps, with or without script; nothing where the browser has no session. */
-export function graveAction(
-  { formToken }: Shown<unknown>,
+export function destructiveAction(
+  { formToken }: PageContext<unknown>,
   { label, warning, action, next }: { label: string; warning: string; action: string; next: string },
 ): Html | false {
   return (
@@ -99,7 +99,7 @@ export function graveAction(
     html`<details class="grave">
     <summary>${label} …</summary>
     <p>${warning}</p>
-    ${actionButton({ action, label, formToken, next, isGrave: true })}
+    ${actionButton({ action, label, formToken, next, isDestructive: true })}
   </details>`
   );
 }

@@ -1,23 +1,23 @@
 // The home page: how the deployment is doing, at a glance; administrators see all of it, others what they may use.
 import { mayCall } from '../../caller.ts';
-import type { Librarian } from '../../catalog/catalog-cache.ts';
+import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
-import type { Shown, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { timeView } from '../../rest/html/json.ts';
+import { renderTime } from '../../rest/html/json.ts';
 import type { Store } from '../../store/store.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/job-table.ts';
-import { webhookFigures } from '../../webhooks/stats.ts';
+import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
-import { tellCount, tellSpan } from '../../lib/format.ts';
-import type { World } from '../../runtime.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
+import type { Runtime } from '../../runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { InstalledVersion } from '../root.rest.ts';
 
 export type HomeOptions = {
   readonly store: Store;
-  readonly world: World;
-  readonly librarian: Librarian;
+  readonly runtime: Runtime;
+  readonly catalogCache: CatalogCache;
   readonly installed: () => InstalledVersion;
   readonly startedAt: number;
   readonly inUse: { readonly store: keyof typeof stores; readonly executor: keyof typeof executors };
@@ -58,7 +58,7 @@ function versionCard({ installed }: HomeOptions): Card {
   return { title: 'Version', figure: html`${version}`, lines: [html`In full ${version}.${build}`] };
 }
 
-function modeCard({ store }: HomeOptions, { href, caller }: Shown<unknown>): Card {
+function modeCard({ store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
   const { isReadOnly, reason, message } = currentMode(store, isJobRunning(store));
   const change = html`<a href="${href('mode', 'update')}">Change the mode</a>`;
   return {
@@ -74,20 +74,20 @@ function modeCard({ store }: HomeOptions, { href, caller }: Shown<unknown>): Car
   };
 }
 
-function catalogCard({ librarian }: HomeOptions, { href, caller }: Shown<unknown>): Card {
+function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
   const audience = audienceOf(caller);
-  const { services, folders } = librarian.listing(audience);
+  const { services, folders } = catalogCache.listing(audience);
   const seen = audience === 'administrators' ? 'At' : 'That you may see, at';
   return {
     title: 'Catalog',
-    figure: html`<a href="${href('services')}">${tellCount(services.length, 'service')}</a>`,
-    lines: [html`${seen} the root and in ${tellCount(folders.length, 'folder')}`],
+    figure: html`<a href="${href('services')}">${formatCount(services.length, 'service')}</a>`,
+    lines: [html`${seen} the root and in ${formatCount(folders.length, 'folder')}`],
   };
 }
 
-async function cardsForAdministrators(options: HomeOptions, shown: Shown<unknown>): Promise<Card[]> {
-  const { store, world, startedAt, inUse } = options;
-  const at = world.now();
+async function cardsForAdministrators(options: HomeOptions, shown: PageContext<unknown>): Promise<Card[]> {
+  const { store, runtime, startedAt, inUse } = options;
+  const at = runtime.now();
   return [
     jobCard(newestJob(store), shown),
     ...(await webhookCards(store, at, shown)),
@@ -95,8 +95,8 @@ async function cardsForAdministrators(options: HomeOptions, shown: Shown<unknown
     choiceCard('Executor', executors[inUse.executor]),
     {
       title: 'Up for',
-      figure: html`${tellSpan(at - startedAt)}`,
-      lines: [html`Since ${timeView(startedAt)}`],
+      figure: html`${formatDuration(at - startedAt)}`,
+      lines: [html`Since ${renderTime(startedAt)}`],
     },
   ];
 }
@@ -111,7 +111,7 @@ const endOf: Readonly<Record<Exclude<Job['state'], 'in_progress'>, { look: strin
   cancelled: { look: 'warn', word: 'Cancelled' },
 };
 
-function jobCard(job: Job | undefined, { href }: Shown<unknown>): Card {
+function jobCard(job: Job | undefined, { href }: PageContext<unknown>): Card {
   const upgrades = (text: string) => html`<a href="${href('system', 'upgrades')}">${text}</a>`;
   if (!job) {
     const title = 'Last job';
@@ -122,23 +122,24 @@ function jobCard(job: Job | undefined, { href }: Shown<unknown>): Card {
   if (state === 'in_progress') {
     return {
       title: 'Running job',
-      figure: html`${workloadsDone} of ${tellCount(workloads, 'deployment')}`,
-      lines: [what, html`Since ${timeView(startedAt)}`, upgrades('Watch it')],
+      figure: html`${workloadsDone} of ${formatCount(workloads, 'deployment')}`,
+      lines: [what, html`Since ${renderTime(startedAt)}`, upgrades('Watch it')],
     };
   }
   const { look, word } = endOf[state];
   return {
     title: 'Last job',
     figure: html`<span class="state ${look}">${word}</span>`,
-    lines: [what, endedAt !== null && timeView(endedAt), upgrades('See its messages')],
+    lines: [what, endedAt !== null && renderTime(endedAt), upgrades('See its messages')],
   };
 }
 
-async function webhookCards(store: Store, at: number, { href }: Shown<unknown>): Promise<Card[]> {
-  const { pending, oldestPendingSeconds, deactivated } = await webhookFigures(store, at);
+async function webhookCards(store: Store, at: number, { href }: PageContext<unknown>): Promise<Card[]> {
+  const { pending, oldestPendingSeconds, deactivated } = await webhookStats(store, at);
   const all = listWebhooks(store);
   const others = all.filter(({ active }) => !active).length - deactivated;
-  const list = all.length === 0 ? 'There are no webhooks yet' : `See the ${tellCount(all.length, 'webhook')}`;
+  const list =
+    all.length === 0 ? 'There are no webhooks yet' : `See the ${formatCount(all.length, 'webhook')}`;
   return [
     {
       title: 'Pending deliveries',
@@ -146,7 +147,7 @@ async function webhookCards(store: Store, at: number, { href }: Shown<unknown>):
       lines: [
         pending > 0 &&
           !isNaN(oldestPendingSeconds) &&
-          html`The oldest for ${tellSpan(oldestPendingSeconds * 1000)}`,
+          html`The oldest for ${formatDuration(oldestPendingSeconds * 1000)}`,
       ],
     },
     {

@@ -1,7 +1,7 @@
 // An operation as an HTML form: a labelled control for every field, what is allowed, and each problem beside its field.
 import type { Operation } from '../resource.ts';
 import type { Field } from '../fields.ts';
-import type { Frame } from './layout.ts';
+import type { Layout } from './layout.ts';
 import { html, type Html } from './html.ts';
 
 export type Problems = { readonly message: string; readonly details: readonly string[] };
@@ -13,12 +13,12 @@ export type FormView = {
   readonly error?: Problems | undefined;
 };
 
-export function operationForm(frame: Frame, operation: Operation, view: FormView): Html {
+export function operationForm(frame: Layout, operation: Operation, view: FormView): Html {
   const formToken = frame.session?.formToken ?? '';
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
   const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
-  return html`${view.error && problemList(view.error)}
+  return html`${view.error && renderProblems(view.error)}
     ${operation.access !== 'anyone' && formToken === '' && signInFirst(frame)}
     <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
       <input type="hidden" name="f" value="html" />
@@ -35,13 +35,13 @@ export function operationForm(frame: Frame, operation: Operation, view: FormView
     </form>`;
 }
 
-function signInFirst({ session }: Frame): Html {
+function signInFirst({ session }: Layout): Html {
   return html`<p>
     <a href="${session?.signInHref}">Sign in</a> first: this form works only for a signed-in browser.
   </p>`;
 }
 
-export function problemList({ message, details }: Problems): Html {
+export function renderProblems({ message, details }: Problems): Html {
   return html`<div role="alert" class="problems">
     <p><strong>${message}</strong></p>
     ${
@@ -110,16 +110,16 @@ export type Action = {
   readonly next: string;
   readonly fields?: Readonly<Record<string, string>>;
   /** For what cannot be taken back. */
-  readonly isGrave?: boolean;
+  readonly isDestructive?: boolean;
 };
 
 /** A button that does something at once and comes back. */
-export function actionButton({ action, label, formToken, next, fields = {}, isGrave }: Action): Html {
+export function actionButton({ action, label, formToken, next, fields = {}, isDestructive }: Action): Html {
   const hidden = { f: 'html', token: formToken, next, ...fields };
   return html`<form class="action" method="post" action="${action}">
     ${Object.entries(hidden).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
     )}
-    <button class="${isGrave ? 'grave' : 'quiet'}">${label}</button>
+    <button class="${isDestructive ? 'grave' : 'quiet'}">${label}</button>
   </form>`;
 }

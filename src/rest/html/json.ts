@@ -4,7 +4,7 @@ import type { Json } from '../../lib/json.ts';
 
 const mostRows = 500;
 
-export function jsonView(json: Json): Html {
+export function renderJson(json: Json): Html {
   if (Array.isArray(json)) return listView(json as readonly Json[]);
   if (isRecord(json)) return recordView(json);
   return scalarView(json as string | number | boolean | null);
@@ -24,7 +24,7 @@ function recordView(record: JsonRecord): Html {
       ([name, value]) =>
         html`<div>
           <dt>${name}</dt>
-          <dd>${jsonView(value)}</dd>
+          <dd>${renderJson(value)}</dd>
         </div> `,
     )}
   </dl>`;
@@ -37,7 +37,7 @@ function listView(list: readonly Json[]): Html {
   const records = shown.filter(isRecord);
   if (records.length < shown.length) {
     return html`<ul class="plain">
-        ${shown.map((entry) => html`<li>${jsonView(entry)}</li> `)}
+        ${shown.map((entry) => html`<li>${renderJson(entry)}</li> `)}
       </ul>
       ${rest}`;
   }
@@ -65,16 +65,16 @@ function listView(list: readonly Json[]): Html {
 /** What is long in itself is folded up, so that the others are seen. */
 function cellView(value: Json): Html {
   const size = Array.isArray(value) ? value.length : isRecord(value) ? Object.keys(value).length : 0;
-  if (size < 3) return jsonView(value);
+  if (size < 3) return renderJson(value);
   return html`<details>
     <summary>${size} entries</summary>
-    ${jsonView(value)}
+    ${renderJson(value)}
   </details>`;
 }
 
 function scalarView(value: string | number | boolean | null): Html {
   if (value === null || value === '') return html`<span class="none">–</span>`;
-  if (typeof value === 'number' && isTime(value)) return timeView(value);
+  if (typeof value === 'number' && isTime(value)) return renderTime(value);
   return html`${String(value)}`;
 }
 
@@ -83,7 +83,7 @@ function isTime(value: number): boolean {
   return value >= Date.UTC(2000, 0) && value < Date.UTC(2200, 0) && Number.isInteger(value);
 }
 
-export function timeView(at: number): Html {
+export function renderTime(at: number): Html {
   const text = new Date(at).toISOString();
   return html`<time datetime="${text}" title="${at}">${text.slice(0, 19).replace('T', ' ')} UTC</time>`;
 }

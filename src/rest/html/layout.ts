@@ -24,7 +24,7 @@ export type Link = { readonly name: string; readonly href: string };
 /** Where a page finds its stylesheet, script and picture. */
 export type Assets = { readonly stylesheet: string; readonly script: string; readonly icon: string };
 
-export type Frame = {
+export type Layout = {
   readonly title: string;
   readonly assets: Assets;
   /** From the root down to this page. */
@@ -40,7 +40,7 @@ export type Session = {
   readonly signOutAction: string;
 };
 
-export function pageOf(frame: Frame, content: Html): Html {
+export function renderPage(frame: Layout, content: Html): Html {
   return html`<!doctype html>
     <html lang="en">
       <head>

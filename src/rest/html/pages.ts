@@ -1,11 +1,11 @@
 // The HTML faces of the directory: resource, operation form, sign-in, error. Plain markup that works without script.
 import { postCommand, readCommand } from './curl.ts';
 import type { Operation } from '../resource.ts';
-import { type FormView, type Problems, operationForm, problemList } from './form.ts';
-import { type Frame, type Link, pageOf } from './layout.ts';
+import { type FormView, type Problems, operationForm, renderProblems } from './form.ts';
+import { type Layout, type Link, renderPage } from './layout.ts';
 import { html, type Html } from './html.ts';
 import type { Json } from '../../lib/json.ts';
-import { jsonView } from './json.ts';
+import { renderJson } from './json.ts';
 
 export type ResourceView = {
   /** Where it is read from outside. */
@@ -26,14 +26,14 @@ export type ResourceView = {
 
 const mostLinks = 500;
 
-export function resourcePage(frame: Frame, shown: ResourceView): Html {
+export function resourcePage(frame: Layout, shown: ResourceView): Html {
   const { address, query, description, children, operations, form, json, view, done } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const contents = html`<section aria-labelledby="contents">
     <h2 id="contents">Contents</h2>
-    ${jsonView(json)}
+    ${renderJson(json)}
   </section>`;
-  return pageOf(
+  return renderPage(
     frame,
     html`<p class="lead">${description}</p>
       ${done !== undefined && html`<p role="status" class="result">Done: ${done}.</p>`} ${view ?? contents} ${form && operationForm(frame, form.operation, form)}
@@ -80,10 +80,10 @@ export type OperationView = FormView & {
   readonly parent: Link;
 };
 
-export function operationPage(frame: Frame, operation: Operation, view: OperationView): Html {
+export function operationPage(frame: Layout, operation: Operation, view: OperationView): Html {
   const { result, parent } = view;
   const isDone = result !== undefined;
-  return pageOf(
+  return renderPage(
     frame,
     html`<p class="lead">${operation.description}</p>
       ${isDone ? resultView(result) : operationForm(frame, operation, view)}
@@ -95,7 +95,7 @@ export function operationPage(frame: Frame, operation: Operation, view: Operatio
 function resultView(json: Json): Html {
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">Result</h2>
-    ${jsonView(json)}
+    ${renderJson(json)}
     <details>
       <summary>JSON</summary>
       <pre tabindex="0">${JSON.stringify(json, null, 2)}</pre>
@@ -109,11 +109,11 @@ export type SignInView = FormView & {
   readonly command: string | undefined;
 };
 
-export function signInPage(frame: Frame, view: SignInView): Html {
-  return pageOf(
+export function signInPage(frame: Layout, view: SignInView): Html {
+  return renderPage(
     frame,
     html`<p class="lead">${view.lead}</p>
-      ${view.error && problemList(view.error)}
+      ${view.error && renderProblems(view.error)}
       <form method="post" action="${view.action}" class="sign-in">
         <input type="hidden" name="f" value="html" />
         <input type="hidden" name="next" value="${view.entered.next}" />
@@ -137,6 +137,6 @@ export function signInPage(frame: Frame, view: SignInView): Html {
   );
 }
 
-export function errorPage(frame: Frame, error: Problems): Html {
-  return pageOf(frame, problemList(error));
+export function errorPage(frame: Layout, error: Problems): Html {
+  return renderPage(frame, renderProblems(error));
 }

@@ -5,12 +5,12 @@ import { postCommand } from './curl.ts';
 import type { Outcome } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { type Form, textIn } from '../form.ts';
-import { type Assets, type Frame, sendHtml } from './layout.ts';
+import { type Assets, type Layout, sendHtml } from './layout.ts';
 import { errorPage, operationPage, resourcePage, signInPage } from './pages.ts';
-import type { ErrorAnswer } from '../response.ts';
+import type { ErrorResponse } from '../response.ts';
 import { type Progress, type Route, beginProgress, ownPath, queryOf } from '../request.ts';
 
-export type FaceOptions = {
+export type HtmlResponderOptions = {
   readonly prefix: string;
   readonly rootName: string;
   readonly publicUrl: () => string;
@@ -18,15 +18,21 @@ export type FaceOptions = {
   readonly tokensPath: string;
 };
 
-export type Face = {
+export type HtmlResponder = {
   outcome: (request: FastifyRequest, reply: FastifyReply, outcome: Outcome) => Promise<FastifyReply>;
   form: (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
-  error: (request: FastifyRequest, reply: FastifyReply, answer: ErrorAnswer) => FastifyReply;
+  error: (request: FastifyRequest, reply: FastifyReply, answer: ErrorResponse) => FastifyReply;
 };
 
-type Told = { readonly error?: ErrorAnswer['body']['error']; readonly result?: Json };
+type Told = { readonly error?: ErrorResponse['body']['error']; readonly result?: Json };
 
-export function createFace({ prefix, rootName, publicUrl, assets, tokensPath }: FaceOptions): Face {
+export function createHtmlResponder({
+  prefix,
+  rootName,
+  publicUrl,
+  assets,
+  tokensPath,
+}: HtmlResponderOptions): HtmlResponder {
   /** The path of the public address, in front of every link. */
   const linkBase = () => new URL(publicUrl()).pathname.replace(/\/$/, '');
   /** As it may stand between single quotes. */
@@ -44,7 +50,7 @@ export function createFace({ prefix, rootName, publicUrl, assets, tokensPath }: 
     return linkBase() + (progressOf(request).route?.path ?? prefix) + (query === '' ? '' : `?${query}`);
   }
 
-  function frameOf(request: FastifyRequest, title: string): Frame {
+  function frameOf(request: FastifyRequest, title: string): Layout {
     const { route, identity } = progressOf(request);
     const segments = route?.segments ?? [];
     const next = encodeURIComponent(pathOf(request));

@@ -1,12 +1,12 @@
 // Tables and facts for people, for views that know better than JSON what is worth showing. The first cell of a row names it,
 // and on a narrow page each row becomes a block of its own.
-import { tellNumber } from '../../lib/format.ts';
+import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from './html.ts';
 
 export type Row = readonly (Html | string)[];
 
 // Laid out as blocks, a table is none any more to a screen reader: the roles say that it is.
-export function tableView(label: string, columns: readonly string[], rows: readonly Row[]): Html {
+export function renderTable(label: string, columns: readonly string[], rows: readonly Row[]): Html {
   return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">
     <table class="stacked" role="table" aria-label="${label}">
       <thead role="rowgroup">
@@ -33,10 +33,13 @@ function cellView(cell: Html | string, column: string, isFirst: boolean): Html {
 }
 
 /** The part of a list that is shown. */
-export type Part = { readonly start: number; readonly num: number };
+export type PageRange = { readonly start: number; readonly num: number };
 
 /** What a query asks of a list: `num` of them from `start` on, which may go by another name; what is no number counts for nothing. */
-export function partOf(query: URLSearchParams, { usual = 100, most = 100, name = 'start' } = {}): Part {
+export function pageRange(
+  query: URLSearchParams,
+  { usual = 100, most = 100, name = 'start' } = {},
+): PageRange {
   const numberIn = (key: string) => Number(/^\s*(\d{1,9})\s*$/.exec(query.get(key) ?? '')?.[1] ?? 0);
   return { start: numberIn(name), num: Math.min(numberIn('num') || usual, most) };
 }
@@ -49,9 +52,9 @@ export type PagerOptions = {
 };
 
 /** The way through a list that is shown in parts: where this part lies, and the ones beside it. */
-export function pagerView(
+export function renderPager(
   noun: string,
-  { start, num }: Part,
+  { start, num }: PageRange,
   total: number,
   { keep = {}, name = 'start' }: PagerOptions = {},
 ): Html | false {
@@ -63,8 +66,8 @@ export function pagerView(
   };
   const place =
     end > start
-      ? `${noun} ${tellNumber(start + 1)} to ${tellNumber(end)} of ${tellNumber(total)}.`
-      : `There are ${tellNumber(total)}.`;
+      ? `${noun} ${formatNumber(start + 1)} to ${formatNumber(end)} of ${formatNumber(total)}.`
+      : `There are ${formatNumber(total)}.`;
   // From beyond the end the way back leads to the last of them.
   const before = Math.max(0, Math.min(start, total) - num);
   return html`<nav class="pager" aria-label="Pages: ${noun}">
@@ -73,7 +76,7 @@ export function pagerView(
 }
 
 /** Names and what they are, one beneath the other. */
-export function factsView(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
+export function renderFacts(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
   return html`<dl class="record">
     ${facts.map(
       ([name, value]) =>

@@ -20,12 +20,12 @@ export type ApiFacts = {
 
 type Method = 'get' | 'post';
 
-export function describeApi(trees: readonly Tree[], facts: ApiFacts): { readonly [key: string]: Json } {
+export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { readonly [key: string]: Json } {
   const paths: Record<string, Record<string, Json>> = {};
   for (const tree of trees) {
     for (const entry of walk(tree.root)) {
       const path = (paths[pathOf(tree, entry)] ??= {});
-      for (const method of methodsOf(entry)) path[method] = describeEntry(method, tree, entry);
+      for (const method of methodsOf(entry)) path[method] = operationObject(method, tree, entry);
     }
   }
   return {
@@ -131,7 +131,7 @@ function pathParameters(item: Items): Json[] {
   }));
 }
 
-function describeEntry(method: Method, tree: Tree, entry: Entry): Json {
+function operationObject(method: Method, tree: Tree, entry: Entry): Json {
   const { operation, resource, items, route } = entry;
   const described = operation ?? resource;
   const { access, duringJob, fields } = described;

@@ -3,7 +3,7 @@ import { type ErrorKind, ServiceError } from '../../errors.ts';
 import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Schema } from './schemas.ts';
-import { describeError } from '../response.ts';
+import { toErrorResponse } from '../response.ts';
 
 /** Every kind of error belongs to one response; those that share a status and arise together share it. */
 const refusals: Record<ErrorKind, { readonly response: string; readonly when: string }> = {
@@ -83,7 +83,7 @@ export function errorResponses(): { readonly [name: string]: Json } {
 
 function responseOf(response: string): Json {
   const causes = kinds.filter((kind) => refusals[kind].response === response);
-  const bodies = causes.map((kind) => describeError(new ServiceError(kind, refusals[kind].when)).body);
+  const bodies = causes.map((kind) => toErrorResponse(new ServiceError(kind, refusals[kind].when)).body);
   const examples = Object.fromEntries(causes.map((kind, index) => [kind, { value: bodies[index] ?? null }]));
   const headers = headersOf(causes);
   return {
@@ -98,7 +98,7 @@ const page = { 'text/html': { schema: { type: 'string' } } };
 
 const ownFault: Json = {
   description: 'Anything else: a fault of the server itself, of which nothing is revealed.',
-  content: { 'application/json': { schema: aError, example: describeError(undefined).body }, ...page },
+  content: { 'application/json': { schema: aError, example: toErrorResponse(undefined).body }, ...page },
 };
 
 function headersOf(causes: readonly ErrorKind[]): Json | undefined {
@@ -130,7 +130,7 @@ export function refusalsOf(
     const description = kind === 'forbidden' && access !== 'anyone' && `This needs the role ${access}.`;
     const $ref = `#/components/responses/${refusals[kind].response}`;
     return [
-      String(describeError(new ServiceError(kind, '')).status),
+      String(toErrorResponse(new ServiceError(kind, '')).status),
       { $ref, ...(description && { description }) },
     ];
   });

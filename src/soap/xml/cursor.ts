@@ -1,6 +1,6 @@
 // A place in an XML text, and what is read there whatever it belongs to: names, white space, references.
 import { ServiceError } from '../../errors.ts';
-import { cut, isXmlText } from '../../lib/text.ts';
+import { truncate, isXmlText } from '../../lib/text.ts';
 
 export type Cursor = { readonly text: string; at: number };
 
@@ -18,7 +18,7 @@ export function readName(cursor: Cursor): string {
   const end = NAME.test(text) ? NAME.lastIndex : start;
   if (end === start || text[end] === ':') {
     const found = /^[^\s<>/="']*/.exec(text.slice(start, start + 100))?.[0];
-    refuse(cursor, found ? `"${cut(found)}" is not a valid name` : 'A name is missing in a tag');
+    refuse(cursor, found ? `"${truncate(found)}" is not a valid name` : 'A name is missing in a tag');
   }
   cursor.at = end;
   return text.slice(start, end);
@@ -42,13 +42,13 @@ export function expandReferences(cursor: Cursor, raw: string, start: number): st
     const [all, hexadecimal, decimal, entity] = REFERENCE.exec(raw) ?? [];
     if (all === undefined) {
       const found = /^&[^\s&;]+;/.exec(raw.slice(at, at + 100))?.[0];
-      const what = found ? `The reference ${cut(found)} is not known` : 'An "&" must be written "&amp;"';
+      const what = found ? `The reference ${truncate(found)} is not known` : 'An "&" must be written "&amp;"';
       refuse(cursor, what, start + at);
     }
     const code = hexadecimal === undefined ? Number(decimal) : Number.parseInt(hexadecimal, 16);
     const character = ENTITIES.get(entity ?? '') ?? (code <= 0x10ffff ? String.fromCodePoint(code) : '\0');
     if (!isXmlText(character))
-      refuse(cursor, `The reference ${cut(all)} is to no character of XML`, start + at);
+      refuse(cursor, `The reference ${truncate(all)} is to no character of XML`, start + at);
     expanded += raw.slice(from, at) + character;
     from = at + all.length;
   }

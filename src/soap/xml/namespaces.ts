@@ -1,5 +1,5 @@
 // Namespaces in XML 1.0: what prefixes an element declares, and what names mean.
-import { cut } from '../../lib/text.ts';
+import { truncate } from '../../lib/text.ts';
 import { type Cursor, refuse } from './cursor.ts';
 
 export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
@@ -20,12 +20,13 @@ const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
 export function declareNamespace(scope: Scope, outside: Declared, name: string, uri: string): void {
   const prefix = name.slice(6);
   for (let given = scope.declared; given !== outside; given = given?.before) {
-    if (given?.prefix === prefix) refuse(scope, `The attribute ${cut(name)} is given twice on one element`);
+    if (given?.prefix === prefix)
+      refuse(scope, `The attribute ${truncate(name)} is given twice on one element`);
   }
   if (prefix === 'xmlns' || uri === XMLNS_URI || (prefix === 'xml') !== (uri === XML_URI)) {
-    refuse(scope, `The attribute ${cut(name)} must not be "${cut(uri)}"`);
+    refuse(scope, `The attribute ${truncate(name)} must not be "${truncate(uri)}"`);
   }
-  if (prefix !== '' && uri === '') refuse(scope, `The attribute ${cut(name)} must not be empty`);
+  if (prefix !== '' && uri === '') refuse(scope, `The attribute ${truncate(name)} must not be empty`);
   scope.declared = { prefix, uri, before: scope.declared };
 }
 
@@ -37,7 +38,7 @@ export function namespaceOf(scope: Scope, name: string): string {
   }
   if (prefix === '') return '';
   if (prefix === 'xml') return XML_URI;
-  refuse(scope, `The prefix ${cut(prefix)} of ${cut(name)} is not declared`);
+  refuse(scope, `The prefix ${truncate(prefix)} of ${truncate(name)} is not declared`);
 }
 
 export function resolveAttributes(scope: Scope, raw: readonly RawAttribute[]): XmlAttribute[] {
@@ -46,7 +47,7 @@ export function resolveAttributes(scope: Scope, raw: readonly RawAttribute[]): X
     const namespace = tag.includes(':') ? namespaceOf(scope, tag) : '';
     const name = localPart(tag);
     if (attributes.some((other) => other.name === name && other.namespace === namespace)) {
-      refuse(scope, `The attribute ${cut(tag)} is given twice on one element`);
+      refuse(scope, `The attribute ${truncate(tag)} is given twice on one element`);
     }
     attributes.push({ namespace, name, value });
   }

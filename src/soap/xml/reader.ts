@@ -1,7 +1,7 @@
 // The XML reader: strict XML 1.0 with namespaces to a small tree in one linear pass, without
 // DOCTYPE and processing instructions and within limits. decode.ts turns bytes into text.
 import { ServiceError } from '../../errors.ts';
-import { cut, forbiddenInXml } from '../../lib/text.ts';
+import { truncate, forbiddenInXml } from '../../lib/text.ts';
 import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
 import { XML_DECLARATION } from './decode.ts';
 import {
@@ -68,7 +68,7 @@ export function readXml(source: string): XmlElement {
     else refuse(reader, 'There is more than one root element');
   }
   const unclosed = reader.open.at(-1)?.tag;
-  if (unclosed !== undefined) refuse(reader, `The element ${cut(unclosed)} is not closed`);
+  if (unclosed !== undefined) refuse(reader, `The element ${truncate(unclosed)} is not closed`);
   if (root === undefined) refuse(reader, 'There is no root element');
   return root;
 }
@@ -136,17 +136,18 @@ function readStartTag(reader: Reader): GrowingElement {
   const { text, open, at: start } = reader;
   reader.at++;
   const tag = readName(reader);
-  if (open.length >= MAX_DEPTH) refuse(reader, `The element ${cut(tag)} is over ${MAX_DEPTH} levels deep`);
+  if (open.length >= MAX_DEPTH)
+    refuse(reader, `The element ${truncate(tag)} is over ${MAX_DEPTH} levels deep`);
   if (++reader.count > MAX_ELEMENTS) refuse(reader, `There are over ${MAX_ELEMENTS} elements`);
   const outside = reader.declared;
   const attributes: RawAttribute[] = [];
   for (let count = 0; ; count++) {
     const isSpaced = skipWhiteSpace(reader);
     if (text[reader.at] === '>' || text.startsWith('/>', reader.at)) break;
-    if (reader.at >= text.length) refuse(reader, `The start tag of ${cut(tag)} is not complete`, start);
-    if (!isSpaced) refuse(reader, `White space is missing in the start tag of ${cut(tag)}`);
+    if (reader.at >= text.length) refuse(reader, `The start tag of ${truncate(tag)} is not complete`, start);
+    if (!isSpaced) refuse(reader, `White space is missing in the start tag of ${truncate(tag)}`);
     if (count === MAX_ATTRIBUTES)
-      refuse(reader, `The element ${cut(tag)} has over ${MAX_ATTRIBUTES} attributes`);
+      refuse(reader, `The element ${truncate(tag)} has over ${MAX_ATTRIBUTES} attributes`);
     const name = readName(reader);
     const value = readAttributeValue(reader, name);
     if (name !== 'xmlns' && !name.startsWith('xmlns:')) attributes.push({ tag: name, value });
@@ -180,25 +181,26 @@ function readEndTag(reader: Reader): void {
     reader.at = start + 2;
   }
   const closing = readName(reader);
-  if (tag === undefined) refuse(reader, `No element is open at </${cut(closing)}>`);
-  if (closing === tag) refuse(reader, `The end tag of ${cut(tag)} is not complete`);
-  refuse(reader, `The element ${cut(tag)} is closed by </${cut(closing)}>`);
+  if (tag === undefined) refuse(reader, `No element is open at </${truncate(closing)}>`);
+  if (closing === tag) refuse(reader, `The end tag of ${truncate(tag)} is not complete`);
+  refuse(reader, `The element ${truncate(tag)} is closed by </${truncate(closing)}>`);
 }
 
 function readAttributeValue(reader: Reader, name: string): string {
   const { text } = reader;
   skipWhiteSpace(reader);
-  if (text[reader.at] !== '=') refuse(reader, `The attribute ${cut(name)} has no value`);
+  if (text[reader.at] !== '=') refuse(reader, `The attribute ${truncate(name)} has no value`);
   reader.at++;
   skipWhiteSpace(reader);
   const quote = text[reader.at];
-  if (quote !== '"' && quote !== "'") refuse(reader, `The value of ${cut(name)} is not in quotation marks`);
+  if (quote !== '"' && quote !== "'")
+    refuse(reader, `The value of ${truncate(name)} is not in quotation marks`);
   const start = reader.at + 1;
   const end = text.indexOf(quote, start);
-  if (end < 0) refuse(reader, `The value of ${cut(name)} has no closing quotation mark`);
+  if (end < 0) refuse(reader, `The value of ${truncate(name)} has no closing quotation mark`);
   const raw = text.slice(start, end);
   reader.at = end + 1;
   if (!/[<&\t\n]/.test(raw)) return raw;
-  if (raw.includes('<')) refuse(reader, `The value of ${cut(name)} contains "<"`, start);
+  if (raw.includes('<')) refuse(reader, `The value of ${truncate(name)} contains "<"`, start);
   return expandReferences(reader, raw.replace(/[\t\n]/g, ' '), start);
 }

@@ -1,7 +1,7 @@
 // Claims: rows of queues that this process has in hand, taken with `for update skip locked`, so that no two processes get the same.
 import type { Claim, Claimed } from '../store.ts';
 import type { Queue } from '../transaction.ts';
-import { createLane } from '../../lib/lane.ts';
+import { createMutex } from '../../lib/async.ts';
 import { nameOf } from './columns.ts';
 import { type Client, type Database, query } from './database.ts';
 import { isFree, rowOf, selectionOf } from './queue-rows.ts';
@@ -25,7 +25,7 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
   const turns = new Map<string, Set<string>>();
   /** Queues of which the answer to a claim was lost. It may have been carried out: then there are rows that nobody knows to have. */
   const unsure = new Set<string>();
-  const oneAtATime = createLane();
+  const oneAtATime = createMutex();
 
   async function claim<T>(queue: Queue<T>, asked: Claim): Promise<Claimed<T>> {
     if (asked.most <= 0) return { rows: [], nextAt: undefined };

@@ -1,8 +1,8 @@
 // The follower keeps the copy up with the database, and this process known to the others as alive. A notification is only a hint:
 // looking now and then is what counts.
-import type { Lane } from '../../lib/lane.ts';
+import type { Mutex } from '../../lib/async.ts';
 import type { Tasks } from '../../tasks.ts';
-import type { World } from '../../runtime.ts';
+import type { Runtime } from '../../runtime.ts';
 import type { Copy } from '../copy.ts';
 import type { Queue } from '../transaction.ts';
 import { type Database, query, soonMs } from './database.ts';
@@ -22,9 +22,9 @@ export type FollowerOptions = {
   readonly replica: Replica;
   readonly peers: Peers;
   readonly queues: readonly Queue<never>[];
-  readonly lane: Lane;
+  readonly lane: Mutex;
   readonly tasks: Tasks;
-  readonly world: Pick<World, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly channel: string;
   readonly self: string;
   /** The database has answered. */
@@ -38,7 +38,7 @@ export type Follower = {
 };
 
 export function createFollower(options: FollowerOptions): Follower {
-  const { database, copy, replica, peers, lane, tasks, world } = options;
+  const { database, copy, replica, peers, lane, tasks, runtime } = options;
 
   function tell(hasFreedRows: boolean): void {
     if (hasFreedRows) for (const { name } of options.queues) copy.touch(name);
@@ -78,14 +78,14 @@ export function createFollower(options: FollowerOptions): Follower {
         if (from !== options.self) tasks.start('store hint', look);
       };
       await database.listen(options.channel, onNotice, stopping).catch(() => undefined);
-      await world.sleep(lookEveryMs, stopping);
+      await runtime.sleep(lookEveryMs, stopping);
     }
   }
 
   const milestones: { readonly at: number; readonly version: number }[] = [];
 
   async function prune(): Promise<void> {
-    const at = world.now();
+    const at = runtime.now();
     milestones.push({ at, version: replica.seen });
     let old: number | undefined;
     while ((milestones[0]?.at ?? at) <= at - changesKeptMs) old = milestones.shift()?.version;

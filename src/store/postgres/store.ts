@@ -2,9 +2,9 @@
 // that follows it. Others' changes are seen at once where the hint of them arrives, and within half a second where it does not.
 import { createHash } from 'node:crypto';
 import { isUnavailable } from '../../errors.ts';
-import { createLane } from '../../lib/lane.ts';
+import { createMutex } from '../../lib/async.ts';
 import { createTasks } from '../../tasks.ts';
-import type { World } from '../../runtime.ts';
+import type { Runtime } from '../../runtime.ts';
 import { createCopy } from '../copy.ts';
 import type { Store } from '../store.ts';
 import type { Reader, Records } from '../transaction.ts';
@@ -25,7 +25,7 @@ export type PostgresOptions = {
   readonly url: string;
   readonly records: Records;
   readonly migrations: readonly string[];
-  readonly world: Pick<World, 'now' | 'sleep' | 'newId'>;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId'>;
   readonly secretKey?: string | undefined;
   /** Told when the database goes away and comes back. */
   readonly logger?: StoreLogger | undefined;
@@ -38,8 +38,8 @@ const patienceMs = 30_000;
 const askAgainAfterMs = 500;
 
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { records, world, logger } = options;
-  const self = world.newId();
+  const { records, runtime, logger } = options;
+  const self = runtime.newId();
   let failure: Error | undefined;
   /** Whether its own work at the database has failed for another reason. */
   let isTroubled = false;
@@ -56,14 +56,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 
   /** A database that refuses this user, or does not exist, will do so in half a minute too. */
   const isHopeless = () => /^(28|3D)/.test((failure as { code?: string } | undefined)?.code ?? '');
-  for (const deadline = world.now() + patienceMs; ;) {
+  for (const deadline = runtime.now() + patienceMs; ;) {
     try {
       await migrate(database, options.migrations);
       break;
     } catch (error) {
-      const isLate = isHopeless() || world.now() >= deadline;
+      const isLate = isHopeless() || runtime.now() >= deadline;
       if (isUnavailable(error) && !isLate) {
-        await world.sleep(askAgainAfterMs);
+        await runtime.sleep(askAgainAfterMs);
         continue;
       }
       await database.close();
@@ -82,20 +82,20 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const replica = createReplica(copy, records, secrets);
   const peers = createPeers(database, self);
   const claims = createClaims(database, secrets, self);
-  const lane = createLane();
+  const lane = createMutex();
   const reader: Reader = {
     ...copy,
     waiting: ({ name }) => replica.unfinished(name),
     isAlive: peers.isAlive,
   };
   const writer = createWriter({ database, copy, reader, replica, claims, secrets, lane, channel, self });
-  const tasks = createTasks(world, (task, error) => {
+  const tasks = createTasks(runtime, (task, error) => {
     if (isUnavailable(error)) return;
     isTroubled = true;
     logger?.error({ err: error, task }, 'background work of the store failed');
   });
   const follower = createFollower({
-    ...{ database, copy, replica, peers, lane, tasks, world, channel, self, onContact },
+    ...{ database, copy, replica, peers, lane, tasks, runtime, channel, self, onContact },
     queues: records.queues,
   });
 

@@ -21,7 +21,7 @@ import type { Secrets } from './secrets.ts';
 import { writeChanges } from './writes.ts';
 import { isUnavailable } from '../../errors.ts';
 import { groupBy } from '../../lib/collections.ts';
-import type { Lane } from '../../lib/lane.ts';
+import type { Mutex } from '../../lib/async.ts';
 
 export type Writer = { update: <T>(change: (transaction: Transaction) => T) => Promise<T> };
 
@@ -33,7 +33,7 @@ export type WriterOptions = {
   readonly claims: Claims;
   readonly secrets: Secrets;
   /** Whoever changes the copy does so here. */
-  readonly lane: Lane;
+  readonly lane: Mutex;
   readonly channel: string;
   /** Whose notification it is. */
   readonly self: string;

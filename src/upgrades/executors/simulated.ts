@@ -1,24 +1,24 @@
 // The executor without a deployment: every step takes a while, and some workloads fail on request.
-import type { World } from '../../runtime.ts';
-import { plainSurvey } from '../workloads.ts';
+import type { Runtime } from '../../runtime.ts';
+import { simulatedInventory } from '../workloads.ts';
 import type { Executor } from './executor.ts';
 
 export type SimulatedOptions = {
-  world: Pick<World, 'sleep'>;
+  runtime: Pick<Runtime, 'sleep'>;
   stepMs: number;
   /** Container names in capitals, and how often their update fails; Infinity for always. */
   failures: ReadonlyMap<string, number>;
 };
 
-export function createSimulatedExecutor({ world, stepMs, failures }: SimulatedOptions): Executor {
+export function createSimulatedExecutor({ runtime, stepMs, failures }: SimulatedOptions): Executor {
   const left = new Map(failures);
 
   async function pause(signal: AbortSignal): Promise<void> {
-    if (stepMs > 0) await world.sleep(stepMs, signal);
+    if (stepMs > 0) await runtime.sleep(stepMs, signal);
   }
 
   return {
-    survey: () => Promise.resolve(plainSurvey),
+    inventory: () => Promise.resolve(simulatedInventory),
     perform: (_step, { signal }) => pause(signal),
     verify: (_workload, { signal }) => pause(signal),
     rollback: (_workload, { signal }) => pause(signal),

@@ -1,12 +1,12 @@
 // Jobs for people: a list of them, and one with its state, how far it has come, its messages, and what can be done about
 // it. The script of the pages keeps it up to date while the job runs; without script a reload does.
-import type { Shown } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { timeView } from '../../rest/html/json.ts';
-import { type Row, pagerView, partOf, tableView } from '../../rest/html/table.ts';
+import { renderTime } from '../../rest/html/json.ts';
+import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
 import type { Store } from '../../store/store.ts';
-import { tellSpan } from '../../lib/format.ts';
+import { formatDuration } from '../../lib/format.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
 import { type Job, type JobState, messages, plans } from '../job-table.ts';
 import type { Message } from '../messages.ts';
@@ -32,23 +32,23 @@ function stateView({ state }: Job): Html {
 }
 
 /** Each leads to its own page beneath this one. */
-export function jobListView(listed: readonly Job[], shown: Shown<unknown>): Html {
+export function jobListView(listed: readonly Job[], shown: PageContext<unknown>): Html {
   if (listed.length === 0) return html`<p>There has been no job yet.</p>`;
-  const part = partOf(shown.query);
+  const part = pageRange(shown.query);
   const rows = listed
     .slice(part.start, part.start + part.num)
     .map((job): Row => [
       html`<a href="${shown.here(job.id)}">${titleOf(job)}</a>`,
       stateView(job),
-      timeView(job.startedAt),
-      job.endedAt === null ? html`<span class="none">–</span>` : timeView(job.endedAt),
+      renderTime(job.startedAt),
+      job.endedAt === null ? html`<span class="none">–</span>` : renderTime(job.endedAt),
       html`${job.startedBy}`,
     ]);
-  return html`${tableView('Jobs', ['Job', 'State', 'Started', 'Ended', 'By'], rows)}
-  ${pagerView('Jobs', part, listed.length)}`;
+  return html`${renderTable('Jobs', ['Job', 'State', 'Started', 'Ended', 'By'], rows)}
+  ${renderPager('Jobs', part, listed.length)}`;
 }
 
-export function jobView(store: Store, job: Job, at: number, shown: Shown<unknown>): Html {
+export function jobView(store: Store, job: Job, at: number, shown: PageContext<unknown>): Html {
   const all = store.entries(messages, job.id);
   const isRunning = job.state === 'in_progress';
   const { elapsedMs, remainingMs } = progressOf(job, at);
@@ -60,7 +60,7 @@ export function jobView(store: Store, job: Job, at: number, shown: Shown<unknown
     <h2 id="job">${titleOf(job)} ${stateView(job)}</h2>
     <p>
       Started by ${job.startedBy} at
-      ${timeView(job.startedAt)}${job.endedAt !== null && html`, ended at ${timeView(job.endedAt)}`}.
+      ${renderTime(job.startedAt)}${job.endedAt !== null && html`, ended at ${renderTime(job.endedAt)}`}.
     </p>
     ${job.reason !== null && html`<p class="${job.state === 'failed' ? 'problem' : ''}">${job.reason}</p>`}
     ${progressView(job, at)} ${isRunning && newsLine(shown)} ${actions(store, job, shown)}
@@ -84,7 +84,7 @@ function progressView(job: Job, at: number): Html {
     </progress>
     <dl class="figures">
       ${figure('Deployments', 'done', `${done} of ${total}`)} ${figure('Done', 'percent', `${percent} %`)}
-      ${figure('Elapsed', 'elapsed', tellSpan(elapsedMs))}
+      ${figure('Elapsed', 'elapsed', formatDuration(elapsedMs))}
       ${job.state === 'in_progress' && figure('Remaining', 'remaining', tellRemaining(remainingMs))}
     </dl>`;
 }
@@ -92,28 +92,28 @@ function progressView(job: Job, at: number): Html {
 /** An estimate; the script says the same. */
 function tellRemaining(ms: number | null): string {
   if (ms === null) return 'not known yet';
-  return ms < 10_000 ? 'a few seconds' : `about ${tellSpan(ms)}`;
+  return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
 /** The one line that is read out; the script says here what it is doing. */
-function newsLine(shown: Shown<unknown>): Html {
+function newsLine(shown: PageContext<unknown>): Html {
   return html`<p class="hint" role="status" data-news>
     <a href="${shown.here()}">Reload this page</a> to see how far it has come.
   </p>`;
 }
 
 /** In place of a button that would not work. */
-export function signInFirst({ here }: Shown<unknown>, purpose: string): Html {
+export function signInFirst({ here }: PageContext<unknown>, purpose: string): Html {
   return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
 }
 
-function actions(store: Store, job: Job, shown: Shown<unknown>): Html | false {
+function actions(store: Store, job: Job, shown: PageContext<unknown>): Html | false {
   const { href, here, formToken } = shown;
   const button = (operation: 'cancel' | 'resume', label: string) =>
     formToken === ''
       ? signInFirst(shown, `${operation} it`)
       : actionButton({
-          ...{ label, formToken, next: here(), isGrave: operation === 'cancel' },
+          ...{ label, formToken, next: here(), isDestructive: operation === 'cancel' },
           action: href('system', 'jobs', job.id, operation),
         });
   if (reasonNotToResume(store, job) === undefined) {
@@ -134,7 +134,7 @@ function actions(store: Store, job: Job, shown: Shown<unknown>): Html | false {
   </div>`;
 }
 
-function messagesView(job: Job, all: readonly Message[], { href }: Shown<unknown>): Html {
+function messagesView(job: Job, all: readonly Message[], { href }: PageContext<unknown>): Html {
   return html`<h3>Messages</h3>
     <p class="hint">
       <span data-figure="messages">${all.length}</span> in all; at most the newest ${mostMessages} are shown here,
@@ -148,5 +148,5 @@ function messagesView(job: Job, all: readonly Message[], { href }: Shown<unknown
 }
 
 function messageView({ code, message, when }: Message): Html {
-  return html`<li data-code="${code}">${timeView(when)} <code>${code}</code> <span>${message}</span></li> `;
+  return html`<li data-code="${code}">${renderTime(when)} <code>${code}</code> <span>${message}</span></li> `;
 }

@@ -1,14 +1,14 @@
 // The upgrade procedure as pages that need no script: version → settings → problems, or the plan → start (spec 4.4).
 // What has been chosen so far is in the address, and everything is checked as the operation `plan` checks it.
-import type { Shown } from '../../rest/resource.ts';
-import { problemList } from '../../rest/html/form.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import { renderProblems } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import type { Store } from '../../store/store.ts';
 import { listUploads, uploads } from '../../uploads/upload.ts';
-import { tellCount } from '../../lib/format.ts';
+import { formatCount } from '../../lib/format.ts';
 import { signInFirst } from './jobs.ts';
 import { type Version, labelOf } from '../manifest.ts';
-import { describePlan, summarisePlan } from '../plan.ts';
+import { planToJson, summarisePlan } from '../plan.ts';
 import type { Prepared } from '../preflight.ts';
 import { planUpgrade } from '../upgrade-request.ts';
 import type { ProcedureOptions } from '../operations.rest.ts';
@@ -31,7 +31,7 @@ export async function procedureView(
   { store, executor }: ProcedureOptions,
   id: string,
   mayStart: boolean,
-  shown: Shown<unknown>,
+  shown: PageContext<unknown>,
 ): Promise<Html> {
   const version = findVersion(manifestOf(store), store.read(deployment), id);
   const files = listUploads(store);
@@ -55,7 +55,7 @@ export async function procedureView(
   return html`<section aria-labelledby="procedure">
     <h2 id="procedure">Upgrade to ${version ? html`${nameOf(version)} (${labelOf(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
-    ${told.length > 0 && problemList({ message: 'This upgrade cannot start:', details: told.map(({ text }) => text) })}
+    ${told.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: told.map(({ text }) => text) })}
     ${version && isPlanned && planView(version, prepared, entered, { store, mayStart, shown })}
     ${
       version &&
@@ -105,7 +105,7 @@ function planView(
   version: Version,
   prepared: Prepared,
   entered: readonly Entered[],
-  { store, mayStart, shown }: { store: Store; mayStart: boolean; shown: Shown<unknown> },
+  { store, mayStart, shown }: { store: Store; mayStart: boolean; shown: PageContext<unknown> },
 ): Html {
   const { plan, from, to, installs, notices } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
@@ -118,7 +118,7 @@ function planView(
   return html`<h3>Plan</h3>
     <p>
       From <strong>${from}</strong> to <strong>${to}</strong>${
-        others > 0 && ` (together with ${tellCount(others, 'other version')})`
+        others > 0 && ` (together with ${formatCount(others, 'other version')})`
       }. The system is read-only while it runs.
       ${
         version.type === 'release'
@@ -144,7 +144,7 @@ function settingsSummary(
   version: Version,
   entered: readonly Entered[],
   store: Store,
-  shown: Shown<unknown>,
+  shown: PageContext<unknown>,
 ): Html {
   const valueView = ({ entry, text }: Entered) => {
     if (text.trim() === '') return html`<span class="none">none</span>`;
@@ -165,7 +165,7 @@ function settingsSummary(
 }
 
 function stepTable({ plan }: Prepared): Html {
-  const steps = describePlan(plan);
+  const steps = planToJson(plan);
   const rest = steps.length - mostSteps;
   return html`<div class="wide" tabindex="0" role="region" aria-label="Steps of the plan">
     <table>
@@ -195,7 +195,7 @@ function startForm(
   version: Version,
   entered: readonly Entered[],
   mayStart: boolean,
-  shown: Shown<unknown>,
+  shown: PageContext<unknown>,
 ): Html {
   if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (shown.formToken === '') return signInFirst(shown, 'start the upgrade');

@@ -1,5 +1,5 @@
 // The settings of a version as controls of a form, and what is entered there as `upgradeSettings`.
-import type { Shown } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { Version } from '../manifest.ts';
@@ -105,7 +105,7 @@ export type SettingsForm = {
 };
 
 /** Submitted with GET to the page itself. Files come first: uploading one loads the page anew. */
-export function settingsForm(form: SettingsForm, shown: Shown<unknown>): Html {
+export function settingsForm(form: SettingsForm, shown: PageContext<unknown>): Html {
   const { version, entered } = form;
   const isFile = ({ entry }: Entered) => entry.type === 'File';
   const ordered = [...entered.filter(isFile), ...entered.filter((one) => !isFile(one))];
@@ -194,7 +194,11 @@ function uploadControl(entry: SettingEntry): Html {
 }
 
 /** Comes back to the page as it is, with the new file in place: the kit puts its id where `{itemID}` stands. */
-function uploadForm({ entry }: Entered, { version, entered }: SettingsForm, shown: Shown<unknown>): Html {
+function uploadForm(
+  { entry }: Entered,
+  { version, entered }: SettingsForm,
+  shown: PageContext<unknown>,
+): Html {
   const query = queryOf(version, entered);
   query.set(fieldOf(entry.id), '{itemID}');
   const hidden = {

@@ -1,5 +1,5 @@
 // The upgrades page: where the deployment stands, where it can go, the procedure that leads there, and the job on its way.
-import type { Shown, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Mode, currentMode } from '../../mode/mode.ts';
 import { newestJob } from '../job-table.ts';
@@ -9,13 +9,13 @@ import type { ProcedureOptions } from '../operations.rest.ts';
 import { availableView, installedView, rollbackView } from './versions.ts';
 
 export function upgradesPage(options: ProcedureOptions): View<unknown> {
-  const { store, world } = options;
+  const { store, runtime } = options;
   return async (shown) => {
     const job = newestJob(store);
     const isRunning = job?.state === 'in_progress';
     const mode = currentMode(store, isRunning);
     const mayStart = !mode.isReadOnly;
-    const jobPart = job && jobView(store, job, world.now(), shown);
+    const jobPart = job && jobView(store, job, runtime.now(), shown);
     const installed = installedView(store);
     const notices = html`${mode.isReadOnly && readOnlyNotice(mode, shown)} ${shown.formToken === '' && noSession(shown)}`;
     if (isRunning) {
@@ -29,14 +29,14 @@ export function upgradesPage(options: ProcedureOptions): View<unknown> {
   };
 }
 
-function noSession({ here }: Shown<unknown>): Html {
+function noSession({ here }: PageContext<unknown>): Html {
   return html`<p class="notice">
     This page was opened without a session: <a href="${here()}">sign in</a> with this browser to start, stop or
     follow anything here.
   </p>`;
 }
 
-function readOnlyNotice({ reason, message }: Mode, { href }: Shown<unknown>): Html {
+function readOnlyNotice({ reason, message }: Mode, { href }: PageContext<unknown>): Html {
   return html`<p class="notice">
     <strong>The system is read-only.</strong> ${message}
     ${

@@ -1,12 +1,12 @@
 // The versions of the upgrades page: what is installed, what is available and why not, what one can go back to.
-import type { Shown } from '../../rest/resource.ts';
+import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { asJson } from '../../lib/json.ts';
-import { timeView } from '../../rest/html/json.ts';
+import { renderTime } from '../../rest/html/json.ts';
 import type { Store } from '../../store/store.ts';
 import { isHttpUrl } from '../../lib/text.ts';
-import { tellCount } from '../../lib/format.ts';
+import { formatCount } from '../../lib/format.ts';
 import { reasonNotToStart } from '../job.ts';
 import { installerOf } from '../job-table.ts';
 import { signInFirst } from './jobs.ts';
@@ -44,12 +44,12 @@ export function installedView(store: Store): Html {
     <dl class="record">
       ${row('Current version', html`<strong>${nameOf(newest)}</strong> <span class="version">${labelOf(newest)}</span>`)}
       ${newest.type === 'patch' && ofRelease}
-      ${installedAt && row('Installed', timeView(installedAt))}
+      ${installedAt && row('Installed', renderTime(installedAt))}
     </dl>
   </section>`;
 }
 
-export function availableView(store: Store, shown: Shown<unknown>): Html {
+export function availableView(store: Store, shown: PageContext<unknown>): Html {
   const chosen = shown.query.get('version');
   const versions = availableVersions(store);
   const standing = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
@@ -88,7 +88,7 @@ function versionView(version: Version): Html {
   const facts = [
     version.type === 'release' ? 'Release' : 'Patch',
     version.isMandatoryUpdate && 'mandatory',
-    tellCount(containers, 'container'),
+    formatCount(containers, 'container'),
     typeof released === 'number' && `released ${dateOf(released)}`,
   ];
   return html`<h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
@@ -113,14 +113,14 @@ function installableView(reasons: readonly string[]): Html {
     ${reasons.map((reason) => html`<p class="hint">${reason}</p> `)}`;
 }
 
-function manifestLine(store: Store, { here }: Shown<unknown>): Html {
+function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
   const imported = store.read(importedManifest);
   const back = html`, or
     <a href="${here('deleteImportedManifest')}">go back to the built-in one</a>`;
   return html`<p>
     ${
       imported
-        ? html`These come from the version manifest imported at ${timeView(imported.importedAt)}.`
+        ? html`These come from the version manifest imported at ${renderTime(imported.importedAt)}.`
         : 'These come from the built-in version manifest.'
     }
     <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && back}.
@@ -128,7 +128,7 @@ function manifestLine(store: Store, { here }: Shown<unknown>): Html {
 }
 
 /** Only patches can be taken back; a release has nothing before it. */
-export function rollbackView(store: Store, mayStart: boolean, shown: Shown<unknown>): Html | false {
+export function rollbackView(store: Store, mayStart: boolean, shown: PageContext<unknown>): Html | false {
   const targets = rollbackTargets(store.read(deployment));
   const standing = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
   if (targets.length === 0 || standing !== undefined) return false;
@@ -136,7 +136,12 @@ export function rollbackView(store: Store, mayStart: boolean, shown: Shown<unkno
     const { plan } = prepareRollback(store, version.id);
     const label = `Go back to ${labelOf(version)}`;
     const button = actionButton({
-      ...{ action: shown.here('rollback'), formToken: shown.formToken, next: shown.here(), isGrave: true },
+      ...{
+        action: shown.here('rollback'),
+        formToken: shown.formToken,
+        next: shown.here(),
+        isDestructive: true,
+      },
       ...{ label, fields: { versionManifest: JSON.stringify({ id: version.id }) } },
     });
     // Two steps, as nothing stops it once it has begun.
@@ -148,7 +153,7 @@ export function rollbackView(store: Store, mayStart: boolean, shown: Shown<unkno
     return html`<li>
       <div>
         <h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
-        <p class="hint">Puts back ${tellCount(plan.workloads, 'container')}.</p>
+        <p class="hint">Puts back ${formatCount(plan.workloads, 'container')}.</p>
       </div>
       <div>${mayStart && (shown.formToken === '' ? signInFirst(shown, 'go back') : offer)}</div>
     </li> `;

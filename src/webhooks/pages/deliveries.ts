@@ -1,14 +1,14 @@
 // The pages of deliveries: what was sent to a webhook, what came of every attempt, and sending it once more.
-import type { Shown, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { timeView } from '../../rest/html/json.ts';
-import { type Row, factsView, pagerView, partOf, tableView } from '../../rest/html/table.ts';
+import { renderTime } from '../../rest/html/json.ts';
+import { type Row, renderFacts, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { Store } from '../../store/store.ts';
 import type { Reader } from '../../store/transaction.ts';
 import { isJobRunning } from '../../upgrades/job-table.ts';
-import { tellCount, tellSpan } from '../../lib/format.ts';
+import { formatCount, formatDuration } from '../../lib/format.ts';
 import { type Attempt, type Delivery, bodyOf, deliveries } from '../delivery.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 
@@ -22,22 +22,25 @@ const lookOf: Readonly<Record<Delivery['state'], string>> = {
   discarded: 'warn',
 };
 
-export const addressOfWebhook = (shown: Pick<Shown<unknown>, 'href'>, id: string, ...beneath: string[]) =>
-  shown.href('services', 'webhooks', id, ...beneath);
+export const addressOfWebhook = (
+  shown: Pick<PageContext<unknown>, 'href'>,
+  id: string,
+  ...beneath: string[]
+) => shown.href('services', 'webhooks', id, ...beneath);
 
 export function deliveryState({ state }: Delivery): Html {
   return html`<span class="state ${lookOf[state]}">${state}</span>`;
 }
 
 /** Back to the same part of the same page. The rest of the query is left behind: there may be a token in it. */
-export function comeBack({ here, query }: Shown<unknown>): string {
+export function comeBack({ here, query }: PageContext<unknown>): string {
   const part = new URLSearchParams();
   for (const name of ['start', 'num']) if (query.has(name)) part.set(name, query.get(name) ?? '');
   return part.size === 0 ? here() : `${here()}?${part.toString()}`;
 }
 
 /** Why there are no buttons, where there are none: they work for a signed-in browser only, and while changes are accepted. */
-export function whyNoButtons({ formToken, href }: Shown<unknown>, store: Reader): Html | false {
+export function whyNoButtons({ formToken, href }: PageContext<unknown>, store: Reader): Html | false {
   if (formToken === '') return html`<p class="hint">Sign in with this browser to have buttons here.</p>`;
   const { isReadOnly, reason, message } = currentMode(store, isJobRunning(store));
   const end =
@@ -54,7 +57,7 @@ export function whyNoButtons({ formToken, href }: Shown<unknown>, store: Reader)
 }
 
 export function deliveriesTable(
-  shown: Shown<unknown>,
+  shown: PageContext<unknown>,
   webhook: Webhook,
   rows: readonly Delivery[],
   hasButtons: boolean,
@@ -67,14 +70,14 @@ export function deliveriesTable(
         Some have not ended yet. <a href="${comeBack(shown)}">Look again</a> to see what became of them.
       </p>`
     }
-    ${tableView(
+    ${renderTable(
       'Deliveries',
       ['Event', 'State', 'Attempts', 'Again'],
       rows.map((delivery): Row => {
         const { id, webhookId, event, createdAt, attempts } = delivery;
         const address = addressOfWebhook(shown, webhookId, 'deliveries', id);
         return [
-          html`<a href="${address}">${event.type}</a><br />${timeView(createdAt)}`,
+          html`<a href="${address}">${event.type}</a><br />${renderTime(createdAt)}`,
           html`${deliveryState(delivery)} ${nextAttempt(delivery)}`,
           attempts.length === 0
             ? html`<span class="none">none yet</span>`
@@ -92,7 +95,7 @@ const activateFirst = html`<p class="notice" id="activate-first">
   the same.
 </p>`;
 
-function redeliverButton(shown: Shown<unknown>, webhook: Webhook | undefined, address: string): Html {
+function redeliverButton(shown: PageContext<unknown>, webhook: Webhook | undefined, address: string): Html {
   if (!webhook?.active) {
     return html`<button class="quiet" type="button" disabled aria-describedby="activate-first">
       Redeliver
@@ -106,11 +109,11 @@ function redeliverButton(shown: Shown<unknown>, webhook: Webhook | undefined, ad
 
 function nextAttempt({ nextAttemptAt, attempts }: Delivery): Html | false {
   const isWaiting = nextAttemptAt !== null && attempts.length > 0;
-  return isWaiting && html`<br /><span class="hint">next attempt<br />${timeView(nextAttemptAt)}</span>`;
+  return isWaiting && html`<br /><span class="hint">next attempt<br />${renderTime(nextAttemptAt)}</span>`;
 }
 
 function attemptLine(attempt: Attempt): Html {
-  return html`${timeView(attempt.when)}, ${tellSpan(attempt.durationMs)}: ${outcomeOf(attempt)}
+  return html`${renderTime(attempt.when)}, ${formatDuration(attempt.durationMs)}: ${outcomeOf(attempt)}
   ${answerOf(attempt)}`;
 }
 
@@ -134,8 +137,8 @@ function answerOf({ response }: Attempt): Html | false {
 /** The view of a webhook's `deliveries`. */
 export function showDeliveries(store: Store): View<Webhook> {
   return async (shown) => {
-    const part = partOf(shown.query, { usual: 25 });
-    const hindrance = whyNoButtons(shown, store);
+    const part = pageRange(shown.query, { usual: 25 });
+    const disabledReason = whyNoButtons(shown, store);
     const { rows, total } = await store.page(deliveries, shown.subject.id, part.start, part.num);
     return html`<section aria-labelledby="deliveries">
       <h2 id="deliveries">
@@ -144,9 +147,9 @@ export function showDeliveries(store: Store): View<Webhook> {
       ${
         total === 0
           ? html`<p>Nothing has been sent to it yet.</p>`
-          : html`${hindrance} ${deliveriesTable(shown, shown.subject, rows, !hindrance)}`
+          : html`${disabledReason} ${deliveriesTable(shown, shown.subject, rows, !disabledReason)}`
       }
-      ${pagerView('Deliveries', part, total)}
+      ${renderPager('Deliveries', part, total)}
     </section>`;
   };
 }
@@ -162,22 +165,22 @@ export function showDelivery(store: Store): View<Delivery> {
       ['Webhook', html`<a href="${addressOfWebhook(shown, delivery.webhookId)}">${webhook?.name}</a>`],
       ['Service', event.service ?? html`<span class="none">none</span>`],
       ['Event id', html`<code>${event.id}</code>`],
-      ['Stored', timeView(createdAt)],
-      ['Ended', endedAt === null ? html`<span class="none">not yet</span>` : timeView(endedAt)],
+      ['Stored', renderTime(createdAt)],
+      ['Ended', endedAt === null ? html`<span class="none">not yet</span>` : renderTime(endedAt)],
     ];
-    const hindrance = whyNoButtons(shown, store);
+    const disabledReason = whyNoButtons(shown, store);
     const body = webhook ? bodyOf(delivery, webhook) : '';
     return html`<section aria-labelledby="event">
         <h2 id="event">${event.type}</h2>
-        ${factsView(facts)}
+        ${renderFacts(facts)}
         ${
-          hindrance ||
+          disabledReason ||
           html`${webhook?.active === false && activateFirst}
           <div>${redeliverButton(shown, webhook, shown.here())}</div>`
         }
       </section>
       <section aria-labelledby="attempts">
-        <h2 id="attempts">${tellCount(attempts.length, 'attempt')}</h2>
+        <h2 id="attempts">${formatCount(attempts.length, 'attempt')}</h2>
         ${attempts.length > 0 && attemptsTable(attempts)}
       </section>
       <section aria-labelledby="sent">
@@ -188,12 +191,12 @@ export function showDelivery(store: Store): View<Delivery> {
 }
 
 function attemptsTable(attempts: readonly Attempt[]): Html {
-  return tableView(
+  return renderTable(
     'Attempts',
     ['When', 'Took', 'Outcome', 'Answer'],
     attempts.map((attempt): Row => [
-      timeView(attempt.when),
-      html`${tellSpan(attempt.durationMs)}`,
+      renderTime(attempt.when),
+      html`${formatDuration(attempt.durationMs)}`,
       outcomeOf(attempt),
       html`${answerOf(attempt) || html`<span class="none">–</span>`}`,
     ]),

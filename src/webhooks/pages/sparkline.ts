@@ -1,6 +1,6 @@
 // A small picture of what became of the newest deliveries: up is delivered, down is failed, so that it tells without colour too.
 import { html, type Html } from '../../rest/html/html.ts';
-import { tellCount } from '../../lib/format.ts';
+import { formatCount } from '../../lib/format.ts';
 import type { Delivery } from '../delivery.ts';
 
 type State = Delivery['state'];
@@ -30,7 +30,7 @@ const shapes: Readonly<Record<State, string>> = {
 export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
   const pictured = newestFirst.slice(0, mostPictured).reverse();
   const first = mostPictured - pictured.length;
-  const words = tellOutcomes(pictured.map(({ state }) => state));
+  const words = formatOutcomes(pictured.map(({ state }) => state));
   return html`<svg
     class="spark"
     role="img"
@@ -56,7 +56,7 @@ export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
 }
 
 /** Runs of the same outcome are told together: nothing that the picture shows is lost. */
-export function tellOutcomes(oldestFirst: readonly State[]): string {
+export function formatOutcomes(oldestFirst: readonly State[]): string {
   if (oldestFirst.length === 0) return 'No deliveries yet';
   const runs: { state: State; count: number }[] = [];
   for (const state of oldestFirst) {
@@ -66,7 +66,7 @@ export function tellOutcomes(oldestFirst: readonly State[]): string {
   }
   const told = runs.map(({ state, count }) => `${count} ${state}`).join(', ');
   const order = runs.length > 1 ? ', oldest first' : '';
-  const number = oldestFirst.length === 1 ? 'delivery' : tellCount(oldestFirst.length, 'delivery');
+  const number = oldestFirst.length === 1 ? 'delivery' : formatCount(oldestFirst.length, 'delivery');
   return `The last ${number}${order}: ${told}`;
 }
 

@@ -1,24 +1,18 @@
 // The pages of webhooks: how each has been doing, what may be done about it, and the policy in words (contract 5).
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import type { Shown, View } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { timeView } from '../../rest/html/json.ts';
-import { type Row, factsView, pagerView, partOf, tableView } from '../../rest/html/table.ts';
+import { renderTime } from '../../rest/html/json.ts';
+import { type Row, renderFacts, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
 import type { Store } from '../../store/store.ts';
-import { tellAgo, tellCount } from '../../lib/format.ts';
-import type { World } from '../../runtime.ts';
-import {
-  addressOfWebhook,
-  comeBack,
-  deliveriesTable,
-  deliveryState,
-  whyNoButtons,
-} from './deliveries.ts';
+import { formatAgo, formatCount } from '../../lib/format.ts';
+import type { Runtime } from '../../runtime.ts';
+import { addressOfWebhook, comeBack, deliveriesTable, deliveryState, whyNoButtons } from './deliveries.ts';
 import { type Delivery, deliveries } from '../delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { mostPictured, outcomesView, sparkline } from './sparkline.ts';
-import { type Webhook, describeWebhook, listWebhooks } from '../webhook.ts';
+import { type Webhook, webhookToJson, listWebhooks } from '../webhook.ts';
 
 const mostDeliveries = 25;
 const mostAddress = 48;
@@ -26,43 +20,43 @@ const mostAddress = 48;
 /** The view of a list of webhooks: of all, or of those of one service. */
 export function showWebhooks<S>(
   store: Store,
-  world: World,
+  runtime: Runtime,
   pathOf: (subject: S) => string | undefined,
 ): View<S> {
   return async (shown) => {
     const listed = listWebhooks(store, pathOf(shown.subject));
-    const part = partOf(shown.query);
-    const hindrance = whyNoButtons(shown, store);
+    const part = pageRange(shown.query);
+    const disabledReason = whyNoButtons(shown, store);
     const rows: Row[] = [];
     for (const webhook of listed.slice(part.start, part.start + part.num)) {
       const recent = (await store.page(deliveries, webhook.id, 0, mostPictured)).rows;
-      const actions = hindrance ? html`<span class="none">–</span>` : actionsOf(shown, webhook);
-      rows.push([...rowOf(shown, store, webhook, recent, world.now()), actions]);
+      const actions = disabledReason ? html`<span class="none">–</span>` : actionsOf(shown, webhook);
+      rows.push([...rowOf(shown, store, webhook, recent, runtime.now()), actions]);
     }
     const create = html`<a href="${shown.here('create')}">Create a webhook</a>`;
-    const policy = html`${tellPolicy(store.read(webhookSettings))}
+    const policy = html`${formatPolicy(store.read(webhookSettings))}
       <a href="${shown.href('services', 'webhooks', 'settings')}">Change this policy</a>.`;
     if (listed.length === 0) {
-      return html`<p>Nobody is told anything yet. ${!hindrance && html`${create}.`}</p>
-        ${hindrance}`;
+      return html`<p>Nobody is told anything yet. ${!disabledReason && html`${create}.`}</p>
+        ${disabledReason}`;
     }
     return html`<section aria-labelledby="webhooks">
-      <h2 id="webhooks">${tellCount(listed.length, 'webhook')}</h2>
+      <h2 id="webhooks">${formatCount(listed.length, 'webhook')}</h2>
       <p>${policy}</p>
-      ${hindrance}
-      ${tableView(
+      ${disabledReason}
+      ${renderTable(
         'Webhooks',
         ['Webhook', 'Told about', 'State', 'Failures', 'Recent deliveries', 'Actions'],
         rows,
       )}
-      ${pagerView('Webhooks', part, listed.length)}
-      ${!hindrance && html`<p>${create}</p>`}
+      ${renderPager('Webhooks', part, listed.length)}
+      ${!disabledReason && html`<p>${create}</p>`}
     </section>`;
   };
 }
 
 function rowOf(
-  shown: Shown<unknown>,
+  shown: PageContext<unknown>,
   store: Store,
   webhook: Webhook,
   recent: readonly Delivery[],
@@ -88,7 +82,7 @@ export function destinationOf({ hookUrl }: Pick<Webhook, 'hookUrl'>, most = Infi
   return search === '' ? whole : `${whole}?…`;
 }
 
-function concernOf(shown: Shown<unknown>, store: Store, { service }: Webhook): Html {
+function concernOf(shown: PageContext<unknown>, store: Store, { service }: Webhook): Html {
   if (service === null) return html`The whole organization`;
   if (!serviceAtPath(store, service)) return html`${service} <span class="none">(deleted)</span>`;
   return html`<a href="${shown.href('services', ...service.split('/'))}">${service}</a>`;
@@ -96,7 +90,7 @@ function concernOf(shown: Shown<unknown>, store: Store, { service }: Webhook): H
 
 function stateOf({ active, deactivatedBy, deactivatedAt }: Webhook): Html {
   if (active) return html`<span class="state good">Active</span>`;
-  const since = deactivatedAt !== null && timeView(deactivatedAt);
+  const since = deactivatedAt !== null && renderTime(deactivatedAt);
   switch (deactivatedBy) {
     case 'failures':
       return html`<span class="state bad">Deactivated</span><br />for its failures<br />${since}`;
@@ -108,22 +102,28 @@ function stateOf({ active, deactivatedBy, deactivatedAt }: Webhook): Html {
 }
 
 function failuresOf(webhook: Webhook, settings: WebhookSettings, at: number): Html {
-  const { count } = describeWebhook(webhook, settings, at).failures;
-  return html`${count} of ${settings.numberOfFailures} within ${tellCount(settings.daysInPast, 'day')}`;
+  const { count } = webhookToJson(webhook, settings, at).failures;
+  return html`${count} of ${settings.numberOfFailures} within ${formatCount(settings.daysInPast, 'day')}`;
 }
 
 function lastOf(last: Delivery, at: number): Html {
   const since = last.endedAt ?? last.createdAt;
   const error = last.attempts.at(-1)?.error;
-  return html`${deliveryState(last)} ${timeView(since)}<br />
-    <span class="hint">${tellAgo(at - since)}${error && `: ${error}`}</span>`;
+  return html`${deliveryState(last)} ${renderTime(since)}<br />
+    <span class="hint">${formatAgo(at - since)}${error && `: ${error}`}</span>`;
 }
 
-function actionsOf(shown: Shown<unknown>, { id, active }: Webhook): Html {
+function actionsOf(shown: PageContext<unknown>, { id, active }: Webhook): Html {
   const { formToken } = shown;
-  const button = (operation: string, label: string, isGrave = false) =>
+  const button = (operation: string, label: string, isDestructive = false) =>
     actionButton({
-      ...{ action: addressOfWebhook(shown, id, operation), label, isGrave, formToken, next: comeBack(shown) },
+      ...{
+        action: addressOfWebhook(shown, id, operation),
+        label,
+        isDestructive,
+        formToken,
+        next: comeBack(shown),
+      },
     });
   return html`<div class="actions">
     ${active ? button('deactivate', 'Deactivate', true) : button('activate', 'Activate')}
@@ -132,17 +132,17 @@ function actionsOf(shown: Shown<unknown>, { id, active }: Webhook): Html {
 }
 
 /** The view of one webhook. */
-export function showWebhook(store: Store, world: World): View<Webhook> {
+export function showWebhook(store: Store, runtime: Runtime): View<Webhook> {
   return async (shown) => {
     const { subject: webhook, here } = shown;
     const settings = store.read(webhookSettings);
     const { rows, total } = await store.page(deliveries, webhook.id, 0, mostDeliveries);
-    const told = describeWebhook(webhook, settings, world.now());
+    const told = webhookToJson(webhook, settings, runtime.now());
     const { windowStart, windowEnd } = told.failures;
     const window =
       windowStart !== null &&
       windowEnd !== null &&
-      html`<span class="hint">, counted from ${timeView(windowStart)} to ${timeView(windowEnd)}</span>`;
+      html`<span class="hint">, counted from ${renderTime(windowStart)} to ${renderTime(windowEnd)}</span>`;
     const events = webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ');
     const facts: [string, Html | string][] = [
       ['State', stateOf(webhook)],
@@ -150,28 +150,28 @@ export function showWebhook(store: Store, world: World): View<Webhook> {
       ['Told about', concernOf(shown, store, webhook)],
       ['Events', events],
       ['Sent as', webhook.contentType],
-      ['Failures', html`${failuresOf(webhook, settings, world.now())}${window}`],
-      ['Created', timeView(webhook.createdAt)],
-      ['Changed', timeView(webhook.updatedAt)],
+      ['Failures', html`${failuresOf(webhook, settings, runtime.now())}${window}`],
+      ['Created', renderTime(webhook.createdAt)],
+      ['Changed', renderTime(webhook.updatedAt)],
     ];
     if (told.previousKeyUntil !== null) {
-      facts.push(['Former key', html`signs too until ${timeView(told.previousKeyUntil)}`]);
+      facts.push(['Former key', html`signs too until ${renderTime(told.previousKeyUntil)}`]);
     }
-    const hindrance = whyNoButtons(shown, store);
+    const disabledReason = whyNoButtons(shown, store);
     const changes = html`<p>
       <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
       <a href="${here('delete')}">Delete</a>
     </p>`;
     return html`<section aria-labelledby="webhook">
         <h2 id="webhook">Facts</h2>
-        ${factsView(facts)} ${hindrance || html`${actionsOf(shown, webhook)} ${changes}`}
+        ${renderFacts(facts)} ${disabledReason || html`${actionsOf(shown, webhook)} ${changes}`}
       </section>
       <section aria-labelledby="recent">
         <h2 id="recent">Recent deliveries</h2>
         ${
           rows.length === 0
             ? html`<p>Nothing has been sent to it yet.</p>`
-            : html`${outcomesView(rows)} ${deliveriesTable(shown, webhook, rows, !hindrance)}`
+            : html`${outcomesView(rows)} ${deliveriesTable(shown, webhook, rows, !disabledReason)}`
         }
         ${total > rows.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
       </section>`;
@@ -180,18 +180,18 @@ export function showWebhook(store: Store, world: World): View<Webhook> {
 
 /** The view of the settings: the form beneath it tells the numbers, this what they mean. */
 export function showSettings(store: Store): View<unknown> {
-  return () => html`<p>${tellPolicy(store.read(webhookSettings))}</p>`;
+  return () => html`<p>${formatPolicy(store.read(webhookSettings))}</p>`;
 }
 
-export function tellPolicy(settings: WebhookSettings): string {
+export function formatPolicy(settings: WebhookSettings): string {
   const { notificationAttempts: attempts, numberOfFailures: failures } = settings;
   const { notificationElapsedTimeInSeconds: wait } = settings;
-  const apart = wait === 0 ? 'one right after the other' : `${tellCount(wait, 'second')} apart`;
-  const within = tellCount(settings.notificationTimeOutInSeconds, 'second');
+  const apart = wait === 0 ? 'one right after the other' : `${formatCount(wait, 'second')} apart`;
+  const within = formatCount(settings.notificationTimeOutInSeconds, 'second');
   const tried = attempts === 1 ? 'once' : `up to ${attempts} times, ${apart}`;
   const fatal =
     failures === 1
       ? 'The first failed delivery deactivates a webhook.'
-      : `${failures} failed deliveries within ${tellCount(settings.daysInPast, 'day')} deactivate a webhook.`;
+      : `${failures} failed deliveries within ${formatCount(settings.daysInPast, 'day')} deactivate a webhook.`;
   return `Each event is tried ${tried}; a receiver has ${within} to answer. ${fatal}`;
 }

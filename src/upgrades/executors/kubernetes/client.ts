@@ -5,8 +5,8 @@ import {
   Observable,
   type RequestContext,
 } from '@kubernetes/client-node';
-import { withDeadline } from '../../../lib/deadline.ts';
-import type { World } from '../../../runtime.ts';
+import { withTimeout } from '../../../lib/async.ts';
+import type { Runtime } from '../../../runtime.ts';
 
 const callMs = 5_000;
 
@@ -33,19 +33,22 @@ export class ClusterError extends Error {
 export type Call = <T>(ask: (options: ConfigurationOptions) => Promise<T>, patience: Patience) => Promise<T>;
 
 /** `onTrouble` is told of what is asked again. */
-export function createCalls(world: Pick<World, 'now' | 'sleep'>, onTrouble: (message: string) => void): Call {
+export function createCalls(
+  runtime: Pick<Runtime, 'now' | 'sleep'>,
+  onTrouble: (message: string) => void,
+): Call {
   let hasSucceeded = false;
 
   /** Ends at its time whatever the library does. */
   const once = <T>(ask: (options: ConfigurationOptions) => Promise<T>, stopping: AbortSignal): Promise<T> =>
-    withDeadline(world, (signal) => ask(sending((request) => request.setSignal(signal))), {
+    withTimeout(runtime, (signal) => ask(sending((request) => request.setSignal(signal))), {
       ms: callMs,
-      late: `there was no answer within ${callMs / 1000} seconds`,
+      message: `there was no answer within ${callMs / 1000} seconds`,
       stopping,
     });
 
   return async (ask, { ms, signal }) => {
-    const since = world.now();
+    const since = runtime.now();
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
       signal.throwIfAborted();
@@ -57,14 +60,14 @@ export function createCalls(world: Pick<World, 'now' | 'sleep'>, onTrouble: (mes
         signal.throwIfAborted();
         const failure = readFailure(error);
         const isRefusal = failure.code === 401 || failure.code === 403;
-        refusedSince = isRefusal ? (refusedSince ?? world.now()) : undefined;
+        refusedSince = isRefusal ? (refusedSince ?? runtime.now()) : undefined;
         const left =
           refusedSince === undefined
-            ? patienceFor(failure.code, ms) - (world.now() - since)
-            : (hasSucceeded ? Math.min(refusalMs, ms) : 0) - (world.now() - refusedSince);
+            ? patienceFor(failure.code, ms) - (runtime.now() - since)
+            : (hasSucceeded ? Math.min(refusalMs, ms) : 0) - (runtime.now() - refusedSince);
         if (left <= 0) throw failure;
         if (tries === 0) onTrouble(failure.message);
-        await world.sleep(Math.min(left, backOffMs.most, backOffMs.least * 2 ** tries), signal);
+        await runtime.sleep(Math.min(left, backOffMs.most, backOffMs.least * 2 ** tries), signal);
       }
     }
   };

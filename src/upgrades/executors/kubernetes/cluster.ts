@@ -9,13 +9,13 @@ import {
   VersionApi,
 } from '@kubernetes/client-node';
 import { delimiter } from 'node:path';
-import type { World } from '../../../runtime.ts';
+import type { Runtime } from '../../../runtime.ts';
 import { type Patience, asStrategicMerge, createCalls } from './client.ts';
-import { type Found, type Kind, kinds, readFound } from './workload.ts';
+import { type ClusterWorkload, type Kind, kinds, readWorkload } from './workload.ts';
 import { type Lease, readLease, writeLease } from './lease.ts';
-import type { FoundQuota } from './quota.ts';
-import type { Right } from './permissions.ts';
-import type { FoundPod } from './rollout.ts';
+import type { ClusterQuota } from './quota.ts';
+import type { Permission } from './permissions.ts';
+import type { ClusterPod } from './rollout.ts';
 
 /** As who a change is kept in the record of an object. */
 const fieldManager = 'steward';
@@ -25,14 +25,14 @@ export type Place = { readonly kind: Kind; readonly name: string };
 /** Everything that is asked may be asked again, and fails with a ClusterError. */
 export type Cluster = {
   version: () => Promise<string>;
-  isAllowed: (right: Right) => Promise<boolean>;
-  list: () => Promise<Found[]>;
-  read: (place: Place) => Promise<Found>;
+  isAllowed: (right: Permission) => Promise<boolean>;
+  list: () => Promise<ClusterWorkload[]>;
+  read: (place: Place) => Promise<ClusterWorkload>;
   /** A strategic merge. */
-  patch: (place: Place, body: object) => Promise<Found>;
-  pods: (selector: string) => Promise<FoundPod[]>;
-  deletePod: (pod: FoundPod) => Promise<void>;
-  quotas: () => Promise<FoundQuota[]>;
+  patch: (place: Place, body: object) => Promise<ClusterWorkload>;
+  pods: (selector: string) => Promise<ClusterPod[]>;
+  deletePod: (pod: ClusterPod) => Promise<void>;
+  quotas: () => Promise<ClusterQuota[]>;
   readLease: (name: string) => Promise<Lease>;
   createLease: (name: string, lease: Lease) => Promise<void>;
   replaceLease: (name: string, lease: Lease) => Promise<void>;
@@ -41,7 +41,7 @@ export type Cluster = {
 export type OpenCluster = (patience: Patience) => Cluster;
 
 export type ClusterOptions = {
-  readonly world: Pick<World, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   /** One file, or several as the command line of a cluster takes them; inside the cluster where there is none. */
   readonly kubeconfig: string | undefined;
   /** That of the configuration where there is none. */
@@ -54,7 +54,7 @@ export type ClusterOptions = {
 export type Connected = { readonly open: OpenCluster; readonly namespace: string; readonly server: string };
 
 export function connectCluster({
-  world,
+  runtime,
   kubeconfig,
   namespace: given,
   onTrouble = () => undefined,
@@ -68,7 +68,7 @@ export function connectCluster({
   const coordination = config.makeApiClient(CoordinationV1Api);
   const authorization = config.makeApiClient(AuthorizationV1Api);
   const versions = config.makeApiClient(VersionApi);
-  const call = createCalls(world, onTrouble);
+  const call = createCalls(runtime, onTrouble);
 
   const workloads = {
     Deployment: {
@@ -105,13 +105,13 @@ export function connectCluster({
       const lists = await Promise.all(
         kinds.map(async (kind) => {
           const { items } = await call((options) => workloads[kind].list({ namespace }, options), patience);
-          return items.map((item) => readFound(kind, item));
+          return items.map((item) => readWorkload(kind, item));
         }),
       );
       return lists.flat();
     },
     async read({ kind, name }) {
-      return readFound(
+      return readWorkload(
         kind,
         await call((options) => workloads[kind].read({ namespace, name }, options), patience),
       );
@@ -122,7 +122,7 @@ export function connectCluster({
         (options) => workloads[kind].patch(request, asStrategicMerge(options)),
         patience,
       );
-      return readFound(kind, answer);
+      return readWorkload(kind, answer);
     },
     async pods(labelSelector) {
       const { items } = await call(
@@ -187,7 +187,7 @@ function readConfig(kubeconfig: string | undefined): KubeConfig {
   return config;
 }
 
-function readPod({ metadata, spec, status }: V1Pod): FoundPod {
+function readPod({ metadata, spec, status }: V1Pod): ClusterPod {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   return {

@@ -1,25 +1,25 @@
 // The executor for a cluster: moves Deployments, StatefulSets and DaemonSets of one namespace to other images, and sees them through.
-import { withDeadline } from '../../../lib/deadline.ts';
-import type { World } from '../../../runtime.ts';
+import { withTimeout } from '../../../lib/async.ts';
+import type { Runtime } from '../../../runtime.ts';
 import type { Workload } from '../../workloads.ts';
-import type { Errand, Executor } from '../executor.ts';
+import type { StepContext, Executor } from '../executor.ts';
 import { ClusterError } from './client.ts';
 import type { Cluster, Connected } from './cluster.ts';
-import { type Found, pathOf, readPath } from './workload.ts';
+import { type ClusterWorkload, pathOf, readPath } from './workload.ts';
 import { type LockOptions, createLock, outageMs } from './lock.ts';
-import { annotations, describePatch, ends } from './patch.ts';
-import { type Aim, type FoundPod, hasArrived } from './rollout.ts';
-import { type SurveyOptions, surveyCluster } from './inventory.ts';
+import { annotations, buildPatch, ends } from './patch.ts';
+import { type Direction, type ClusterPod, hasArrived } from './rollout.ts';
+import { type InventoryOptions, readInventory } from './inventory.ts';
 import { createWatch } from './watch.ts';
 
 export { connectCluster } from './cluster.ts';
 
 export type KubernetesOptions = Pick<
-  SurveyOptions,
+  InventoryOptions,
   'parallelism' | 'imageRegistry' | 'optionalContainers'
 > & {
   readonly cluster: Connected;
-  readonly world: Pick<World, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly hasEnded: LockOptions['hasEnded'];
   /** How long a rollout may make no progress. */
   readonly rolloutMs: number;
@@ -39,7 +39,7 @@ const afterConflictMs = 50;
 
 export function createKubernetesExecutor({
   cluster: connected,
-  world,
+  runtime,
   hasEnded,
   rolloutMs,
   pollMs = 500,
@@ -47,24 +47,29 @@ export function createKubernetesExecutor({
   ...options
 }: KubernetesOptions): Executor {
   const { open } = connected;
-  const lock = createLock({ world, hasEnded });
-  const watch = createWatch({ world, rolloutMs, imageMs });
+  const lock = createLock({ runtime, hasEnded });
+  const watch = createWatch({ runtime, rolloutMs, imageMs });
 
   /** Before everything that changes the cluster. */
-  async function ensureOurs(cluster: Cluster, errand: Errand): Promise<void> {
-    await errand.confirm();
+  async function ensureOurs(cluster: Cluster, errand: StepContext): Promise<void> {
+    await errand.assertOwnership();
     await lock.hold(cluster, errand);
   }
 
   /** Gives the workload its images unless it has them. What moves it on in between, be it only its status, makes it look again. */
-  async function bring(cluster: Cluster, workload: Workload, aim: Aim, errand: Errand): Promise<void> {
-    for (; ; await world.sleep(afterConflictMs, errand.signal)) {
+  async function bring(
+    cluster: Cluster,
+    workload: Workload,
+    aim: Direction,
+    errand: StepContext,
+  ): Promise<void> {
+    for (; ; await runtime.sleep(afterConflictMs, errand.signal)) {
       if (hasArrived(await read(cluster, workload), workload, aim)) return;
       await ensureOurs(cluster, errand);
       const found = await read(cluster, workload);
       if (hasArrived(found, workload, aim)) return;
       try {
-        await cluster.patch(found, describePatch(found, workload, aim, errand.jobId));
+        await cluster.patch(found, buildPatch(found, workload, aim, errand.jobId));
         return;
       } catch (error) {
         if (!(error instanceof ClusterError && error.code === 409)) throw error;
@@ -72,9 +77,14 @@ export function createKubernetesExecutor({
     }
   }
 
-  async function seeThrough(cluster: Cluster, workload: Workload, aim: Aim, errand: Errand): Promise<void> {
+  async function seeThrough(
+    cluster: Cluster,
+    workload: Workload,
+    aim: Direction,
+    errand: StepContext,
+  ): Promise<void> {
     const look = watch(workload, aim, errand);
-    for (; ; await world.sleep(pollMs, errand.signal)) {
+    for (; ; await runtime.sleep(pollMs, errand.signal)) {
       const found = await read(cluster, workload);
       if (!hasArrived(found, workload, aim)) throw new Error(`${pathOf(found)} was moved by somebody else.`);
       const { isThere, stuck } = await look(cluster, found);
@@ -84,7 +94,7 @@ export function createKubernetesExecutor({
     }
   }
 
-  async function remove(cluster: Cluster, pod: FoundPod, errand: Errand): Promise<void> {
+  async function remove(cluster: Cluster, pod: ClusterPod, errand: StepContext): Promise<void> {
     await ensureOurs(cluster, errand);
     try {
       await cluster.deletePod(pod);
@@ -95,22 +105,32 @@ export function createKubernetesExecutor({
   }
 
   /** Tells whoever looks at the workload that it has come through. */
-  async function mark(cluster: Cluster, found: Found, aim: Aim, errand: Errand): Promise<void> {
+  async function mark(
+    cluster: Cluster,
+    found: ClusterWorkload,
+    aim: Direction,
+    errand: StepContext,
+  ): Promise<void> {
     const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
     if (job !== errand.jobId || state === ends[aim]) return;
     await ensureOurs(cluster, errand);
     await cluster.patch(found, { metadata: { annotations: { [annotations.state]: ends[aim] } } });
   }
 
-  async function carry(cluster: Cluster, workload: Workload, aim: Aim, errand: Errand): Promise<void> {
+  async function carry(
+    cluster: Cluster,
+    workload: Workload,
+    aim: Direction,
+    errand: StepContext,
+  ): Promise<void> {
     await bring(cluster, workload, aim, errand);
     await seeThrough(cluster, workload, aim, errand);
   }
 
-  const during = ({ signal }: Errand, ms = outageMs) => open({ ms, signal });
+  const during = ({ signal }: StepContext, ms = outageMs) => open({ ms, signal });
 
   return {
-    survey: () => surveyCluster({ ...options, ...connected, world, hasEnded }),
+    inventory: () => readInventory({ ...options, ...connected, runtime, hasEnded }),
     // Nothing but the workloads is the executor's; the namespace is.
     perform: (_step, errand) => lock.hold(during(errand), errand),
     apply: (workload, errand) => bring(during(errand), workload, 'image', errand),
@@ -120,12 +140,12 @@ export function createKubernetesExecutor({
       const giveBack = (signal: AbortSignal) => lock.release(open({ ms: releaseMs, signal }), jobId);
       const late = 'the lock was not given back in time.';
       // Whoever wants the lock has it when it has not been renewed for a while.
-      await withDeadline(world, giveBack, { ms: releaseMs, late }).catch(() => undefined);
+      await withTimeout(runtime, giveBack, { ms: releaseMs, late }).catch(() => undefined);
     },
   };
 }
 
-async function read(cluster: Cluster, workload: Workload): Promise<Found> {
+async function read(cluster: Cluster, workload: Workload): Promise<ClusterWorkload> {
   try {
     return await cluster.read(readPath(workload.name));
   } catch (error) {

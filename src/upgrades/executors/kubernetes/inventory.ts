@@ -1,26 +1,26 @@
 // What a namespace shows of itself before anything is changed: whether the server can be reached, what is allowed, which workloads
 // there are, and what stands against moving them.
-import type { World } from '../../../runtime.ts';
+import type { Runtime } from '../../../runtime.ts';
 import type { Container } from '../../manifest.ts';
-import type { Placement, Survey, Workload } from '../../workloads.ts';
+import type { Placement, Inventory, Workload } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
 import type { Cluster, OpenCluster } from './cluster.ts';
-import { type Found, pathOf } from './workload.ts';
-import { type LockOptions, describeHolder, lockName } from './lock.ts';
+import { type ClusterWorkload, pathOf } from './workload.ts';
+import { type LockOptions, formatHolder, lockName } from './lock.ts';
 import { type Images, containerLabel, fold, matchContainers } from './matching.ts';
-import { type FoundQuota, findLackOfRoom } from './quota.ts';
-import { describeMissing, neededRights, readQuotas } from './permissions.ts';
+import { type ClusterQuota, findLackOfRoom } from './quota.ts';
+import { formatMissing, neededPermissions, readQuotas } from './permissions.ts';
 import { annotations, starts } from './patch.ts';
-import { describeCounts, isHealthy } from './rollout.ts';
+import { formatCounts, isHealthy } from './rollout.ts';
 
 /** Whoever asks for a plan waits for it. */
 const patienceMs = 3_000;
 
 const oldestMinor = 20;
 
-export type SurveyOptions = {
+export type InventoryOptions = {
   readonly open: OpenCluster;
-  readonly world: Pick<World, 'now'>;
+  readonly runtime: Pick<Runtime, 'now'>;
   readonly hasEnded: LockOptions['hasEnded'];
   readonly namespace: string;
   readonly parallelism: number;
@@ -31,15 +31,15 @@ export type SurveyOptions = {
 
 /** No workloads where they cannot be seen. */
 type Seen = {
-  readonly workloads: readonly Found[] | undefined;
-  readonly quotas: readonly FoundQuota[];
+  readonly workloads: readonly ClusterWorkload[] | undefined;
+  readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
 };
 
 /** Containers that a version knows to be there, and those that come with it. */
 type Wanted = { readonly known: readonly Container[]; readonly added: readonly Container[] };
 
-export async function surveyCluster(options: SurveyOptions): Promise<Survey> {
+export async function readInventory(options: InventoryOptions): Promise<Inventory> {
   const { namespace, parallelism, imageRegistry } = options;
   const seen = await look(options);
   const optional = new Set(options.optionalContainers.map(fold));
@@ -122,9 +122,9 @@ function turnBack({ parts, ...workload }: Workload): Workload {
 
 /** Workloads that would not come through. One that an upgrade has left half way is not the worse for another. */
 function findUnfit(
-  cluster: readonly Found[],
+  cluster: readonly ClusterWorkload[],
   workloads: readonly Workload[],
-  quotas: readonly FoundQuota[],
+  quotas: readonly ClusterQuota[],
 ): string[] {
   const placed = new Set(workloads.map(({ name }) => name));
   const halfWay = Object.values(starts);
@@ -134,12 +134,12 @@ function findUnfit(
       ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
       ...(isHealthy(found) || halfWay.includes(found.annotations[annotations.state] ?? '')
         ? []
-        : [`${pathOf(found)}: is not healthy: ${[describeCounts(found), ...found.failures].join('; ')}.`]),
+        : [`${pathOf(found)}: is not healthy: ${[formatCounts(found), ...found.failures].join('; ')}.`]),
       ...findLackOfRoom(found, quotas),
     ]);
 }
 
-async function look({ open, world, hasEnded, namespace }: SurveyOptions): Promise<Seen> {
+async function look({ open, runtime, hasEnded, namespace }: InventoryOptions): Promise<Seen> {
   const cluster = open({ ms: patienceMs, signal: new AbortController().signal });
   const nothing = { workloads: undefined, quotas: [] };
   try {
@@ -148,7 +148,7 @@ async function look({ open, world, hasEnded, namespace }: SurveyOptions): Promis
       return { ...nothing, problems: [`the API server is ${version}; 1.${oldestMinor} or newer is needed.`] };
     const denied = await findDenied(cluster);
     const problems =
-      denied.length > 0 ? [`not allowed in the namespace ${namespace}: ${describeMissing(denied)}.`] : [];
+      denied.length > 0 ? [`not allowed in the namespace ${namespace}: ${formatMissing(denied)}.`] : [];
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...nothing, problems };
     const mayReadQuotas = await cluster.isAllowed(readQuotas);
@@ -157,7 +157,7 @@ async function look({ open, world, hasEnded, namespace }: SurveyOptions): Promis
       mayReadQuotas ? cluster.quotas() : [],
       denied.some(({ resource }) => resource === 'leases')
         ? undefined
-        : findHolder(cluster, world.now(), hasEnded),
+        : findHolder(cluster, runtime.now(), hasEnded),
     ]);
     return { workloads, quotas, problems: holder === undefined ? problems : [...problems, holder] };
   } catch (error) {
@@ -167,8 +167,8 @@ async function look({ open, world, hasEnded, namespace }: SurveyOptions): Promis
 }
 
 async function findDenied(cluster: Cluster) {
-  const answers = await Promise.all(neededRights.map((right) => cluster.isAllowed(right)));
-  return neededRights.filter((_right, index) => answers[index] === false);
+  const answers = await Promise.all(neededPermissions.map((right) => cluster.isAllowed(right)));
+  return neededPermissions.filter((_right, index) => answers[index] === false);
 }
 
 async function findHolder(
@@ -177,7 +177,7 @@ async function findHolder(
   hasEnded: LockOptions['hasEnded'],
 ): Promise<string | undefined> {
   try {
-    return describeHolder(await cluster.readLease(lockName), at, hasEnded);
+    return formatHolder(await cluster.readLease(lockName), at, hasEnded);
   } catch (error) {
     if (error instanceof ClusterError && error.code === 404) return undefined;
     throw error;

@@ -1,6 +1,6 @@
 // The lock on a namespace: a Lease that one job of one Steward holds. It is no fence, so it is looked at before every change.
-import type { World } from '../../../runtime.ts';
-import type { Errand } from '../executor.ts';
+import type { Runtime } from '../../../runtime.ts';
+import type { StepContext } from '../executor.ts';
 import { ClusterError } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import type { Lease } from './lease.ts';
@@ -18,27 +18,27 @@ export const outageMs = leaseSeconds * 1000;
 
 export type Lock = {
   /** Resolves once the job has the lock; rejects where another one that is alive has it. */
-  hold: (cluster: Cluster, errand: Errand) => Promise<void>;
+  hold: (cluster: Cluster, errand: StepContext) => Promise<void>;
   /** The same, but looks only as often as the lock must be renewed. */
-  keep: (cluster: Cluster, errand: Errand) => Promise<void>;
+  keep: (cluster: Cluster, errand: StepContext) => Promise<void>;
   release: (cluster: Cluster, jobId: string) => Promise<void>;
 };
 
 export type LockOptions = {
-  readonly world: Pick<World, 'now' | 'sleep'>;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   /** Whether it is a job of this Steward's that has ended. */
   readonly hasEnded: (jobId: string) => boolean;
 };
 
-export function createLock({ world, hasEnded }: LockOptions): Lock {
+export function createLock({ runtime, hasEnded }: LockOptions): Lock {
   /** When this process last saw its job hold the lock, by job. */
   const seen = new Map<string, { holder: string; renewedAt: number }>();
 
-  async function hold(cluster: Cluster, { jobId, fence, signal }: Errand): Promise<void> {
+  async function hold(cluster: Cluster, { jobId, fence, signal }: StepContext): Promise<void> {
     const holder = holderOf(jobId, fence);
     let watched: { lease: Lease; since: number } | undefined;
-    for (; ; await world.sleep(lookAgainMs, signal)) {
-      const at = world.now();
+    for (; ; await runtime.sleep(lookAgainMs, signal)) {
+      const at = runtime.now();
       const lease = await find(cluster);
       const isOurs = lease?.holder === holder;
       const known = seen.get(jobId);
@@ -77,7 +77,7 @@ export function createLock({ world, hasEnded }: LockOptions): Lock {
     hold,
     async keep(cluster, errand) {
       const known = seen.get(errand.jobId);
-      if (known === undefined || world.now() - known.renewedAt >= renewMs) await hold(cluster, errand);
+      if (known === undefined || runtime.now() - known.renewedAt >= renewMs) await hold(cluster, errand);
     },
     async release(cluster, jobId) {
       const known = seen.get(jobId);
@@ -133,7 +133,7 @@ function held(lease: Lease | undefined): Error {
 }
 
 /** That somebody else has the lock, as far as the clocks agree. */
-export function describeHolder(
+export function formatHolder(
   lease: Lease,
   at: number,
   hasEnded: (jobId: string) => boolean,

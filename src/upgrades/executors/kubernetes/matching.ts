@@ -1,7 +1,7 @@
 // Which containers of which workloads are meant by the containers of a version: by the label of a workload, or by a container's name.
 import type { Container } from '../../manifest.ts';
-import { type Part, type Workload, componentOf } from '../../workloads.ts';
-import { type Found, type FoundContainer, pathOf } from './workload.ts';
+import { type WorkloadContainer, type Workload, componentOf } from '../../workloads.ts';
+import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
 import { findFault, locateImage, nameOfImage, pinImage } from './image.ts';
 
 export const containerLabel = 'steward/container';
@@ -19,23 +19,27 @@ export type Matched = {
 /** `images` is moved along. */
 export function matchContainers(
   wanted: readonly Container[],
-  cluster: readonly Found[],
+  cluster: readonly ClusterWorkload[],
   images: Images,
   registry: string | undefined,
 ): Matched {
-  const workloads = new Map<string, { component: string; parts: Map<string, Part> }>();
+  const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();
   const meant = new Map<string, string>();
   const unmatched: Container[] = [];
   const problems: string[] = [];
 
-  function move(found: Found, { name, image: asFound }: FoundContainer, container: Container): void {
+  function move(
+    found: ClusterWorkload,
+    { name, image: asFound }: ClusterContainer,
+    container: Container,
+  ): void {
     const path = pathOf(found);
     const place = `${path} ${name}`;
     const formerImage = images.get(place) ?? asFound;
     const image = pinImage(locateImage(container.image, formerImage, registry), container.checksum);
     const workload = workloads.get(path) ?? {
       component: componentOf(container.name),
-      parts: new Map<string, Part>(),
+      parts: new Map<string, WorkloadContainer>(),
     };
     workloads.set(path, workload);
     const rival = workload.parts.get(name);
@@ -83,8 +87,8 @@ export function fold(name: string): string {
 }
 
 /** The workloads that have a name, as a label or as that of a container. */
-function indexByName(cluster: readonly Found[]): ReadonlyMap<string, ReadonlySet<Found>> {
-  const index = new Map<string, Set<Found>>();
+function indexByName(cluster: readonly ClusterWorkload[]): ReadonlyMap<string, ReadonlySet<ClusterWorkload>> {
+  const index = new Map<string, Set<ClusterWorkload>>();
   for (const found of cluster) {
     const label = found.labels[containerLabel];
     const names = [...found.containers.map(({ name }) => name), ...(label === undefined ? [] : [label])];
@@ -94,10 +98,10 @@ function indexByName(cluster: readonly Found[]): ReadonlyMap<string, ReadonlySet
 }
 
 /** The containers that are meant of a workload that has the name; none where nothing tells which. */
-function matchWorkload({ containers }: Found, wanted: Container): readonly FoundContainer[] {
+function matchWorkload({ containers }: ClusterWorkload, wanted: Container): readonly ClusterContainer[] {
   const named = containers.filter(({ name }) => fold(name) === fold(wanted.name));
   if (named.length > 0) return named;
   const own = containers.filter(({ isInit }) => !isInit);
-  const hasImage = ({ image }: FoundContainer) => nameOfImage(image) === nameOfImage(wanted.image);
+  const hasImage = ({ image }: ClusterContainer) => nameOfImage(image) === nameOfImage(wanted.image);
   return containers.filter((one) => hasImage(one) || (own.length === 1 && !one.isInit));
 }

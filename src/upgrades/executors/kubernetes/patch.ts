@@ -1,7 +1,7 @@
 // The one patch by which a workload gets other images: the images and our record of it together.
 import type { Workload } from '../../workloads.ts';
-import type { Found } from './workload.ts';
-import type { Aim } from './rollout.ts';
+import type { ClusterWorkload } from './workload.ts';
+import type { Direction } from './rollout.ts';
 
 /** What is written on a workload, for people and for whoever takes the job up. */
 export const annotations = {
@@ -14,11 +14,16 @@ export const annotations = {
 } as const;
 
 /** What the state says while a workload is on its way, and when it has come through. */
-export const starts: Readonly<Record<Aim, string>> = { image: 'updating', formerImage: 'putting back' };
-export const ends: Readonly<Record<Aim, string>> = { image: 'updated', formerImage: 'put back' };
+export const starts: Readonly<Record<Direction, string>> = { image: 'updating', formerImage: 'putting back' };
+export const ends: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
 
 /** Refused by the server where the workload is no longer as it was found. */
-export function describePatch(found: Found, { parts }: Workload, aim: Aim, jobId: string): object {
+export function buildPatch(
+  found: ClusterWorkload,
+  { parts }: Workload,
+  aim: Direction,
+  jobId: string,
+): object {
   // In their order in the workload: the merge would take over another one, and with it change more than images.
   const images = (isInit: boolean) =>
     found.containers

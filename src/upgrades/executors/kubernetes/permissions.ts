@@ -1,11 +1,11 @@
 // What Steward must be allowed to do in a namespace. The Role in deploy/ is held to this by a test.
 
-export type Right = { readonly verb: string; readonly group: string; readonly resource: string };
+export type Permission = { readonly verb: string; readonly group: string; readonly resource: string };
 
-const rights = (group: string, resource: string, ...verbs: string[]): Right[] =>
+const rights = (group: string, resource: string, ...verbs: string[]): Permission[] =>
   verbs.map((verb) => ({ verb, group, resource }));
 
-export const neededRights: readonly Right[] = [
+export const neededPermissions: readonly Permission[] = [
   ...['deployments', 'statefulsets', 'daemonsets'].flatMap((resource) =>
     rights('apps', resource, 'get', 'list', 'patch'),
   ),
@@ -15,10 +15,10 @@ export const neededRights: readonly Right[] = [
 ];
 
 /** Without it quotas are not looked at. */
-export const readQuotas: Right = { verb: 'list', group: '', resource: 'resourcequotas' };
+export const readQuotas: Permission = { verb: 'list', group: '', resource: 'resourcequotas' };
 
 /** In one sentence, grouped by what is not allowed. */
-export function describeMissing(missing: readonly Right[]): string {
+export function formatMissing(missing: readonly Permission[]): string {
   const verbs = new Map<string, string[]>();
   for (const { verb, group, resource } of missing) {
     const name = group === '' ? resource : `${resource}.${group}`;

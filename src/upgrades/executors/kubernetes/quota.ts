@@ -1,8 +1,8 @@
 // Whether the quotas of a namespace leave room for the pods that a rollout needs in addition.
-import { type Found, type FoundContainer, type Quantities, pathOf } from './workload.ts';
+import { type ClusterWorkload, type ClusterContainer, type Quantities, pathOf } from './workload.ts';
 
 /** Those that apply to every pod; quotas with scopes are not looked at. */
-export type FoundQuota = { readonly name: string; readonly hard: Quantities; readonly used: Quantities };
+export type ClusterQuota = { readonly name: string; readonly hard: Quantities; readonly used: Quantities };
 
 const powers: Readonly<Record<string, number>> = {
   ...{ n: 1e-9, u: 1e-6, m: 1e-3, '': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 },
@@ -17,16 +17,16 @@ export function readQuantity(text: string): number {
 
 /** What one pod takes: its containers together, or an init container that takes more. */
 function takenByPod(
-  containers: readonly FoundContainer[],
+  containers: readonly ClusterContainer[],
   of: 'requests' | 'limits',
   resource: string,
 ): number {
-  const amount = (container: FoundContainer) => readQuantity(container[of][resource] ?? '0') || 0;
+  const amount = (container: ClusterContainer) => readQuantity(container[of][resource] ?? '0') || 0;
   const together = containers.filter(({ isInit }) => !isInit).reduce((sum, one) => sum + amount(one), 0);
   return Math.max(together, ...containers.filter(({ isInit }) => isInit).map(amount));
 }
 
-function needOf({ surge, containers }: Found, resource: string): number {
+function needOf({ surge, containers }: ClusterWorkload, resource: string): number {
   if (resource === 'pods' || resource === 'count/pods') return surge;
   const [, of = 'requests', plain = ''] =
     /^(?:(requests|limits)\.)?(cpu|memory|ephemeral-storage)$/.exec(resource) ?? [];
@@ -34,7 +34,7 @@ function needOf({ surge, containers }: Found, resource: string): number {
 }
 
 /** Of workloads that cannot be rolled out without another pod beside those they have. */
-export function findLackOfRoom(found: Found, quotas: readonly FoundQuota[]): string[] {
+export function findLackOfRoom(found: ClusterWorkload, quotas: readonly ClusterQuota[]): string[] {
   return quotas.flatMap(({ name, hard, used }) =>
     Object.entries(hard)
       .filter(([resource, limit]) => {

@@ -1,12 +1,12 @@
 // Whether a workload has come to run with the images it was given, told from its counters, its conditions and its pods.
-import type { Part, Workload } from '../../workloads.ts';
-import { type Found, pathOf } from './workload.ts';
+import type { WorkloadContainer, Workload } from '../../workloads.ts';
+import { type ClusterWorkload, pathOf } from './workload.ts';
 
 /** Which images of a workload are meant. */
-export type Aim = 'image' | 'formerImage';
+export type Direction = 'image' | 'formerImage';
 
 /** Of a pod as much as matters. */
-export type FoundPod = {
+export type ClusterPod = {
   readonly name: string;
   readonly uid: string;
   /** The name of what it belongs to. */
@@ -28,7 +28,7 @@ export type FoundPod = {
 };
 
 /** Throws where the images are neither the former nor the new ones: somebody else is at work here. */
-export function hasArrived(found: Found, { parts }: Workload, aim: Aim): boolean {
+export function hasArrived(found: ClusterWorkload, { parts }: Workload, aim: Direction): boolean {
   const path = pathOf(found);
   return parts
     .map((part) => {
@@ -45,28 +45,28 @@ export function hasArrived(found: Found, { parts }: Workload, aim: Aim): boolean
 }
 
 /** All pods are of the newest template, and none is missing. */
-export function isRolledOut(found: Found): boolean {
+export function isRolledOut(found: ClusterWorkload): boolean {
   return found.isObserved && isHealthy(found);
 }
 
 /** By its counters, be they of a moment ago. */
-export function isHealthy({ wanted, present, updated, available }: Found): boolean {
+export function isHealthy({ wanted, present, updated, available }: ClusterWorkload): boolean {
   return updated === wanted && present === wanted && available === wanted;
 }
 
 /** Pods of a Deployment belong to it through what it makes of each template. */
-export function belongs({ owner = '' }: FoundPod, { kind, name }: Found): boolean {
+export function belongs({ owner = '' }: ClusterPod, { kind, name }: ClusterWorkload): boolean {
   return kind === 'Deployment' ? owner.startsWith(`${name}-`) : owner === name;
 }
 
-export function describeCounts({ wanted, present, updated, available }: Found): string {
+export function formatCounts({ wanted, present, updated, available }: ClusterWorkload): string {
   return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} are there`;
 }
 
 /** Changes whenever there is progress. */
 export function progressOf(
-  { isObserved, present, updated, available }: Found,
-  pods: readonly FoundPod[],
+  { isObserved, present, updated, available }: ClusterWorkload,
+  pods: readonly ClusterPod[],
 ): string {
   return [
     isObserved,
@@ -78,7 +78,7 @@ export function progressOf(
 }
 
 /** Whether the pod has the images of the other template. One that has neither's, because the cluster changes them, does not. */
-function isOfFormer({ images }: FoundPod, parts: readonly Part[], aim: Aim): boolean {
+function isOfFormer({ images }: ClusterPod, parts: readonly WorkloadContainer[], aim: Direction): boolean {
   const other = aim === 'image' ? 'formerImage' : 'image';
   return parts.every((part) => images.get(part.container) === part[other] && part.image !== part.formerImage);
 }
@@ -90,9 +90,9 @@ export type ImageError = { readonly text: string; readonly isFinal: boolean };
 
 /** What keeps pods of the template from having their images. What they could not have before this run, they may get in it. */
 export function findImageError(
-  pods: readonly FoundPod[],
-  parts: readonly Part[],
-  aim: Aim,
+  pods: readonly ClusterPod[],
+  parts: readonly WorkloadContainer[],
+  aim: Direction,
   runStartedAt: number,
 ): ImageError | undefined {
   for (const pod of pods.filter((one) => !one.isLeaving && !isOfFormer(one, parts, aim))) {
@@ -108,11 +108,11 @@ export function findImageError(
 }
 
 /** What workload and pods tell of why it is not through. */
-export function describeDelay(
-  found: Found,
-  pods: readonly FoundPod[],
-  parts: readonly Part[],
-  aim: Aim,
+export function formatDelay(
+  found: ClusterWorkload,
+  pods: readonly ClusterPod[],
+  parts: readonly WorkloadContainer[],
+  aim: Direction,
 ): string {
   const waiting = pods
     .filter((pod) => !pod.isReady && !isOfFormer(pod, parts, aim))
@@ -125,5 +125,5 @@ export function describeDelay(
     ...found.failures,
     ...waiting.slice(0, 3),
   ];
-  return [describeCounts(found), ...reasons].join('; ');
+  return [formatCounts(found), ...reasons].join('; ');
 }

@@ -1,22 +1,22 @@
 // Looks at a workload on its way to other images, again and again, and tells when it is there or will not get there.
-import type { World } from '../../../runtime.ts';
+import type { Runtime } from '../../../runtime.ts';
 import type { Workload } from '../../workloads.ts';
-import type { Errand } from '../executor.ts';
+import type { StepContext } from '../executor.ts';
 import type { Cluster } from './cluster.ts';
-import { type Found, pathOf } from './workload.ts';
+import { type ClusterWorkload, pathOf } from './workload.ts';
 import { annotations } from './patch.ts';
 import {
-  type Aim,
-  type FoundPod,
+  type Direction,
+  type ClusterPod,
   belongs,
-  describeDelay,
+  formatDelay,
   findImageError,
   isRolledOut,
   progressOf,
 } from './rollout.ts';
 
 export type WatchOptions = {
-  readonly world: Pick<World, 'now'>;
+  readonly runtime: Pick<Runtime, 'now'>;
   readonly rolloutMs: number;
   readonly imageMs: number;
 };
@@ -27,17 +27,17 @@ const noDeadlineMs = (2 ** 31 - 1) * 1000;
 /** Whether the workload is there, and the pods that must go before it can be; rejects where it will not get there. */
 export type Look = (
   cluster: Cluster,
-  found: Found,
-) => Promise<{ isThere: boolean; stuck: readonly FoundPod[] }>;
+  found: ClusterWorkload,
+) => Promise<{ isThere: boolean; stuck: readonly ClusterPod[] }>;
 
-export function createWatch({ world, rolloutMs, imageMs }: WatchOptions) {
-  return ({ parts }: Workload, aim: Aim, errand: Errand): Look => {
+export function createWatch({ runtime, rolloutMs, imageMs }: WatchOptions) {
+  return ({ parts }: Workload, aim: Direction, errand: StepContext): Look => {
     let progress: { text: string; at: number } | undefined;
     let imageErrorSince: number | undefined;
 
     return async (cluster, found) => {
       if (isRolledOut(found)) return { isThere: true, stuck: [] };
-      const at = world.now();
+      const at = runtime.now();
       const pods = (await cluster.pods(found.selector)).filter((pod) => belongs(pod, found));
 
       const text = progressOf(found, pods);
@@ -46,7 +46,7 @@ export function createWatch({ world, rolloutMs, imageMs }: WatchOptions) {
       imageErrorSince = imageError && (imageErrorSince ?? at);
 
       const fail = (why: string) => new Error(`${pathOf(found)}: ${why}`);
-      const because = describeDelay(found, pods, parts, aim);
+      const because = formatDelay(found, pods, parts, aim);
       if (imageError && (imageError.isFinal || at - (imageErrorSince ?? at) >= imageMs))
         throw fail(imageError.text);
       if (hasGivenUp(found, errand)) throw fail(`the rollout exceeded its progress deadline: ${because}.`);
@@ -58,19 +58,26 @@ export function createWatch({ world, rolloutMs, imageMs }: WatchOptions) {
   };
 
   /** The controller's own deadline where it is longer. */
-  function deadlineOf({ deadlineMs = 0, minReadyMs }: Found): number {
+  function deadlineOf({ deadlineMs = 0, minReadyMs }: ClusterWorkload): number {
     return minReadyMs + (deadlineMs >= noDeadlineMs ? rolloutMs : Math.max(rolloutMs, deadlineMs));
   }
 }
 
 /** Said of this template and in this run; what was said before stays in the status until there is progress. */
-function hasGivenUp({ isObserved, exceeded, annotations: noted }: Found, { runStartedAt }: Errand): boolean {
+function hasGivenUp(
+  { isObserved, exceeded, annotations: noted }: ClusterWorkload,
+  { runStartedAt }: StepContext,
+): boolean {
   if (!isObserved || !exceeded || exceeded.at === noted[annotations.exceededBefore]) return false;
   return Date.parse(exceeded.at) >= runStartedAt - 1000;
 }
 
 /** A StatefulSet waits for each pod, also for one of another template that cannot become ready any more. */
-function findStuck({ kind, isObserved, revision }: Found, pods: readonly FoundPod[], aim: Aim): FoundPod[] {
+function findStuck(
+  { kind, isObserved, revision }: ClusterWorkload,
+  pods: readonly ClusterPod[],
+  aim: Direction,
+): ClusterPod[] {
   if (kind !== 'StatefulSet' || !isObserved || revision === undefined) return [];
   return pods.filter(
     (pod) =>

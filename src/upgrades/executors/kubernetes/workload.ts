@@ -3,13 +3,13 @@
 export const kinds = ['Deployment', 'StatefulSet', 'DaemonSet'] as const;
 export type Kind = (typeof kinds)[number];
 
-export type Found = {
+export type ClusterWorkload = {
   readonly kind: Kind;
   readonly name: string;
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  readonly containers: readonly FoundContainer[];
+  readonly containers: readonly ClusterContainer[];
   /** Of its pods, as a list of them is asked for. */
   readonly selector: string;
   /** Whether the status is about the specification as it is now. */
@@ -35,7 +35,7 @@ export type Found = {
   readonly revision: string | undefined;
 };
 
-export type FoundContainer = {
+export type ClusterContainer = {
   readonly name: string;
   readonly image: string;
   readonly isInit: boolean;
@@ -97,7 +97,10 @@ export type Answered = {
   };
 };
 
-export function readFound(kind: Kind, { metadata = {}, spec = {}, status = {} }: Answered): Found {
+export function readWorkload(
+  kind: Kind,
+  { metadata = {}, spec = {}, status = {} }: Answered,
+): ClusterWorkload {
   const { containers = [], initContainers = [] } = spec.template?.spec ?? {};
   const read = (isInit: boolean) => (container: Template) => ({
     name: container.name,
@@ -190,7 +193,7 @@ function share(bound: IntOrString, of: number, round: (value: number) => number)
 
 const isNone = (bound: IntOrString) => Number.parseFloat(String(bound)) === 0;
 
-function findExceeded({ conditions = [] }: Status): Found['exceeded'] {
+function findExceeded({ conditions = [] }: Status): ClusterWorkload['exceeded'] {
   const condition = conditions.find(
     ({ type, reason }) => type === 'Progressing' && reason === 'ProgressDeadlineExceeded',
   );

@@ -10,12 +10,19 @@ export default tseslint.config(
     rules: {
       eqeqeq: 'error',
       'no-console': 'error',
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'SpreadElement > ObjectExpression, SpreadElement > ArrayExpression',
+          message: 'Write the entries of the literal without the spread.',
+        },
+      ],
       'no-restricted-properties': [
         'error',
         {
           object: 'AbortSignal',
           property: 'any',
-          message: 'It leaves something with each signal for as long as that lives; see src/deadline.ts.',
+          message: 'It keeps a reference with each signal for as long as that lives; see src/lib/async.ts.',
         },
       ],
       '@typescript-eslint/consistent-type-definitions': ['error', 'type'],

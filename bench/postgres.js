@@ -157,7 +157,8 @@ async function startServer(env) {
   const address = await listening(child);
   const pool = new Pool(address, { connections });
   const signIn = await pool.request({
-    ...{ path: '/tokens/generateToken', method: 'POST' },
+    path: '/tokens/generateToken',
+    method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({ username: 'admin', password }).toString(),
   });
@@ -175,11 +176,15 @@ const soap = (operation) =>
 
 const work = {
   'catalog reads': () => ({
-    ...{ path: '/services', method: 'POST', headers: { 'content-type': 'text/xml' } },
+    path: '/services',
+    method: 'POST',
+    headers: { 'content-type': 'text/xml' },
     body: soap('GetServiceDescriptions'),
   }),
   'token checks': (token) => ({
-    ...{ path: '/admin/mode', method: 'GET', headers: { authorization: `Bearer ${token}` } },
+    path: '/admin/mode',
+    method: 'GET',
+    headers: { authorization: `Bearer ${token}` },
   }),
 };
 

@@ -39,8 +39,12 @@ const receivers = await Promise.all(
 
 const server = spawn(process.execPath, [fileURLToPath(new URL('../dist/main.js', import.meta.url))], {
   env: {
-    ...{ PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'warn', ADMIN_PASSWORD: password },
-    ...{ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', UPGRADE_STEP_MS: '20' },
+    PATH: process.env.PATH,
+    PORT: '0',
+    LOG_LEVEL: 'warn',
+    ADMIN_PASSWORD: password,
+    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+    UPGRADE_STEP_MS: '20',
     ...(process.env.STORE_URL ? { STORE_URL: process.env.STORE_URL, SECRET_KEY: 'k'.repeat(32) } : {}),
   },
 });
@@ -64,7 +68,9 @@ async function ask(method, path, { form, headers = {}, xml, expected = [200] } =
   const body = xml ?? (form && new URLSearchParams(form).toString());
   const type = xml ? 'text/xml' : 'application/x-www-form-urlencoded';
   const { statusCode, body: answer } = await pool.request({
-    ...{ method, path, body },
+    method,
+    path,
+    body,
     headers: { ...(body && { 'content-type': type }), ...headers },
   });
   const text = await answer.text();

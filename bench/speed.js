@@ -37,7 +37,9 @@ async function measureRates() {
     const figures = await compareRates(work, load, { rounds, ms: Number(given.seconds) * 1000 });
     const { ratio, ratioToPeer, costs, loadBusy } = figures;
     const row = makeRow(work.name, {
-      ...{ ours: `${figures.server.toFixed(0)}/s`, limit: `${figures.limit.toFixed(0)}/s`, ratio },
+      ours: `${figures.server.toFixed(0)}/s`,
+      limit: `${figures.limit.toFixed(0)}/s`,
+      ratio,
       against: atLeast(work.wanted),
       peer: ratioToPeer && { ratio: ratioToPeer, wanted: work.wantedOfPeer },
     });
@@ -59,7 +61,9 @@ async function measureStanding() {
   if (isAsked(names.start) || isAsked(names.idle)) {
     const { start, idle } = await compareStarts(Math.max(7, rounds));
     const told = ({ server, limit, ratio }, unit) => ({
-      ...{ ours: `${server.toFixed(0)} ${unit}`, limit: `${limit.toFixed(0)} ${unit}`, ratio },
+      ours: `${server.toFixed(0)} ${unit}`,
+      limit: `${limit.toFixed(0)} ${unit}`,
+      ratio,
     });
     rows.push(makeRow(names.start, { ...told(start, 'ms'), against: atMost(2) }));
     rows.push(makeRow(names.idle, { ...told(idle, 'MB'), against: atMost(1.6) }));

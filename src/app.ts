@@ -120,20 +120,29 @@ export async function createApp(given: AppOptions): Promise<App> {
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
 
   const webhooks = webhookResources({
-    ...{ store, runtime, eventPublisher },
+    store,
+    runtime,
+    eventPublisher,
     allowed: config.webhookAllowCidrs,
     history: config.webhookHistory,
   });
   const installed = () => newestInstalled(store.read(deployment));
   const home = showHome({
-    ...{ store, runtime, catalogCache, installed, startedAt },
+    store,
+    runtime,
+    catalogCache,
+    installed,
+    startedAt,
     inUse: { store: config.storeUrl === undefined ? 'memory' : 'postgres', executor: upgradeExecutor },
   });
   const admin = rootResource(installed, home, {
     mode: modeResource(store, isJobRunning),
     security: securityResource(store, runtime, tokenService),
     services: catalogResource({
-      ...{ store, runtime, catalogCache, baseUrl },
+      store,
+      runtime,
+      catalogCache,
+      baseUrl,
       webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
       tell: (transaction, change, id, at) =>
         eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
@@ -158,10 +167,13 @@ export async function createApp(given: AppOptions): Promise<App> {
     publicUrl,
     assets,
     tokensPath: config.tokensPath,
-    ...{ identify: tokenService.identify, retryAfterRefresh },
+    identify: tokenService.identify,
+    retryAfterRefresh,
     admit: createAdmission(store, isJobRunning),
-    ...{ addressOf, formsBeingRead: { anonymous: 0, bytes: 0 } },
-    ...{ sleep: runtime.sleep, yieldToEventLoop: runtime.yieldToEventLoop },
+    addressOf,
+    formsBeingRead: { anonymous: 0, bytes: 0 },
+    sleep: runtime.sleep,
+    yieldToEventLoop: runtime.yieldToEventLoop,
     maxFileBytes: config.maxUploadBytes,
     errorStatus200: config.errorStatus200,
   };
@@ -176,7 +188,12 @@ export async function createApp(given: AppOptions): Promise<App> {
   const names = catalogNames(config.vendorPrefix, config.productName);
   const operations = catalogOperations({ catalogCache, names, requireTokens, baseUrl, tokenServiceUrl });
   const endpoint = createEndpoint({
-    ...{ namespace, operations, requireTokens, addressOf, retryAfterRefresh, logger },
+    namespace,
+    operations,
+    requireTokens,
+    addressOf,
+    retryAfterRefresh,
+    logger,
     identify: tokenService.identify,
     keep: catalogCache.get,
   });
@@ -224,7 +241,10 @@ export async function createApp(given: AppOptions): Promise<App> {
   await http.ready();
   await runner.recover();
   startDeliveryWorker({
-    ...{ store, runtime, tasks, eventPublisher },
+    store,
+    runtime,
+    tasks,
+    eventPublisher,
     concurrency: config.webhookConcurrency,
     history: config.webhookHistory,
     userAgent: `Steward/${options.version}`,

@@ -15,14 +15,20 @@ function problemsOf(env: Record<string, string>, ofFiles: string[] = []): readon
 
 it('has the defaults of the contract', () => {
   expect(readConfig({})).toMatchObject({
-    ...{ host: '127.0.0.1', port: 8080, publicUrl: undefined, logLevel: 'info', requireTokens: false },
-    ...{ adminPath: '/admin', catalogPath: '/services', tokensPath: '/tokens', adminUsername: 'admin' },
-    ...{
-      catalogNamespace: 'http://www.example.com/schemas/Product/10.0',
-      vendorPrefix: 'svc',
-      productName: 'Product',
-    },
-    ...{ errorStatus200: false, maxUploadBytes: 10 * 1024 ** 2 },
+    host: '127.0.0.1',
+    port: 8080,
+    publicUrl: undefined,
+    logLevel: 'info',
+    requireTokens: false,
+    adminPath: '/admin',
+    catalogPath: '/services',
+    tokensPath: '/tokens',
+    adminUsername: 'admin',
+    catalogNamespace: 'http://www.example.com/schemas/Product/10.0',
+    vendorPrefix: 'svc',
+    productName: 'Product',
+    errorStatus200: false,
+    maxUploadBytes: 10 * 1024 ** 2,
   });
   expect(readConfig({ PRODUCT_NAME: 'Widget' }).catalogNamespace).toBe(
     'http://www.example.com/schemas/Widget/10.0',

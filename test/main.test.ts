@@ -35,7 +35,10 @@ describe('the process', () => {
     const { hostname, port } = new URL(await listening);
     const body = new URLSearchParams({ username: 'admin', password: 'a good password' }).toString();
     const request = httpRequest({
-      ...{ hostname, port, path: '/tokens/generateToken', method: 'POST' },
+      hostname,
+      port,
+      path: '/tokens/generateToken',
+      method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded', 'content-length': body.length },
     });
     request.write(body.slice(0, 10));
@@ -113,8 +116,10 @@ describe('the process', () => {
     const { url } = await createDatabase();
     const { said, exited } = startProcess(
       {
-        ...{ STORE_URL: url, ADMIN_PASSWORD: 'a good password' },
-        ...{ UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'kubeconfig' },
+        STORE_URL: url,
+        ADMIN_PASSWORD: 'a good password',
+        UPGRADE_EXECUTOR: 'kubernetes',
+        KUBECONFIG: 'kubeconfig',
       },
       { kubeconfig: 'no cluster' },
     );

@@ -23,7 +23,9 @@ it.skipIf(!hasCurl)(
   'the README’s shell examples do what it says',
   async () => {
     const env = {
-      ...{ ADMIN_PASSWORD: 'correct horse', WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', UPGRADE_STEP_MS: '0' },
+      ADMIN_PASSWORD: 'correct horse',
+      WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+      UPGRADE_STEP_MS: '0',
     };
     const server = startProcess(env);
     const address = await server.listening;

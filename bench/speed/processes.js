@@ -68,7 +68,8 @@ function readBusyMs(pid) {
 
 export async function signIn({ ask }) {
   const { bytes } = await ask({
-    ...{ method: 'POST', path: '/tokens/generateToken' },
+    method: 'POST',
+    path: '/tokens/generateToken',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({ username: 'admin', password }).toString(),
   });

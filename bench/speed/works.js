@@ -18,7 +18,9 @@ const soapHeaders = {
 };
 
 export const soap = (operation, content = '', headers = {}) => ({
-  ...{ method: 'POST', path: '/services', headers: { ...soapHeaders, ...headers } },
+  method: 'POST',
+  path: '/services',
+  headers: { ...soapHeaders, ...headers },
   body:
     '<?xml version="1.0" encoding="utf-8"?>' +
     '<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"' +
@@ -35,7 +37,8 @@ const plainHeaders = { 'user-agent': 'bench/1.0', accept: '*/*' };
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
 
 const form = (path, fields) => ({
-  ...{ method: 'POST', path },
+  method: 'POST',
+  path,
   headers: { ...plainHeaders, 'content-type': 'application/x-www-form-urlencoded' },
   body: new URLSearchParams(fields).toString(),
 });
@@ -51,7 +54,8 @@ function multipart(path, parts) {
     '\r\n',
   ]);
   return {
-    ...{ method: 'POST', path },
+    method: 'POST',
+    path,
     headers: { ...plainHeaders, 'content-type': `multipart/form-data; boundary=${boundary}` },
     body: Buffer.concat([...pieces, `--${boundary}--\r\n`].map((piece) => Buffer.from(piece))),
   };
@@ -59,8 +63,12 @@ function multipart(path, parts) {
 
 /** Of a patch 13 messages are told, and 3 for each container. */
 const patchOf1000Messages = {
-  ...{ id: 'pat_bench', type: 'patch', version: '10.9.1', build: '1300' },
-  ...{ releaseBuild: '1234', previousBuild: '1234' },
+  id: 'pat_bench',
+  type: 'patch',
+  version: '10.9.1',
+  build: '1300',
+  releaseBuild: '1234',
+  previousBuild: '1234',
   containers: Array.from({ length: 329 }, (_, n) => ({ name: `BENCH_${n}`, image: `bench_${n}:1300` })),
 };
 
@@ -100,22 +108,37 @@ function makeNoise() {
 export const works = [
   {
     name: 'GetMessageVersion',
-    ...{ wanted: 0.75, wantedOfPeer: 2, body: 'xml', connections: 20, catalog: sample },
+    wanted: 0.75,
+    wantedOfPeer: 2,
+    body: 'xml',
+    connections: 20,
+    catalog: sample,
     requestsTo: () => [soap('GetMessageVersion')],
   },
   {
     name: 'GetServiceDescriptions, 12 services',
-    ...{ wanted: 0.75, wantedOfPeer: 3, body: 'xml', connections: 20, catalog: sample },
+    wanted: 0.75,
+    wantedOfPeer: 3,
+    body: 'xml',
+    connections: 20,
+    catalog: sample,
     requestsTo: () => [soap('GetServiceDescriptions')],
   },
   {
     name: 'GetServiceDescriptions, 10,000 services',
-    ...{ wanted: 0.9, wantedOfPeer: 50, body: 'xml', connections: 4, catalog: regular(100, 100) },
+    wanted: 0.9,
+    wantedOfPeer: 50,
+    body: 'xml',
+    connections: 4,
+    catalog: regular(100, 100),
     requestsTo: () => [soap('GetServiceDescriptions')],
   },
   {
     name: 'GetServiceDescriptionsEx with a token, 100 folders',
-    ...{ wanted: 0.65, body: 'xml', connections: 20, catalog: regular(100, 10) },
+    wanted: 0.65,
+    body: 'xml',
+    connections: 20,
+    catalog: regular(100, 10),
     async requestsTo(server) {
       const headers = bearer(await signIn(server));
       return Array.from({ length: 100 }, (_, n) => askFolder(folderNamed(n), headers));
@@ -123,7 +146,9 @@ export const works = [
   },
   {
     name: 'webhook settings, POST with token',
-    ...{ wanted: 0.65, body: 'form', connections: 20 },
+    wanted: 0.65,
+    body: 'form',
+    connections: 20,
     async requestsTo(server) {
       const token = await signIn(server);
       const policy = { notificationAttempts: 4, notificationTimeOutInSeconds: 20 };
@@ -133,7 +158,10 @@ export const works = [
   },
   {
     name: 'upgrades status with 1,000 messages',
-    ...{ wanted: 0.8, body: 'nothing', connections: 20, env: { UPGRADE_STEP_MS: '0' } },
+    wanted: 0.8,
+    body: 'nothing',
+    connections: 20,
+    env: { UPGRADE_STEP_MS: '0' },
     async requestsTo(server) {
       const token = await signIn(server);
       await upgradeOnce(server, token);
@@ -143,7 +171,10 @@ export const works = [
   },
   {
     name: 'upgrade, multipart with a 5 MiB file, refused at preflight',
-    ...{ wanted: 0.8, body: 'multipart', connections: 4, status: 400 },
+    wanted: 0.8,
+    body: 'multipart',
+    connections: 4,
+    status: 400,
     async requestsTo(server) {
       const token = await signIn(server);
       return [

@@ -18,7 +18,11 @@ export const tokens: Table<Token> = {
   name: 'tokens',
   keyOf: (token) => token.hash,
   shape: {
-    ...{ hash: 'key', username: 'text', credentialId: 'text', expires: 'number', binding: 'json' },
+    hash: 'key',
+    username: 'text',
+    credentialId: 'text',
+    expires: 'number',
+    binding: 'json',
   } satisfies Shape<Token>,
 };
 

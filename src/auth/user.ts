@@ -19,8 +19,12 @@ export const users: Table<User> = {
   name: 'users',
   keyOf: (user) => user.username.toLowerCase(),
   shape: {
-    ...{ username: 'text', role: 'text', passwordHash: 'text', credentialId: 'text' },
-    ...{ createdAt: 'number', lastSignIn: 'number' },
+    username: 'text',
+    role: 'text',
+    passwordHash: 'text',
+    credentialId: 'text',
+    createdAt: 'number',
+    lastSignIn: 'number',
   } satisfies Shape<User>,
 };
 

@@ -47,8 +47,16 @@ export const services: Table<Service> = {
   name: 'services',
   keyOf: keyOfService,
   shape: {
-    ...{ folderName: 'text', serviceName: 'text', type: 'text', description: 'text', capabilities: 'text' },
-    ...{ parentType: 'text', url: 'text', access: 'text', createdAt: 'number', updatedAt: 'number' },
+    folderName: 'text',
+    serviceName: 'text',
+    type: 'text',
+    description: 'text',
+    capabilities: 'text',
+    parentType: 'text',
+    url: 'text',
+    access: 'text',
+    createdAt: 'number',
+    updatedAt: 'number',
   } satisfies Shape<Service>,
 };
 export const catalogLoaded: Cell<boolean> = { name: 'catalogLoaded', initial: false };

@@ -30,7 +30,9 @@ export function createHttp({ logger, account, frame, isClosing }: HttpOptions): 
     requestTimeout: 300_000,
     keepAliveTimeout: 72_000,
     http: {
-      ...{ connectionsCheckingInterval: 1000, headersTimeout: 10_000, maxHeaderSize: 16 * 1024 },
+      connectionsCheckingInterval: 1000,
+      headersTimeout: 10_000,
+      maxHeaderSize: 16 * 1024,
       // Refused below, with a word about it.
       requireHostHeader: false,
       ServerResponse: createResponseClass({ isClosing, untakenMs: 120_000 }),

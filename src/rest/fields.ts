@@ -74,7 +74,9 @@ export function text(description: string, options: TextOptions): Field<string | 
   const { from = 1, to, pattern, secret, lines, normalise = (value) => value } = options;
   const allowed = options.allowed ?? (from > 1 ? `${from} to ${to} characters` : `at most ${to} characters`);
   const control: Control = {
-    ...{ kind: 'text', minLength: from, maxLength: to },
+    kind: 'text',
+    minLength: from,
+    maxLength: to,
     ...(pattern && { pattern: pattern.source }),
     ...((pattern || from > 1) && { allowed }),
     ...(secret && { secret }),
@@ -145,7 +147,9 @@ export function refine<T, U>(
 /** A file; text sent under the name is the content of one without a name. */
 export function file(description: string): Field<FormFile | undefined> {
   return {
-    ...{ description, control: { kind: 'file' }, required: false },
+    description,
+    control: { kind: 'file' },
+    required: false,
     read: (raw) => {
       if (raw === undefined || isBlank(raw)) return { value: undefined };
       if (typeof raw !== 'string') return { value: raw };

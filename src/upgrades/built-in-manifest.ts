@@ -3,66 +3,52 @@ import type { Container, Version } from './manifest.ts';
 
 // The part before the first underscore is the component a deployment belongs to.
 const core = [
-  ...[
-    'ADMIN_API',
-    'ADMIN_TOOLS',
-    'ADMIN_UPGRADER',
-    'CATALOG_SERVER',
-    'CATALOG_INDEXER',
-    'CONFIG_FACTORY',
-    'CONFIG_STORE',
-  ],
-  ...[
-    'FEATURE_SERVER',
-    'FEATURE_SYNC',
-    'GATEWAY_INGRESS',
-    'GATEWAY_PROXY',
-    'GEOCODE_SERVER',
-    'GEOMETRY_SERVER',
-  ],
-  ...[
-    'IMAGE_SERVER',
-    'IMAGE_TILES',
-    'JOBS_QUEUE',
-    'JOBS_WORKER',
-    'LOGGING_COLLECTOR',
-    'LOGGING_STORE',
-    'MAP_SERVER',
-  ],
-  ...[
-    'MAP_TILES',
-    'METRICS_DASHBOARD',
-    'METRICS_STORE',
-    'NETWORK_ROUTER',
-    'NETWORK_SOLVER',
-    'PORTAL_API',
-    'PORTAL_APPS',
-  ],
-  ...[
-    'PORTAL_HELP',
-    'PORTAL_HOME',
-    'PORTAL_SHARING',
-    'PRINT_SERVER',
-    'PUBLISH_SERVER',
-    'PUBLISH_VALIDATOR',
-    'SEARCH_INDEX',
-  ],
-  ...[
-    'SECURITY_DIRECTORY',
-    'SECURITY_TOKENS',
-    'STORE_OBJECT',
-    'STORE_QUEUE',
-    'STORE_RELATIONAL',
-    'STORE_SPATIOTEMPORAL',
-  ],
-  ...[
-    'SYNC_SERVER',
-    'TOOLS_GEOPROCESSING',
-    'TOOLS_RASTER',
-    'UTILITY_BACKUP',
-    'UTILITY_RECOVERY',
-    'VIEWER_SCENE',
-  ],
+  'ADMIN_API',
+  'ADMIN_TOOLS',
+  'ADMIN_UPGRADER',
+  'CATALOG_SERVER',
+  'CATALOG_INDEXER',
+  'CONFIG_FACTORY',
+  'CONFIG_STORE',
+  'FEATURE_SERVER',
+  'FEATURE_SYNC',
+  'GATEWAY_INGRESS',
+  'GATEWAY_PROXY',
+  'GEOCODE_SERVER',
+  'GEOMETRY_SERVER',
+  'IMAGE_SERVER',
+  'IMAGE_TILES',
+  'JOBS_QUEUE',
+  'JOBS_WORKER',
+  'LOGGING_COLLECTOR',
+  'LOGGING_STORE',
+  'MAP_SERVER',
+  'MAP_TILES',
+  'METRICS_DASHBOARD',
+  'METRICS_STORE',
+  'NETWORK_ROUTER',
+  'NETWORK_SOLVER',
+  'PORTAL_API',
+  'PORTAL_APPS',
+  'PORTAL_HELP',
+  'PORTAL_HOME',
+  'PORTAL_SHARING',
+  'PRINT_SERVER',
+  'PUBLISH_SERVER',
+  'PUBLISH_VALIDATOR',
+  'SEARCH_INDEX',
+  'SECURITY_DIRECTORY',
+  'SECURITY_TOKENS',
+  'STORE_OBJECT',
+  'STORE_QUEUE',
+  'STORE_RELATIONAL',
+  'STORE_SPATIOTEMPORAL',
+  'SYNC_SERVER',
+  'TOOLS_GEOPROCESSING',
+  'TOOLS_RASTER',
+  'UTILITY_BACKUP',
+  'UTILITY_RECOVERY',
+  'VIEWER_SCENE',
 ];
 const since110 = ['NOTEBOOK_HANDLER', 'NOTEBOOK_SERVER'];
 const since112 = ['VIDEO_SERVER'];
@@ -77,29 +63,35 @@ function containersOf(names: readonly string[], label: string): Container[] {
 
 type Facts = { id: string; version: string; build: string; name: string; released: number };
 
+/** A version with the fields that only people read. */
+type VersionWithNotes = Version & {
+  readonly description: string;
+  readonly previousVersion: string;
+  readonly releaseNotes: string;
+  readonly url: string;
+};
+
 function release(
   facts: Facts,
   follows: { version: string; build: string },
   names: readonly string[],
   newNames: readonly string[] = [],
   newLicensesRequired = true,
-): Version {
+): VersionWithNotes {
   const label = `${facts.version}.${facts.build}`;
   return {
-    ...{
-      type: 'release',
-      description: facts.name,
-      previousVersion: follows.version,
-      previousReleaseBuild: follows.build,
-    },
-    ...{
-      ...facts,
-      isMandatoryUpdate: false,
-      newLicensesRequired,
-      releaseNotes: '',
-      url: `https://example.com/release-notes/${facts.version}`,
-    },
-    ...{ containers: containersOf(names, label), newContainers: containersOf(newNames, label), userForm: [] },
+    type: 'release',
+    description: facts.name,
+    previousVersion: follows.version,
+    previousReleaseBuild: follows.build,
+    ...facts,
+    isMandatoryUpdate: false,
+    newLicensesRequired,
+    releaseNotes: '',
+    url: `https://example.com/release-notes/${facts.version}`,
+    containers: containersOf(names, label),
+    newContainers: containersOf(newNames, label),
+    userForm: [],
   };
 }
 
@@ -109,27 +101,21 @@ function patch(
   follows: string,
   names: readonly string[],
   isMandatoryUpdate = false,
-): Version {
+): VersionWithNotes {
   return {
-    ...{
-      type: 'patch',
-      description: facts.name,
-      previousVersion: facts.version,
-      releaseBuild: of,
-      previousBuild: follows,
-    },
-    ...{
-      ...facts,
-      isMandatoryUpdate,
-      newLicensesRequired: false,
-      releaseNotes: '',
-      url: `https://example.com/release-notes/${facts.version}`,
-    },
-    ...{
-      containers: containersOf(names, `${facts.version}.${facts.build}`),
-      newContainers: [],
-      userForm: [],
-    },
+    type: 'patch',
+    description: facts.name,
+    previousVersion: facts.version,
+    releaseBuild: of,
+    previousBuild: follows,
+    ...facts,
+    isMandatoryUpdate,
+    newLicensesRequired: false,
+    releaseNotes: '',
+    url: `https://example.com/release-notes/${facts.version}`,
+    containers: containersOf(names, `${facts.version}.${facts.build}`),
+    newContainers: [],
+    userForm: [],
   };
 }
 

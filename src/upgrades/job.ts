@@ -39,10 +39,21 @@ export function startJob(transaction: Transaction, asked: NewJob, at: number): J
   const number = (newestJob(transaction)?.number ?? 0) + 1;
   const job: Job = {
     ...given,
-    ...{ number, state: 'in_progress', startedAt: at, endedAt: null, runStartedAt: at, announced: false },
+    number,
+    state: 'in_progress',
+    startedAt: at,
+    endedAt: null,
+    runStartedAt: at,
+    announced: false,
     fence: 1,
-    ...{ next: 0, workloadsDone: 0, doneBeforeRun: 0, workloads: plan.workloads },
-    ...{ cancelledBy: null, reason: null, reverting: null, lastMessageAt: at },
+    next: 0,
+    workloadsDone: 0,
+    doneBeforeRun: 0,
+    workloads: plan.workloads,
+    cancelledBy: null,
+    reason: null,
+    reverting: null,
+    lastMessageAt: at,
   };
   transaction.put(plans, { ...plan, jobId: job.id, after });
   transaction.write(newestJobId, job.id);
@@ -199,7 +210,9 @@ export function resumeJob(
   const why = reasonNotToResume(transaction, job);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be resumed: ${why}.`);
   const resumed: Job = {
-    ...{ ...job, runner, fence: job.fence + 1 },
+    ...job,
+    runner,
+    fence: job.fence + 1,
     doneBeforeRun: job.workloadsDone,
     state: 'in_progress',
     endedAt: null,

@@ -42,8 +42,10 @@ export function settingsOf(version: Version): UpgradeSettings {
   const asked = version.userForm.flatMap(({ groupInputs }) => groupInputs);
   const inputs = asked.length > 0 ? asked : [latestPatch, license(version.newLicensesRequired)];
   const all = [...inputs.filter(({ id }) => id !== volumes.id), volumes];
-  // The position counts over the result, whatever the form says of it, and is shown first.
-  return { userInputs: all.map((input, seqNum) => ({ ...{ seqNum }, ...input, seqNum, newfield: '' })) };
+  // `seqNum` is the position in the result, whatever the form says.
+  return {
+    userInputs: all.map(({ seqNum: _given, ...input }, seqNum) => ({ seqNum, ...input, newfield: '' })),
+  };
 }
 
 /** A file as far as settings care: its name and what is in it. */

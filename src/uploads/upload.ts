@@ -18,8 +18,13 @@ export const uploads: Table<Upload> = {
   name: 'uploads',
   keyOf: (upload) => upload.itemID,
   shape: {
-    ...{ itemID: 'key', itemName: 'text', description: 'text', date: 'number', committed: 'flag' },
-    ...{ contentType: 'text', size: 'number' },
+    itemID: 'key',
+    itemName: 'text',
+    description: 'text',
+    date: 'number',
+    committed: 'flag',
+    contentType: 'text',
+    size: 'number',
   } satisfies Shape<Upload>,
 };
 

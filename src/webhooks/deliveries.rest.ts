@@ -82,7 +82,12 @@ const pageFields = {
 function toJson(delivery: Delivery): Json {
   const { id, event, state, createdAt, endedAt, nextAttemptAt, attempts } = delivery;
   return {
-    ...{ id, event: { id: event.id, type: event.type, timestamp: event.timestamp } },
-    ...{ state, createdAt, endedAt, nextAttemptAt, attempts: attempts.map(asJson) },
+    id,
+    event: { id: event.id, type: event.type, timestamp: event.timestamp },
+    state,
+    createdAt,
+    endedAt,
+    nextAttemptAt,
+    attempts: attempts.map(asJson),
   };
 }

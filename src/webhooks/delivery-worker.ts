@@ -180,7 +180,11 @@ export function startDeliveryWorker(options: DeliveryWorkerOptions): void {
     underway.set(over, { endsAt, why: 'late' });
     nextDeadline.fireAt(endsAt);
     const end = (status: number | null, error: string | null, response: string | null): Attempt => ({
-      ...{ when, durationMs: Math.max(0, runtime.now() - when), status, error, response },
+      when,
+      durationMs: Math.max(0, runtime.now() - when),
+      status,
+      error,
+      response,
     });
     try {
       const { status, body } = await runtime.post(compose(delivery, webhook, when), over.signal);

@@ -36,12 +36,22 @@ export type Delivery = {
 export const deliveries: Queue<Delivery> = {
   name: 'deliveries',
   shape: {
-    ...{ id: 'key', webhookId: 'owner', event: 'json', isPing: 'flag', state: 'text' },
-    ...{ createdAt: 'number', endedAt: 'number', nextAttemptAt: 'number' },
+    id: 'key',
+    webhookId: 'owner',
+    event: 'json',
+    isPing: 'flag',
+    state: 'text',
+    createdAt: 'number',
+    endedAt: 'number',
+    nextAttemptAt: 'number',
     attempts: {
       table: 'attempts',
       shape: {
-        ...{ when: 'number', durationMs: 'number', status: 'number', error: 'text', response: 'text' },
+        when: 'number',
+        durationMs: 'number',
+        status: 'number',
+        error: 'text',
+        response: 'text',
       } satisfies Shape<Attempt>,
     },
   } satisfies Shape<Delivery>,

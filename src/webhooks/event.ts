@@ -82,8 +82,10 @@ export function deactivatedEvent({
   window: { count: number; start: number };
 }): EventDraft {
   const data = {
-    ...{ webhookId: webhook.id, webhookName: webhook.name },
-    ...{ failures: window.count, windowStart: window.start },
+    webhookId: webhook.id,
+    webhookName: webhook.name,
+    failures: window.count,
+    windowStart: window.start,
   };
   return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
 }

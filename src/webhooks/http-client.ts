@@ -35,7 +35,10 @@ export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveN
   function open(origin: string): Line {
     const end = new AbortController();
     const client = new Client(origin, {
-      ...{ headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: idleMs, keepAliveMaxTimeout: idleMs },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: idleMs,
+      keepAliveMaxTimeout: idleMs,
       connect: (options, callback) => {
         // A connection to a literal asks no lookup.
         const { hostname } = options;

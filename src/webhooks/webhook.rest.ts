@@ -104,7 +104,11 @@ export function webhookRegistry({ store, runtime, allowed, history }: RegistryOp
   /** An operation on one webhook that administrators may do, without fields. */
   const act = (title: string, description: string, run: (webhook: Webhook) => Promise<Outcome>) =>
     operation<Webhook>({
-      ...{ title, description, access: 'administrator', effect: 'writes', fields: {} },
+      title,
+      description,
+      access: 'administrator',
+      effect: 'writes',
+      fields: {},
       run: ({ subject }) => run(subject),
     });
 

@@ -36,17 +36,21 @@ export const webhooks: Table<Webhook> = {
   name: 'webhooks',
   keyOf: ({ id }) => id,
   shape: {
-    ...{
-      id: 'key',
-      name: 'text',
-      hookUrl: 'text',
-      changeTypes: 'json',
-      service: 'text',
-      contentType: 'text',
-    },
-    ...{ active: 'flag', createdAt: 'number', updatedAt: 'number', deactivatedAt: 'number' },
-    ...{ deactivatedBy: 'text', deactivations: 'number', window: 'json' },
-    ...{ signatureKey: 'secret', previousKeys: 'secret' },
+    id: 'key',
+    name: 'text',
+    hookUrl: 'text',
+    changeTypes: 'json',
+    service: 'text',
+    contentType: 'text',
+    active: 'flag',
+    createdAt: 'number',
+    updatedAt: 'number',
+    deactivatedAt: 'number',
+    deactivatedBy: 'text',
+    deactivations: 'number',
+    window: 'json',
+    signatureKey: 'secret',
+    previousKeys: 'secret',
   } satisfies Shape<Webhook>,
 };
 
@@ -69,15 +73,13 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
   refuseTakenName(transaction, given);
   const webhook: Webhook = {
     ...given,
-    ...{
-      createdAt: at,
-      updatedAt: at,
-      deactivatedAt: null,
-      deactivatedBy: null,
-      deactivations: 0,
-      window: null,
-      previousKeys: [],
-    },
+    createdAt: at,
+    updatedAt: at,
+    deactivatedAt: null,
+    deactivatedBy: null,
+    deactivations: 0,
+    window: null,
+    previousKeys: [],
   };
   transaction.put(webhooks, webhook);
   return webhook;
@@ -144,8 +146,17 @@ export function webhookToJson(webhook: Webhook, policy: FailurePolicy, at: numbe
   // A window that is over counts for nothing, but it still tells why a webhook was deactivated.
   const told = window && active && at >= endOfWindow(policy, window) ? null : window;
   return {
-    ...{ id, name, hookUrl, changeTypes, service, active, contentType },
-    ...{ createdAt, updatedAt, deactivatedAt, deactivatedBy },
+    id,
+    name,
+    hookUrl,
+    changeTypes,
+    service,
+    active,
+    contentType,
+    createdAt,
+    updatedAt,
+    deactivatedAt,
+    deactivatedBy,
     failures: {
       count: told?.count ?? 0,
       windowStart: told?.start ?? null,

@@ -37,7 +37,9 @@ export function webhookResources({ eventPublisher, ...options }: WebhooksOptions
       service: serviceField('The service it concerns, as Folder/Name.Type; absent for none.'),
       payload: defaultTo(jsonText('What happened: a JSON object.', mostPayloadBytes), '{}'),
       eventId: text('Its id. Published again within 24 hours it does nothing.', {
-        ...{ to: 64, ...eventIdRule, normalise: (value: string) => value.trim() },
+        to: 64,
+        ...eventIdRule,
+        normalise: (value: string) => value.trim(),
       }),
     },
     // A repeat is answered as before, also when the service is gone by now.

@@ -110,8 +110,15 @@ describe('a limiter', () => {
     const few = ['x', 'y'].map((name) => come('few', name));
     await Promise.all([...many, ...few, come('more', 'z')]);
     expect(order).toEqual([
-      ...['6: Too many passwords to work on.', 'z: Too many passwords to work on.'],
-      ...['1', '2', '3', 'x', '4', 'y', '5'],
+      '6: Too many passwords to work on.',
+      'z: Too many passwords to work on.',
+      '1',
+      '2',
+      '3',
+      'x',
+      '4',
+      'y',
+      '5',
     ]);
   });
 });

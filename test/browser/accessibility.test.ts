@@ -66,9 +66,13 @@ async function furnish(steward: Steward): Promise<Record<string, string>> {
   const deliveries = () => read<{ deliveries: { id: string; state: string }[] }>(list);
   await expect.poll(async () => (await deliveries()).deliveries[0]?.state).toBe('failed');
   return {
-    ...{ webhook, itemID, job: (await job()).jobId },
+    webhook,
+    itemID,
+    job: (await job()).jobId,
     delivery: (await deliveries()).deliveries[0]?.id ?? '',
-    ...{ folder: 'Maps', service: 'World.MapServer', serviceInFolder: 'Roads.MapServer' },
+    folder: 'Maps',
+    service: 'World.MapServer',
+    serviceInFolder: 'Roads.MapServer',
   };
 }
 
@@ -119,8 +123,12 @@ describe.skipIf(!hasChromium)('no barrier', { timeout: 300_000 }, () => {
     const procedure = `/admin/system/upgrades?version=${release}`;
     const paths = [
       ...(await addressesOfAll(ids)),
-      ...['/services', '/admin/services?q=map', '/admin/services/Operations'],
-      ...[procedure, `${procedure}&step=plan`, `${procedure}&step=plan&setting.licenseUpload=${ids.itemID}`],
+      '/services',
+      '/admin/services?q=map',
+      '/admin/services/Operations',
+      procedure,
+      `${procedure}&step=plan`,
+      `${procedure}&step=plan&setting.licenseUpload=${ids.itemID}`,
     ];
     expect(paths.length).toBeGreaterThan(60);
     expect(await lookAtAll(steward.address, await steward.tokenOf('admin'), paths)).toEqual({});

@@ -73,8 +73,12 @@ describe('a catalog file', () => {
         ],
       }).map((problem) => problem.split(':')[0]),
     ).toEqual([
-      ...['folders[0].folderName', 'folders[1].folderName'],
-      ...['services[0].type', 'services[1].url', 'services[2].access', 'services[3]'],
+      'folders[0].folderName',
+      'folders[1].folderName',
+      'services[0].type',
+      'services[1].url',
+      'services[2].access',
+      'services[3]',
     ]);
   });
 

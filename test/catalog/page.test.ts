@@ -105,8 +105,14 @@ describe('ten thousand services', () => {
   const numbered = (count: number, named: (index: number) => string) =>
     Array.from({ length: count }, (_, index) => named(index));
   const service = (folderName: string) => (serviceName: string) => ({
-    ...{ folderName, serviceName, type: 'MapServer', capabilities: '', description: 'd'.repeat(1000) },
-    ...{ parentType: '', url: null, access: 'public' as const },
+    folderName,
+    serviceName,
+    type: 'MapServer',
+    capabilities: '',
+    description: 'd'.repeat(1000),
+    parentType: '',
+    url: null,
+    access: 'public' as const,
   });
   const atRoot = numbered(10_000, (index) => `Service ${index + 10_000}`);
   const inFolder = numbered(450, (index) => `Inner ${index + 100}`);
@@ -199,13 +205,11 @@ describe('a service', () => {
   it('shows its webhooks to administrators, never a key', async () => {
     const token = server.token('administrator');
     const created = await server.post(`${path}/webhooks/create`, {
-      ...{
-        token,
-        name: 'Watcher <1>',
-        hookUrl: 'https://hooks.example/x',
-        changeTypes: '*',
-        active: 'false',
-      },
+      token,
+      name: 'Watcher <1>',
+      hookUrl: 'https://hooks.example/x',
+      changeTypes: '*',
+      active: 'false',
     });
     const { webhook, signatureKey } = created.json<{ webhook: { id: string }; signatureKey: string }>();
     const page = await show(path);

@@ -54,24 +54,25 @@ describe('folders', () => {
   });
 
   it.each([
-    ...[
-      'a/b',
-      'a\\b',
-      'a?b',
-      'a#b',
-      'a%b',
-      'a*b',
-      'a:b',
-      'a"b',
-      'a<b',
-      'a>b',
-      'a|b',
-      'a.b',
-      ' a',
-      'a ',
-      'a\u0007b',
-    ],
-    ...['webhooks', 'createFolder', 'createService', 'x'.repeat(129)],
+    'a/b',
+    'a\\b',
+    'a?b',
+    'a#b',
+    'a%b',
+    'a*b',
+    'a:b',
+    'a"b',
+    'a<b',
+    'a>b',
+    'a|b',
+    'a.b',
+    ' a',
+    'a ',
+    'a\u0007b',
+    'webhooks',
+    'createFolder',
+    'createService',
+    'x'.repeat(129),
   ])('may not be called %j', async (folderName) => {
     const response = await post('/createFolder', { folderName });
     expect(response.statusCode).toBe(400);
@@ -128,8 +129,16 @@ describe('services', () => {
     const response = await server.get(`${services}/Maps/City.v2.MapServer?token=token-of-the-member`);
     expect(response.json()).toEqual(stored);
     expect(Object.keys(response.json())).toEqual([
-      ...['folderName', 'serviceName', 'type', 'description', 'capabilities', 'parentType', 'url', 'access'],
-      ...['createdAt', 'updatedAt'],
+      'folderName',
+      'serviceName',
+      'type',
+      'description',
+      'capabilities',
+      'parentType',
+      'url',
+      'access',
+      'createdAt',
+      'updatedAt',
     ]);
   });
 
@@ -162,7 +171,10 @@ describe('services', () => {
     await server.runtime.advance(1000);
     await post('/Maps/City.v2.MapServer/edit', { description: 'two', url: '' });
     expect(await read('/Maps/City.v2.MapServer')).toMatchObject({
-      ...{ description: 'two', capabilities: 'Map', url: null, access: 'public' },
+      description: 'two',
+      capabilities: 'Map',
+      url: null,
+      access: 'public',
       createdAt: server.runtime.now() - 1000,
       updatedAt: server.runtime.now(),
     });

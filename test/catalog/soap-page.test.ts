@@ -28,7 +28,10 @@ describe('the page at the SOAP address', () => {
     expect(requests).toHaveLength(operationNames.length);
     for (const [index, payload] of requests.entries()) {
       const response = await server.http.inject({
-        ...{ method: 'POST', url: '/services', payload, headers: { 'content-type': 'text/xml' } },
+        method: 'POST',
+        url: '/services',
+        payload,
+        headers: { 'content-type': 'text/xml' },
       });
       expect([response.statusCode, payload]).toEqual([200, payload]);
       expect(response.body).toContain(`<${operationNames[index]}Response xmlns="${namespace}">`);

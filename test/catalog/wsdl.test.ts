@@ -65,15 +65,21 @@ const lists = [
   'enumeration',
 ];
 const parser = new XMLParser({
-  ...{ ignoreAttributes: false, attributeNamePrefix: '@', removeNSPrefix: true, parseAttributeValue: false },
+  ignoreAttributes: false,
+  attributeNamePrefix: '@',
+  removeNSPrefix: true,
+  parseAttributeValue: false,
   isArray: (name) => lists.includes(name),
 });
 const [definitions] = (parser.parse(filled) as Wsdl).definitions;
 const [schema] = definitions.types[0].schema;
 const names = catalogNames('acme', 'Widget');
 const operations = catalogOperations({
-  ...{ catalogCache: createCatalogCache(createMemoryStore()), names, requireTokens: false },
-  ...{ baseUrl: () => '', tokenServiceUrl: () => '' },
+  catalogCache: createCatalogCache(createMemoryStore()),
+  names,
+  requireTokens: false,
+  baseUrl: () => '',
+  tokenServiceUrl: () => '',
 });
 
 const local = (qname: string) => qname.replace(/^.*:/, '');

@@ -34,15 +34,14 @@ const register = (store: Store, id: string) =>
     createWebhook(
       transaction,
       {
-        ...{
-          id,
-          name: id,
-          hookUrl: `http://${id}.example/in`,
-          changeTypes: ['*'],
-          service: null,
-          active: true,
-        },
-        ...{ contentType: 'application/json', signatureKey: `whsec_${'a'.repeat(32)}` },
+        id,
+        name: id,
+        hookUrl: `http://${id}.example/in`,
+        changeTypes: ['*'],
+        service: null,
+        active: true,
+        contentType: 'application/json',
+        signatureKey: `whsec_${'a'.repeat(32)}`,
       },
       Date.now(),
     ),
@@ -83,8 +82,15 @@ it(
     const eventPublisher = createEventPublisher({ store: late, runtime, tasks, maxPending: 1000 });
     const ignore = () => undefined;
     startDeliveryWorker({
-      ...{ store: late, runtime, tasks, eventPublisher, concurrency: 8, history: 100, userAgent: 'test' },
-      ...{ onAttempt: ignore, onDeactivated: ignore },
+      store: late,
+      runtime,
+      tasks,
+      eventPublisher,
+      concurrency: 8,
+      history: 100,
+      userAgent: 'test',
+      onAttempt: ignore,
+      onDeactivated: ignore,
     });
     onTestFinished(() => tasks.stop());
     await register(ahead, 'new');

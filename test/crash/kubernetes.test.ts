@@ -12,14 +12,12 @@ const kindOf = (name: string) => (name === 'store-queue' ? 'StatefulSet' : 'Depl
 
 const manifest = JSON.stringify([
   {
-    ...{
-      id: 'pat',
-      type: 'patch',
-      version: '10.9.1',
-      build: '1300',
-      releaseBuild: '1234',
-      previousBuild: '1234',
-    },
+    id: 'pat',
+    type: 'patch',
+    version: '10.9.1',
+    build: '1300',
+    releaseBuild: '1234',
+    previousBuild: '1234',
     containers: names.map((name) => ({ name: name.toUpperCase().replace('-', '_'), image: `${name}:2` })),
   },
 ]);
@@ -61,7 +59,9 @@ it('no workload is moved twice, and none is forgotten', { timeout: 120_000 }, as
     new Promise<void>((resolve) => {
       let count = 0;
       const forget = cluster.faults.inject({
-        ...{ method, path: /\/(leases|deployments|statefulsets)/, times: Infinity },
+        method,
+        path: /\/(leases|deployments|statefulsets)/,
+        times: Infinity,
         act: async () => {
           count += 1;
           if (count !== nth) return;

@@ -83,7 +83,12 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
     },
   };
   const runner = createJobRunner({
-    ...{ store: watched, runtime, tasks, executor, stepTimeoutMs: 600_000, tell: () => undefined },
+    store: watched,
+    runtime,
+    tasks,
+    executor,
+    stepTimeoutMs: 600_000,
+    tell: () => undefined,
   });
   await runner.recover();
 

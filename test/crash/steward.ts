@@ -13,8 +13,12 @@ export type Steward = Awaited<ReturnType<typeof startSteward>>;
 /** Resolves when it listens. `fetch` throws when the process is gone, as it does for any client. */
 export async function startSteward(storeUrl: string, env: Record<string, string> = {}) {
   const started = startProcess({
-    ...{ STORE_URL: storeUrl, ADMIN_PASSWORD: password, SECRET_KEY: 'k'.repeat(32), LOG_LEVEL: 'warn' },
-    ...{ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', WEBHOOK_HISTORY: '10000' },
+    STORE_URL: storeUrl,
+    ADMIN_PASSWORD: password,
+    SECRET_KEY: 'k'.repeat(32),
+    LOG_LEVEL: 'warn',
+    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+    WEBHOOK_HISTORY: '10000',
     ...env,
   });
   const address = await started.listening;

@@ -43,7 +43,12 @@ it('JSON that lies too deep is refused, also where nobody looks at it', async ()
 
 it('a manifest with control characters is refused wherever they are', async () => {
   const version = {
-    ...{ id: 'p', type: 'patch', version: '10.9.1', build: '1', releaseBuild: '1234', previousBuild: '1234' },
+    id: 'p',
+    type: 'patch',
+    version: '10.9.1',
+    build: '1',
+    releaseBuild: '1234',
+    previousBuild: '1234',
     containers: [{ name: 'A\u0000B', image: 'a:1' }],
     notes: { 'k\u0001': 'fine', lone: '\ud800' },
   };

@@ -167,7 +167,9 @@ describe('16 KiB cost no more than 50 ms of CPU to answer', () => {
     [
       'a query that cannot be decoded beside a form that can',
       write({
-        ...{ method: 'POST', url: `/tokens/revokeToken?f=html&${'%&'.repeat(7500)}`, headers: urlencoded },
+        method: 'POST',
+        url: `/tokens/revokeToken?f=html&${'%&'.repeat(7500)}`,
+        headers: urlencoded,
         body: 'token=a',
       }),
     ],
@@ -179,7 +181,9 @@ describe('16 KiB cost no more than 50 ms of CPU to answer', () => {
     [
       'a folder in disorder, in SOAP',
       write({
-        ...{ method: 'POST', url: '/services', headers: { 'content-type': 'text/xml' } },
+        method: 'POST',
+        url: '/services',
+        headers: { 'content-type': 'text/xml' },
         body: bytesOf(envelope(folder)),
       }),
     ],

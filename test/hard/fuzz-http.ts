@@ -145,11 +145,9 @@ export const anyRequest: fc.Arbitrary<FuzzRequest> = fc
       among('GET¦GET¦HEAD¦POST'),
       among('PUT¦DELETE¦PATCH¦OPTIONS¦TRACE¦QUERY¦PROPFIND¦CONNECT¦LOCK'),
     ),
-    ...{
-      url: targetOf(anyPath),
-      caller: callers,
-      more: oddHeaders,
-      body: mostly(1, fc.constant(''), anyBytes),
-    },
+    url: targetOf(anyPath),
+    caller: callers,
+    more: oddHeaders,
+    body: mostly(1, fc.constant(''), anyBytes),
   })
   .map(({ method, url, caller, more, body }) => ({ method, url, headers: { ...caller, ...more }, body }));

@@ -15,13 +15,27 @@ const references = versionIds.map((id) => JSON.stringify({ id })).join('¦');
 const manifest = {
   versions: [
     {
-      ...{ id: 'pat_x', type: 'patch', version: '10.9.1', build: '1500', name: 'X', description: 'x' },
-      ...{ releaseBuild: '1234', previousBuild: '1234', isMandatoryUpdate: false, url: 'https://x.example/' },
+      id: 'pat_x',
+      type: 'patch',
+      version: '10.9.1',
+      build: '1500',
+      name: 'X',
+      description: 'x',
+      releaseBuild: '1234',
+      previousBuild: '1234',
+      isMandatoryUpdate: false,
+      url: 'https://x.example/',
       containers: [{ name: 'A_1', image: 'a:1', checksum: 'x' }],
     },
     {
-      ...{ id: 'rel_x', type: 'release', version: '10.9.2', build: '1600', previousReleaseBuild: '1234' },
-      ...{ newLicensesRequired: false, released: 1_700_000_000_000, releaseNotes: 'x' },
+      id: 'rel_x',
+      type: 'release',
+      version: '10.9.2',
+      build: '1600',
+      previousReleaseBuild: '1234',
+      newLicensesRequired: false,
+      released: 1_700_000_000_000,
+      releaseNotes: 'x',
       containers: [{ name: 'A_1', image: 'a:2' }],
       newContainers: [{ name: 'B_1', image: 'b:1' }],
       userForm: [

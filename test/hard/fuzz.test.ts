@@ -59,7 +59,10 @@ async function expectGoodAnswer(target: Target, request: FuzzRequest): Promise<b
 }
 
 const environments = fc.constantFrom<Record<string, string>[]>(
-  ...[{}, {}, {}, {}],
+  {},
+  {},
+  {},
+  {},
   { REQUIRE_TOKENS: 'true' },
   { TRUSTED_PROXIES: '127.0.0.0/8' },
   { PUBLIC_URL: 'https://x.example/deep/down', VENDOR_PREFIX: 'acme' },

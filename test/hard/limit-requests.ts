@@ -35,13 +35,11 @@ export const importManifest = (versions: object[]) =>
 /** One release after another, the first following the one that is installed. */
 export const releases = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, index) => ({
-    ...{
-      id: `rel_${index}`,
-      type: 'release',
-      version: '12.0.0',
-      build: String(9000 + index),
-      containers: [],
-    },
+    id: `rel_${index}`,
+    type: 'release',
+    version: '12.0.0',
+    build: String(9000 + index),
+    containers: [],
     previousReleaseBuild: index === 0 ? '1234' : String(8999 + index),
     ...more,
   }));

@@ -22,17 +22,16 @@ export type Model = {
 };
 
 export const emptyModel = (now: number): Model => ({
-  ...{
-    now,
-    readOnly: false,
-    installed: 0,
-    job: null,
-    lastJob: null,
-    services: [],
-    webhooks: {},
-    attempts: 3,
-  },
-  ...{ ann: null, tokens: [] },
+  now,
+  readOnly: false,
+  installed: 0,
+  job: null,
+  lastJob: null,
+  services: [],
+  webhooks: {},
+  attempts: 3,
+  ann: null,
+  tokens: [],
 });
 
 export type Caller = { readonly token: string; readonly role: Role | 'nobody' | 'unknown' };
@@ -96,12 +95,17 @@ const password = 'the password of Ann';
 
 export const operations = {
   createService: (name: string): Operation => ({
-    ...{ ...write, needs: 'publisher', path: () => 'admin/services/createService' },
+    ...write,
+    needs: 'publisher',
+    path: () => 'admin/services/createService',
     fields: () => ({ serviceName: name, type: 'MapServer' }),
     run: (model) => (model.services.includes(name) ? 409 : (model.services.push(name), 200)),
   }),
   deleteService: (name: string): Operation => ({
-    ...{ ...write, needs: 'publisher', path: () => `admin/services/${name}.MapServer/delete`, fields: none },
+    ...write,
+    needs: 'publisher',
+    path: () => `admin/services/${name}.MapServer/delete`,
+    fields: none,
     run: (model) => {
       if (!model.services.includes(name)) return 404;
       model.services = model.services.filter((one) => one !== name);
@@ -109,13 +113,17 @@ export const operations = {
     },
   }),
   createWebhook: (name: string): Operation => ({
-    ...{ ...write, needs: 'administrator', path: () => 'admin/services/webhooks/create' },
+    ...write,
+    needs: 'administrator',
+    path: () => 'admin/services/webhooks/create',
     fields: () => ({ name, hookUrl: 'https://hooks.example/in', changeTypes: 'Tested' }),
     run: (model) => (model.webhooks[name] ? 409 : ((model.webhooks[name] = { id: '', active: true }), 200)),
     learn: (model, { webhook }) => (model.webhooks[name] = { active: true, id: webhook?.id ?? '' }),
   }),
   setWebhook: (name: string, act: 'activate' | 'deactivate' | 'delete'): Operation => ({
-    ...{ ...write, needs: 'administrator', fields: none },
+    ...write,
+    needs: 'administrator',
+    fields: none,
     path: (model) => `admin/services/webhooks/${model.webhooks[name]?.id || 'none'}/${act}`,
     run: (model) => {
       const webhook = model.webhooks[name];
@@ -126,27 +134,32 @@ export const operations = {
     },
   }),
   publish: (): Operation => ({
-    ...{ ...write, needs: 'publisher', path: () => 'admin/services/webhooks/publish' },
+    ...write,
+    needs: 'publisher',
+    path: () => 'admin/services/webhooks/publish',
     fields: () => ({ changeType: 'Tested' }),
     run: () => 200,
   }),
   setAttempts: (attempts: number): Operation => ({
-    ...{ ...write, needs: 'administrator', path: () => 'admin/services/webhooks/settings' },
+    ...write,
+    needs: 'administrator',
+    path: () => 'admin/services/webhooks/settings',
     fields: () => ({ notificationAttempts: String(attempts) }),
     run: (model) => (attempts < 1 || attempts > 5 ? 400 : ((model.attempts = attempts), 200)),
   }),
   setMode: (readOnly: boolean): Operation => ({
-    ...{ ...write, whileReadOnly: true, needs: 'administrator', path: () => 'admin/mode/update' },
+    ...write,
+    whileReadOnly: true,
+    needs: 'administrator',
+    path: () => 'admin/mode/update',
     fields: () => ({ isReadOnly: String(readOnly) }),
     run: (model) => (model.job && !readOnly ? 409 : ((model.readOnly = readOnly), 200)),
   }),
   upgrade: (patch: number): Operation => ({
-    ...{
-      ...write,
-      needs: 'administrator',
-      isChildOfUpgrades: true,
-      path: () => 'admin/system/upgrades/upgrade',
-    },
+    ...write,
+    needs: 'administrator',
+    isChildOfUpgrades: true,
+    path: () => 'admin/system/upgrades/upgrade',
     fields: () => ({ versionManifest: JSON.stringify({ id: patches[patch] }) }),
     run: (model) => {
       if (patch < model.installed) return 400;
@@ -156,12 +169,10 @@ export const operations = {
     learn: noteJob,
   }),
   rollback: (): Operation => ({
-    ...{
-      ...write,
-      needs: 'administrator',
-      isChildOfUpgrades: true,
-      path: () => 'admin/system/upgrades/rollback',
-    },
+    ...write,
+    needs: 'administrator',
+    isChildOfUpgrades: true,
+    path: () => 'admin/system/upgrades/rollback',
     fields: () => ({ versionManifest: JSON.stringify({ id: patches[0] }) }),
     run: (model) => {
       if (model.installed !== 2) return 400;
@@ -171,7 +182,10 @@ export const operations = {
     learn: noteJob,
   }),
   cancel: (): Operation => ({
-    ...{ ...write, whileReadOnly: true, needs: 'administrator', fields: none },
+    ...write,
+    whileReadOnly: true,
+    needs: 'administrator',
+    fields: none,
     path: ({ lastJob }) => `admin/system/jobs/${lastJob ?? 'none'}/cancel`,
     run: (model) => {
       if (model.lastJob === null) return 404;
@@ -181,22 +195,31 @@ export const operations = {
     },
   }),
   addAnn: (role: Role): Operation => ({
-    ...{ ...write, needs: 'administrator', path: () => 'admin/security/users/add' },
+    ...write,
+    needs: 'administrator',
+    path: () => 'admin/security/users/add',
     fields: () => ({ username: 'ann', password, role }),
     run: (model) => (model.ann ? 409 : ((model.ann = { role, since: model.tokens.length }), 200)),
   }),
   changeAnn: (role: Role): Operation => ({
-    ...{ ...write, needs: 'administrator', path: () => 'admin/security/users/update' },
+    ...write,
+    needs: 'administrator',
+    path: () => 'admin/security/users/update',
     fields: () => ({ username: 'ann', role }),
     run: (model) => (model.ann ? ((model.ann.role = role), 200) : 400),
   }),
   removeAnn: (): Operation => ({
-    ...{ ...write, needs: 'administrator', path: () => 'admin/security/users/remove' },
+    ...write,
+    needs: 'administrator',
+    path: () => 'admin/security/users/remove',
     fields: () => ({ username: 'ann' }),
     run: (model) => (model.ann ? ((model.ann = null), 200) : 400),
   }),
   signIn: (isRight: boolean): Operation => ({
-    ...{ ...write, whileReadOnly: true, needs: 'anyone', path: () => 'tokens/generateToken' },
+    ...write,
+    whileReadOnly: true,
+    needs: 'anyone',
+    path: () => 'tokens/generateToken',
     fields: () => ({
       username: 'ann',
       password: isRight ? password : 'something else',
@@ -207,7 +230,10 @@ export const operations = {
       tokens.push({ token, expires, owner: ann?.since ?? -1, isEnded: false }),
   }),
   revoke: (number: number): Operation => ({
-    ...{ ...write, whileReadOnly: true, needs: 'anyone', path: () => 'tokens/revokeToken' },
+    ...write,
+    whileReadOnly: true,
+    needs: 'anyone',
+    path: () => 'tokens/revokeToken',
     fields: ({ tokens }) => ({ token: tokens[number]?.token ?? 'none' }),
     run: ({ tokens }) => {
       if (tokens[number]) tokens[number].isEnded = true;

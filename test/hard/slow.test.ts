@@ -45,11 +45,15 @@ const usual = [
   { url: '/admin?f=html', headers: { authorization } },
   { method: 'POST', url: '/services', headers: { 'content-type': 'text/xml' }, body: soap },
   {
-    ...{ method: 'POST', url: '/admin/services/webhooks/settings', body: 'daysInPast=5' },
+    method: 'POST',
+    url: '/admin/services/webhooks/settings',
+    body: 'daysInPast=5',
     headers: { 'content-type': urlencoded, authorization },
   },
   {
-    ...{ method: 'POST', url: '/admin/mode', headers: { 'content-type': multipart, authorization } },
+    method: 'POST',
+    url: '/admin/mode',
+    headers: { 'content-type': multipart, authorization },
     body: '--b\r\nContent-Disposition: form-data; name="f"\r\n\r\njson\r\n--b--\r\n',
   },
 ];

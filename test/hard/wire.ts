@@ -48,7 +48,9 @@ export function openWire(port: number): Wire {
     tell();
   });
   return {
-    ...{ socket, answers, closed },
+    socket,
+    answers,
+    closed,
     asked: () => asked,
     isClosed: () => isClosed,
     write: (bytes, isHead = false) => {

@@ -93,8 +93,16 @@ export async function startServer({
   const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
   const executor = options.executor ?? createSimulatedExecutor({ runtime, stepMs, failures });
   const app = await createApp({
-    ...{ config, store, runtime, executor, logger, wsdl, assets, catalog },
-    ...{ version: '0.0.0', adminHash: () => Promise.resolve(passwordHash) },
+    config,
+    store,
+    runtime,
+    executor,
+    logger,
+    wsdl,
+    assets,
+    catalog,
+    version: '0.0.0',
+    adminHash: () => Promise.resolve(passwordHash),
   });
 
   let closed: Promise<void> | undefined;
@@ -144,7 +152,9 @@ export async function startServer({
         return [Buffer.from(head), Buffer.from(content), Buffer.from('\r\n')];
       });
       return app.http.inject({
-        ...{ method: 'POST', url: path, payload: Buffer.concat([...chunks, Buffer.from('--parts--\r\n')]) },
+        method: 'POST',
+        url: path,
+        payload: Buffer.concat([...chunks, Buffer.from('--parts--\r\n')]),
         headers: { authorization: `Bearer ${token}`, 'content-type': 'multipart/form-data; boundary=parts' },
       });
     },

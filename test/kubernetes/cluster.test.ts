@@ -30,13 +30,15 @@ describe('a write', () => {
     await apps.patchNamespacedDeployment({ ...where, body: label }, strategic);
     const late = { ...imageOf('web:2'), metadata: { resourceVersion } };
     expect(await refusal(apps.patchNamespacedDeployment({ ...where, body: late }, strategic))).toMatchObject({
-      ...{ code: 409, reason: 'Conflict' },
+      code: 409,
+      reason: 'Conflict',
       message: expect.stringContaining('the object has been modified') as string,
     });
     const body = await apps.readNamespacedDeployment(where);
     if (body.metadata) body.metadata.resourceVersion = resourceVersion;
     expect(await refusal(apps.replaceNamespacedDeployment({ ...where, body }))).toMatchObject({
-      ...{ code: 409, reason: 'Conflict' },
+      code: 409,
+      reason: 'Conflict',
     });
   });
 
@@ -92,7 +94,8 @@ describe('a write', () => {
     const where = await settleDeployment();
     expect(await refusal(apps.patchNamespacedDeployment({ ...where, body: imageOf('web:2') }))).toMatchObject(
       {
-        ...{ code: 400, reason: 'BadRequest' },
+        code: 400,
+        reason: 'BadRequest',
       },
     );
     const body = [{ op: 'replace', path: '/spec/template/spec/containers/0/image', value: 'web:3' }];
@@ -112,17 +115,21 @@ describe('a write', () => {
     const { apps } = client;
     const { namespace, name } = await settleDeployment();
     expect(await refusal(apps.readNamespacedDeployment({ namespace, name: 'none' }))).toEqual({
-      ...{ code: 404, reason: 'NotFound', message: 'deployments.apps "none" not found' },
+      code: 404,
+      reason: 'NotFound',
+      message: 'deployments.apps "none" not found',
     });
     const body = await apps.readNamespacedDeployment({ namespace, name });
     body.metadata = { name };
     expect(await refusal(apps.createNamespacedDeployment({ namespace, body }))).toMatchObject({
-      ...{ code: 409, reason: 'AlreadyExists' },
+      code: 409,
+      reason: 'AlreadyExists',
     });
     body.metadata = { name: 'unlike' };
     if (body.spec) body.spec.selector.matchLabels = { app: 'unlike' };
     expect(await refusal(apps.createNamespacedDeployment({ namespace, body }))).toMatchObject({
-      ...{ code: 422, reason: 'Invalid' },
+      code: 422,
+      reason: 'Invalid',
     });
   });
 
@@ -143,7 +150,7 @@ describe('a write', () => {
     await leases.replaceNamespacedLease({ name: 'lock', namespace, body });
     body.metadata = metadata;
     expect(await refusal(leases.replaceNamespacedLease({ name: 'lock', namespace, body }))).toMatchObject({
-      ...{ code: 422 },
+      code: 422,
     });
   });
 });
@@ -163,7 +170,8 @@ describe('rights', () => {
     await apps.readNamespacedDeployment(where);
     await core.listNamespacedPod(where);
     expect(await refusal(apps.patchNamespacedDeployment({ ...where, body: label }, strategic))).toEqual({
-      ...{ code: 403, reason: 'Forbidden' },
+      code: 403,
+      reason: 'Forbidden',
       message:
         `deployments.apps "${where.name}" is forbidden: User "${cluster.faults.user ?? ''}" cannot patch ` +
         `resource "deployments" in API group "apps" in the namespace "${where.namespace}"`,
@@ -191,7 +199,8 @@ describe('rights', () => {
 it('serves only what is asked for by labels', async () => {
   const { name, namespace } = await settleDeployment();
   const found = await client.core.listNamespacedPod({
-    ...{ namespace, labelSelector: `app in (${name}, none),!other,steward-test/kind=deployment` },
+    namespace,
+    labelSelector: `app in (${name}, none),!other,steward-test/kind=deployment`,
   });
   expect(found.items.map(({ metadata }) => metadata?.labels?.app)).toEqual([name]);
   expect(found.metadata?.resourceVersion).toMatch(/^\d+$/);

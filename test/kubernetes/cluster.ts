@@ -45,7 +45,9 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
   async function send<T>(method: string, path: string, body: unknown, headers: Record<string, string>) {
     const payload = body === undefined ? '' : JSON.stringify(body);
     const answer = await upstream.send({
-      ...{ method, path, body: payload },
+      method,
+      path,
+      body: payload,
       headers: { ...headers, 'content-length': Buffer.byteLength(payload) },
     });
     const said = await text(answer);
@@ -168,7 +170,11 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
   async function mayDo(user: string, rule: Rule): Promise<boolean> {
     const [resource = '', subresource = ''] = rule.resources?.[0]?.split('/') ?? [];
     const wish = {
-      ...{ namespace, verb: rule.verbs[0], group: rule.apiGroups?.[0], resource, subresource },
+      namespace,
+      verb: rule.verbs[0],
+      group: rule.apiGroups?.[0],
+      resource,
+      subresource,
       name: rule.resourceNames?.[0] ?? '',
     };
     const { status } = await send<{ status: { allowed: boolean } }>(
@@ -187,7 +193,10 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
 
 function describeConfig(server: string, namespace: string): string {
   return JSON.stringify({
-    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'test', preferences: {} },
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    preferences: {},
     clusters: [{ name: 'test', cluster: { server, 'insecure-skip-tls-verify': true } }],
     users: [{ name: 'nobody', user: {} }],
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'nobody', namespace } }],

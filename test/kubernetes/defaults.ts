@@ -32,15 +32,20 @@ const defaultsOfWorkloads: Record<string, [string, Fields, Fields]> = {
 
 function fillPodSpec(spec: Fields): void {
   fill(spec, {
-    ...{ restartPolicy: 'Always', dnsPolicy: 'ClusterFirst', schedulerName: 'default-scheduler' },
-    ...{ terminationGracePeriodSeconds: 30, securityContext: {} },
+    restartPolicy: 'Always',
+    dnsPolicy: 'ClusterFirst',
+    schedulerName: 'default-scheduler',
+    terminationGracePeriodSeconds: 30,
+    securityContext: {},
   });
   for (const container of [...listOf(spec.initContainers), ...listOf(spec.containers)]) {
     const image = typeof container.image === 'string' ? container.image : '';
     const isLatest = !/[:@][^/]*$/.test(image) || image.endsWith(':latest');
     fill(container, {
-      ...{ imagePullPolicy: isLatest ? 'Always' : 'IfNotPresent', resources: {} },
-      ...{ terminationMessagePath: '/dev/termination-log', terminationMessagePolicy: 'File' },
+      imagePullPolicy: isLatest ? 'Always' : 'IfNotPresent',
+      resources: {},
+      terminationMessagePath: '/dev/termination-log',
+      terminationMessagePolicy: 'File',
     });
     for (const port of listOf(container.ports)) fill(port, { protocol: 'TCP' });
   }
@@ -146,8 +151,13 @@ function checkPodSpec(at: string, spec: PodSpec | undefined, refuse: Refuse): as
 }
 
 const changeableOfStatefulSets = [
-  ...['replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit'],
-  ...['persistentVolumeClaimRetentionPolicy', 'minReadySeconds'],
+  'replicas',
+  'ordinals',
+  'template',
+  'updateStrategy',
+  'revisionHistoryLimit',
+  'persistentVolumeClaimRetentionPolicy',
+  'minReadySeconds',
 ];
 
 /** What may not be changed once an object is there. */

@@ -40,7 +40,9 @@ export function syncDeployment(hands: Hands, given: Workload): void {
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
       metadata: {
-        ...{ name: `${metadata.name}-${hash}`, namespace: metadata.namespace ?? '', labels },
+        name: `${metadata.name}-${hash}`,
+        namespace: metadata.namespace ?? '',
+        labels,
         annotations: {
           [revisionNote]: String(Math.max(0, ...old.map(revisionOf)) + 1),
           [desiredNote]: String(replicasOf(deployment)),

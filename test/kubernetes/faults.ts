@@ -55,12 +55,11 @@ export async function startFaults({ target, user }: FaultsOptions) {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readAll(request);
     const seen: Seen = {
-      ...{
-        method: request.method ?? '',
-        path: request.url ?? '',
-        contentType: request.headers['content-type'],
-      },
-      ...{ body: parse(body.toString()), status: undefined },
+      method: request.method ?? '',
+      path: request.url ?? '',
+      contentType: request.headers['content-type'],
+      body: parse(body.toString()),
+      status: undefined,
     };
     requests.push(seen);
     const act = takeFault(seen);
@@ -142,7 +141,9 @@ function forward(
   const { host: _host, connection: _connection, 'transfer-encoding': _encoding, ...headers } = given;
   return upstream.send(
     {
-      ...{ method, path: url, body },
+      method,
+      path: url,
+      body,
       headers: {
         ...headers,
         ...(body.length > 0 ? { 'content-length': body.length } : {}),
@@ -170,6 +171,10 @@ function parse(text: string): unknown {
 
 /** What an API server would say with a status when nothing else is asked for. */
 const statusOf = (code: number) => ({
-  ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: code < 400 ? 'Success' : 'Failure' },
-  ...{ message: `injected ${code}`, code },
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: code < 400 ? 'Success' : 'Failure',
+  message: `injected ${code}`,
+  code,
 });

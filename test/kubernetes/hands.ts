@@ -43,8 +43,12 @@ export const isActive = ({ status }: Pod): boolean =>
   status.phase !== 'Succeeded' && status.phase !== 'Failed';
 
 export const referTo = ({ apiVersion, kind, metadata: { name, uid } }: KubeObject): OwnerReference => ({
-  ...{ apiVersion, kind, name, uid },
-  ...{ controller: true, blockOwnerDeletion: true },
+  apiVersion,
+  kind,
+  name,
+  uid,
+  controller: true,
+  blockOwnerDeletion: true,
 });
 
 export const isOwnedBy = (object: KubeObject, { metadata }: KubeObject): boolean =>

@@ -20,11 +20,20 @@ const places = {
 const containers = (tag: string, of: readonly string[] = names) =>
   of.map((name) => ({ name, image: `${name.toLowerCase().replace('_', '-')}:${tag}` }));
 const patch = (id: string, build: string, previousBuild: string, tag: string, of?: readonly string[]) => ({
-  ...{ id, type: 'patch', version: '10.9.1', build, releaseBuild: '1234', previousBuild },
+  id,
+  type: 'patch',
+  version: '10.9.1',
+  build,
+  releaseBuild: '1234',
+  previousBuild,
   containers: containers(tag, of),
 });
 const release = (tag: string) => ({
-  ...{ id: 'rel', type: 'release', version: '10.9.2', build: '2000', previousReleaseBuild: '1234' },
+  id: 'rel',
+  type: 'release',
+  version: '10.9.2',
+  build: '2000',
+  previousReleaseBuild: '1234',
   containers: containers(tag),
   newContainers: [{ name: 'VIDEO_SERVER', image: 'video-server:1' }],
 });
@@ -132,7 +141,7 @@ it('a release goes component by component, its patches follow, and what is new b
     .map(({ code }) => code)
     .filter((code) => [2134, 2101, 2038, 2103, 2175, 2132, 2291, 2173].includes(code));
   const each = [2101, 2038, 2103, 2175];
-  expect(codes).toEqual([...[2134, ...each, ...each, 2132], ...[2134, ...each, 2132], ...[2291, 2038, 2173]]);
+  expect(codes).toEqual([2134, ...each, ...each, 2132, 2134, ...each, 2132, 2291, 2038, 2173]);
   expect(textsOf(messages, 2173)).toEqual(['2173 4 out of 4 deployments updated.']);
   expect(await images()).toEqual(['map-server:3', 'map-tiles:2', 'store-queue:2']);
 });

@@ -87,7 +87,8 @@ function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
       ? describe(container, 'missing', false, before.get(container.name))
       : endWell(container);
   const condition = (type: string, is: boolean, since = pod.status.conditions) => ({
-    ...{ type, status: is ? 'True' : 'False' },
+    type,
+    status: is ? 'True' : 'False',
     lastTransitionTime:
       since?.find((one) => one.type === type && one.status === (is ? 'True' : 'False'))?.lastTransitionTime ??
       seconds(),
@@ -140,7 +141,12 @@ function describe(
 }
 
 const endWell = ({ name, image }: Container): Described => ({
-  ...{ name, image, imageID: `fake://${image}`, ready: true, started: false, restartCount: 0 },
+  name,
+  image,
+  imageID: `fake://${image}`,
+  ready: true,
+  started: false,
+  restartCount: 0,
   state: { terminated: { reason: 'Completed', exitCode: 0 } },
 });
 

@@ -28,10 +28,21 @@ function mergePlainly(original: unknown, patch: Fields): Fields {
 }
 
 const keysOfLists: Record<string, string> = {
-  ...{ containers: 'name', initContainers: 'name', ephemeralContainers: 'name', env: 'name' },
-  ...{ volumes: 'name', volumeMounts: 'mountPath', volumeDevices: 'devicePath', imagePullSecrets: 'name' },
-  ...{ conditions: 'type', addresses: 'type', ownerReferences: 'uid', hostAliases: 'ip', podIPs: 'ip' },
-  ...{ topologySpreadConstraints: 'topologyKey', secrets: 'name' },
+  containers: 'name',
+  initContainers: 'name',
+  ephemeralContainers: 'name',
+  env: 'name',
+  volumes: 'name',
+  volumeMounts: 'mountPath',
+  volumeDevices: 'devicePath',
+  imagePullSecrets: 'name',
+  conditions: 'type',
+  addresses: 'type',
+  ownerReferences: 'uid',
+  hostAliases: 'ip',
+  podIPs: 'ip',
+  topologySpreadConstraints: 'topologyKey',
+  secrets: 'name',
 };
 
 function keyOfList(name: string, items: unknown[]): string | undefined {

@@ -13,8 +13,16 @@ export type ResourceQuota = KubeObject & {
 };
 
 const factors: Record<string, number> = {
-  ...{ m: 0.001, '': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12 },
-  ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40 },
+  m: 0.001,
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
 };
 
 const parseQuantity = (text: string): number => {

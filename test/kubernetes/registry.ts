@@ -78,7 +78,9 @@ export function createRegistry(storage: Storage) {
 
   function furnish(namespace: string): void {
     storage.add(serviceAccounts, {
-      ...{ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name: 'default' } },
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace, name: 'default' },
     });
   }
 
@@ -132,7 +134,7 @@ export function createRegistry(storage: Storage) {
       throw conflict(resource, name);
     }
     const { creationTimestamp, generation } = before.metadata;
-    const fixed = { ...{ uid: before.metadata.uid, creationTimestamp }, ...(generation && { generation }) };
+    const fixed = { uid: before.metadata.uid, creationTimestamp, ...(generation && { generation }) };
     if (place.subresource === 'status') {
       const { status, ...rest } = before;
       const next = (body.status ?? status) as Fields | undefined;

@@ -50,7 +50,10 @@ function leastWanted(pods: Pod[]): Pod[] {
 function tellRefusal(set: Workload, message: string): Condition {
   const before = set.status.conditions?.[0];
   return {
-    ...{ type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message },
+    type: 'ReplicaFailure',
+    status: 'True',
+    reason: 'FailedCreate',
+    message,
     lastTransitionTime: before?.lastTransitionTime ?? seconds(),
   };
 }

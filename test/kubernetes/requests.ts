@@ -52,7 +52,9 @@ export function authorize(storage: Storage, user: string | undefined, verb: stri
   const namespace = resource.name === 'namespaces' ? name : place.namespace;
   const asked = subresource === undefined ? resource.name : `${resource.name}/${subresource}`;
   const wish = {
-    ...{ verb, group: resource.group, resource: asked },
+    verb,
+    group: resource.group,
+    resource: asked,
     ...(namespace === undefined ? {} : { namespace }),
     ...(name === undefined ? {} : { name }),
   };

@@ -69,7 +69,12 @@ function listResources(group: string, version: string) {
     .filter((one) => one.group === group && one.versions.includes(version))
     .flatMap(({ name, kind, isNamespaced, shortNames, hasStatus }) => [
       {
-        ...{ name, singularName: kind.toLowerCase(), namespaced: isNamespaced, kind, verbs, shortNames },
+        name,
+        singularName: kind.toLowerCase(),
+        namespaced: isNamespaced,
+        kind,
+        verbs,
+        shortNames,
         ...(group === 'apps' && hasStatus === true ? { categories: ['all'] } : {}),
       },
       ...(hasStatus === true
@@ -85,8 +90,11 @@ function listResources(group: string, version: string) {
         : []),
     ]);
   const review = {
-    ...{ name: 'selfsubjectaccessreviews', singularName: '', namespaced: false },
-    ...{ kind: 'SelfSubjectAccessReview', verbs: ['create'] },
+    name: 'selfsubjectaccessreviews',
+    singularName: '',
+    namespaced: false,
+    kind: 'SelfSubjectAccessReview',
+    verbs: ['create'],
   };
   return {
     kind: 'APIResourceList',

@@ -17,9 +17,12 @@ export function presentRevision(hands: Hands, owner: Workload): ControllerRevisi
   if (found?.revision === newest) return found;
   if (found) return storage.replace(revisions, { ...found, revision: newest + 1 });
   return storage.add(revisions, {
-    ...{ apiVersion: 'apps/v1', kind: 'ControllerRevision' },
+    apiVersion: 'apps/v1',
+    kind: 'ControllerRevision',
     metadata: {
-      ...{ name, namespace: owner.metadata.namespace ?? '', ownerReferences: [referTo(owner)] },
+      name,
+      namespace: owner.metadata.namespace ?? '',
+      ownerReferences: [referTo(owner)],
       labels: { ...owner.spec.template.metadata?.labels, [revisionLabel]: hash },
     },
     data: { spec: { template: owner.spec.template } },

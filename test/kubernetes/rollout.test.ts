@@ -69,15 +69,15 @@ describe('a workload', () => {
   it('has an image error only where pods of its new template have one', () => {
     const parts = [{ container: 'a', image: 'a:2', formerImage: 'a:1' }];
     const pod = (image: string, reason: string) => ({
-      ...{
-        ...{ revision: undefined, createdAt: 1000, unscheduled: undefined },
-        name: 'a-1',
-        uid: '1',
-        owner: 'a',
-        images: new Map([['a', image]]),
-        isReady: false,
-        isLeaving: false,
-      },
+      revision: undefined,
+      createdAt: 1000,
+      unscheduled: undefined,
+      name: 'a-1',
+      uid: '1',
+      owner: 'a',
+      images: new Map([['a', image]]),
+      isReady: false,
+      isLeaving: false,
       waiting: [{ container: 'a', reason, message: 'not found' }],
     });
     expect(findImageError([pod('a:1', 'ImagePullBackOff')], parts, 'image', 0)).toBeUndefined();

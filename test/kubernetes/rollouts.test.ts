@@ -130,7 +130,9 @@ describe('a Deployment', () => {
       .poll(async () => (await cluster.read('Deployment', name)).status.conditions)
       .toContainEqual(
         expect.objectContaining({
-          ...{ type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate' },
+          type: 'ReplicaFailure',
+          status: 'True',
+          reason: 'FailedCreate',
           message: expect.stringContaining('exceeded quota: few') as string,
         }),
       );
@@ -189,7 +191,9 @@ it('a DaemonSet replaces a pod that is stuck by itself', async () => {
 it('an init container whose image is missing keeps the pod from starting', async () => {
   const { cluster } = client;
   await cluster.createWorkload({
-    ...{ kind: 'Deployment', name: 'prepared', containers: [{ name: 'web', image: 'web:1' }] },
+    kind: 'Deployment',
+    name: 'prepared',
+    containers: [{ name: 'web', image: 'web:1' }],
     initContainers: [{ name: 'prepare', image: 'prepare:missing-first' }],
   });
   await expect

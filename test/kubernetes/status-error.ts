@@ -20,7 +20,12 @@ export class StatusError extends Error {
     super(message);
     this.code = code;
     this.body = {
-      ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason },
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message,
+      reason,
       ...(details === undefined ? {} : { details }),
       code,
     };

@@ -31,7 +31,9 @@ async function open() {
 }
 
 const errand = (jobId = 'job', fence = 1): StepContext => ({
-  ...{ jobId, fence, runStartedAt: Date.now() },
+  jobId,
+  fence,
+  runStartedAt: Date.now(),
   signal: new AbortController().signal,
   assertOwnership: () => Promise.resolve(),
 });

@@ -39,7 +39,11 @@ function createUpstream(
     send: ({ method, path, headers: own, body }, signal) =>
       new Promise((resolve, reject) => {
         const options: RequestOptions = {
-          ...{ method, agent, path: prefix + path, hostname: url.hostname, port: url.port },
+          method,
+          agent,
+          path: prefix + path,
+          hostname: url.hostname,
+          port: url.port,
           headers: { ...own, ...(headers as OutgoingHttpHeaders | undefined), host: url.host },
           ...(typeof auth === 'string' ? { auth } : {}),
           ...(signal === undefined ? {} : { signal }),

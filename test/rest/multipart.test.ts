@@ -146,7 +146,10 @@ describe('multipart', () => {
     const address = new URL(await own.listen());
     const open = () => {
       const request = httpRequest({
-        ...{ host: address.hostname, port: address.port, path: mode, method: 'POST' },
+        host: address.hostname,
+        port: address.port,
+        path: mode,
+        method: 'POST',
         headers: { 'content-type': 'multipart/form-data; boundary=xyz' },
       });
       request.write('--xyz\r\n');

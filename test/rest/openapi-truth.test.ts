@@ -67,7 +67,9 @@ describe('the server does what it says', () => {
     const path = '/admin/security/users/add';
     const add = (_: unknown, index: number) =>
       server.post(path, {
-        ...{ username: `u${index}`, password: 'battery staple', role: 'member' },
+        username: `u${index}`,
+        password: 'battery staple',
+        role: 'member',
         token: server.token('administrator'),
       });
     const answers = await Promise.all(Array.from({ length: 24 }, add));

@@ -52,7 +52,9 @@ describe('the document', () => {
 
   it('follows the addresses it is given, and is the same each time', async () => {
     const env = {
-      ...{ ADMIN_PATH: '', CATALOG_PATH: '/catalog', PUBLIC_URL: 'https://example.com/ops' },
+      ADMIN_PATH: '',
+      CATALOG_PATH: '/catalog',
+      PUBLIC_URL: 'https://example.com/ops',
       ERROR_STATUS: '200',
     };
     const own = await startServer({ env });
@@ -127,7 +129,10 @@ describe('it describes', () => {
       token: { $ref: '#/components/schemas/token' },
     });
     expect(at('/admin/services/webhooks/{webhook}/deliveries', 'get').parameters).toContainEqual({
-      ...{ name: 'num', in: 'query', required: false, description: 'How many to show.' },
+      name: 'num',
+      in: 'query',
+      required: false,
+      description: 'How many to show.',
       schema: { type: 'integer', minimum: 1, maximum: 100, default: 25 },
     });
   });
@@ -149,8 +154,10 @@ describe('it describes', () => {
     expect(publish.security).toEqual([{ bearer: ['publisher'] }, { session: ['publisher'] }]);
     expect(publish.responses['403']?.description).toBe('This needs the role publisher.');
     expect(publish).toMatchObject({
-      ...{ 'x-access': 'publisher', 'x-effect': 'writes' },
-      ...{ 'x-while-read-only': 'refused', 'x-during-job': 'open' },
+      'x-access': 'publisher',
+      'x-effect': 'writes',
+      'x-while-read-only': 'refused',
+      'x-during-job': 'open',
     });
     expect(publish.description).toContain('Writes; refused in read-only mode.');
     expect(at('/admin/system/upgrades/plan', 'post')).toMatchObject({

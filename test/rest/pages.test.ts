@@ -73,7 +73,8 @@ describe('after a form', () => {
       `--x\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n${value}\r\n`;
     const next = '/admin/system/upgrades?setting.licenseUpload=%7BitemID%7D';
     const { headers } = await server.http.inject({
-      ...{ method: 'POST', url: '/admin/uploads/upload' },
+      method: 'POST',
+      url: '/admin/uploads/upload',
       headers: { cookie, 'content-type': `multipart/form-data; boundary=${boundary}` },
       payload:
         part('token', formToken) +
@@ -178,7 +179,8 @@ describe('the stylesheet', () => {
     const href = /rel="stylesheet" href="([^"]+)"/.exec(body)?.[1] ?? '';
     const { headers } = await server.get(href);
     expect([headers['content-type'], headers['cache-control']]).toEqual([
-      ...['text/css; charset=utf-8', 'public, max-age=31536000, immutable'],
+      'text/css; charset=utf-8',
+      'public, max-age=31536000, immutable',
     ]);
     expect((await server.get('/admin/assets/steward.css?v=other')).headers['cache-control']).toBe('no-cache');
     const refused = await server.post('/admin/assets/steward.css');

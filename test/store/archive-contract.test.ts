@@ -6,7 +6,9 @@ import { backends, openElsewhere } from './backends.ts';
 import { type Parcel, parcels, row, rows } from './definitions.ts';
 
 const parcel = (id: string, bytes: Uint8Array | string, label: string | null = null): Parcel => ({
-  ...{ id, label, bytes: typeof bytes === 'string' ? Buffer.from(bytes) : bytes },
+  id,
+  label,
+  bytes: typeof bytes === 'string' ? Buffer.from(bytes) : bytes,
 });
 const put = (store: Store, ...all: Parcel[]) =>
   store.update((transaction) => all.forEach((one) => transaction.put(parcels, one)));

@@ -90,7 +90,9 @@ export type Visit = {
 export const visits: Queue<Visit> = {
   name: 'visits',
   shape: {
-    ...{ id: 'key', host: 'owner', due: 'number' },
+    id: 'key',
+    host: 'owner',
+    due: 'number',
     tries: { table: 'visitTries', shape: { n: 'number', note: 'text' } satisfies Shape<Try> },
   } satisfies Shape<Visit>,
   keyOf: ({ id }) => id,
@@ -113,7 +115,12 @@ export type Chore = {
 export const chores: Queue<Chore> = {
   name: 'chores',
   shape: {
-    ...{ id: 'key', owner: 'owner', due: 'number', isUrgent: 'flag', isDull: 'flag', n: 'number' },
+    id: 'key',
+    owner: 'owner',
+    due: 'number',
+    isUrgent: 'flag',
+    isDull: 'flag',
+    n: 'number',
   } satisfies Shape<Chore>,
   keyOf: ({ id }) => id,
   ownerOf: ({ owner }) => owner,

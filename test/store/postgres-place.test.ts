@@ -10,7 +10,12 @@ import { type Keepsake, cell, errands, keepsakes, log, row, rows } from './defin
 import { enqueue, errand } from './errands.ts';
 
 const keepsake = (id: string, words: string | null, signatureID: unknown = null): Keepsake => ({
-  ...{ id, words, order: null, isSet: null, data: null, signatureID },
+  id,
+  words,
+  order: null,
+  isSet: null,
+  data: null,
+  signatureID,
 });
 
 /** All that is in the tables, as text. */
@@ -74,10 +79,21 @@ describe('secrets in PostgreSQL', () => {
     const migrations = ['001-store.sql', '002-records.sql'].map(readMigration);
     const store = await place.open({ records, migrations, secretKey: 'one key' });
     const webhook: Webhook = {
-      ...{ id: 'w', name: 'readable', hookUrl: 'https://receiver.test/', changeTypes: ['*'], service: null },
-      ...{ contentType: 'application/json', active: true, createdAt: 1, updatedAt: 2 },
-      ...{ deactivatedAt: null, deactivatedBy: null, deactivations: 0, window: null },
-      ...{ signatureKey: 'whsec_now', previousKeys: [{ key: 'whsec_before', until: 3 }] },
+      id: 'w',
+      name: 'readable',
+      hookUrl: 'https://receiver.test/',
+      changeTypes: ['*'],
+      service: null,
+      contentType: 'application/json',
+      active: true,
+      createdAt: 1,
+      updatedAt: 2,
+      deactivatedAt: null,
+      deactivatedBy: null,
+      deactivations: 0,
+      window: null,
+      signatureKey: 'whsec_now',
+      previousKeys: [{ key: 'whsec_before', until: 3 }],
     };
     await store.update((transaction) => transaction.put(webhooks, webhook));
     const text = await dump(place);

@@ -37,8 +37,11 @@ describe('two processes on one PostgreSQL', () => {
       waiting: other.waiting(errands),
     });
     await expect.poll(seen, soon).toEqual({
-      ...{ rows: [row('a', 1), row('b', 2)], x: row('x', 3), cell: { n: 4 } },
-      ...{ log: [{ n: 5 }, { n: 6 }], waiting: 1 },
+      rows: [row('a', 1), row('b', 2)],
+      x: row('x', 3),
+      cell: { n: 4 },
+      log: [{ n: 5 }, { n: 6 }],
+      waiting: 1,
     });
     // What is asked is asked of the same database.
     expect(await other.fetch(parcels, 'p')).toMatchObject({ label: 'new' });

@@ -6,7 +6,10 @@ import { type Try, type Visit, visits } from './definitions.ts';
 import { freely } from './errands.ts';
 
 const visit = (id: string, due: number | null, tries: readonly Try[] = []): Visit => ({
-  ...{ id, host: id.charAt(0), due, tries },
+  id,
+  host: id.charAt(0),
+  due,
+  tries,
 });
 const tries = (...numbers: number[]): Try[] =>
   numbers.map((n) => ({ n, note: n % 2 === 0 ? null : `try "${n}"` }));

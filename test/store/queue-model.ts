@@ -34,11 +34,14 @@ const traits: fc.Arbitrary<Traits> = fc.record({ due, isUrgent: fc.boolean(), is
 const finished = traits.map((some) => ({ ...some, due: null }));
 const enqueue = fc.record({ kind: kind('enqueue'), owner, traits });
 const settle = fc.record({
-  ...{ kind: kind('settle'), which: fc.nat() },
+  kind: kind('settle'),
+  which: fc.nat(),
   traits: fc.oneof(traits, finished, fc.constant(undefined)),
 });
 const amend = fc.record({
-  ...{ kind: kind('amend'), owner: fc.option(owner, { nil: undefined }), traits },
+  kind: kind('amend'),
+  owner: fc.option(owner, { nil: undefined }),
+  traits,
   every: fc.integer({ min: 1, max: 3 }),
 });
 const thin = fc.record({ kind: kind('thin'), owner, keep: fc.nat({ max: 3 }) });
@@ -83,7 +86,9 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 20,
     arbitrary: fc.record({
-      ...{ kind: kind('claim'), at: time, most: often(99, fc.nat({ max: 4 })) },
+      kind: kind('claim'),
+      at: time,
+      most: often(99, fc.nat({ max: 4 })),
       lanes: often([0, 1, 2], fc.tuple(lane, lane, lane)),
       rooms: often([99, 99, 99], fc.tuple(room, room, room)),
     }),

@@ -147,7 +147,9 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
     const { rows: taken } = await store.claim(errands, { at: 1, most: 1, ...freely });
     expect(taken).toEqual([errand('a1', 1, 'as it is')]);
     const given = [
-      ...[taken[0], await store.find(errands, 'a1'), await store.oldest(errands)],
+      taken[0],
+      await store.find(errands, 'a1'),
+      await store.oldest(errands),
       ...(await store.page(errands, 'a', 0, 1)).rows,
     ] as { note: string }[];
     expect(given).toHaveLength(4);

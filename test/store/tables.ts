@@ -4,8 +4,12 @@ import type { AnyShape } from '../../src/store/shape.ts';
 import type { Records } from '../../src/store/transaction.ts';
 
 const queueColumns = [
-  ...['owner text not null', 'due_at bigint', 'urgent boolean not null', 'dull boolean not null'],
-  ...['placed bigint not null', 'finished bigint'],
+  'owner text not null',
+  'due_at bigint',
+  'urgent boolean not null',
+  'dull boolean not null',
+  'placed bigint not null',
+  'finished bigint',
 ];
 
 function createTable(table: string, columns: readonly string[]): string {

@@ -12,11 +12,22 @@ import {
 
 const containers = [{ name: 'A', image: 'a:1' }];
 const release = (id: string, build: string, previousReleaseBuild: string, extra = {}) => ({
-  ...{ id, type: 'release', version: '11.0.0', build, previousReleaseBuild, containers },
+  id,
+  type: 'release',
+  version: '11.0.0',
+  build,
+  previousReleaseBuild,
+  containers,
   ...extra,
 });
 const patch = (id: string, build: string, releaseBuild: string, previousBuild: string, extra = {}) => ({
-  ...{ id, type: 'patch', version: '11.0.0', build, releaseBuild, previousBuild, containers },
+  id,
+  type: 'patch',
+  version: '11.0.0',
+  build,
+  releaseBuild,
+  previousBuild,
+  containers,
   ...extra,
 });
 const read = (json: unknown) =>
@@ -32,7 +43,10 @@ describe('a manifest', () => {
       read({ versions: [release('r', '2', '1', { mystery: 1 })] }) as { versions: Version[] }
     ).versions;
     expect(version).toMatchObject({
-      ...{ isMandatoryUpdate: false, newLicensesRequired: false, newContainers: [], mystery: 1 },
+      isMandatoryUpdate: false,
+      newLicensesRequired: false,
+      newContainers: [],
+      mystery: 1,
       containers: [{ name: 'A', image: 'a:1', checksum: 'N/A' }],
     });
   });
@@ -52,15 +66,14 @@ describe('a manifest', () => {
       1,
     ];
     expect(problemsOf(broken)).toEqual([
-      ...['[0].type: must be release or patch.', '[0].version: must have three parts, such as 11.0.0.'],
-      ...[
-        '[0].build: must be a build: letters, digits or . _ -.',
-        '[0].containers: must be an array of containers.',
-      ],
-      ...['[1].version: must have three parts, such as 11.0.0.'],
-      ...['[1].containers[0].image: must be a text of at most 512 characters.'],
-      ...['[1].releaseBuild: must be a build: letters, digits or . _ -.'],
-      ...['[1].previousBuild: must be a build: letters, digits or . _ -.'],
+      '[0].type: must be release or patch.',
+      '[0].version: must have three parts, such as 11.0.0.',
+      '[0].build: must be a build: letters, digits or . _ -.',
+      '[0].containers: must be an array of containers.',
+      '[1].version: must have three parts, such as 11.0.0.',
+      '[1].containers[0].image: must be a text of at most 512 characters.',
+      '[1].releaseBuild: must be a build: letters, digits or . _ -.',
+      '[1].previousBuild: must be a build: letters, digits or . _ -.',
       '[5]: must be a version object.',
       'lost: previousBuild 8 is no patch of its release in the file or installed.',
       'two: has the same previousBuild 1234 as one.',
@@ -117,19 +130,13 @@ describe('a manifest', () => {
         isMandatoryUpdate,
       ]),
     ).toEqual([
-      ...[
-        ['10.9.1', '1250', 'patch', false],
-        ['10.9.1', '1260', 'patch', false],
-        ['11.0.0', '2632', 'release', false],
-      ],
-      ...[
-        ['11.0.0', '2650', 'patch', false],
-        ['11.0.0', '2670', 'patch', true],
-      ],
-      ...[
-        ['11.1.0', '3923', 'release', false],
-        ['11.2.0', '5207', 'release', false],
-      ],
+      ['10.9.1', '1250', 'patch', false],
+      ['10.9.1', '1260', 'patch', false],
+      ['11.0.0', '2632', 'release', false],
+      ['11.0.0', '2650', 'patch', false],
+      ['11.0.0', '2670', 'patch', true],
+      ['11.1.0', '3923', 'release', false],
+      ['11.2.0', '5207', 'release', false],
     ]);
     const eleven = builtInManifest[2];
     expect((eleven?.containers.length ?? 0) + (eleven?.newContainers.length ?? 0)).toBe(48);

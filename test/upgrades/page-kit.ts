@@ -69,7 +69,9 @@ export function usePage(keep: (started: Server) => void) {
   async function startRelease(): Promise<void> {
     const licenseUpload = await upload('license.json', '{}');
     const planned = await open({
-      ...{ version: eleven, step: 'plan', 'setting.licenseUpload': licenseUpload },
+      version: eleven,
+      step: 'plan',
+      'setting.licenseUpload': licenseUpload,
       'setting.updateToLatestPatch': 'false',
     });
     expect(await send(planned, '/upgrade')).toBe(upgrades);

@@ -12,9 +12,20 @@ describe('a patch', () => {
     await upgrade(patch2, { upgradeSettings: '{}' });
     const done = await finish();
     expect(codesOf(done)).toEqual([
-      ...[2010, 2168, 2165, 2270, 2287, 2288, 2271],
+      2010,
+      2168,
+      2165,
+      2270,
+      2287,
+      2288,
+      2271,
       ...(Array(9).fill([2291, 2038, 2173]).flat() as number[]),
-      ...[2179, 2180, 2181, 2166, 2011, 2012],
+      2179,
+      2180,
+      2181,
+      2166,
+      2011,
+      2012,
     ]);
     expect(done.progress).toMatchObject({ done: 9, total: 9 });
     const current = await get<{ id: string; messages: unknown[] }>(`${upgrades}/currentVersion`);
@@ -57,17 +68,15 @@ describe('a patch', () => {
     );
     const done = await finish();
     expect(codesOf(done).slice(failed.messageCount)).toEqual([
-      ...[
-        2902,
-        2165,
-        ...(Array(4).fill([2291, 2038, 2173]).flat() as number[]),
-        2179,
-        2180,
-        2181,
-        2166,
-        2011,
-        2012,
-      ],
+      2902,
+      2165,
+      ...(Array(4).fill([2291, 2038, 2173]).flat() as number[]),
+      2179,
+      2180,
+      2181,
+      2166,
+      2011,
+      2012,
     ]);
     expect(
       (await server.post(`/admin/system/jobs/${failed.jobId}/resume`, { token: admin })).statusCode,
@@ -136,9 +145,20 @@ describe('an interrupted process', () => {
     expect(after.status.messages.at(-1)?.message).toBe('The job was resumed after a restart.');
     const done = await finish();
     expect(codesOf(done).filter((code) => code !== 2902)).toEqual([
-      ...[2010, 2168, 2165, 2270, 2287, 2288, 2271],
+      2010,
+      2168,
+      2165,
+      2270,
+      2287,
+      2288,
+      2271,
       ...(Array(4).fill([2291, 2038, 2173]).flat() as number[]),
-      ...[2179, 2180, 2181, 2166, 2011, 2012],
+      2179,
+      2180,
+      2181,
+      2166,
+      2011,
+      2012,
     ]);
   });
 });

@@ -53,22 +53,22 @@ describe('what is refused', () => {
     const patch = await plan(patch2);
     expect(patch).toMatchObject({ from: '10.9.1.1234', to: '10.9.1.1260', problems: [] });
     expect(patch.steps.flatMap(({ codes }) => codes)).toEqual([
-      ...[
-        2168,
-        2165,
-        2270,
-        2287,
-        2288,
-        2271,
-        ...(Array(9).fill([2291, 2038, 2173]).flat() as number[]),
-        2179,
-        2180,
-        2181,
-      ],
+      2168,
+      2165,
+      2270,
+      2287,
+      2288,
+      2271,
+      ...(Array(9).fill([2291, 2038, 2173]).flat() as number[]),
+      2179,
+      2180,
+      2181,
     ]);
     expect(patch.steps.map(({ seqNum }) => seqNum)).toEqual(patch.steps.map((_, index) => index));
     expect(await plan('nope')).toEqual({
-      ...{ from: '10.9.1.1234', to: null, steps: [] },
+      from: '10.9.1.1234',
+      to: null,
+      steps: [],
       problems: ['versionManifest: there is no version with the id nope.'],
     });
     expect((await plan(eleven)).problems).toHaveLength(2);

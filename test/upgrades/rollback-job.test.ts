@@ -31,17 +31,15 @@ describe('a rollback', () => {
     expect((await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin })).statusCode).toBe(409);
     const done = await finish();
     expect(codesOf(done)).toEqual([
-      ...[
-        2072,
-        2168,
-        2165,
-        2270,
-        2271,
-        ...(Array(9).fill([2904, 2173]).flat() as number[]),
-        2166,
-        2011,
-        2905,
-      ],
+      2072,
+      2168,
+      2165,
+      2270,
+      2271,
+      ...(Array(9).fill([2904, 2173]).flat() as number[]),
+      2166,
+      2011,
+      2905,
     ]);
     expect(done.status.messages.at(-1)?.message).toBe(
       'The deployment was rolled back from 10.9.1.1260 to 10.9.1.1234.',
@@ -58,16 +56,14 @@ describe('a rollback of what a patch brought new', () => {
   it('takes it away again, and the version gone back to keeps the messages of its job', async () => {
     await start();
     const at = (id: string, build: string, previousBuild: string, more: object) => ({
-      ...{
-        id,
-        type: 'patch',
-        version: '10.9.1',
-        build,
-        releaseBuild: '1234',
-        previousBuild,
-        containers: [],
-        ...more,
-      },
+      id,
+      type: 'patch',
+      version: '10.9.1',
+      build,
+      releaseBuild: '1234',
+      previousBuild,
+      containers: [],
+      ...more,
     });
     const content = JSON.stringify([
       at('one', '1300', '1234', { containers: [{ name: 'MAP_SERVER', image: 'map:1300' }] }),

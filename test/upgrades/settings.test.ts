@@ -15,8 +15,11 @@ const files: Record<string, typeof license> = {
   broken: { name: 'license.JSON', bytes: Buffer.from('{') },
 };
 const given = (inputs: unknown, more: Partial<Given> = {}): Given => ({
-  ...{ upgradeSettings: inputs === undefined ? undefined : { userInputs: inputs } },
-  ...{ licenseFile: undefined, updateToLatestPatch: undefined, findUpload: (id) => files[id], ...more },
+  upgradeSettings: inputs === undefined ? undefined : { userInputs: inputs },
+  licenseFile: undefined,
+  updateToLatestPatch: undefined,
+  findUpload: (id) => files[id],
+  ...more,
 });
 
 describe('settings of a release', () => {
@@ -24,35 +27,36 @@ describe('settings of a release', () => {
     expect(settingsOf(release)).toEqual({
       userInputs: [
         {
-          ...{
-            seqNum: 0,
-            name: 'updateToLatestPatch',
-            id: 'updateToLatestPatch',
-            description: 'updateToLatestPatch',
-          },
-          ...{
-            type: 'Boolean',
-            value: true,
-            defaultValue: false,
-            isManagerInvisibleField: true,
-            required: true,
-            newfield: '',
-          },
+          seqNum: 0,
+          name: 'updateToLatestPatch',
+          id: 'updateToLatestPatch',
+          description: 'updateToLatestPatch',
+          type: 'Boolean',
+          value: true,
+          defaultValue: false,
+          isManagerInvisibleField: true,
+          required: true,
+          newfield: '',
         },
         {
-          ...{ seqNum: 1, name: 'licenseUpload', id: 'licenseUpload', description: 'licenseFieldDescToken' },
-          ...{ type: 'File', value: '', required: true, validFileExtensions: ['json'], newfield: '' },
+          seqNum: 1,
+          name: 'licenseUpload',
+          id: 'licenseUpload',
+          description: 'licenseFieldDescToken',
+          type: 'File',
+          value: '',
+          required: true,
+          validFileExtensions: ['json'],
+          newfield: '',
         },
         {
-          ...{
-            seqNum: 2,
-            name: 'volumesConfig',
-            id: 'volumesConfig',
-            type: 'JSON',
-            value: {},
-            required: false,
-            newfield: '',
-          },
+          seqNum: 2,
+          name: 'volumesConfig',
+          id: 'volumesConfig',
+          type: 'JSON',
+          value: {},
+          required: false,
+          newfield: '',
           description: 'Storage configurations for the persistent volumes that the upgrade needs.',
         },
       ],

@@ -19,13 +19,13 @@ describe('uploads', () => {
   it('are kept with what is known of them, listed, shown and deleted', async () => {
     const { item } = (await upload('license.json', '{}', { description: 'for 11.0' })).json<Item>();
     const expected = {
-      ...{
-        itemID: item.itemID,
-        itemName: 'license.json',
-        description: 'for 11.0',
-        date: server.runtime.now(),
-      },
-      ...{ committed: true, contentType: 'text/plain', size: 2 },
+      itemID: item.itemID,
+      itemName: 'license.json',
+      description: 'for 11.0',
+      date: server.runtime.now(),
+      committed: true,
+      contentType: 'text/plain',
+      size: 2,
     };
     expect(item).toEqual(expected);
     expect((await server.get(`/admin/uploads?token=${admin}`)).json()).toEqual({ items: [expected] });

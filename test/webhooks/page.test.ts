@@ -178,7 +178,15 @@ describe('in words', () => {
     expect(counts).toEqual(['1 day', '2 days', '0 deliveries', '12,345 days']);
     const spans = [0, 999, 1234, 9999, 10_000, 59_999, 60_000, 7_200_000, 86_400_000 * 3];
     expect(spans.map(formatDuration)).toEqual([
-      ...['0 ms', '999 ms', '1.2 s', '9.9 s', '10 seconds', '59 seconds', '1 minute', '2 hours', '3 days'],
+      '0 ms',
+      '999 ms',
+      '1.2 s',
+      '9.9 s',
+      '10 seconds',
+      '59 seconds',
+      '1 minute',
+      '2 hours',
+      '3 days',
     ]);
     expect([formatAgo(0), formatAgo(60_000)]).toEqual(['just now', '1 minute ago']);
   });

@@ -5,10 +5,29 @@ import { allow } from './http-client-kit.ts';
 
 describe('isForbidden', () => {
   it.each([
-    ...['1.0.0.0', '9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '126.255.255.255'],
-    ...['128.0.0.0', '169.253.255.255', '169.255.0.0', '172.15.255.255', '172.32.0.0', '192.0.1.0'],
-    ...['192.167.255.255', '192.169.0.0', '198.17.255.255', '198.20.0.0', '223.255.255.255'],
-    ...['::ffff:11.0.0.1', '2000::', '2001:200::', '2001:db9::', '2003::', '3ffe:ffff::'],
+    '1.0.0.0',
+    '9.255.255.255',
+    '11.0.0.0',
+    '100.63.255.255',
+    '100.128.0.0',
+    '126.255.255.255',
+    '128.0.0.0',
+    '169.253.255.255',
+    '169.255.0.0',
+    '172.15.255.255',
+    '172.32.0.0',
+    '192.0.1.0',
+    '192.167.255.255',
+    '192.169.0.0',
+    '198.17.255.255',
+    '198.20.0.0',
+    '223.255.255.255',
+    '::ffff:11.0.0.1',
+    '2000::',
+    '2001:200::',
+    '2001:db9::',
+    '2003::',
+    '3ffe:ffff::',
   ])('leaves %s open', (address) => {
     expect(isForbidden(address, allow())).toBe(false);
   });
@@ -37,8 +56,13 @@ describe('isForbidden', () => {
 
 describe('problemOfReceiver', () => {
   it.each([
-    ...['http://hooks.example', 'https://hooks.example:8443/a?b=c', 'HTTP://11.0.0.1/', 'http://[2000::1]/'],
-    ...['http://localhost.example/', 'http://notlocalhost/', 'http://hooks.example/@127.0.0.1'],
+    'http://hooks.example',
+    'https://hooks.example:8443/a?b=c',
+    'HTTP://11.0.0.1/',
+    'http://[2000::1]/',
+    'http://localhost.example/',
+    'http://notlocalhost/',
+    'http://hooks.example/@127.0.0.1',
   ])('has nothing against %s', (url) => {
     expect(receiverProblem(url, allow())).toBeUndefined();
   });

@@ -82,7 +82,9 @@ export function createCatalogViews({
       ${
         mayDelete &&
         destructiveAction(shown, {
-          ...{ label: 'Delete folder', action: shown.here('deleteFolder'), next: shown.href('services') },
+          label: 'Delete folder',
+          action: shown.here('deleteFolder'),
+          next: shown.href('services'),
           warning: 'The folder is empty. It disappears from the catalog at once.',
         })
       }`;
@@ -112,7 +114,9 @@ function serviceTable(
       return [
         html`<a href="${href('services', ...path)}">${serviceName}</a>`,
         ...(withFolder ? [folderName] : []),
-        ...[type, audiences[access], excerptOf(description)],
+        type,
+        audiences[access],
+        excerptOf(description),
       ];
     });
     const columns = ['Service', ...(withFolder ? ['Folder'] : []), 'Type', 'Seen by', 'Description'];

@@ -38,11 +38,9 @@ export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<S
         mayChange &&
         html`<p><a class="button" href="${shown.here('edit')}">Edit service</a></p>
           ${destructiveAction(shown, {
-            ...{
-              label: 'Delete service',
-              action: shown.here('delete'),
-              next: shown.href('services', ...home),
-            },
+            label: 'Delete service',
+            action: shown.here('delete'),
+            next: shown.href('services', ...home),
             warning: 'It disappears from the catalog at once. Webhooks that want to know are told.',
           })}`
       }`;

@@ -88,7 +88,10 @@ export function createHtmlResponder({
     const listed: string[] = [];
     for (const items of resource.items) listed.push(...(await items.list(subject, caller)));
     const view = await resource.view?.({
-      ...{ subject, json, caller, query },
+      subject,
+      json,
+      caller,
+      query,
       formToken: progress.identity?.formToken ?? '',
       here: (...beneath) => linkTo([...segments, ...beneath]),
       href: (...path) => linkTo(path),

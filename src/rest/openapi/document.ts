@@ -125,7 +125,10 @@ function pathParameters(item: Items): Json[] {
   const what = item.resource.title.toLowerCase();
   const parts = partsOf(item);
   return parts.map((name) => ({
-    ...{ name, in: 'path', required: true, schema: { type: 'string', minLength: 1 } },
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string', minLength: 1 },
     description:
       parts.length > 1 ? `Names the ${what}, together with what stands beside it.` : `Names the ${what}.`,
   }));
@@ -159,12 +162,10 @@ function operationObject(method: Method, tree: Tree, entry: Entry): Json {
       ...refusalsOf(method, described, { hasIds: items.length > 0, operation }),
     },
     security: securityOf(method, access),
-    ...{
-      'x-access': access,
-      'x-effect': effect,
-      'x-while-read-only': whileReadOnly,
-      'x-during-job': duringJob,
-    },
+    'x-access': access,
+    'x-effect': effect,
+    'x-while-read-only': whileReadOnly,
+    'x-during-job': duringJob,
   };
 }
 

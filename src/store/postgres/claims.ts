@@ -91,8 +91,14 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
   ): Promise<Taken[]> {
     if (wanted.length === 0) return [];
     const { rows } = await query<Taken>(client, takeDue(queue), [
-      ...[queue.name, at, most, self, share],
-      ...[wanted.map(({ owner }) => owner), wanted.map(({ lane }) => lane), wanted.map(({ room }) => room)],
+      queue.name,
+      at,
+      most,
+      self,
+      share,
+      wanted.map(({ owner }) => owner),
+      wanted.map(({ lane }) => lane),
+      wanted.map(({ room }) => room),
     ]);
     return rows;
   }

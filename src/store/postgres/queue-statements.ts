@@ -64,7 +64,8 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     { name: 'urgent', type: 'boolean', values: placed.map(({ row }) => queue.isUrgent(row)) },
     { name: 'dull', type: 'boolean', values: placed.map(({ row }) => queue.isDull(row)) },
     {
-      ...{ name: 'finished', type: 'bigint' },
+      name: 'finished',
+      type: 'bigint',
       values: placed.map(({ row, moment }) => (isUnfinished(row) ? null : moment)),
     },
   ];

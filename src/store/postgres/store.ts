@@ -95,7 +95,16 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     logger?.error({ err: error, task }, 'background work of the store failed');
   });
   const follower = createFollower({
-    ...{ database, copy, replica, peers, lane, tasks, runtime, channel, self, onContact },
+    database,
+    copy,
+    replica,
+    peers,
+    lane,
+    tasks,
+    runtime,
+    channel,
+    self,
+    onContact,
     queues: records.queues,
   });
 

@@ -113,7 +113,10 @@ function actions(store: Store, job: Job, shown: PageContext<unknown>): Html | fa
     formToken === ''
       ? signInFirst(shown, `${operation} it`)
       : actionButton({
-          ...{ label, formToken, next: here(), isDestructive: operation === 'cancel' },
+          label,
+          formToken,
+          next: here(),
+          isDestructive: operation === 'cancel',
           action: href('system', 'jobs', job.id, operation),
         });
   if (reasonNotToResume(store, job) === undefined) {

@@ -63,7 +63,10 @@ export async function procedureView(
       !isBlocked &&
       settingsForm(
         {
-          ...{ version, entered, uploads: files, problems: groupBySetting(told) },
+          version,
+          entered,
+          uploads: files,
+          problems: groupBySetting(told),
           mayUpload: mayStart && shown.formToken !== '',
         },
         shown,
@@ -200,7 +203,9 @@ function startForm(
   if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (shown.formToken === '') return signInFirst(shown, 'start the upgrade');
   const hidden = {
-    ...{ f: 'html', token: shown.formToken, next: shown.here() },
+    f: 'html',
+    token: shown.formToken,
+    next: shown.here(),
     versionManifest: JSON.stringify({ id: version.id }),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
   };

@@ -202,7 +202,9 @@ function uploadForm(
   const query = queryOf(version, entered);
   query.set(fieldOf(entry.id), '{itemID}');
   const hidden = {
-    ...{ f: 'html', token: shown.formToken, next: `${shown.here()}?${query.toString()}` },
+    f: 'html',
+    token: shown.formToken,
+    next: `${shown.here()}?${query.toString()}`,
     description: `${labelOfSetting(entry)} for ${nameOf(version)}`,
   };
   return html`<form

@@ -136,13 +136,12 @@ export function rollbackView(store: Store, mayStart: boolean, shown: PageContext
     const { plan } = prepareRollback(store, version.id);
     const label = `Go back to ${labelOf(version)}`;
     const button = actionButton({
-      ...{
-        action: shown.here('rollback'),
-        formToken: shown.formToken,
-        next: shown.here(),
-        isDestructive: true,
-      },
-      ...{ label, fields: { versionManifest: JSON.stringify({ id: version.id }) } },
+      action: shown.here('rollback'),
+      formToken: shown.formToken,
+      next: shown.here(),
+      isDestructive: true,
+      label,
+      fields: { versionManifest: JSON.stringify({ id: version.id }) },
     });
     // Two steps, as nothing stops it once it has begun.
     const offer = html`<details class="grave">

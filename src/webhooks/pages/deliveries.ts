@@ -103,7 +103,10 @@ function redeliverButton(shown: PageContext<unknown>, webhook: Webhook | undefin
   }
   const { formToken } = shown;
   return actionButton({
-    ...{ action: `${address}/redeliver`, label: 'Redeliver', formToken, next: comeBack(shown) },
+    action: `${address}/redeliver`,
+    label: 'Redeliver',
+    formToken,
+    next: comeBack(shown),
   });
 }
 

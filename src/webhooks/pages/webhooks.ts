@@ -117,13 +117,11 @@ function actionsOf(shown: PageContext<unknown>, { id, active }: Webhook): Html {
   const { formToken } = shown;
   const button = (operation: string, label: string, isDestructive = false) =>
     actionButton({
-      ...{
-        action: addressOfWebhook(shown, id, operation),
-        label,
-        isDestructive,
-        formToken,
-        next: comeBack(shown),
-      },
+      action: addressOfWebhook(shown, id, operation),
+      label,
+      isDestructive,
+      formToken,
+      next: comeBack(shown),
     });
   return html`<div class="actions">
     ${active ? button('deactivate', 'Deactivate', true) : button('activate', 'Activate')}

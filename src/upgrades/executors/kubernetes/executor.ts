@@ -138,9 +138,9 @@ export function createKubernetesExecutor({
     rollback: (workload, errand) => carry(during(errand, putBackPatienceMs), workload, 'formerImage', errand),
     async release(jobId) {
       const giveBack = (signal: AbortSignal) => lock.release(open({ ms: releaseMs, signal }), jobId);
-      const late = 'the lock was not given back in time.';
+      const message = 'the lock was not given back in time.';
       // Whoever wants the lock has it when it has not been renewed for a while.
-      await withTimeout(runtime, giveBack, { ms: releaseMs, late }).catch(() => undefined);
+      await withTimeout(runtime, giveBack, { ms: releaseMs, message }).catch(() => undefined);
     },
   };
 }

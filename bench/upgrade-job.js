@@ -7,6 +7,7 @@ import { createSimulatedExecutor } from '../dist/upgrades/executors/simulated.js
 import { newestJob } from '../dist/upgrades/job-table.js';
 import { startJob } from '../dist/upgrades/job.js';
 import { prepareUpgrade } from '../dist/upgrades/preflight.js';
+import { simulatedInventory } from '../dist/upgrades/workloads.js';
 import { createJobRunner } from '../dist/upgrades/job-runner.js';
 import { statusOf } from '../dist/upgrades/job-status.js';
 import { realRuntime as runtime } from '../dist/runtime.js';
@@ -54,7 +55,7 @@ async function runJob(workloads) {
   const started = performance.now();
   await runner.run(() =>
     store.update((transaction) => {
-      const prepared = prepareUpgrade(transaction, 'next', given, manifest);
+      const prepared = prepareUpgrade(transaction, 'next', given, manifest, simulatedInventory);
       const by = { startedBy: 'bench', runner: store.self };
       return startJob(transaction, { ...prepared, ...by, id: 'job' }, runtime.now());
     }),

@@ -1,11 +1,11 @@
-// The one error class. Each protocol maps every kind to its own form (rest/reply.ts, soap/envelope.ts);
-// anything else that is thrown is our own fault and is answered without detail.
+// The one error class. Each protocol maps every kind to its own form (rest/response.ts, soap/faults.ts).
+// Any other error is a defect of the server: it is logged, and the answer reveals nothing.
 
 export type ErrorKind =
   | 'invalid' // a bad or missing field, a malformed body
   | 'wrong-credentials'
   | 'token-missing'
-  | 'token-invalid' // unknown, expired, or bound to somebody else
+  | 'token-invalid' // unknown, expired, or bound to another client
   | 'forbidden'
   | 'not-found'
   | 'method-not-allowed'
@@ -15,10 +15,27 @@ export type ErrorKind =
   | 'too-many-requests'
   | 'unavailable';
 
+/** One thing that is wrong, and with which field. The protocols turn it into text. */
+export type Problem = {
+  readonly field?: string;
+  /** A sentence whose subject is the field, where there is one: `must be true or false.` */
+  readonly message: string;
+};
+
+/** `field: message`, as every answer shows it. */
+export function formatProblem({ field, message }: Problem): string {
+  return field === undefined ? message : `${field}: ${message}`;
+}
+
+/** The problems of a part of something, found under the field that holds it. */
+export function problemsOf(field: string, messages: readonly string[]): Problem[] {
+  return messages.map((message) => ({ field, message }));
+}
+
 export type ErrorOptions = {
-  /** Every problem found, each naming its field and what is allowed. */
-  details?: readonly string[];
-  /** For `too-many-requests` and `unavailable`: when trying again makes sense. */
+  /** Every problem found. */
+  problems?: readonly Problem[];
+  /** For `too-many-requests` and `unavailable`: after how many seconds the caller may try again. */
   retryAfterSeconds?: number;
   /** For `method-not-allowed`. */
   allow?: readonly string[];
@@ -26,7 +43,7 @@ export type ErrorOptions = {
 
 export class ServiceError extends Error {
   readonly kind: ErrorKind;
-  readonly details: readonly string[];
+  readonly problems: readonly Problem[];
   readonly retryAfterSeconds: number | undefined;
   readonly allow: readonly string[] | undefined;
 
@@ -34,13 +51,13 @@ export class ServiceError extends Error {
     super(message);
     this.name = 'ServiceError';
     this.kind = kind;
-    this.details = options.details ?? [];
+    this.problems = options.problems ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
   }
 }
 
-/** What HTTP says of an error in headers, whichever protocol answers. */
+/** The HTTP headers of an error, the same in both protocols. */
 export function errorHeaders({ retryAfterSeconds, allow }: ServiceError): Record<string, string> {
   const headers: Record<string, string> = {};
   if (retryAfterSeconds !== undefined) headers['retry-after'] = String(retryAfterSeconds);
@@ -48,20 +65,25 @@ export function errorHeaders({ retryAfterSeconds, allow }: ServiceError): Record
   return headers;
 }
 
-/** Whether trying again later makes sense. */
+/** Whether the same call may succeed later. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ServiceError && error.kind === 'unavailable';
 }
 
-/** The usual refusal of bad fields: one message, all problems in the details. */
-export function invalid(problems: readonly string[]): ServiceError {
-  return new ServiceError('invalid', 'Invalid or missing input parameters.', { details: problems });
+/** The usual refusal of bad fields: one message, and all problems. */
+export function invalid(problems: readonly Problem[]): ServiceError {
+  return new ServiceError('invalid', 'Invalid or missing input parameters.', { problems });
+}
+
+/** The refusal of one bad field. */
+export function invalidField(field: string, message: string): ServiceError {
+  return invalid([{ field, message }]);
 }
 
 export function methodNotAllowed(method: string, allow: readonly string[]): ServiceError {
   return new ServiceError('method-not-allowed', `The method ${method} is not allowed here.`, { allow });
 }
 
-export function tooLarge(detail: string): ServiceError {
-  return new ServiceError('too-large', 'The request is too large.', { details: [detail] });
+export function tooLarge(problem: Problem): ServiceError {
+  return new ServiceError('too-large', 'The request is too large.', { problems: [problem] });
 }

@@ -11,7 +11,6 @@ import { networkOf } from './address.ts';
 import {
   type Binding,
   bindingAllows,
-  createTokenHasher,
   formTokenMatches,
   formTokenOf,
   hashToken,
@@ -42,25 +41,24 @@ export type SignInRequest = {
 
 export function createTokenService(store: Store, runtime: Runtime, tasks: Tasks): TokenService {
   const limit = createSignInLimit();
-  const hashSaid = createTokenHasher();
   const limiter = createFairLimiter({ inside: 4, inLane: 16, waiting: 256 });
 
-  function userOf(token: string, presented: Credentials): User {
-    const stored = store.get(tokens, hashSaid(token, presented.connection));
+  function userOf(token: string, credentials: Credentials): User {
+    const stored = store.get(tokens, hashToken(token));
     const user = stored && findUser(store, stored.username);
     const good =
       stored !== undefined &&
       stored.expires > runtime.now() &&
       stored.credentialId === user?.credentialId &&
-      bindingAllows(stored.binding, presented.address, presented.referer);
+      bindingAllows(stored.binding, credentials.address, credentials.referer);
     if (!good) throw new ServiceError('token-invalid', 'Invalid token.');
     return user;
   }
 
-  function identify(presented: Credentials): Identity | undefined {
-    const { bearer, field, cookie, readsOnly } = presented;
+  function identify(credentials: Credentials): Identity | undefined {
+    const { bearer, field, cookie, readsOnly } = credentials;
     const asCaller = (token: string, formToken = '') => {
-      const { username, role } = userOf(token, presented);
+      const { username, role } = userOf(token, credentials);
       return { caller: { username, role }, formToken };
     };
     if (bearer !== undefined) return asCaller(bearer);
@@ -68,7 +66,12 @@ export function createTokenService(store: Store, runtime: Runtime, tasks: Tasks)
       if (!isFormToken(field) || readsOnly) return asCaller(field);
       if (cookie === undefined || !formTokenMatches(field, cookie)) {
         throw new ServiceError('token-invalid', 'Invalid token.', {
-          details: ['token: this form belongs to a session that has ended. Sign in and open the form again.'],
+          problems: [
+            {
+              field: 'token',
+              message: 'this form belongs to a session that has ended. Sign in and open the form again.',
+            },
+          ],
         });
       }
       return asCaller(cookie, field);

@@ -32,21 +32,6 @@ export function hashToken(token: string): string {
   return digest('sha256', token, 'base64url');
 }
 
-/**
- * A connection says the same token again and again: to hash it each time takes longer than all else that is asked of it. It is
- * remembered no longer than the connection.
- */
-export function createTokenHasher(): (token: string, connection: object) => string {
-  const saidLast = new WeakMap<object, { token: string; hash: string }>();
-  return (token, connection) => {
-    const known = saidLast.get(connection);
-    if (known?.token === token) return known.hash;
-    const hash = hashToken(token);
-    saidLast.set(connection, { token, hash });
-    return hash;
-  };
-}
-
 /** What HTML forms carry: proves that the form came from a page of ours, yet is no credential by itself. */
 export function formTokenOf(sessionToken: string): string {
   return `form_${createHmac('sha256', sessionToken).update('form').digest('base64url')}`;
@@ -63,9 +48,9 @@ export function formTokenMatches(formToken: string, sessionToken: string): boole
 }
 
 /** An absent Referer is let through: many clients never send one. */
-export function bindingAllows(binding: Binding, address: () => string, referer: string | undefined): boolean {
+export function bindingAllows(binding: Binding, address: string, referer: string | undefined): boolean {
   if (binding === null) return true;
-  if (binding.to === 'address') return binding.value === address();
+  if (binding.to === 'address') return binding.value === address;
   if (referer === undefined || referer === binding.value) return true;
   const origin = originOf(binding.value);
   return origin !== undefined && origin === originOf(referer);

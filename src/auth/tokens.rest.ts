@@ -1,6 +1,6 @@
 // REST edge of tokens: the token service (contract 3).
 import { isIP } from 'node:net';
-import { ServiceError } from '../errors.ts';
+import { type Problem, ServiceError } from '../errors.ts';
 import {
   type Outcome,
   type RequestFacts,
@@ -57,14 +57,16 @@ export function tokensResource(options: TokenServiceOptions): Resource {
     guard: (request) => {
       if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
     },
-    check: ({ values, request }) => [...queryProblems(request), ...bindingProblems(values)],
+    check: ({ values, request }) => ({
+      problems: [...queryProblems(request), ...bindingProblems(values)],
+    }),
     run: async ({ values, request }): Promise<Outcome> => {
       const { token, expires } = await tokenService.signIn({
         username: values.username,
         password: values.password,
-        address: request.address(),
+        address: request.address,
         minutes: Math.min(values.expiration, expirationMinutes.most),
-        binding: bindingOf(values, request.address()),
+        binding: bindingOf(values, request.address),
       });
       const json = { token, expires, ssl: isHttps() };
       if (request.format !== 'html') return { json };
@@ -113,17 +115,18 @@ export function tokensResource(options: TokenServiceOptions): Resource {
 }
 
 /** Addresses end up in logs and histories; passwords must not. */
-function queryProblems({ query }: RequestFacts): string[] {
+function queryProblems({ query }: RequestFacts): Problem[] {
   const found = ['username', 'password'].filter((name) => query[name] !== undefined);
-  return found.map((name) => `${name}: must be sent in the body, never in the address.`);
+  return found.map((field) => ({ field, message: 'must be sent in the body, never in the address.' }));
 }
 
 type BindingFields = { client?: string | undefined; referer?: string | undefined; ip?: string | undefined };
 
-function bindingProblems({ client, referer, ip = '' }: BindingFields): string[] {
-  if (client === 'referer' && referer === undefined) return ['referer: is required with client=referer.'];
+function bindingProblems({ client, referer, ip = '' }: BindingFields): Problem[] {
+  if (client === 'referer' && referer === undefined)
+    return [{ field: 'referer', message: 'is required with client=referer.' }];
   if (client === 'ip' && isIP(ip.trim()) === 0)
-    return ['ip: must be an IPv4 or IPv6 address with client=ip.'];
+    return [{ field: 'ip', message: 'must be an IPv4 or IPv6 address with client=ip.' }];
   return [];
 }
 

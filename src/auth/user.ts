@@ -1,6 +1,6 @@
 // Users and the rules for changing them (contract 3: names unique but for case, never without an administrator).
 import type { Role } from '../caller.ts';
-import { ServiceError, invalid } from '../errors.ts';
+import { type Problem, ServiceError, invalid } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Reader, Table, Transaction } from '../store/transaction.ts';
 import { isXmlText } from '../lib/text.ts';
@@ -95,12 +95,12 @@ export function removeUser(transaction: Transaction, username: string): void {
 /** The name comes from a form field, so an unknown one is a bad field. */
 function requireUser(reader: Reader, username: string): User {
   const user = findUser(reader, username);
-  if (user === undefined) throw invalid(noSuchUser(username));
+  if (user === undefined) throw invalid([noSuchUser(username)]);
   return user;
 }
 
-export function noSuchUser(username: string): string[] {
-  return [`username: there is no user named ${username}.`];
+export function noSuchUser(username: string): Problem {
+  return { field: 'username', message: `there is no user named ${username}.` };
 }
 
 function keepAnAdministrator(reader: Reader, leaving: User): void {

@@ -27,8 +27,9 @@ export function securityResource(store: Store, runtime: Runtime, tokenService: T
   const password = text('The password.', { ...passwordLength, secret: true });
   const role = choice('What the user may do.', roles);
 
-  const userExists = ({ values: { username: name } }: { values: { username?: string } }) =>
-    name === undefined || findUser(store, name) ? [] : noSuchUser(name);
+  const userExists = ({ values: { username: name } }: { values: { username?: string } }) => ({
+    problems: name === undefined || findUser(store, name) ? [] : [noSuchUser(name)],
+  });
 
   const add = operation({
     title: 'Add user',

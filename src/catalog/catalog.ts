@@ -1,6 +1,6 @@
 // Folders and services, and the rules for changing them (contract 4).
 import type { Caller } from '../caller.ts';
-import { ServiceError, invalid } from '../errors.ts';
+import { type Problem, ServiceError, invalid } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
 
@@ -210,13 +210,13 @@ export function deleteService(transaction: Transaction, id: ServiceId): void {
 export function refuseGrant(caller: Caller, access: ServiceAccess | undefined): void {
   if (access === 'administrators' && caller?.role !== 'administrator') {
     throw new ServiceError('forbidden', 'This needs the role administrator.', {
-      details: ['access: only an administrator may set administrators.'],
+      problems: [{ field: 'access', message: 'only an administrator may set administrators.' }],
     });
   }
 }
 
-export function noSuchFolder(folderName: string): string {
-  return `folderName: there is no folder named ${folderName}.`;
+export function noSuchFolder(folderName: string): Problem {
+  return { field: 'folderName', message: `there is no folder named ${folderName}.` };
 }
 
 /** Also what a caller is told who may not see the thing. */

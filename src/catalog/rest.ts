@@ -164,8 +164,10 @@ export function catalogResource({
     access: 'publisher',
     effect: 'writes',
     fields: createFields,
-    check: ({ values: { folderName = rootFolder }, caller }) =>
-      folderName === rootFolder || visibleFolder(folderName, caller) ? [] : [noSuchFolder(folderName)],
+    check: ({ values: { folderName = rootFolder }, caller }) => ({
+      problems:
+        folderName === rootFolder || visibleFolder(folderName, caller) ? [] : [noSuchFolder(folderName)],
+    }),
     run: async ({ values, caller }) => {
       const { folderName = rootFolder, serviceName, type, url = null, ...traits } = values;
       refuseGrant(caller, values.access);

@@ -1,7 +1,7 @@
 // The bare HTTP server: its limits, and errors outside both APIs.
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { METHODS } from 'node:http';
-import { ServiceError, invalid } from '../errors.ts';
+import { ServiceError, invalidField } from '../errors.ts';
 import { notFound } from '../rest/response.ts';
 import type { RequestLog } from './request-log.ts';
 import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
@@ -56,7 +56,7 @@ export function createHttp({ logger, account, frame, isClosing }: HttpOptions): 
   http.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff');
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      throw invalid(['Host: must be given.']);
+      throw invalidField('Host', 'must be given.');
     if (request.is404) throw notFound();
     if (isClosing() && !request.routeOptions.config.answersWhileClosing)
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });

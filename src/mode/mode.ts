@@ -37,7 +37,7 @@ export function changeMode(
 export function refuseWhileReadOnly({ isReadOnly, message }: Mode): void {
   if (!isReadOnly) return;
   throw new ServiceError('unavailable', 'The system is in read-only mode.', {
-    details: message === '' ? [] : [message],
+    problems: message === '' ? [] : [{ message }],
     retryAfterSeconds: 60,
   });
 }

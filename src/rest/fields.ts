@@ -1,5 +1,6 @@
 // Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
+import { type Problem, problemsOf } from '../errors.ts';
 import type { Form, FormFile, Raw } from './form.ts';
 
 /** Most fields have one thing wrong with them; a whole file may have many. */
@@ -44,16 +45,15 @@ export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends F
 /** The values of the good fields, and every problem, each naming its field. */
 export type FieldValues<F extends Fields = Fields> = {
   readonly values: Partial<Values<F>>;
-  readonly problems: readonly string[];
+  readonly problems: readonly Problem[];
 };
 
 export function readFields<F extends Fields>(fields: F, form: Form): FieldValues<F> {
   const values: Record<string, unknown> = {};
-  const problems: string[] = [];
+  const problems: Problem[] = [];
   for (const [name, field] of Object.entries(fields)) {
     const parsed = field.read(form[name]) as Parsed<unknown>;
-    if ('problem' in parsed)
-      problems.push(...[parsed.problem].flat().map((problem) => `${name}: ${problem}`));
+    if ('problem' in parsed) problems.push(...problemsOf(name, [parsed.problem].flat()));
     else values[name] = parsed.value;
   }
   return { values: values as Partial<Values<F>>, problems };

@@ -1,5 +1,5 @@
 // A query or an urlencoded body → one record of the fields asked for (contract 2).
-import { invalid, tooLarge } from '../errors.ts';
+import { type Problem, formatProblem, invalid, tooLarge } from '../errors.ts';
 import { truncate } from '../lib/text.ts';
 
 /** A file part of a form. */
@@ -29,7 +29,7 @@ const maxFields = 1000;
 /** Strict where browsers are lenient: what cannot be decoded is refused, not guessed at. */
 export function parseUrlencoded(encoded: string, wanted: Wanted): Form {
   if (encoded === '') return noFields;
-  if (encoded.includes('\uFFFD')) throw invalid(['The form is not UTF-8 text.']);
+  if (encoded.includes('\uFFFD')) throw invalid([{ message: 'The form is not UTF-8 text.' }]);
   return collect(pairsOf(encoded), wanted);
 }
 
@@ -48,15 +48,16 @@ export function peekQuery(encoded: string, wanted: Wanted): Form {
 function collect(pairs: readonly Pair[], wanted: Wanted): Record<string, Raw> {
   const form: Record<string, Raw> = {};
   const seen = new Set<string | undefined>();
-  const problems: string[] = [];
+  const problems = new Map<string, Problem>();
+  const report = (problem: Problem) => problems.set(formatProblem(problem), problem);
   for (const { name, value } of pairs) {
-    if (name === undefined) problems.push(`A field name: ${notDecodable}`);
-    else if (seen.has(name)) problems.push(`${truncate(name)}: is given more than once.`);
-    else if (value === undefined) problems.push(`${truncate(name)}: ${notDecodable}`);
+    if (name === undefined) report({ field: 'A field name', message: notDecodable });
+    else if (seen.has(name)) report({ field: truncate(name), message: 'is given more than once.' });
+    else if (value === undefined) report({ field: truncate(name), message: notDecodable });
     else if (wanted.has(name)) form[name] = value;
     seen.add(name);
   }
-  if (problems.length > 0) throw invalid([...new Set(problems)].slice(0, maxParts));
+  if (problems.size > 0) throw invalid([...problems.values()].slice(0, maxParts));
   return form;
 }
 
@@ -66,7 +67,8 @@ type Pair = { readonly name: string | undefined; readonly value: string | undefi
 const notDecodable = 'must be percent-encoded UTF-8 text.';
 
 function pairsOf(encoded: string): Pair[] {
-  if (hasMoreThan(encoded, '&', maxFields)) throw tooLarge(`The form must have at most ${maxFields} fields.`);
+  if (hasMoreThan(encoded, '&', maxFields))
+    throw tooLarge({ message: `The form must have at most ${maxFields} fields.` });
   const pairs: Pair[] = [];
   let start = 0;
   while (start < encoded.length) {

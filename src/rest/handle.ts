@@ -9,10 +9,10 @@ import {
   type Identify,
   type Identity,
   type Credentials,
-  bearerOf,
+  bearerToken,
   mayCall,
 } from '../caller.ts';
-import { ServiceError, invalid, methodNotAllowed } from '../errors.ts';
+import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { BodyOptions, ReadBody } from './body.ts';
 import type { Outcome, RequestFacts, Resource } from './resource.ts';
@@ -76,7 +76,7 @@ export function createHandler(options: HandlerOptions, face: HtmlResponder): Han
     refuseMethod(request, route.match);
     if (request.method !== 'POST' || accessOf(route.match) === 'anyone') return;
     // A bad bearer header is answered before the body is read.
-    if (bearerOf(request.headers.authorization, request.socket) === undefined) return;
+    if (bearerToken(request.headers.authorization) === undefined) return;
     const identify = () => options.identify(presentedBy(request, undefined));
     return after(options.retryAfterRefresh(identify), (identity) => {
       progress.identity = identity;
@@ -102,7 +102,7 @@ export function createHandler(options: HandlerOptions, face: HtmlResponder): Han
     const { request, progress, route, query } = exchange;
     progress.form = form;
     const format = readFormat(textIn(form, 'f') ?? textIn(query, 'f'), request.headers.accept);
-    if (format === undefined) throw invalid(['f: must be one of json, pjson, html.']);
+    if (format === undefined) throw invalidField('f', 'must be one of json, pjson, html.');
     progress.format = format;
     const presented = presentedBy(request, textIn(form, 'token'));
     const { address, cookie } = presented;
@@ -141,16 +141,18 @@ export function createHandler(options: HandlerOptions, face: HtmlResponder): Han
     const { fields } = operation ?? resource;
     const read = progress.form === noFields ? route.asked.unanswered : readFields(fields, progress.form);
     const call = { subject, values: read.values as never, caller, request: facts };
-    const refuse = (problems: readonly string[]) => {
+    const refuse = (problems: readonly Problem[]) => {
       if (problems.length > 0) throw invalid(problems);
     };
     if (!operation) {
       refuse(read.problems);
       return after(resource.read(call), (json) => answer(exchange, { json }));
     }
-    return after(operation.check?.(call) ?? [], (more) => {
-      refuse([...read.problems, ...more]);
-      return after(operation.run(call), (outcome) => answer(exchange, outcome));
+    return after(operation.check?.(call) ?? { problems: [] }, ({ problems, prepared }) => {
+      refuse([...read.problems, ...problems]);
+      return after(operation.run({ ...call, prepared: prepared as never }), (outcome) =>
+        answer(exchange, outcome),
+      );
     });
   }
 
@@ -171,12 +173,11 @@ export function createHandler(options: HandlerOptions, face: HtmlResponder): Han
 
   function presentedBy(request: FastifyRequest, field: string | undefined): Credentials {
     return {
-      bearer: bearerOf(request.headers.authorization, request.socket),
+      bearer: bearerToken(request.headers.authorization),
       field: field?.trim() || undefined,
       cookie: cookieOf(request),
       readsOnly: request.method !== 'POST',
-      connection: request.socket,
-      address: () => options.addressOf(request),
+      address: options.addressOf(request),
       referer: request.headers.referer,
     };
   }

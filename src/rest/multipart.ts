@@ -1,7 +1,7 @@
 // A multipart body → one record of the fields asked for (contract 2).
 import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
-import { ServiceError, invalid, tooLarge } from '../errors.ts';
+import { ServiceError, invalidField, tooLarge } from '../errors.ts';
 import { truncate } from '../lib/text.ts';
 import { type Form, type Raw, type Wanted, maxTextBytes } from './form.ts';
 import { asServiceError } from './response.ts';
@@ -27,7 +27,7 @@ export async function readMultipart(
   try {
     for await (const part of partsOf(request, yieldToEventLoop)) {
       const name = part.fieldname;
-      if (seen.has(name)) throw invalid([`${truncate(name)}: is given more than once.`]);
+      if (seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
       seen.add(name);
       if (part.type !== 'file') continue;
       if (!wanted.has(name)) {
@@ -94,11 +94,11 @@ async function readPart(
   let size = 0;
   for await (const chunk of file as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > most) throw tooLarge(`${name}: must be at most ${most} bytes.`);
+    if (size > most) throw tooLarge({ field: name, message: `must be at most ${most} bytes.` });
     onBytes(chunk.length);
     chunks.push(chunk);
   }
-  if (file.truncated) throw tooLarge(`${name}: must be at most ${most} bytes.`);
+  if (file.truncated) throw tooLarge({ field: name, message: `must be at most ${most} bytes.` });
   return Buffer.concat(chunks);
 }
 
@@ -106,6 +106,6 @@ function decodeUtf8(bytes: Buffer, field: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw invalid([`${field}: must be UTF-8 text.`]);
+    throw invalidField(field, 'must be UTF-8 text.');
   }
 }

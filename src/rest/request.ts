@@ -3,10 +3,9 @@ import { toNfc, isXmlText } from '../lib/text.ts';
 import type { FastifyRequest } from 'fastify';
 import type { Identity } from '../caller.ts';
 import type { Resource } from './resource.ts';
-import type { Format } from '../lib/json.ts';
 import { type Field, type Fields, type FieldValues, readFields } from './fields.ts';
 import { type Form, type Wanted, noFields, parseUrlencoded, textIn } from './form.ts';
-import { prefersHtml, readFormat } from './response.ts';
+import { type Format, prefersHtml, readFormat } from './response.ts';
 import { type Match, match, walk } from './routes.ts';
 
 export const sessionCookie = 'steward_session';

@@ -1,11 +1,12 @@
 // The tree of resources and operations that routes, pages and checks are derived from. A feature describes its part
 // of it with `resource`, `operation` and `items`; what is said once here shows in every face of the API.
 import type { Access, Caller } from '../caller.ts';
-import type { ErrorKind } from '../errors.ts';
+import type { ErrorKind, Problem } from '../errors.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Form } from './form.ts';
 import type { Html } from './html/html.ts';
-import type { Format, Json } from '../lib/json.ts';
+import type { CachedJson, Json } from '../lib/json.ts';
+import type { Format } from './response.ts';
 
 /** What the edge hands to a resource or operation. `S` is what the ids in the path have found. */
 export type Call<S, V> = {
@@ -15,17 +16,25 @@ export type Call<S, V> = {
   readonly request: RequestFacts;
 };
 
+/** The problems that fields cannot find by themselves, and what `run` needs of the work done to find them. */
+export type Checked<P = unknown> = { readonly problems: readonly Problem[]; readonly prepared?: P };
+
+export type PreparedCall<S, V, P> = Call<S, V> & { readonly prepared: P };
+
 export type RequestFacts = {
   readonly format: Format;
-  readonly address: () => string;
+  readonly address: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly cookie: string | undefined;
   readonly query: Form;
 };
 
+/** What a resource reads as. */
+export type Answer = Json | CachedJson;
+
 /** A plain answer, or one that also touches the browser: headers, and in HTML an address to go on to. */
 export type Outcome = {
-  readonly json: Json;
+  readonly json: Answer;
   readonly headers?: Record<string, string>;
   readonly seeOther?: string;
   /** What a page may have put into the address it wants to go on to, as `{name}`. */
@@ -39,7 +48,7 @@ export type Resource<S = unknown> = {
   /** Some are not to be had while an upgrade job runs. */
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
-  readonly read: (call: Call<S, never>) => Json | Promise<Json>;
+  readonly read: (call: Call<S, never>) => Answer | Promise<Answer>;
   /** What a POST does, where it does not read like a GET. */
   readonly onPost: Operation<S> | undefined;
   /** What people are shown instead of the bare contents. */
@@ -84,12 +93,12 @@ export type Operation<S = unknown> = {
   /** Throws when such a request is not to be taken, whatever its fields are. */
   readonly guard: (request: RequestFacts) => void;
   /** What the fields cannot tell by themselves. Sees the values that could be read; answers further problems. */
-  readonly check: ((call: Call<S, never>) => readonly string[] | Promise<readonly string[]>) | undefined;
+  readonly check: ((call: Call<S, never>) => Checked | Promise<Checked>) | undefined;
   /** Replaces the derived form, where people need something simpler. */
   readonly form: 'derived' | 'sign-in';
   /** What it may be refused for besides what follows from all this. */
   readonly refusals: readonly ErrorKind[];
-  readonly run: (call: Call<S, never>) => Outcome | Promise<Outcome>;
+  readonly run: (call: PreparedCall<S, never, never>) => Outcome | Promise<Outcome>;
 };
 
 export type Items<S = unknown> = {
@@ -110,7 +119,7 @@ type Described = { title: string; description: string; access: Access };
 export function resource<S, F extends Fields = Record<string, Field<never>>>(
   described: Described & {
     fields?: F;
-    read: (call: Call<S, Values<F>>) => Json | Promise<Json>;
+    read: (call: Call<S, Values<F>>) => Answer | Promise<Answer>;
     onPost?: Operation<S>;
     view?: View<S>;
     titleOf?: (subject: S) => string;
@@ -129,17 +138,17 @@ export function folder<S>(described: Described, resources: Record<string, Resour
   return resource({ ...described, resources, read: () => ({ resources: Object.keys(resources).sort() }) });
 }
 
-export function operation<S, F extends Fields = Fields>(
+export function operation<S, F extends Fields = Fields, P = undefined>(
   described: Described & {
     effect: 'reads' | 'writes';
     whileReadOnly?: 'allowed';
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
     guard?: (request: RequestFacts) => void;
-    check?: (call: Call<S, Partial<Values<F>>>) => readonly string[] | Promise<readonly string[]>;
+    check?: (call: Call<S, Partial<Values<F>>>) => Checked<P> | Promise<Checked<P>>;
     form?: 'sign-in';
     refusals?: readonly ErrorKind[];
-    run: (call: Call<S, Values<F>>) => Outcome | Promise<Outcome>;
+    run: (call: PreparedCall<S, Values<F>, P>) => Outcome | Promise<Outcome>;
   },
 ): Operation<S> {
   return {

@@ -1,8 +1,10 @@
 // Answers: the response format, JSON, and errors in the contract's form (contract 2).
 import type { FastifyReply } from 'fastify';
-import { type ErrorKind, ServiceError, errorHeaders, tooLarge } from '../errors.ts';
+import { type ErrorKind, ServiceError, errorHeaders, formatProblem, tooLarge } from '../errors.ts';
 import { maxParts, maxTextBytes } from './form.ts';
-import { type Format, type Json, writeJson } from '../lib/json.ts';
+import { CachedJson, type Json, plainJson } from '../lib/json.ts';
+
+export type Format = 'json' | 'pjson' | 'html';
 
 /** `error.code` differs from the HTTP status only where clients of this family of APIs expect it to. */
 const table: Record<ErrorKind, { status: number; code: number }> = {
@@ -36,7 +38,7 @@ export function toErrorResponse(error: ServiceError | undefined): ErrorResponse 
   return {
     status,
     headers: error ? errorHeaders(error) : {},
-    body: { status: 'error', error: { code, message, details: error?.details ?? [] } },
+    body: { status: 'error', error: { code, message, details: (error?.problems ?? []).map(formatProblem) } },
   };
 }
 
@@ -45,7 +47,7 @@ export function asServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { statusCode, code } = error as { statusCode?: unknown; code?: unknown };
   if (statusCode === 413)
-    return tooLarge(limits[String(code)] ?? `The body must be at most ${maxTextBytes} bytes.`);
+    return tooLarge({ message: limits[String(code)] ?? `The body must be at most ${maxTextBytes} bytes.` });
   if (statusCode === 415) return unsupportedMediaType();
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new ServiceError('invalid', 'The request body cannot be read.');
@@ -61,7 +63,12 @@ const limits: Record<string, string> = {
 
 export function unsupportedMediaType(): ServiceError {
   return new ServiceError('unsupported-media-type', 'The content type of the request is not supported.', {
-    details: ['Content-Type: must be application/x-www-form-urlencoded or multipart/form-data.'],
+    problems: [
+      {
+        field: 'Content-Type',
+        message: 'must be application/x-www-form-urlencoded or multipart/form-data.',
+      },
+    ],
   });
 }
 
@@ -72,7 +79,7 @@ export function notFound(): ServiceError {
 export function sendJson(
   reply: FastifyReply,
   status: number,
-  json: Json,
+  answer: Json | CachedJson,
   format: Format = 'json',
 ): FastifyReply {
   return reply
@@ -82,7 +89,12 @@ export function sendJson(
       'cache-control': 'no-store',
       'cross-origin-resource-policy': 'same-origin',
     })
-    .send(format === 'pjson' ? `${JSON.stringify(json, null, 2)}\n` : writeJson(json));
+    .send(serialize(answer, format));
+}
+
+function serialize(answer: Json | CachedJson, format: Format): string | Buffer {
+  if (format === 'pjson') return `${JSON.stringify(plainJson(answer), null, 2)}\n`;
+  return answer instanceof CachedJson ? answer.bytes : JSON.stringify(answer);
 }
 
 /** `f` as given, or undefined when it is none of the allowed words. */

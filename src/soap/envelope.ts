@@ -1,5 +1,5 @@
 // SOAP envelopes in and out, versions 1.1 and 1.2, and faults in the form of each.
-import { type ErrorKind, ServiceError } from '../errors.ts';
+import { type ErrorKind, ServiceError, formatProblem } from '../errors.ts';
 import { truncate } from '../lib/text.ts';
 import { escapeAttribute, escapeText } from './xml/escape.ts';
 import { XML_URI } from './xml/namespaces.ts';
@@ -184,7 +184,7 @@ const table: Record<ErrorKind, { code: 'Client' | 'Server'; errorCode: number; s
 export function faultOf(error: ServiceError | undefined, namespace: string): Fault {
   const { code, errorCode, status } = error ? table[error.kind] : { code: 'Server' as const, errorCode: 500 };
   const message = error
-    ? [error.message, ...error.details].join(' ')
+    ? [error.message, ...error.problems.map(formatProblem)].join(' ')
     : 'The server failed to handle this request.';
   const detail =
     `<Error xmlns="${escapeAttribute(namespace)}"><Code>${errorCode}</Code>` +

@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { after } from '../after.ts';
-import { type Caller, type Identify, type Identity, bearerOf } from '../caller.ts';
+import { type Caller, type Identify, type Identity, bearerToken } from '../caller.ts';
 import { ServiceError, errorHeaders } from '../errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import { truncate } from '../lib/text.ts';
@@ -161,12 +161,11 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   ): Identity | undefined | Promise<Identity | undefined> {
     return options.retryAfterRefresh(() =>
       options.identify({
-        bearer: bearerOf(request.headers.authorization, request.socket),
+        bearer: bearerToken(request.headers.authorization),
         field: token,
         cookie: undefined,
         readsOnly: true,
-        connection: request.socket,
-        address: () => options.addressOf(request),
+        address: options.addressOf(request),
         referer: request.headers.referer,
       }),
     );

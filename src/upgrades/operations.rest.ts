@@ -1,6 +1,6 @@
 // REST edge of the upgrade procedure: its operations beneath the upgrades resource (spec 4.4, 4.5, contract 6).
-import { invalid } from '../errors.ts';
-import { operation, success } from '../rest/resource.ts';
+import { formatProblem, invalid } from '../errors.ts';
+import { type Checked, operation, success } from '../rest/resource.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import { type Field, boolean, file, refine, required } from '../rest/fields.ts';
 import { jsonObject, reference } from '../rest/json-fields.ts';
@@ -13,14 +13,19 @@ import type { OnJobChange } from './job-table.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { planToJson } from './plan.ts';
 import { type Prepared, prepareRollback } from './preflight.ts';
-import { type UpgradeValues, fetchContents, planUpgrade, prepare } from './upgrade-request.ts';
+import {
+  type UpgradeInputs,
+  type UpgradeValues,
+  planUpgrade,
+  prepare,
+  readUpgradeInputs,
+} from './upgrade-request.ts';
 import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './deployment.ts';
 import type { JobRunner } from './job-runner.ts';
 import { settingsOf } from './settings.ts';
 import { statusOf } from './job-status.ts';
-import type { Inventory } from './workloads.ts';
 
-export type ProcedureOptions = {
+export type OperationsOptions = {
   store: Store;
   runtime: Runtime;
   executor: Executor;
@@ -30,7 +35,7 @@ export type ProcedureOptions = {
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
-export function upgradeOperations({ store, runtime, executor, runner, tell }: ProcedureOptions) {
+export function upgradeOperations({ store, runtime, executor, runner, tell }: OperationsOptions) {
   /** A version manifest as a file: the versions in it, or all reasons against it. */
   function manifestField(description: string): Field<readonly Version[] | undefined> {
     return refine(file(description), ({ bytes }) => {
@@ -51,38 +56,38 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Pr
     ),
   };
 
-  /** Everything that stands against an upgrade, as far as its fields could be read. */
-  async function upgradeProblems({ values }: { values: Partial<UpgradeValues> }): Promise<readonly string[]> {
-    const { versionManifest, upgradeSettings, licenseFile, updateToLatestPatch, versionManifestFile } =
-      values;
-    if (versionManifest === undefined || !('versionManifestFile' in values)) return [];
-    const readable = {
-      versionManifest,
-      upgradeSettings,
-      licenseFile,
-      updateToLatestPatch,
-      versionManifestFile,
+  /** Everything that blocks an upgrade, as far as its fields can be read. */
+  async function checkUpgrade({
+    values,
+  }: {
+    values: Partial<UpgradeValues>;
+  }): Promise<Checked<UpgradeInputs>> {
+    const { versionManifest, upgradeSettings } = values;
+    if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: [] };
+    const readable = { ...values, versionManifest, upgradeSettings };
+    const inputs = await readUpgradeInputs(store, executor, readable);
+    const { problems } = prepare(store, readable, inputs);
+    // Without the settings only the version itself can be judged.
+    const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
+    return {
+      problems: hasSettings ? problems : problems.filter(({ field }) => field === 'versionManifest'),
+      prepared: inputs,
     };
-    const survey = await executor.inventory();
-    const found = prepare(store, readable, await fetchContents(store, readable), survey).problems;
-    const hasUnreadable = !('upgradeSettings' in values && 'updateToLatestPatch' in values);
-    return hasUnreadable ? found.filter((problem) => problem.startsWith('versionManifest:')) : found;
   }
 
   const knownVersion = (id: string) => findVersion(manifestOf(store), store.read(deployment), id);
 
-  /** Prepared inside the update: what stands against it is looked for in the state that it starts from. */
+  /** `prepareIn` runs inside the transaction, so that it checks the state the job starts from. */
   async function start(
-    prepareIn: (reader: Reader, survey: Inventory) => Prepared,
+    prepareIn: (reader: Reader) => Prepared,
     startedBy: string,
     manifest?: readonly Version[],
   ): Promise<Json> {
-    const survey = await executor.inventory();
     const id = runtime.newId();
     const at = runtime.now();
     const job = await runner.run(() =>
       store.update((transaction) => {
-        const { problems, to, ...prepared } = prepareIn(transaction, survey);
+        const { problems, to, ...prepared } = prepareIn(transaction);
         if (problems.length > 0 || to === null) throw invalid(problems);
         if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
         const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
@@ -103,10 +108,12 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Pr
       access: 'administrator',
       effect: 'reads',
       fields: { upgradeId: versionField },
-      check: ({ values: { upgradeId } }) =>
-        upgradeId === undefined || knownVersion(upgradeId)
-          ? []
-          : [`upgradeId: there is no version with the id ${upgradeId}.`],
+      check: ({ values: { upgradeId } }) => ({
+        problems:
+          upgradeId === undefined || knownVersion(upgradeId)
+            ? []
+            : [{ field: 'upgradeId', message: `there is no version with the id ${upgradeId}.` }],
+      }),
       run: ({ values: { upgradeId } }) => {
         const version = knownVersion(upgradeId);
         return { json: asJson(version ? settingsOf(version) : { userInputs: [] }) };
@@ -121,7 +128,9 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Pr
       run: async ({ values }) => {
         const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
         const known = notices.length > 0 ? { notices } : {};
-        return { json: { from, to, steps: planToJson(plan), problems, ...known } };
+        return {
+          json: { from, to, steps: planToJson(plan), problems: problems.map(formatProblem), ...known },
+        };
       },
     }),
     upgrade: operation({
@@ -131,17 +140,14 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Pr
       access: 'administrator',
       effect: 'writes',
       fields: upgradeFields,
-      check: upgradeProblems,
-      run: async ({ values, caller }) => {
-        const { versionManifestFile: manifest } = values;
-        const contents = await fetchContents(store, values);
-        const json = await start(
-          (reader, survey) => prepare(reader, values, contents, survey),
+      check: checkUpgrade,
+      run: async ({ values, caller, prepared: inputs }) => ({
+        json: await start(
+          (reader) => prepare(reader, values, inputs),
           caller?.username ?? '',
-          manifest,
-        );
-        return { json };
-      },
+          values.versionManifestFile,
+        ),
+      }),
     }),
     rollback: operation({
       title: 'Rollback',
@@ -149,12 +155,14 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Pr
       access: 'administrator',
       effect: 'writes',
       fields: { versionManifest: versionField },
-      run: async ({ values, caller }) => ({
-        json: await start(
-          (reader, survey) => prepareRollback(reader, values.versionManifest, survey),
+      run: async ({ values, caller }) => {
+        const inventory = await executor.inventory();
+        const json = await start(
+          (reader) => prepareRollback(reader, values.versionManifest, inventory),
           caller?.username ?? '',
-        ),
-      }),
+        );
+        return { json };
+      },
     }),
     importManifest: operation({
       title: 'Import manifest',

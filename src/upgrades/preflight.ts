@@ -1,4 +1,5 @@
 // Everything that is checked before anything changes, all problems at once (contract 6).
+import { problemsOf } from '../errors.ts';
 import type { Reader } from '../store/transaction.ts';
 import type { NewJob } from './job.ts';
 import { type Version, labelOf } from './manifest.ts';
@@ -15,27 +16,28 @@ import {
   reasonsAgainst,
   rollbackTargets,
 } from './deployment.ts';
-import { type Given, readSettings } from './settings.ts';
-import { movesBetween, simulatedInventory } from './workloads.ts';
+import { type Given, type SettingProblem, readSettings } from './settings.ts';
+import { type Inventory, movesBetween } from './workloads.ts';
 
 /** A job that could be started, or what it would be but for its problems. */
 export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
   readonly to: string | null;
-  readonly problems: readonly string[];
+  readonly problems: readonly SettingProblem[];
   /** What should be known before it is started. */
   readonly notices: readonly string[];
 };
 
 const nothing: Plan = { steps: [], workloads: 0 };
 
-/** `manifest` is what came with the request, where something did; `survey` is how the deployment shows itself. */
+/** `manifest` is what came with the request, where something did; `inventory` is what the executor found. */
 export function prepareUpgrade(
   reader: Reader,
   id: string,
   given: Given,
-  manifest = manifestOf(reader),
-  survey = simulatedInventory,
+  givenManifest: readonly Version[] | undefined,
+  inventory: Inventory,
 ): Prepared {
+  const manifest = givenManifest ?? manifestOf(reader);
   const present = reader.read(deployment);
   const from = labelOf(newestInstalled(present));
   const base = {
@@ -53,23 +55,23 @@ export function prepareUpgrade(
       ...base,
       ...nowhere,
       to: null,
-      problems: [`versionManifest: there is no version with the id ${id}.`],
+      problems: [{ field: 'versionManifest', message: `there is no version with the id ${id}.` }],
     };
   }
   const { uploads, updateToLatestPatch, problems } = readSettings(target, given);
   const known = { ...base, kind: target.type, uploads };
-  const reasons = reasonsAgainst(target, manifest, present).map((reason) => `versionManifest: ${reason}`);
+  const reasons = problemsOf('versionManifest', reasonsAgainst(target, manifest, present));
   if (reasons.length > 0)
     return { ...known, ...nowhere, to: labelOf(target), problems: [...reasons, ...problems] };
 
   const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
-  const placement = survey.place(versions, present);
+  const placement = inventory.place(versions, present);
   const planVersions = versions[0]?.type === 'release' ? planRelease : planPatches;
   return {
     ...known,
     installs: versions.map((version) => version.id),
     to: labelOf(versions.at(-1) ?? target),
-    plan: planVersions(placement.workloads, survey.parallelism),
+    plan: planVersions(placement.workloads, inventory.parallelism),
     after: afterInstalling(present, versions),
     problems: [...problems, ...placement.problems],
     notices: placement.notices,
@@ -91,7 +93,7 @@ function versionsToInstall(
 }
 
 /** Back to an earlier patch of the installed release, or to the release without patches. */
-export function prepareRollback(reader: Reader, id: string, survey = simulatedInventory): Prepared {
+export function prepareRollback(reader: Reader, id: string, inventory: Inventory): Prepared {
   const present = reader.read(deployment);
   const from = labelOf(newestInstalled(present));
   const base = {
@@ -111,11 +113,11 @@ export function prepareRollback(reader: Reader, id: string, survey = simulatedIn
       to: null,
       plan: nothing,
       after: present,
-      problems: [`versionManifest: ${id} is nothing to go back to; ${allowed}.`],
+      problems: [{ field: 'versionManifest', message: `${id} is nothing to go back to; ${allowed}.` }],
       notices: [],
     };
   }
   const after = afterRollback(present, target);
-  const { workloads, problems, notices } = survey.placeBack(movesBetween(present, after));
+  const { workloads, problems, notices } = inventory.placeBack(movesBetween(present, after));
   return { ...base, to: labelOf(target), plan: planRollback(workloads.flat()), after, problems, notices };
 }

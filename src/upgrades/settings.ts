@@ -1,4 +1,5 @@
 // Upgrade settings: what a version asks for, and what an administrator sends back (spec 2.3, contract 6).
+import type { Problem } from '../errors.ts';
 import type { UserInput, Version } from './manifest.ts';
 
 /** The shape of spec 2.3; `userForm` of a manifest may bring further keys along. */
@@ -63,25 +64,29 @@ export type Chosen = {
   readonly updateToLatestPatch: boolean;
   /** The uploads the settings name. */
   readonly uploads: readonly string[];
-  readonly problems: readonly string[];
+  readonly problems: readonly SettingProblem[];
 };
 
+/** `setting` is the id of the entry that the problem is about, where it is about one. */
+export type SettingProblem = Problem & { readonly setting?: string };
+
 export function readSettings(version: Version, given: Given): Chosen {
-  const problems: string[] = [];
+  const problems: SettingProblem[] = [];
   const values = readValues(version, given, problems);
   if (given.upgradeSettings === undefined && version.type === 'release' && isSince11(version.version)) {
-    problems.push(`upgradeSettings: is required for a release to ${version.version}.`);
+    problems.push(inSettings(`is required for a release to ${version.version}.`));
   }
   const asked = values.get('updateToLatestPatch');
-  const inSettings = typeof asked === 'boolean' ? asked : undefined;
+  const chosenInSettings = typeof asked === 'boolean' ? asked : undefined;
   if (
-    inSettings !== undefined &&
+    chosenInSettings !== undefined &&
     given.updateToLatestPatch !== undefined &&
-    inSettings !== given.updateToLatestPatch
+    chosenInSettings !== given.updateToLatestPatch
   ) {
-    problems.push(
-      `updateToLatestPatch: is ${given.updateToLatestPatch}, but ${inSettings} in upgradeSettings; send one of them.`,
-    );
+    problems.push({
+      field: 'updateToLatestPatch',
+      message: `is ${given.updateToLatestPatch}, but ${chosenInSettings} in upgradeSettings; send one of them.`,
+    });
   }
   const uploads: string[] = [];
   const entries = settingsOf(version).userInputs;
@@ -89,36 +94,41 @@ export function readSettings(version: Version, given: Given): Chosen {
     if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), given, uploads));
   }
   const fallback = entries.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
-  const chosen = inSettings ?? given.updateToLatestPatch ?? fallback;
+  const chosen = chosenInSettings ?? given.updateToLatestPatch ?? fallback;
   return { updateToLatestPatch: chosen, uploads, problems };
 }
 
 /** The values by id, each of the type its entry has. */
-function readValues(version: Version, { upgradeSettings }: Given, problems: string[]): Map<string, unknown> {
+function readValues(
+  version: Version,
+  { upgradeSettings }: Given,
+  problems: SettingProblem[],
+): Map<string, unknown> {
   const values = new Map<string, unknown>();
   const list = upgradeSettings?.userInputs === undefined ? [] : upgradeSettings.userInputs;
   if (!Array.isArray(list)) {
-    problems.push('upgradeSettings: userInputs must be an array.');
+    problems.push(inSettings('userInputs must be an array.'));
     return values;
   }
   // A patch asks for nothing, but may be told to go on to the newest.
-  const known = version.type === 'patch' ? [latestPatch] : settingsOf(version).userInputs;
-  const types = new Map(known.map(({ id, type }) => [id, type]));
+  const inputs = version.type === 'patch' ? [latestPatch] : settingsOf(version).userInputs;
+  const types = new Map(inputs.map(({ id, type }) => [id, type]));
   for (const [index, entry] of (list as unknown[]).entries()) {
     const { id, value } = (typeof entry === 'object' && entry !== null ? entry : {}) as {
       id?: unknown;
       value?: unknown;
     };
-    const where = `upgradeSettings: userInputs[${index}]`;
+    const where = `userInputs[${index}]`;
     if (typeof id !== 'string' || !types.has(id)) {
+      const known = [...types.keys()].join(', ');
       problems.push(
-        `${where} must have a known id, not ${JSON.stringify(id ?? null)}; known are ${[...types.keys()].join(', ')}.`,
+        inSettings(`${where} must have a known id, not ${JSON.stringify(id ?? null)}; known are ${known}.`),
       );
     } else if (values.has(id)) {
-      problems.push(`${where} repeats the id ${id}.`);
+      problems.push(inSettings(`${where} repeats the id ${id}.`));
     } else {
       const wrong = describeWrongValue(types.get(id) ?? '', value);
-      if (wrong) problems.push(`upgradeSettings: the value of ${id} must be ${wrong}.`);
+      if (wrong) problems.push(inSettings(`the value of ${id} must be ${wrong}.`, id));
       values.set(id, value);
     }
   }
@@ -133,35 +143,42 @@ function describeWrongValue(type: string, value: unknown): string | undefined {
   return type !== 'JSON' || isObject ? undefined : 'a JSON object';
 }
 
-function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: string[]): string[] {
+function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: string[]): SettingProblem[] {
   const part = entry.id === 'licenseUpload' ? given.licenseFile : undefined;
   const uploadId = typeof value === 'string' ? value.trim() : '';
   if (uploadId === '') {
-    if (part) return isJson(part.bytes) ? [] : ['licenseFile: must be a JSON file.'];
+    if (part) return isJson(part.bytes) ? [] : [{ field: 'licenseFile', message: 'must be a JSON file.' }];
     const instead = entry.id === 'licenseUpload' ? ', or send licenseFile' : '';
     return entry.required === true
-      ? [`upgradeSettings: ${entry.id} needs the id of an upload${instead}.`]
+      ? [inSettings(`${entry.id} needs the id of an upload${instead}.`, entry.id)]
       : [];
   }
   const upload = given.findUpload(uploadId);
-  if (!upload) return [`upgradeSettings: ${entry.id} names the upload ${uploadId}, which does not exist.`];
+  if (!upload)
+    return [inSettings(`${entry.id} names the upload ${uploadId}, which does not exist.`, entry.id)];
   uploads.push(uploadId);
-  const problems: string[] = [];
+  const problems: SettingProblem[] = [];
   const extensions = extensionsOf(entry);
   if (!allowsFile(entry, upload.name)) {
+    const allowed = extensions.join(', ');
     problems.push(
-      `upgradeSettings: ${entry.id} must be a file of the type ${extensions.join(', ')}; ${upload.name} is none.`,
+      inSettings(`${entry.id} must be a file of the type ${allowed}; ${upload.name} is none.`, entry.id),
     );
   }
   if (extensions.some((allowed) => allowed.toLowerCase() === 'json') && !isJson(upload.bytes)) {
-    problems.push(`upgradeSettings: ${entry.id} names ${upload.name}, which is not valid JSON.`);
+    problems.push(inSettings(`${entry.id} names ${upload.name}, which is not valid JSON.`, entry.id));
   }
   if (part && !Buffer.from(part.bytes).equals(upload.bytes)) {
-    problems.push(
-      `licenseFile: differs from the upload that licenseUpload names in upgradeSettings; send one of them.`,
-    );
+    problems.push({
+      field: 'licenseFile',
+      message: 'differs from the upload that licenseUpload names in upgradeSettings; send one of them.',
+    });
   }
   return problems;
+}
+
+function inSettings(message: string, setting?: string): SettingProblem {
+  return { field: 'upgradeSettings', message, ...(setting !== undefined && { setting }) };
 }
 
 /** The extensions a file for the setting may have; none for any. */

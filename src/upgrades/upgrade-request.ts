@@ -1,4 +1,4 @@
-// What is asked of an upgrade, made ready: its fields, the uploads they name, and everything that stands against it.
+// The request for an upgrade: its fields, what must be read before it can be checked, and the check itself.
 import type { FormFile } from '../rest/form.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
@@ -18,32 +18,43 @@ export type UpgradeValues = {
   readonly versionManifestFile?: readonly Version[] | undefined;
 };
 
-/** The uploads that the settings name, with what is in them. */
-export type Contents = ReadonlyMap<string, Uint8Array>;
+/** What a request needs from outside the store. It is read once per request; everything after it is pure. */
+export type UpgradeInputs = {
+  readonly inventory: Inventory;
+  /** The content of the uploads that the settings name, by id. */
+  readonly uploadContents: ReadonlyMap<string, Uint8Array>;
+};
 
-export async function fetchContents(
+export async function readUpgradeInputs(
   store: Store,
-  { upgradeSettings }: Pick<UpgradeValues, 'upgradeSettings'>,
-): Promise<Contents> {
+  executor: Executor,
+  values: UpgradeValues,
+): Promise<UpgradeInputs> {
+  return {
+    inventory: await executor.inventory(),
+    uploadContents: await readUploads(store, values),
+  };
+}
+
+async function readUploads(
+  store: Store,
+  { upgradeSettings }: UpgradeValues,
+): Promise<ReadonlyMap<string, Uint8Array>> {
   const inputs = upgradeSettings?.userInputs;
   const values = (Array.isArray(inputs) ? inputs : []).map(
     (input: unknown) => (input as { value?: unknown } | null)?.value,
   );
-  const ids = values.flatMap((value) => (typeof value === 'string' ? value.trim() : []));
+  const ids = new Set(values.flatMap((value) => (typeof value === 'string' ? value.trim() : [])));
   const contents = new Map<string, Uint8Array>();
-  for (const id of ids.filter((id) => store.get(uploads, id))) {
-    const content = await store.fetch(uploadContents, id);
+  for (const id of ids) {
+    const content = store.get(uploads, id) && (await store.fetch(uploadContents, id));
     if (content) contents.set(id, content.bytes);
   }
   return contents;
 }
 
-export function prepare(
-  reader: Reader,
-  values: UpgradeValues,
-  contents: Contents,
-  survey: Inventory,
-): Prepared {
+/** Checks the request against the state that `reader` sees. */
+export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): Prepared {
   const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
   const given: Given = {
     upgradeSettings,
@@ -51,21 +62,20 @@ export function prepare(
     licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
     findUpload: (id) => {
       const upload = reader.get(uploads, id);
-      const bytes = contents.get(id);
+      const bytes = inputs.uploadContents.get(id);
       return upload && bytes && { name: upload.itemName, bytes };
     },
   };
-  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile, survey);
+  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile, inputs.inventory);
 }
 
-/** What an upgrade would do, and everything that stands against it at the moment. */
+/** What an upgrade would do, and everything that blocks it at the moment. */
 export async function planUpgrade(
   store: Store,
   executor: Executor,
   values: UpgradeValues,
 ): Promise<Prepared> {
-  const survey = await executor.inventory();
-  const prepared = prepare(store, values, await fetchContents(store, values), survey);
-  const reason = reasonNotToStart(store, prepared);
-  return reason === undefined ? prepared : { ...prepared, problems: [...prepared.problems, reason] };
+  const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values));
+  const message = reasonNotToStart(store, prepared);
+  return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };
 }

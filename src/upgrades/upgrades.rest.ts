@@ -1,11 +1,11 @@
 // REST edge of upgrades: the resource that tells the progress, and what lies beneath it (spec 4.4, contract 6).
 import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
-import { type Json, asJson, lasting } from '../lib/json.ts';
+import { CachedJson, type Json, asJson } from '../lib/json.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type Job, installerOf, messages, newestJob } from './job-table.ts';
 import { upgradesPage } from './pages/upgrades.ts';
-import { type ProcedureOptions, upgradeOperations } from './operations.rest.ts';
+import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import {
   availableVersions,
   deployment,
@@ -17,7 +17,7 @@ import {
 import { statusOf } from './job-status.ts';
 import type { JobWatcher } from './job-watcher.ts';
 
-export type UpgradesOptions = ProcedureOptions & { watcher: JobWatcher };
+export type UpgradesOptions = OperationsOptions & { watcher: JobWatcher };
 
 export function systemResource(options: UpgradesOptions): Resource {
   const { store, runtime, watcher } = options;
@@ -26,16 +26,18 @@ export function systemResource(options: UpgradesOptions): Resource {
   const child = (title: string, description: string, read: () => Json) =>
     resource({ title, description, access: 'administrator', read });
 
-  /** Of a job that has ended the same is told until it is taken up again. */
-  let lastWords: { of: Job; status: ReturnType<typeof asJson> } | undefined;
+  /** The status of an ended job does not change until the job is resumed. */
+  let endedStatus: { job: Job; messageCount: number; status: CachedJson } | undefined;
 
-  function tellStatus(job: Job | undefined, after: number): Json {
+  function readStatus(job: Job | undefined, after: number): Json | CachedJson {
     if (!job || job.state === 'in_progress' || after > 0)
       return asJson(statusOf(store, job, runtime.now(), after));
-    const { length } = store.entries(messages, job.id);
-    if (lastWords?.of !== job || lastWords.status.messageCount !== length)
-      lastWords = { of: job, status: lasting(asJson(statusOf(store, job, runtime.now()))) };
-    return lastWords.status;
+    const messageCount = store.entries(messages, job.id).length;
+    if (endedStatus?.job !== job || endedStatus.messageCount !== messageCount) {
+      const status = new CachedJson(asJson(statusOf(store, job, runtime.now())));
+      endedStatus = { job, messageCount, status };
+    }
+    return endedStatus.status;
   }
 
   const upgrades = resource({
@@ -47,10 +49,11 @@ export function systemResource(options: UpgradesOptions): Resource {
       wait: defaultTo(integer('Seconds to wait for something new.', 0, 60), 0),
       jobId: text('The job the waiting is for; where it is not the newest there is no waiting.', { to: 128 }),
     },
-    read: ({ values: { after, wait, jobId } }) => {
+    read: async ({ values: { after, wait, jobId } }) => {
       const job = newestJob(store);
-      if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id)) return tellStatus(job, after);
-      return watcher.waitForChange(job, after, wait * 1000).then(() => tellStatus(newestJob(store), after));
+      if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id)) return readStatus(job, after);
+      await watcher.waitForChange(job, after, wait * 1000);
+      return readStatus(newestJob(store), after);
     },
     view: upgradesPage(options),
     operations: upgradeOperations(options),

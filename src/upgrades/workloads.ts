@@ -1,4 +1,5 @@
 // How the containers of versions are found in the deployment: what there is to be moved, and what stands against it.
+import type { Problem } from '../errors.ts';
 import type { Container, Version } from './manifest.ts';
 import { type Deployment, containersOf, installedVersions } from './deployment.ts';
 
@@ -25,7 +26,7 @@ export type Placement = {
   /** The workloads of each version, in the order of its containers. */
   readonly workloads: readonly (readonly Workload[])[];
   /** What stands against moving them. */
-  readonly problems: readonly string[];
+  readonly problems: readonly Problem[];
   /** What does not, but should be known. */
   readonly notices: readonly string[];
 };

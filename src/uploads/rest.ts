@@ -29,9 +29,9 @@ export function uploadsResource({ store, runtime, mostBytesInAll, isInUse }: Upl
     },
     check: ({ values: { itemFile } }) => {
       const name = plainFileName(itemFile?.filename ?? 'x');
-      return name !== '' && name.length <= 255 && isXmlText(name)
-        ? []
-        : ['itemFile: must be a file with a name of at most 255 characters.'];
+      const isNamed = name !== '' && name.length <= 255 && isXmlText(name);
+      const message = 'must be a file with a name of at most 255 characters.';
+      return { problems: isNamed ? [] : [{ field: 'itemFile', message }] };
     },
     run: async ({ values: { itemFile, description } }) => {
       const item: Upload = {

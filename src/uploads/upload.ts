@@ -51,7 +51,12 @@ export function storeUpload(
   for (const { size } of transaction.all(uploads)) total += size;
   if (total > mostInAll) {
     throw new ServiceError('too-large', 'There is no room for this upload.', {
-      details: [`itemFile: all uploads together must be at most ${mostInAll} bytes; delete some first.`],
+      problems: [
+        {
+          field: 'itemFile',
+          message: `all uploads together must be at most ${mostInAll} bytes; delete some first.`,
+        },
+      ],
     });
   }
   transaction.put(uploads, upload);

@@ -2,6 +2,7 @@
 import { toNfc } from '../lib/text.ts';
 import type { BlockList } from 'node:net';
 import type { Caller } from '../caller.ts';
+import type { Problem } from '../errors.ts';
 import { mayList, serviceAtPath } from '../catalog/catalog.ts';
 import { boolean, choice, clearable, defaultTo, httpUrl, refine, required, text } from '../rest/fields.ts';
 import type { Reader } from '../store/transaction.ts';
@@ -16,12 +17,21 @@ const tidy = (value: string) => toNfc(value.trim());
 export const serviceField = (description: string) => text(description, { to: 322, normalise: tidy });
 
 /** What stands against a service that a field names, for this caller. */
-export function serviceProblems(reader: Reader, path: string | undefined, caller: Caller): readonly string[] {
+export function serviceProblems(
+  reader: Reader,
+  path: string | undefined,
+  caller: Caller,
+): readonly Problem[] {
   if (path === undefined) return [];
   const service = serviceAtPath(reader, path);
   return service && mayList(service, caller)
     ? []
-    : [`service: there is no service ${path}; it must be Folder/Name.Type, or Name.Type at the root.`];
+    : [
+        {
+          field: 'service',
+          message: `there is no service ${path}; it must be Folder/Name.Type, or Name.Type at the root.`,
+        },
+      ];
 }
 
 /** `allowed`: special addresses that receivers may have all the same. */

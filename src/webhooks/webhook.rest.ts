@@ -67,7 +67,7 @@ export function webhookRegistry({ store, runtime, allowed, history }: RegistryOp
   const createForAll = operation({
     ...described,
     fields: fields.createForAll,
-    check: ({ values, caller }) => serviceProblems(store, values.service, caller),
+    check: ({ values, caller }) => ({ problems: serviceProblems(store, values.service, caller) }),
     run: ({ values }) => create({ ...values, service: values.service ?? null }),
   });
 
@@ -136,10 +136,12 @@ export function webhookRegistry({ store, runtime, allowed, history }: RegistryOp
           service: subject.service ?? '',
         }),
         // A service that was deleted may stay where it is.
-        check: ({ subject, values, caller }) =>
-          values.service === subject.service
-            ? []
-            : serviceProblems(store, values.service || undefined, caller),
+        check: ({ subject, values, caller }) => ({
+          problems:
+            values.service === subject.service
+              ? []
+              : serviceProblems(store, values.service || undefined, caller),
+        }),
         run: ({ subject, values: { active, service: path, ...traits } }) =>
           change(subject.id, (current, at) => ({
             ...definedOnly(traits),

@@ -43,10 +43,12 @@ export function webhookResources({ eventPublisher, ...options }: WebhooksOptions
       }),
     },
     // A repeat is answered as before, also when the service is gone by now.
-    check: ({ values: { eventId, service }, caller }) =>
-      eventId !== undefined && eventPublisher.remembers(eventId)
-        ? []
-        : serviceProblems(store, service, caller),
+    check: ({ values: { eventId, service }, caller }) => ({
+      problems:
+        eventId !== undefined && eventPublisher.remembers(eventId)
+          ? []
+          : serviceProblems(store, service, caller),
+    }),
     run: async ({ values: { changeType: type, service = null, payload, eventId } }) => ({
       json: {
         status: 'success',

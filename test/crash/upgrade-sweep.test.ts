@@ -2,6 +2,7 @@
 // time, and the whole says what it would have said by itself (contract 6, "Runs"). The dead wake up later and change nothing.
 import { afterEach, expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
+import { simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { startJob } from '../../src/upgrades/job.ts';
 import { messages, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
@@ -77,8 +78,14 @@ async function startPair(breaks?: (workload: string) => boolean) {
     await witness.update((transaction) => {
       const { problems, to, ...prepared } =
         operation === 'rollback'
-          ? prepareRollback(transaction, id)
-          : prepareUpgrade(transaction, id, { ...given, updateToLatestPatch: toLatest }, manifest);
+          ? prepareRollback(transaction, id, simulatedInventory)
+          : prepareUpgrade(
+              transaction,
+              id,
+              { ...given, updateToLatestPatch: toLatest },
+              manifest,
+              simulatedInventory,
+            );
       expect(problems).toEqual([]);
       const asked = { ...prepared, id: operation + id, to: to ?? '', startedBy: 'ann', runner: witness.self };
       return startJob(transaction, asked, Date.now());

@@ -2,6 +2,7 @@
 import { afterEach, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import { neededPermissions, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { formatProblem } from '../../src/errors.ts';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
@@ -29,8 +30,9 @@ async function open(...workloads: (Partial<NewWorkload> & { name: string })[]) {
       containers: names.map((name) => container(name)),
       newContainers: added.map((name) => container(name)),
     };
-    const survey = await createTestExecutor(on, options).inventory();
-    return survey.place([version], { release: freshRelease, patches: [] });
+    const inventory = await createTestExecutor(on, options).inventory();
+    const { problems, ...placed } = inventory.place([version], { release: freshRelease, patches: [] });
+    return { ...placed, problems: problems.map(formatProblem) };
   }
   return { on, place };
 }

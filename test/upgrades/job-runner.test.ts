@@ -10,6 +10,7 @@ import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.
 import { startJob } from '../../src/upgrades/job.ts';
 import { type Job, jobs, messages, newestJob } from '../../src/upgrades/job-table.ts';
 import { prepareUpgrade } from '../../src/upgrades/preflight.ts';
+import { simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { createJobRunner } from '../../src/upgrades/job-runner.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
@@ -26,10 +27,13 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
   await createJobRunner({ store, ...options }).run(() =>
     store.update((transaction) => {
-      const { to, ...prepared } = prepareUpgrade(transaction, patch, {
-        ...given,
-        findUpload: () => undefined,
-      });
+      const { to, ...prepared } = prepareUpgrade(
+        transaction,
+        patch,
+        { ...given, findUpload: () => undefined },
+        undefined,
+        simulatedInventory,
+      );
       const by = { id: 'job', startedBy: 'ann', runner: store.self, to: to ?? '' };
       return startJob(transaction, { ...prepared, ...by }, runtime.now());
     }),

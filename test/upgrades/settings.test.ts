@@ -1,5 +1,6 @@
 // Upgrade settings: what is asked, what is taken back (spec 2.3, contract 6).
 import { describe, expect, it } from 'vitest';
+import { formatProblem } from '../../src/errors.ts';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { type Given, readSettings, settingsOf } from '../../src/upgrades/settings.ts';
@@ -156,7 +157,7 @@ describe('settings of a release', () => {
     ],
     ['the same license twice', given([good], { licenseFile: license }), []],
   ])('%s', (_what, sent, problems) => {
-    expect(readSettings(release, sent).problems).toEqual(problems);
+    expect(readSettings(release, sent).problems.map(formatProblem)).toEqual(problems);
   });
 
   it.each<[string, Given, boolean]>([

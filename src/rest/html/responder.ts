@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Access, mayCall } from '../../caller.ts';
 import { postCommand } from './curl.ts';
 import type { Outcome } from '../resource.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, plainJson } from '../../lib/json.ts';
 import { type Form, textIn } from '../form.ts';
 import { type Assets, type Layout, sendHtml } from './layout.ts';
 import { errorPage, operationPage, resourcePage, signInPage } from './pages.ts';
@@ -161,9 +161,9 @@ export function createHtmlResponder({
         const wanted = textIn(progress.form, 'next') ?? '';
         const next = ownPath(fillIn(wanted, outcome.names ?? {}));
         if (next !== undefined) return goOn(reply, sayDone(next, progress.route?.segments.at(-1) ?? ''));
-        return showForm(request, reply, 200, { result: outcome.json });
+        return showForm(request, reply, 200, { result: plainJson(outcome.json) });
       }
-      return showResource(request, reply, progress.route, outcome.json);
+      return showResource(request, reply, progress.route, plainJson(outcome.json));
     },
     form: (request, reply) => showForm(request, reply, 200, {}),
     error(request, reply, { status, body: { error } }) {

@@ -1,5 +1,7 @@
 // The upgrade procedure as pages that need no script: version → settings → problems, or the plan → start (spec 4.4).
 // What has been chosen so far is in the address, and everything is checked as the operation `plan` checks it.
+import { formatProblem } from '../../errors.ts';
+import { groupBy } from '../../lib/collections.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import { renderProblems } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
@@ -11,7 +13,8 @@ import { type Version, labelOf } from '../manifest.ts';
 import { planToJson, summarisePlan } from '../plan.ts';
 import type { Prepared } from '../preflight.ts';
 import { planUpgrade } from '../upgrade-request.ts';
-import type { ProcedureOptions } from '../operations.rest.ts';
+import type { SettingProblem } from '../settings.ts';
+import type { OperationsOptions } from '../operations.rest.ts';
 import { deployment, findVersion, manifestOf } from '../deployment.ts';
 import {
   type Entered,
@@ -28,7 +31,7 @@ import { nameOf } from './versions.ts';
 const mostSteps = 500;
 
 export async function procedureView(
-  { store, executor }: ProcedureOptions,
+  { store, executor }: OperationsOptions,
   id: string,
   mayStart: boolean,
   shown: PageContext<unknown>,
@@ -40,13 +43,12 @@ export async function procedureView(
   const prepared = await planUpgrade(store, executor, { versionManifest: id, upgradeSettings });
   const asksForPlan = entered.length === 0 || shown.query.get('step') === 'plan';
   const overlong = version && findOverlong(version, entered);
-  const found = prepared.problems.map((problem) => findSubject(problem, entered));
-  const problems: Told[] = overlong ? [overlong, ...found] : found;
+  const problems: readonly SettingProblem[] = overlong ? [overlong, ...prepared.problems] : prepared.problems;
   // Before the plan is asked for: that a file just uploaded is of no use, or a setting too long to ask with.
   const chosenFiles = entered.filter(({ entry, text }) => entry.type === 'File' && text !== '');
-  const early = [overlong?.settingId, ...chosenFiles.map(({ entry }) => entry.id)];
+  const early = [overlong?.setting, ...chosenFiles.map(({ entry }) => entry.id)];
   const told = problems.filter(
-    ({ settingId }) => asksForPlan || settingId === undefined || early.includes(settingId),
+    ({ setting }) => asksForPlan || setting === undefined || early.includes(setting),
   );
   // Where there is no plan the version itself is to blame, and no setting helps.
   const isBlocked = prepared.plan.steps.length === 0;
@@ -55,7 +57,7 @@ export async function procedureView(
   return html`<section aria-labelledby="procedure">
     <h2 id="procedure">Upgrade to ${version ? html`${nameOf(version)} (${labelOf(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
-    ${told.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: told.map(({ text }) => text) })}
+    ${told.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: told.map(pageMessage) })}
     ${version && isPlanned && planView(version, prepared, entered, { store, mayStart, shown })}
     ${
       version &&
@@ -66,7 +68,7 @@ export async function procedureView(
           version,
           entered,
           uploads: files,
-          problems: groupBySetting(told),
+          problems: groupBy(told, ({ setting }) => setting),
           mayUpload: mayStart && shown.formToken !== '',
         },
         shown,
@@ -84,24 +86,10 @@ function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
   </ol>`;
 }
 
-type Told = { readonly text: string; readonly settingId: string | undefined };
-
-/** The problems of settings name the setting first, whatever stands before it; the longest name that fits is meant. */
-function findSubject(problem: string, entered: readonly Entered[]): Told {
-  const text = problem.replace(/^(upgradeSettings|versionManifest): /, '');
-  const named = entered
-    .map(({ entry }) => entry.id)
-    .filter((id) => [`${id} `, `the value of ${id} `].some((opening) => text.startsWith(opening)))
-    .sort((a, b) => b.length - a.length);
-  return { text, settingId: problem.startsWith('upgradeSettings: ') ? named[0] : undefined };
-}
-
-function groupBySetting(problems: readonly Told[]): Map<string, string[]> {
-  const groups = new Map<string, string[]>();
-  for (const { text, settingId } of problems) {
-    if (settingId !== undefined) groups.set(settingId, [...(groups.get(settingId) ?? []), text]);
-  }
-  return groups;
+/** The page has no fields `versionManifest` and `upgradeSettings`: the version is chosen before, and each setting has its own. */
+function pageMessage(problem: SettingProblem): string {
+  const isOnPage = problem.field !== 'versionManifest' && problem.field !== 'upgradeSettings';
+  return isOnPage ? formatProblem(problem) : problem.message;
 }
 
 function planView(

@@ -3,7 +3,7 @@ import type { PageContext } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { Version } from '../manifest.ts';
-import { type SettingEntry, allowsFile, extensionsOf, settingsOf } from '../settings.ts';
+import { type SettingEntry, type SettingProblem, allowsFile, extensionsOf, settingsOf } from '../settings.ts';
 import { nameOf } from './versions.ts';
 
 /** What all controls together may hold, and what that may come to once encoded: addresses that are longer get nowhere. */
@@ -32,7 +32,7 @@ export function queryOf(version: Version, entered: readonly Entered[]): URLSearc
 }
 
 /** The setting to shorten, where the form could not be sent as it is. */
-export function findOverlong(version: Version, entered: readonly Entered[]) {
+export function findOverlong(version: Version, entered: readonly Entered[]): SettingProblem | undefined {
   const lengthOf = (pairs: [string, string][]) => new URLSearchParams(pairs).toString().length;
   // As browsers send it.
   const pairs = entered.map(({ entry, text }) => pairOf({ entry, text: text.replace(/\r?\n/g, '\r\n') }));
@@ -40,11 +40,10 @@ export function findOverlong(version: Version, entered: readonly Entered[]) {
   if (length <= mostEncoded) return undefined;
   const lengths = pairs.map((pair) => lengthOf([pair]));
   const longest = entered[lengths.indexOf(Math.max(...lengths))];
-  const settingId = longest?.entry.id;
-  return {
-    settingId,
-    text: `${settingId} is too long for this page: encoded, the settings have ${length} of at most ${mostEncoded} characters; ${elsewhere}`,
-  };
+  if (!longest) return undefined;
+  const setting = longest.entry.id;
+  const message = `${setting} is too long for this page: encoded, the settings have ${length} of at most ${mostEncoded} characters; ${elsewhere}`;
+  return { field: 'upgradeSettings', setting, message };
 }
 
 function presetOf({ type, value, defaultValue }: SettingEntry): string {
@@ -100,7 +99,7 @@ export type SettingsForm = {
   readonly entered: readonly Entered[];
   readonly uploads: readonly Upload[];
   /** By the ids of the settings. */
-  readonly problems: ReadonlyMap<string, readonly string[]>;
+  readonly problems: ReadonlyMap<string | undefined, readonly SettingProblem[]>;
   readonly mayUpload: boolean;
 };
 
@@ -123,7 +122,7 @@ const htmlId = ({ seqNum }: SettingEntry) => `setting-${seqNum}`;
 function settingView(one: Entered, form: SettingsForm): Html {
   const { entry } = one;
   const id = htmlId(entry);
-  const problems = form.problems.get(entry.id) ?? [];
+  const problems = (form.problems.get(entry.id) ?? []).map(({ message }) => message);
   const describedBy = [`${id}-hint`, ...(problems.length > 0 ? [`${id}-problem`] : [])].join(' ');
   const marks = html`id="${id}" name="${fieldOf(entry.id)}" aria-describedby="${describedBy}"
   ${problems.length > 0 && html`aria-invalid="true"`}`;

@@ -5,10 +5,10 @@ import { type Mode, currentMode } from '../../mode/mode.ts';
 import { newestJob } from '../job-table.ts';
 import { jobView } from './jobs.ts';
 import { procedureView } from './operations.ts';
-import type { ProcedureOptions } from '../operations.rest.ts';
+import type { OperationsOptions } from '../operations.rest.ts';
 import { availableView, installedView, rollbackView } from './versions.ts';
 
-export function upgradesPage(options: ProcedureOptions): View<unknown> {
+export function upgradesPage(options: OperationsOptions): View<unknown> {
   const { store, runtime } = options;
   return async (shown) => {
     const job = newestJob(store);

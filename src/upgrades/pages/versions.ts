@@ -11,14 +11,15 @@ import { reasonNotToStart } from '../job.ts';
 import { installerOf } from '../job-table.ts';
 import { signInFirst } from './jobs.ts';
 import { type Version, labelOf } from '../manifest.ts';
-import { prepareRollback } from '../preflight.ts';
 import {
+  afterRollback,
   availableVersions,
   deployment,
   importedManifest,
   newestInstalled,
   rollbackTargets,
 } from '../deployment.ts';
+import { movesBetween } from '../workloads.ts';
 
 /** A manifest need not name its versions. */
 export function nameOf(version: Version): string {
@@ -129,11 +130,12 @@ function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
 
 /** Only patches can be taken back; a release has nothing before it. */
 export function rollbackView(store: Store, mayStart: boolean, shown: PageContext<unknown>): Html | false {
-  const targets = rollbackTargets(store.read(deployment));
+  const present = store.read(deployment);
+  const targets = rollbackTargets(present);
   const standing = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
   if (targets.length === 0 || standing !== undefined) return false;
   const target = (version: Version) => {
-    const { plan } = prepareRollback(store, version.id);
+    const moves = movesBetween(present, afterRollback(present, version));
     const label = `Go back to ${labelOf(version)}`;
     const button = actionButton({
       action: shown.here('rollback'),
@@ -152,7 +154,7 @@ export function rollbackView(store: Store, mayStart: boolean, shown: PageContext
     return html`<li>
       <div>
         <h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
-        <p class="hint">Puts back ${formatCount(plan.workloads, 'container')}.</p>
+        <p class="hint">Puts back ${formatCount(moves.length, 'container')}.</p>
       </div>
       <div>${mayStart && (shown.formToken === '' ? signInFirst(shown, 'go back') : offer)}</div>
     </li> `;

@@ -1,5 +1,6 @@
 // What a namespace shows of itself before anything is changed: whether the server can be reached, what is allowed, which workloads
 // there are, and what stands against moving them.
+import { problemsOf } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { Container } from '../../manifest.ts';
 import type { Placement, Inventory, Workload } from '../../workloads.ts';
@@ -47,7 +48,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
 
   function place(wanted: readonly Wanted[]): Placement {
     const { workloads: cluster, quotas } = seen;
-    if (!cluster) return { workloads: wanted.map(() => []), problems: told(seen.problems), notices: [] };
+    if (!cluster) return { workloads: wanted.map(() => []), problems: inCluster(seen.problems), notices: [] };
     const images: Images = new Map();
     const matches = wanted.map(({ known, added }) => {
       const { unmatched, ...matched } = matchContainers([...known, ...added], cluster, images, imageRegistry);
@@ -65,7 +66,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
     const isNothing = wanted.some(({ known }) => known.length > 0) && workloads.flat().length === 0;
     return {
       workloads,
-      problems: told([
+      problems: inCluster([
         ...seen.problems,
         ...(lost.length > 0 ? [nothingFor(lost)] : []),
         ...(isNothing && lost.length === 0 ? [`nothing in the namespace ${namespace} is to be moved.`] : []),
@@ -99,7 +100,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
       return {
         ...placed,
         workloads: placed.workloads.map((list) => list.map(turnBack)),
-        problems: [...placed.problems, ...told(unknown)],
+        problems: [...placed.problems, ...inCluster(unknown)],
       };
     },
   };
@@ -107,7 +108,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
 
 const namesOf = (containers: readonly Container[]) => [...new Set(containers.map(({ name }) => name))];
 
-const told = (problems: readonly string[]) => problems.map((problem) => `cluster: ${problem}`);
+const inCluster = (messages: readonly string[]) => problemsOf('cluster', messages);
 
 function turnBack({ parts, ...workload }: Workload): Workload {
   return {

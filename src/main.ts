@@ -104,9 +104,9 @@ async function main(): Promise<void> {
   const { address, port } = app.http.server.address() as AddressInfo;
   tell([
     `Steward listens on http://${isIPv6(address) ? `[${address}]` : address}:${port}`,
-    `  catalog  ${app.publicUrl()}${config.catalogPath}`,
-    `  WSDL     ${app.publicUrl()}${config.catalogPath}?wsdl`,
-    `  admin    ${app.publicUrl()}${config.adminPath}`,
+    `  catalog  ${app.urls.base}${config.catalogPath}`,
+    `  WSDL     ${app.urls.base}${config.catalogPath}?wsdl`,
+    `  admin    ${app.urls.base}${config.adminPath}`,
   ]);
   if (app.createdAdministrator && config.adminPassword === undefined) {
     tell([

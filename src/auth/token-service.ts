@@ -7,7 +7,7 @@ import type { Runtime } from '../runtime.ts';
 import { hashPassword, passwordMatches, saltBytes, unmatchableHash } from './password.ts';
 import { createSignInLimit } from './sign-in-limit.ts';
 import { createFairLimiter } from './fair-limiter.ts';
-import { networkOf } from './address.ts';
+import { networkOf } from '../lib/address.ts';
 import {
   type Binding,
   bindingAllows,

@@ -1,33 +1,23 @@
 // REST edge of tokens: the token service (contract 3).
 import { isIP } from 'node:net';
 import { type Problem, ServiceError } from '../errors.ts';
-import {
-  type Outcome,
-  type RequestFacts,
-  type Resource,
-  operation,
-  resource,
-  success,
-} from '../rest/resource.ts';
+import { type Outcome, type Resource, operation, resource, success } from '../rest/resource.ts';
+import type { PublicUrls } from '../http/urls.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
-import { ownPath, sessionCookie } from '../rest/request.ts';
-import { plainAddress } from './address.ts';
+import { type RestRequest, ownPath, sessionCookie } from '../rest/request.ts';
+import { plainAddress } from '../lib/address.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 
 export type TokenServiceOptions = {
   tokenService: TokenService;
-  publicUrl: () => string;
-  /** Where a browser goes after signing in, as a path of the public address. */
-  homePath: () => string;
-  signInPath: () => string;
+  urls: PublicUrls;
 };
 
 const mostMinutes = 10 ** 15 - 1;
 
 export function tokensResource(options: TokenServiceOptions): Resource {
-  const { tokenService } = options;
-  const isHttps = () => options.publicUrl().startsWith('https:');
+  const { tokenService, urls } = options;
 
   const generateToken = operation({
     title: 'Generate token',
@@ -55,7 +45,7 @@ export function tokensResource(options: TokenServiceOptions): Resource {
       next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
     },
     guard: (request) => {
-      if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
+      if (request.format === 'html') refuseForeignForm(request, urls.base);
     },
     check: ({ values, request }) => ({
       problems: [...queryProblems(request), ...bindingProblems(values)],
@@ -68,11 +58,11 @@ export function tokensResource(options: TokenServiceOptions): Resource {
         minutes: Math.min(values.expiration, expirationMinutes.most),
         binding: bindingOf(values, request.address),
       });
-      const json = { token, expires, ssl: isHttps() };
+      const json = { token, expires, ssl: urls.isHttps };
       if (request.format !== 'html') return { json };
       // The session that the browser had is over.
       if (request.cookie !== undefined) await tokenService.revoke(request.cookie, undefined);
-      const next = ownPath(values.next ?? '') ?? options.homePath();
+      const next = ownPath(values.next ?? '') ?? urls.homePath;
       return { json, seeOther: next, headers: { 'set-cookie': cookie(token) } };
     },
   });
@@ -93,7 +83,7 @@ export function tokensResource(options: TokenServiceOptions): Resource {
       await tokenService.revoke(values.token.trim(), request.cookie);
       return {
         ...success,
-        seeOther: options.signInPath(),
+        seeOther: `${urls.tokensPath('generateToken')}?f=html`,
         // A page of somebody else may end a token that it knows, and not the browser's own session.
         ...(!isForeignSite(request.headers) && { headers: { 'set-cookie': `${cookie('')}; Max-Age=0` } }),
       };
@@ -101,7 +91,7 @@ export function tokensResource(options: TokenServiceOptions): Resource {
   });
 
   function cookie(token: string): string {
-    return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${isHttps() ? '; Secure' : ''}`;
+    return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${urls.isHttps ? '; Secure' : ''}`;
   }
 
   const operations = { generateToken, revokeToken };
@@ -115,7 +105,7 @@ export function tokensResource(options: TokenServiceOptions): Resource {
 }
 
 /** Addresses end up in logs and histories; passwords must not. */
-function queryProblems({ query }: RequestFacts): Problem[] {
+function queryProblems({ query }: RestRequest): Problem[] {
   const found = ['username', 'password'].filter((name) => query[name] !== undefined);
   return found.map((field) => ({ field, message: 'must be sent in the body, never in the address.' }));
 }
@@ -137,7 +127,7 @@ function bindingOf({ client, referer = '', ip = '' }: BindingFields, address: st
 }
 
 /** A browser says where a form comes from; one from elsewhere must not sign anybody in (or out of their own account). */
-function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
+function refuseForeignForm({ headers }: RestRequest, publicUrl: string): void {
   const { origin, host } = headers;
   const isForeignOrigin =
     origin !== undefined &&
@@ -147,7 +137,7 @@ function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
   if (isForeignSite(headers) || isForeignOrigin) throw foreignForm();
 }
 
-function isForeignSite({ 'sec-fetch-site': site }: RequestFacts['headers']): boolean {
+function isForeignSite({ 'sec-fetch-site': site }: RestRequest['headers']): boolean {
   return site !== undefined && site !== 'same-origin' && site !== 'none';
 }
 

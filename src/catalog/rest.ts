@@ -1,6 +1,6 @@
 // REST edge of the catalog: `services`, its folders and services (contract 4).
 import type { Caller } from '../caller.ts';
-import { type Resource, isId, items, operation, resource, success } from '../rest/resource.ts';
+import { type Resource, items, operation, resource, success } from '../rest/resource.ts';
 import type { Json } from '../lib/json.ts';
 import { definedOnly } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
@@ -109,7 +109,7 @@ export function catalogResource({
     items<S, Service>({
       param: 'service',
       parts: ['serviceName', 'type'],
-      accepts: (segment) => isId(segment) && segment.includes('.'),
+      pattern: '.*[.].*',
       find: (subject, segment, caller) => {
         const service = serviceInFolder(store, folderNameOf(subject), segment);
         if (!service || !mayList(service, caller)) throw noSuchThing();
@@ -196,7 +196,6 @@ export function catalogResource({
       servicesOf(() => rootFolder),
       items({
         param: 'folder',
-        accepts: isId,
         find: (_root, segment, caller) => {
           const folder = visibleFolder(segment, caller);
           if (!folder) throw noSuchThing();

@@ -1,8 +1,7 @@
 // REST edge of the site: the admin root and `mode` (contract 1 and 6).
 import { ServiceError } from '../errors.ts';
-import { type Resource, type View, operation, resource, success } from '../rest/resource.ts';
+import { type Entry, type Resource, type View, operation, resource, success } from '../rest/resource.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
-import type { Match } from '../rest/routes.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { changeMode, currentMode, refuseWhileReadOnly, setMode } from '../mode/mode.ts';
@@ -33,7 +32,7 @@ export function rootResource(
 
 /** Refuses what is closed while a job runs, and what changes something while the system is read-only. */
 export function createAdmission(store: Store, isJobRunning: (reader: Reader) => boolean) {
-  return ({ operation, resource }: Match, showsForm: boolean): void => {
+  return ({ operation, resource }: Entry, showsForm: boolean): void => {
     if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {
       throw new ServiceError(
         'conflict',

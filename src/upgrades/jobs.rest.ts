@@ -1,6 +1,6 @@
 // REST edge of jobs: the history beneath the upgrades resource, and `system/jobs`, readable while a job runs.
 import { ServiceError } from '../errors.ts';
-import { type Resource, isId, items, operation, resource } from '../rest/resource.ts';
+import { type Resource, items, operation, resource } from '../rest/resource.ts';
 import { asJson } from '../lib/json.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -17,7 +17,6 @@ export type JobsOptions = { store: Store; runtime: Runtime; runner: JobRunner };
 function jobItems(store: Store, shown: Resource<Job>) {
   return items<unknown, Job>({
     param: 'job',
-    accepts: isId,
     find: (_subject, id) => {
       const job = store.get(jobs, id);
       if (!job) throw new ServiceError('not-found', 'There is no such job.');

@@ -1,6 +1,6 @@
 // REST edge of uploads (contract 6).
 import { ServiceError } from '../errors.ts';
-import { type Resource, isId, items, operation, resource, success } from '../rest/resource.ts';
+import { type Resource, items, operation, resource, success } from '../rest/resource.ts';
 import { asJson } from '../lib/json.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
@@ -80,7 +80,6 @@ export function uploadsResource({ store, runtime, mostBytesInAll, isInUse }: Upl
     items: [
       items({
         param: 'itemID',
-        accepts: isId,
         find: (_root, id) => {
           const found = store.get(uploads, id);
           if (!found) throw new ServiceError('not-found', 'There is no such upload.');

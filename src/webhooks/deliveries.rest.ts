@@ -1,6 +1,6 @@
 // REST edge of deliveries: what became of each event on its way to a webhook, and sending it once more (contract 5).
 import { ServiceError } from '../errors.ts';
-import { type Resource, isId, items, operation, resource } from '../rest/resource.ts';
+import { type Resource, items, operation, resource } from '../rest/resource.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import type { Store } from '../store/store.ts';
@@ -58,7 +58,6 @@ export function deliveriesResource(store: Store, runtime: Runtime): Resource<Web
     items: [
       items<Webhook, Delivery>({
         param: 'delivery',
-        accepts: isId,
         find: async (webhook, id) => {
           const delivery = await store.find(deliveries, id);
           if (delivery?.webhookId !== webhook.id) {

@@ -1,7 +1,7 @@
 // REST edge of the registry: webhooks are listed, created, changed, rotated, pinged and deleted (contract 5).
 import type { BlockList } from 'node:net';
 import { type Service, pathOfService } from '../catalog/catalog.ts';
-import { type Outcome, isId, items, operation, resource, success } from '../rest/resource.ts';
+import { type Outcome, items, operation, resource, success } from '../rest/resource.ts';
 import { defaultTo, definedOnly, integer } from '../rest/fields.ts';
 import type { Json } from '../lib/json.ts';
 import type { Store } from '../store/store.ts';
@@ -198,7 +198,6 @@ export function webhookRegistry({ store, runtime, allowed, history }: RegistryOp
 
   const byId = items<unknown, Webhook>({
     param: 'webhook',
-    accepts: isId,
     find: (_all, id) => requireWebhook(store, id),
     // The page itself leads to each by its name.
     list: () => [],

@@ -1,7 +1,7 @@
 // Who may do what, over the whole directory: every resource and operation, every role, both modes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Role, roles } from '../../src/caller.ts';
-import { walk } from '../../src/rest/routes.ts';
+import { walk } from '../../src/rest/resource.ts';
 import { adminNames } from '../../src/config.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -98,7 +98,7 @@ function ask(on: Server, entry: string, headers: Record<string, string>) {
 }
 
 it('the table names every resource and operation there is', () => {
-  const { admin, tokens } = server.app.directories;
+  const { admin, tokens } = server.app.trees;
   const entries = (name: string, root: typeof admin) =>
     [...walk(root)].map(({ route, resource, operation }) => {
       const isOnPost = operation !== undefined && operation === resource.onPost;
@@ -110,7 +110,7 @@ it('the table names every resource and operation there is', () => {
 });
 
 it('the configuration reserves every name at the top of the admin tree', () => {
-  const { resources, operations } = server.app.directories.admin;
+  const { resources, operations } = server.app.trees.admin;
   const served = ['assets', 'openapi.json', ...Object.keys(resources), ...Object.keys(operations)];
   expect(served.sort()).toEqual([...adminNames].sort());
 });

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { walk } from '../../src/rest/routes.ts';
+import { walk } from '../../src/rest/resource.ts';
 import { findBarriers, hasChromium, password, startSteward, useBrowser } from '../kit/browser.ts';
 import { startServer } from '../kit/server.ts';
 
@@ -24,7 +24,7 @@ const release = 'rel_14072022_2632';
 /** Every route of both trees as an address; `ids` says what its data segments are. */
 async function addressesOfAll(ids: Readonly<Record<string, string>>): Promise<string[]> {
   const server = await startServer();
-  const { admin, tokens } = server.app.directories;
+  const { admin, tokens } = server.app.trees;
   const fill = (route: string) =>
     // A service at the root has another name than one in a folder.
     route

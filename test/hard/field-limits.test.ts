@@ -1,6 +1,6 @@
 // The limits of every single field of every operation, at the limit and just past it, as the directory itself tells them.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Entry, walk } from '../../src/rest/routes.ts';
+import { type Entry, walk } from '../../src/rest/resource.ts';
 import type { Control, Field } from '../../src/rest/fields.ts';
 import { mostPayloadBytes } from '../../src/webhooks/event.ts';
 import { type Target, idsIn, startTarget } from './fuzz-session.ts';
@@ -63,7 +63,7 @@ async function problemsOf(path: string, entry: Entry, name: string, value: strin
 
 it('are held by every field that has them', async () => {
   let tried = 0;
-  for (const [prefix, root] of Object.entries(target.app.directories)) {
+  for (const [prefix, root] of Object.entries(target.app.trees)) {
     for (const entry of walk(root)) {
       const route = entry.route.replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
         const known = { folder: 'Empty', service: 'World.MapServer', ...ids }[name] ?? '';

@@ -1,6 +1,6 @@
 // What stands around a body: methods, addresses, queries and headers, good and bent.
 import fc from 'fast-check';
-import type { Entry } from '../../src/rest/routes.ts';
+import type { Entry } from '../../src/rest/resource.ts';
 import { among, anyBytes, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { toHeader } from './fuzz-forms.ts';
 import { ids } from './fuzz-values.ts';

@@ -72,8 +72,8 @@ it(
   `meets ${wanted} hostile requests, from seed ${firstSeed} on`,
   async () => {
     const pattern = await startTarget({});
-    const request = requestsTo(pattern.app.directories, await idsIn(pattern));
-    const pages = pagesOf(pattern.app.directories);
+    const request = requestsTo(pattern.app.trees, await idsIn(pattern));
+    const pages = pagesOf(pattern.app.trees);
     await stopTarget(pattern);
     const counts = { sent: 0, taken: 0 };
     const session = fc.asyncProperty(

@@ -1,11 +1,10 @@
 // The OpenAPI 3.1 document: the same trees that routes and pages come from, told to machines. Pure: trees and facts → document.
 import type { Access } from '../../caller.ts';
-import type { Items, Resource } from '../resource.ts';
+import { type Entry, type Items, type Resource, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { errorResponses, errorSchema, refusalsOf } from './errors.ts';
 import { type Schema, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
 import { sessionCookie } from '../request.ts';
-import { type Entry, walk } from '../routes.ts';
 
 export type Tree = { readonly name: string; readonly prefix: string; readonly root: Resource };
 

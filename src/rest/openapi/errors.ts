@@ -3,7 +3,7 @@ import { type ErrorKind, ServiceError } from '../../errors.ts';
 import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Schema } from './schemas.ts';
-import { toErrorResponse } from '../response.ts';
+import { toErrorResponse } from '../../http/errors.ts';
 
 /** Every kind of error belongs to one response; those that share a status and arise together share it. */
 const refusals: Record<ErrorKind, { readonly response: string; readonly when: string }> = {

@@ -1,0 +1,155 @@
+// The services of the features, connected: what one feature must tell another is a function passed in here.
+import { createTokenService } from './auth/token-service.ts';
+import { securityResource } from './auth/users.rest.ts';
+import { pathOfService } from './catalog/catalog.ts';
+import { createCatalogCache } from './catalog/catalog-cache.ts';
+import { catalogResource } from './catalog/rest.ts';
+import type { AppOptions } from './app.ts';
+import { showHome } from './home/pages/home.ts';
+import { createAdmission, modeResource, rootResource } from './home/root.rest.ts';
+import { Metrics } from './http/metrics.ts';
+import type { PublicUrls } from './http/urls.ts';
+import type { Resource } from './rest/resource.ts';
+import { createRetryAfterRefresh } from './store/refresh.ts';
+import { createTasks } from './tasks.ts';
+import { deployment, newestInstalled } from './upgrades/deployment.ts';
+import { createJobRunner } from './upgrades/job-runner.ts';
+import { type OnJobChange, isJobRunning, newestJob } from './upgrades/job-table.ts';
+import { createJobWatcher } from './upgrades/job-watcher.ts';
+import { systemResource } from './upgrades/upgrades.rest.ts';
+import { uploadsResource } from './uploads/rest.ts';
+import { startDeliveryWorker } from './webhooks/delivery-worker.ts';
+import { jobEvent, serviceEvent } from './webhooks/event.ts';
+import { createEventPublisher } from './webhooks/event-publisher.ts';
+import { webhookStats } from './webhooks/stats.ts';
+import { listWebhooks } from './webhooks/webhook.ts';
+import { webhookResources } from './webhooks/webhooks.rest.ts';
+
+export type Services = ReturnType<typeof createServices>;
+
+export function createServices({ config, store, runtime, executor, logger, version }: AppOptions) {
+  const startedAt = runtime.now();
+  const tasks = createTasks(runtime, (task, error) =>
+    logger.error({ err: error, task }, 'background task failed'),
+  );
+  const tokenService = createTokenService(store, runtime, tasks);
+  const catalogCache = createCatalogCache(store);
+  const metrics = new Metrics(() => webhookStats(store, runtime.now()));
+  const eventPublisher = createEventPublisher({
+    store,
+    runtime,
+    tasks,
+    maxPending: config.webhookMaxPending,
+  });
+  const notifyJob: OnJobChange = (transaction, job, at) =>
+    eventPublisher.publishWithin(transaction, jobEvent(job), at);
+  const jobRunner = createJobRunner({
+    store,
+    runtime,
+    tasks,
+    executor,
+    stepTimeoutMs: config.upgradeStepTimeoutMs,
+    tell: notifyJob,
+  });
+  const jobWatcher = createJobWatcher(store, runtime);
+
+  /** Starts background work, and resumes what an earlier process has left. */
+  async function start(): Promise<void> {
+    await jobRunner.recover();
+    startDeliveryWorker({
+      store,
+      runtime,
+      tasks,
+      eventPublisher,
+      concurrency: config.webhookConcurrency,
+      history: config.webhookHistory,
+      userAgent: `Steward/${version}`,
+      onAttempt: ({ durationMs, error }, { state, isPing }) => {
+        metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
+        if (state === 'failed' && !isPing) metrics.countFailedDelivery();
+      },
+      onDeactivated: ({ webhook, window }) =>
+        logger.warn(
+          {
+            webhookId: webhook.id,
+            webhookName: webhook.name,
+            failures: window.count,
+            windowStart: window.start,
+          },
+          'webhook deactivated after too many failed deliveries',
+        ),
+    });
+  }
+
+  return {
+    startedAt,
+    tasks,
+    tokenService,
+    catalogCache,
+    metrics,
+    eventPublisher,
+    jobRunner,
+    jobWatcher,
+    notifyJob,
+    retryAfterRefresh: createRetryAfterRefresh(store.refresh),
+    admit: createAdmission(store, isJobRunning),
+    start,
+  };
+}
+
+/** The tree beneath ADMIN_PATH. */
+export function adminResource(
+  { config, store, runtime, executor }: AppOptions,
+  services: Services,
+  urls: PublicUrls,
+): Resource {
+  const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, tokenService } = services;
+  const installed = () => newestInstalled(store.read(deployment));
+  const webhooks = webhookResources({
+    store,
+    runtime,
+    eventPublisher,
+    allowed: config.webhookAllowCidrs,
+    history: config.webhookHistory,
+  });
+  const home = showHome({
+    store,
+    runtime,
+    catalogCache,
+    installed,
+    startedAt: services.startedAt,
+    inUse: {
+      store: config.storeUrl === undefined ? 'memory' : 'postgres',
+      executor: config.upgradeExecutor,
+    },
+  });
+  return rootResource(installed, home, {
+    mode: modeResource(store, isJobRunning),
+    security: securityResource(store, runtime, tokenService),
+    services: catalogResource({
+      store,
+      runtime,
+      catalogCache,
+      baseUrl: () => urls.catalog,
+      webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
+      tell: (transaction, change, id, at) =>
+        eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
+      resources: { webhooks: webhooks.ofAll },
+      serviceResources: { webhooks: webhooks.ofService },
+    }),
+    system: systemResource({
+      store,
+      runtime,
+      executor,
+      runner: jobRunner,
+      watcher: jobWatcher,
+      tell: notifyJob,
+    }),
+    uploads: uploadsResource({
+      store,
+      runtime,
+      mostBytesInAll: config.maxUploadsTotalBytes,
+      isInUse: (reader, id) => isJobRunning(reader) && newestJob(reader)?.uploads.includes(id) === true,
+    }),
+  });
+}

@@ -4,7 +4,13 @@ import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
 import { createCatalogCache } from './catalog/catalog-cache.ts';
 import { catalogResource } from './catalog/rest.ts';
-import type { AppOptions } from './app.ts';
+import type { FastifyBaseLogger } from 'fastify';
+import type { CatalogFile } from './catalog/catalog-file.ts';
+import type { Config } from './config.ts';
+import type { AssetFiles } from './http/assets.ts';
+import type { Runtime } from './runtime.ts';
+import type { Store } from './store/store.ts';
+import type { Executor } from './upgrades/executors/executor.ts';
 import { showHome } from './home/pages/home.ts';
 import { createAdmission, modeResource, rootResource } from './home/root.rest.ts';
 import { Metrics } from './http/metrics.ts';
@@ -24,6 +30,24 @@ import { createEventPublisher } from './webhooks/event-publisher.ts';
 import { webhookStats } from './webhooks/stats.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
 import { webhookResources } from './webhooks/webhooks.rest.ts';
+
+/** What the process passes in. */
+export type AppOptions = {
+  readonly config: Config;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly executor: Executor;
+  readonly logger: FastifyBaseLogger;
+  /** The text of wsdl/ServiceCatalog.wsdl. */
+  readonly wsdl: string;
+  readonly assets: AssetFiles;
+  /** What a store without a catalog is loaded with. */
+  readonly catalog: CatalogFile;
+  /** The version of Steward. */
+  readonly version: string;
+  /** The hash of the first administrator's password. */
+  readonly adminHash: () => Promise<string>;
+};
 
 export type Services = ReturnType<typeof createServices>;
 

@@ -1,4 +1,4 @@
-// What an operation is given: the elements within its own.
+// The arguments of an operation: the elements inside its own.
 import { ServiceError } from '../errors.ts';
 import { shortName, refuseText } from './envelope.ts';
 import type { XmlElement } from './xml/reader.ts';

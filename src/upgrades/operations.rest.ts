@@ -2,8 +2,7 @@
 import { formatProblem, invalid } from '../errors.ts';
 import { type Checked, operation, success } from '../rest/resource.ts';
 import { type Json, asJson } from '../lib/json.ts';
-import { type Field, boolean, file, refine, required } from '../rest/fields.ts';
-import { jsonObject, reference } from '../rest/json-fields.ts';
+import { type Field, boolean, file, jsonObject, reference, refine, required } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import type { Runtime } from '../runtime.ts';

@@ -1,8 +1,7 @@
 // REST edge of webhooks as a whole: the list, their settings, and publishing events (spec 4.3, contract 5).
 import type { Service } from '../catalog/catalog.ts';
 import { type Resource, operation, resource } from '../rest/resource.ts';
-import { defaultTo, definedOnly, integer, required, text } from '../rest/fields.ts';
-import { jsonText } from '../rest/json-fields.ts';
+import { defaultTo, definedOnly, integer, jsonText, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
 import { changeSettings } from './delivery.ts';
 import { changeTypeRule, eventIdRule, mostPayloadBytes } from './event.ts';

@@ -175,7 +175,7 @@ describe('it describes', () => {
     );
     expect(api.components.responses.MethodNotAllowed?.headers).toHaveProperty('Allow');
     for (const [name, { content }] of Object.entries(api.components.responses)) {
-      const isRefusal = !['Found', 'Done', 'GoOn'].includes(name);
+      const isRefusal = !['Found', 'Done', 'SeeOther'].includes(name);
       const json = JSON.stringify(content?.['application/json'] ?? {});
       expect(json.includes('#/components/schemas/Error'), name).toBe(isRefusal);
     }

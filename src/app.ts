@@ -38,10 +38,11 @@ import { systemResource } from './upgrades/upgrades.rest.ts';
 import { createJobRunner } from './upgrades/job-runner.ts';
 import { createJobWatcher } from './upgrades/job-watcher.ts';
 import { uploadsResource } from './uploads/rest.ts';
-import { startDeliveryWorker } from './webhooks/delivery-worker.ts';
+import { DeliveryWorker } from './webhooks/delivery-worker.ts';
 import { jobEvent, serviceEvent } from './webhooks/event.ts';
+import type { HttpClient } from './webhooks/http-client.ts';
 import { webhookStats } from './webhooks/stats.ts';
-import { createEventPublisher } from './webhooks/event-publisher.ts';
+import { EventPublisher } from './webhooks/event-publisher.ts';
 import { webhookResources } from './webhooks/webhooks.rest.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
 import type { Runtime } from './runtime.ts';
@@ -50,6 +51,8 @@ export type AppOptions = {
   config: Config;
   store: Store;
   runtime: Runtime;
+  /** Sends webhook deliveries. */
+  httpClient: HttpClient;
   executor: Executor;
   logger: FastifyBaseLogger;
   /** The text of wsdl/ServiceCatalog.wsdl. */
@@ -75,14 +78,14 @@ export type App = {
 };
 
 export async function createApp(given: AppOptions): Promise<App> {
-  const { config, store, runtime, executor, logger, ...options } = given;
+  const { config, store, runtime, httpClient, executor, logger, ...options } = given;
   const tasks = createTasks(runtime, (name, error) =>
     logger.error({ err: error, task: name }, 'background work failed'),
   );
   const tokenService = createTokenService(store, runtime, tasks);
   const catalogCache = createCatalogCache(store);
   const metrics = createMetrics(() => webhookStats(store, runtime.now()));
-  const eventPublisher = createEventPublisher({
+  const eventPublisher = new EventPublisher({
     store,
     runtime,
     tasks,
@@ -240,10 +243,11 @@ export async function createApp(given: AppOptions): Promise<App> {
   });
   await http.ready();
   await runner.recover();
-  startDeliveryWorker({
+  const deliveryWorker = new DeliveryWorker({
     store,
     runtime,
     tasks,
+    httpClient,
     eventPublisher,
     concurrency: config.webhookConcurrency,
     history: config.webhookHistory,
@@ -263,6 +267,7 @@ export async function createApp(given: AppOptions): Promise<App> {
         'webhook deactivated: too many deliveries to it have failed',
       ),
   });
+  deliveryWorker.start();
 
   return {
     http,

@@ -1,6 +1,6 @@
 // Attempts obey the policy to the letter: how many, their waits and time-outs, also when the settings change.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
@@ -94,7 +94,7 @@ describe('attempts', () => {
 
   it('that find nobody tell why', async () => {
     const { id } = await hooks.register();
-    hooks.runtime.receiver = () => {
+    hooks.httpClient.receiver = () => {
       throw new Error('The name hooks.example does not resolve.');
     };
     await hooks.publish();
@@ -119,7 +119,7 @@ describe('the time-out', () => {
     await hooks.act('settings', { notificationTimeOutInSeconds: '2' });
     const { id } = await hooks.register();
     const seen: { at: number; ended?: number }[] = [];
-    hooks.runtime.receiver = (_outgoing, signal) => {
+    hooks.httpClient.receiver = (_outgoing, signal) => {
       const entry: (typeof seen)[number] = { at: hooks.runtime.now() };
       seen.push(entry);
       signal.addEventListener('abort', () => (entry.ended = hooks.runtime.now()));
@@ -144,7 +144,7 @@ describe('the time-out', () => {
 
   it('is that of the settings when the attempt starts', async () => {
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     await hooks.publish();
     await hooks.settle();
     await hooks.act('settings', { notificationTimeOutInSeconds: '1' });

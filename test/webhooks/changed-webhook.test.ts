@@ -1,6 +1,6 @@
 // What becomes of deliveries when their webhook is changed, deactivated or deleted.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
@@ -16,7 +16,7 @@ const onlyDelivery = onlyDeliveryOf(() => hooks);
 async function beginAttempt() {
   const { id } = await hooks.register();
   let answer: (status: number) => void = () => undefined;
-  hooks.runtime.receiver = () => new Promise((resolve) => (answer = resolve));
+  hooks.httpClient.receiver = () => new Promise((resolve) => (answer = resolve));
   await hooks.publish();
   await hooks.settle();
   return { id, answer };
@@ -85,12 +85,12 @@ describe('a webhook that changes', () => {
 
   it('still gets a ping that waits for a slot', async () => {
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     for (let n = 0; n < 4; n += 1) await hooks.publish();
     await hooks.settle();
     const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
     await hooks.act(`${id}/deactivate`);
-    hooks.runtime.receiver = () => 200;
+    hooks.httpClient.receiver = () => 200;
     await hooks.runtime.advance(10_000);
     expect(await hooks.read(`/${id}/deliveries/${deliveryId}`)).toMatchObject({ state: 'delivered' });
   });
@@ -99,7 +99,7 @@ describe('a webhook that changes', () => {
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
     let asked = 0;
-    hooks.runtime.receiver = () => new Promise((resolve) => ((answer = resolve), (asked += 1)));
+    hooks.httpClient.receiver = () => new Promise((resolve) => ((answer = resolve), (asked += 1)));
     await hooks.publish();
     await hooks.settle();
     await hooks.act(`${id}/delete`);

@@ -1,6 +1,6 @@
 // Pings, and deliveries as they are listed, kept and sent once more.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
@@ -100,7 +100,7 @@ describe('deliveries', () => {
     await hooks.settle();
     const told = async () => (await hooks.deliveriesOf(id)).deliveries.map(({ event }) => event.id);
     expect(await told()).toEqual(['e5', 'e4', 'e3']);
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     for (let n = 6; n < 14; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();
     expect((await told()).slice(8)).toEqual(['e5', 'e4', 'e3']);

@@ -1,7 +1,7 @@
 // The deliveryWorker: its limits, how it stops, a store that is slow or fails, and what the metrics tell.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { type Receiver, blackHole } from '../kit/runtime.ts';
+import { type Receiver, blackHole } from '../kit/http-client.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { createTestStore } from '../kit/store.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
@@ -36,7 +36,7 @@ describe('limits', () => {
         }),
       );
     };
-    hooks.runtime.receiver = receiver;
+    hooks.httpClient.receiver = receiver;
     return { now, most, waiting };
   }
 
@@ -73,7 +73,7 @@ describe('limits', () => {
   it('are given to what has begun before anything new, so that a dead receiver is found out', async () => {
     await hooks.act('settings', { notificationTimeOutInSeconds: '1', notificationElapsedTimeInSeconds: '1' });
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     for (let n = 0; n < 60; n += 1) await hooks.publish();
     // Three attempts of a second each and two waits for the first four, and four more of the next.
     await hooks.runtime.advance(12_000);
@@ -83,7 +83,7 @@ describe('limits', () => {
   it('let nobody wait for a black hole', async () => {
     const { id: healthy } = await hooks.register({ hookUrl: 'https://healthy.example/' });
     await hooks.register({ hookUrl: 'https://hole.example/' });
-    hooks.runtime.receiver = (outgoing, signal, at) =>
+    hooks.httpClient.receiver = (outgoing, signal, at) =>
       outgoing.url.includes('hole') ? blackHole(outgoing, signal, at) : 200;
     for (let n = 0; n < 100; n += 1) await hooks.publish();
     await hooks.settle();
@@ -98,7 +98,7 @@ describe('when the server stops', () => {
     hooks = await startHooks();
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
-    hooks.runtime.receiver = () => new Promise((resolve) => (answer = resolve));
+    hooks.httpClient.receiver = () => new Promise((resolve) => (answer = resolve));
     await hooks.publish();
     await hooks.settle();
     const closed = hooks.app.close();
@@ -113,7 +113,7 @@ describe('when the server stops', () => {
     await hooks.close();
     hooks = await startHooks();
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     await hooks.publish();
     await hooks.settle();
     const closed = hooks.app.close();

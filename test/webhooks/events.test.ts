@@ -2,7 +2,7 @@
 import { rememberedEvents } from '../../src/webhooks/idempotency.ts';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 
 let hooks: Hooks;
@@ -133,7 +133,7 @@ describe('too many pending deliveries', () => {
     await hooks.close();
     hooks = await startHooks({ env: { WEBHOOK_MAX_PENDING: '3' } });
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     const answered = await hooks.publish({ eventId: 'one' });
     await hooks.publish();
     await hooks.publish();
@@ -151,7 +151,7 @@ describe('too many pending deliveries', () => {
     expect((await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state)).toEqual(
       Array(5).fill('pending'),
     );
-    hooks.runtime.receiver = () => 200;
+    hooks.httpClient.receiver = () => 200;
     await hooks.runtime.advance(60_000);
     const { deliveries } = await hooks.deliveriesOf(id);
     expect(deliveries.map(({ state }) => state)).toEqual(Array(5).fill('delivered'));

@@ -23,7 +23,7 @@ export function outgoing(url: string) {
 
 export function egressTo(allowed: BlockList, resolve?: Resolve) {
   const httpClient = createHttpClient(allowed, resolve);
-  onTestFinished(httpClient.close);
+  onTestFinished(() => httpClient.close());
   return httpClient;
 }
 

@@ -83,8 +83,8 @@ describe('the server’s own events', () => {
       changeTypes: 'Tested',
     });
     await hooks.register({ name: 'Watcher', changeTypes: 'WebhookDeactivated' });
-    const arrivals = hooks.runtime.receiver;
-    hooks.runtime.receiver = (sent, signal, at) =>
+    const arrivals = hooks.httpClient.receiver;
+    hooks.httpClient.receiver = (sent, signal, at) =>
       sent.url.includes('broken') ? 500 : arrivals(sent, signal, at);
     const windowStart = hooks.runtime.now();
     await hooks.publish();

@@ -1,6 +1,6 @@
 // Too many failures deactivate a webhook: what counts, for how long, and what is discarded then.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 
 let hooks: Hooks;
@@ -61,7 +61,7 @@ describe('too many failures', () => {
   it('discard what is pending then', async () => {
     await hooks.act('settings', { numberOfFailures: '1', notificationTimeOutInSeconds: '1' });
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     for (let n = 0; n < 6; n += 1) await hooks.publish();
     await hooks.runtime.advance(1000);
     const states = (await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state);

@@ -43,7 +43,7 @@ import { jobEvent, serviceEvent } from './webhooks/event.ts';
 import type { HttpClient } from './webhooks/http-client.ts';
 import { webhookStats } from './webhooks/stats.ts';
 import { EventPublisher } from './webhooks/event-publisher.ts';
-import { webhookResources } from './webhooks/webhooks.rest.ts';
+import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -122,13 +122,13 @@ export async function createApp(given: AppOptions): Promise<App> {
   const baseUrl = () => publicUrl() + config.catalogPath;
   const tokenServiceUrl = () => `${publicUrl()}${config.tokensPath}/generateToken`;
 
-  const webhooks = webhookResources({
+  const webhookDeps = {
     store,
     runtime,
     eventPublisher,
     allowed: config.webhookAllowCidrs,
     history: config.webhookHistory,
-  });
+  };
   const installed = () => newestInstalled(store.read(deployment));
   const home = showHome({
     store,
@@ -149,8 +149,8 @@ export async function createApp(given: AppOptions): Promise<App> {
       webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
       tell: (transaction, change, id, at) =>
         eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
-      resources: { webhooks: webhooks.ofAll },
-      serviceResources: { webhooks: webhooks.ofService },
+      resources: { webhooks: webhooksResource(webhookDeps) },
+      serviceResources: { webhooks: serviceWebhooksResource(webhookDeps) },
     }),
     system: systemResource({ store, runtime, executor, runner, watcher, tell: tellJob }),
     uploads: uploadsResource({

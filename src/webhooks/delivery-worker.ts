@@ -2,7 +2,7 @@
 //
 // The life of a delivery, as the worker handles it (delivery.ts has the rules and the states):
 //
-// 1. It becomes due: at once when it is stored, or when the wait after a failed attempt is over. An update of the delivery queue
+// 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. An update of the delivery queue
 //    wakes the worker, and so does a timer that is set to the next due time.
 // 2. The worker claims it. A claimed delivery belongs to this process until it is settled, or until the process is dead. The worker
 //    claims only while it has free slots: `concurrency` in total and four per receiver, so that a slow receiver cannot use up the
@@ -183,8 +183,7 @@ export class DeliveryWorker {
     await this.#record(stopping, (transaction) => {
       const webhook = transaction.get(webhooks, delivery.webhookId);
       // This process may not have known yet that another one created or activated the webhook.
-      if (webhook && (webhook.active || delivery.isPing))
-        transaction.settle(deliveries, delivery, delivery);
+      if (webhook && (webhook.active || delivery.isPing)) transaction.settle(deliveries, delivery, delivery);
       else discardClaimed(transaction, delivery, { keep: history, at });
     });
   }
@@ -199,10 +198,7 @@ export class DeliveryWorker {
   }
 
   /** Settles a claim. Returns undefined if the claim was lost. */
-  async #record<T>(
-    stopping: AbortSignal,
-    change: (transaction: Transaction) => T,
-  ): Promise<T | undefined> {
+  async #record<T>(stopping: AbortSignal, change: (transaction: Transaction) => T): Promise<T | undefined> {
     const { store, runtime } = this.#options;
     try {
       return await retryWhileUnavailable(() => store.update(change), runtime, stopping);

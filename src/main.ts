@@ -15,7 +15,7 @@ import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { jobs } from './upgrades/job-table.ts';
-import type { HttpClient } from './webhooks/http-client.ts';
+import { createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
 const closeWithinMs = 8_000;
@@ -42,20 +42,13 @@ async function main(): Promise<void> {
   const early = config.storeUrl === undefined ? hashFirst() : undefined;
   const { createApp } = await import('./app.ts');
   const store = await openStore(config, logger);
-  // What sends requests is loaded with the first of them: most starts are of processes that send none for a while.
-  let httpClient: Promise<HttpClient> | undefined;
-  const openHttpClient = () =>
-    (httpClient ??= import('./webhooks/http-client.ts').then(({ createHttpClient }) =>
-      createHttpClient(config.webhookAllowCidrs),
-    ));
+  const httpClient = createHttpClient(config.webhookAllowCidrs);
   const app = await createApp({
     config,
     store,
     executor: await createExecutor(config, store, logger),
-    runtime: {
-      ...realRuntime,
-      post: async (outgoing, signal) => (await openHttpClient()).post(outgoing, signal),
-    },
+    runtime: realRuntime,
+    httpClient,
     version: await readVersion(),
     logger,
     assets: {
@@ -85,7 +78,7 @@ async function main(): Promise<void> {
     setTimeout(() => giveUp(new Error('it took too long to close')), closeWithinMs + graceMs).unref();
     app
       .close()
-      .then(async () => (await httpClient)?.close())
+      .then(() => httpClient.close())
       .then(
         () => {
           clearTimeout(deadline);

@@ -24,18 +24,20 @@ import { type OnJobChange, isJobRunning, newestJob } from './upgrades/job-table.
 import { createJobWatcher } from './upgrades/job-watcher.ts';
 import { systemResource } from './upgrades/upgrades.rest.ts';
 import { uploadsResource } from './uploads/rest.ts';
-import { startDeliveryWorker } from './webhooks/delivery-worker.ts';
+import { DeliveryWorker } from './webhooks/delivery-worker.ts';
 import { jobEvent, serviceEvent } from './webhooks/event.ts';
-import { createEventPublisher } from './webhooks/event-publisher.ts';
+import { EventPublisher } from './webhooks/event-publisher.ts';
 import { webhookStats } from './webhooks/stats.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
-import { webhookResources } from './webhooks/webhooks.rest.ts';
+import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
+import type { HttpClient } from './webhooks/http-client.ts';
 
 /** What the process passes in. */
 export type AppOptions = {
   readonly config: Config;
   readonly store: Store;
   readonly runtime: Runtime;
+  readonly httpClient: HttpClient;
   readonly executor: Executor;
   readonly logger: FastifyBaseLogger;
   /** The text of wsdl/ServiceCatalog.wsdl. */
@@ -51,7 +53,8 @@ export type AppOptions = {
 
 export type Services = ReturnType<typeof createServices>;
 
-export function createServices({ config, store, runtime, executor, logger, version }: AppOptions) {
+export function createServices(options: AppOptions) {
+  const { config, store, runtime, httpClient, executor, logger, version } = options;
   const startedAt = runtime.now();
   const tasks = createTasks(runtime, (task, error) =>
     logger.error({ err: error, task }, 'background task failed'),
@@ -59,7 +62,7 @@ export function createServices({ config, store, runtime, executor, logger, versi
   const tokenService = createTokenService(store, runtime, tasks);
   const catalogCache = createCatalogCache(store);
   const metrics = new Metrics(() => webhookStats(store, runtime.now()));
-  const eventPublisher = createEventPublisher({
+  const eventPublisher = new EventPublisher({
     store,
     runtime,
     tasks,
@@ -80,10 +83,11 @@ export function createServices({ config, store, runtime, executor, logger, versi
   /** Starts background work, and resumes what an earlier process has left. */
   async function start(): Promise<void> {
     await jobRunner.recover();
-    startDeliveryWorker({
+    new DeliveryWorker({
       store,
       runtime,
       tasks,
+      httpClient,
       eventPublisher,
       concurrency: config.webhookConcurrency,
       history: config.webhookHistory,
@@ -102,7 +106,7 @@ export function createServices({ config, store, runtime, executor, logger, versi
           },
           'webhook deactivated after too many failed deliveries',
         ),
-    });
+    }).start();
   }
 
   return {
@@ -129,13 +133,12 @@ export function adminResource(
 ): Resource {
   const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, tokenService } = services;
   const installed = () => newestInstalled(store.read(deployment));
-  const webhooks = webhookResources({
+  const webhookDeps = {
     store,
     runtime,
-    eventPublisher,
     allowed: config.webhookAllowCidrs,
     history: config.webhookHistory,
-  });
+  };
   const home = showHome({
     store,
     runtime,
@@ -158,8 +161,8 @@ export function adminResource(
       webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
       tell: (transaction, change, id, at) =>
         eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
-      resources: { webhooks: webhooks.ofAll },
-      serviceResources: { webhooks: webhooks.ofService },
+      resources: { webhooks: webhooksResource({ ...webhookDeps, eventPublisher }) },
+      serviceResources: { webhooks: serviceWebhooksResource(webhookDeps) },
     }),
     system: systemResource({
       store,

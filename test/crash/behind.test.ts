@@ -3,11 +3,12 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTasks } from '../../src/tasks.ts';
-import { startDeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
+import { DeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
 import { deliveries } from '../../src/webhooks/delivery.ts';
-import { createEventPublisher } from '../../src/webhooks/event-publisher.ts';
+import { EventPublisher } from '../../src/webhooks/event-publisher.ts';
 import { createWebhook } from '../../src/webhooks/webhook.ts';
-import { type Answer, type Outgoing, realRuntime } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/runtime.ts';
+import { createFakeHttpClient } from '../kit/http-client.ts';
 import { records } from '../../src/records.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { migrations } from '../kit/store.ts';
@@ -15,7 +16,6 @@ import { openPeerStore } from './peer.ts';
 import { connect } from './steward.ts';
 
 const patience = { timeout: 15_000, interval: 50 };
-const nobody = () => Promise.reject(new Error('nobody'));
 const noFailure = (_name: string, error: unknown) => expect.unreachable(String(error));
 
 async function open() {
@@ -51,12 +51,7 @@ const register = (store: Store, id: string) =>
 function publish(store: Store, eventId: string) {
   const tasks = createTasks(realRuntime, noFailure);
   onTestFinished(() => tasks.stop());
-  const eventPublisher = createEventPublisher({
-    store,
-    runtime: { ...realRuntime, post: nobody },
-    tasks,
-    maxPending: 1000,
-  });
+  const eventPublisher = new EventPublisher({ store, runtime: realRuntime, tasks, maxPending: 1000 });
   return eventPublisher.publish({ type: 'Tested', service: null, data: '{}' }, eventId);
 }
 
@@ -66,11 +61,12 @@ it(
   async () => {
     const { ahead, store, query } = await open();
     const sent: string[] = [];
-    const post = ({ url, headers }: Outgoing): Promise<Answer> => {
+    const httpClient = createFakeHttpClient(realRuntime);
+    httpClient.receiver = ({ url, headers }) => {
       sent.push(`${headers['webhook-id'] ?? ''} to ${url}`);
-      return Promise.resolve({ status: 200, body: Buffer.alloc(0) });
+      return 200;
     };
-    const runtime = { ...realRuntime, post };
+    const runtime = realRuntime;
     const tasks = createTasks(runtime, noFailure);
     // Whoever changes something knows afterwards what the others have done.
     let isBehind = true;
@@ -79,12 +75,13 @@ it(
       get: (table, key) => (isBehind ? undefined : store.get(table, key)),
       update: (change) => store.update(change).finally(() => (isBehind = false)),
     };
-    const eventPublisher = createEventPublisher({ store: late, runtime, tasks, maxPending: 1000 });
+    const eventPublisher = new EventPublisher({ store: late, runtime, tasks, maxPending: 1000 });
     const ignore = () => undefined;
-    startDeliveryWorker({
+    const worker = new DeliveryWorker({
       store: late,
       runtime,
       tasks,
+      httpClient,
       eventPublisher,
       concurrency: 8,
       history: 100,
@@ -92,6 +89,7 @@ it(
       onAttempt: ignore,
       onDeactivated: ignore,
     });
+    worker.start();
     onTestFinished(() => tasks.stop());
     await register(ahead, 'new');
     await publish(ahead, 'first');

@@ -26,7 +26,7 @@ export const openPeerStore = (url: string) =>
 
 export async function startPeer(url: string, breaks: (workload: string) => boolean = () => false) {
   const store = await openPeerStore(url);
-  const runtime = { ...realRuntime, post: () => Promise.reject(new Error('nobody')) };
+  const runtime = realRuntime;
   const crashes: unknown[] = [];
   const tasks = createTasks(runtime, (_name, error) => crashes.push(error));
   let place: Place | undefined;

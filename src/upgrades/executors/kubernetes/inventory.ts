@@ -3,7 +3,7 @@
 import { problemsOf } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { Container } from '../../manifest.ts';
-import type { Placement, Inventory, Workload } from '../../workloads.ts';
+import type { MovePlan, Inventory, Workload } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
 import type { Cluster, OpenCluster } from './cluster.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
@@ -46,7 +46,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
   const optional = new Set(options.optionalContainers.map(fold));
   const isNeeded = ({ name }: Container) => !optional.has('*') && !optional.has(fold(name));
 
-  function place(wanted: readonly Wanted[]): Placement {
+  function plan(wanted: readonly Wanted[]): MovePlan {
     const { workloads: cluster, quotas } = seen;
     if (!cluster) return { workloads: wanted.map(() => []), problems: inCluster(seen.problems), notices: [] };
     const images: Images = new Map();
@@ -90,10 +90,10 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
 
   return {
     parallelism,
-    place: (versions) =>
-      place(versions.map(({ containers: known, newContainers: added }) => ({ known, added }))),
-    placeBack(moves) {
-      const placed = place([{ known: moves.flatMap(({ then }) => then ?? []), added: [] }]);
+    planMoves: (versions) =>
+      plan(versions.map(({ containers: known, newContainers: added }) => ({ known, added }))),
+    planReverts(moves) {
+      const placed = plan([{ known: moves.flatMap(({ then }) => then ?? []), added: [] }]);
       const lost = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
       const unknown =
         lost.length > 0 ? [`the version gone back to does not tell the images of ${lost.join(', ')}.`] : [];

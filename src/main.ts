@@ -139,7 +139,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     runtime: realRuntime,
     kubeconfig: config.kubeconfig,
     namespace: config.kubernetesNamespace,
-    onTrouble: (message) => logger.warn(`${message} It is asked again.`),
+    onRetry: (message) => logger.warn(`${message} Retrying.`),
   });
   logger.info({ server: cluster.server, namespace: cluster.namespace }, 'upgrades change a cluster');
   return createKubernetesExecutor({
@@ -149,7 +149,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,
-    rolloutMs: config.rolloutTimeoutMs,
+    rolloutTimeoutMs: config.rolloutTimeoutMs,
   });
 }
 

@@ -28,7 +28,7 @@ function openMemory(): Promise<Store> {
 }
 
 async function openPostgres(): Promise<Store> {
-  const { open } = await createPlace();
+  const { open } = await createTestDatabase();
   return await open();
 }
 
@@ -43,11 +43,11 @@ export function openElsewhere(store: Store): Promise<Store> {
 
 /** Two processes at work on one PostgreSQL. */
 export async function openTwice(options?: Options): Promise<[Store, Store]> {
-  const { open } = await createPlace();
+  const { open } = await createTestDatabase();
   return [await open(options), await open(options)];
 }
 
-export type Place = {
+export type TestDatabase = {
   readonly open: (options?: Options) => Promise<Store>;
   /** Asks the database itself, past any store. */
   readonly ask: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
@@ -60,10 +60,10 @@ export function readMigration(name: string): string {
 const migrations = [readMigration('001-store.sql'), createTables(records)];
 
 /**
- * An empty place in PostgreSQL, where stores can be opened that know all that the suites keep. It is gone
+ * An empty database in PostgreSQL, where stores can be opened that know all that the suites keep. It is gone
  * after the test.
  */
-export async function createPlace(): Promise<Place> {
+export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await createDatabase();
   const { url } = database;
   onTestFinished(() => database.drop());

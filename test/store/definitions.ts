@@ -63,19 +63,19 @@ export const parcels: Archive<Parcel> = {
   isArchive: true,
 };
 
-export type StepContext = { readonly id: string; readonly due: number | null; readonly note: string };
+export type Ticket = { readonly id: string; readonly due: number | null; readonly note: string };
 
 /** The owner is the first letter of the id; the note may be 'urgent' or 'dull'. */
-export const errands: Queue<StepContext> = {
-  name: 'errands',
-  shape: { id: 'key', due: 'number', note: 'text' } satisfies Shape<StepContext>,
+export const tickets: Queue<Ticket> = {
+  name: 'tickets',
+  shape: { id: 'key', due: 'number', note: 'text' } satisfies Shape<Ticket>,
   keyOf: ({ id }) => id,
   ownerOf: ({ id }) => id.charAt(0),
   dueAt: ({ due }) => due,
   isUrgent: ({ note }) => note === 'urgent',
   isDull: ({ note }) => note === 'dull',
 };
-export const otherErrands: Queue<StepContext> = { ...errands, name: 'otherErrands' };
+export const otherTickets: Queue<Ticket> = { ...tickets, name: 'otherTickets' };
 
 export type Try = { readonly n: number; readonly note: string | null };
 
@@ -133,5 +133,5 @@ export const records: Records = {
   tables: [rows, others, keepsakes],
   archives: [parcels],
   logs: [log, diary],
-  queues: [errands, otherErrands, dueKeepsakes, visits, chores],
+  queues: [tickets, otherTickets, dueKeepsakes, visits, chores],
 };

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { backends, openElsewhere } from './backends.ts';
 import { type Try, type Visit, visits } from './definitions.ts';
-import { freely } from './errands.ts';
+import { unlimited } from './tickets.ts';
 
 const visit = (id: string, due: number | null, tries: readonly Try[] = []): Visit => ({
   id,
@@ -17,7 +17,7 @@ const tries = (...numbers: number[]): Try[] =>
 const enqueue = (store: Store, ...rows: Visit[]) =>
   store.update((transaction) => rows.forEach((row) => transaction.enqueue(visits, row)));
 const claim = async (store: Store, at: number) =>
-  (await store.claim(visits, { at, most: 100, ...freely })).rows;
+  (await store.claim(visits, { at, most: 100, ...unlimited })).rows;
 const page = async (store: Store, owner: string) => (await store.page(visits, owner, 0, 100)).rows;
 
 /** Claims what is due and settles it as the change says. */

@@ -5,7 +5,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim, type Queue, type Transaction } from '../../src/store/transaction.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
-import { createPlace } from './backends.ts';
+import { createTestDatabase } from './backends.ts';
 import { type Chore, chores } from './definitions.ts';
 import {
   type Change,
@@ -18,7 +18,7 @@ import {
 } from './queue-model.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);
-const freely = { laneOf: () => '', roomIn: () => Infinity };
+const unlimited = { laneOf: () => '', roomIn: () => Infinity };
 
 type System = {
   store: Store;
@@ -174,7 +174,7 @@ async function check({ store, model }: System): Promise<void> {
 /** None does anything of its own accord: that touches queues too. */
 const stores: [string, () => Promise<Store>][] = [
   ['memory', () => Promise.resolve(createMemoryStore())],
-  ['PostgreSQL', async () => (await createPlace()).open({ runtime: timelessRuntime })],
+  ['PostgreSQL', async () => (await createTestDatabase()).open({ runtime: timelessRuntime })],
 ];
 
 it.each(stores)(
@@ -196,7 +196,7 @@ it.each(stores)(
           for (const id of known) if (!left.has(id)) expect(await store.find(chores, id)).toBeUndefined();
           // Nothing is lost: all that waits and is in nobody's hands is handed out in the end, and only that.
           const waiting = system.model.claimable().map(({ row }) => row.id);
-          const { rows, nextAt } = await store.claim(chores, { at: 99, most: 1e6, ...freely });
+          const { rows, nextAt } = await store.claim(chores, { at: 99, most: 1e6, ...unlimited });
           expect(rows.map(({ id }) => id).sort()).toEqual(waiting.sort());
           expect(nextAt).toBeUndefined();
         } finally {
@@ -221,7 +221,7 @@ it('forgets what rows were before they were replaced', async () => {
       transaction.amend(counted, 'a', (row) => ({ ...row, due, isUrgent: due % 2 === 0 })),
     );
   asked = 0;
-  const { rows } = await store.claim(counted, { at: 1000, most: 10, ...freely });
+  const { rows } = await store.claim(counted, { at: 1000, most: 10, ...unlimited });
   expect(rows).toEqual([{ ...row, due: 1000, isUrgent: true }]);
   expect(asked).toBeLessThan(100);
 });

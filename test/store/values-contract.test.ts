@@ -11,7 +11,7 @@ import {
   notebook,
   visits,
 } from './definitions.ts';
-import { freely } from './errands.ts';
+import { unlimited } from './tickets.ts';
 
 const texts = [
   '',
@@ -177,7 +177,7 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
     await store.update((transaction) => all.forEach((one) => transaction.enqueue(dueKeepsakes, one)));
     const { rows: listed } = await store.page(dueKeepsakes, 'all', 0, 1000);
     expect([...listed].reverse()).toStrictEqual(all);
-    const { rows: claimed } = await store.claim(dueKeepsakes, { at: 1, most: 1000, ...freely });
+    const { rows: claimed } = await store.claim(dueKeepsakes, { at: 1, most: 1000, ...unlimited });
     expect(byId(claimed)).toStrictEqual(byId(all));
     const turned = claimed.map((one, index) => ({ ...one, ...all[index], id: one.id }));
     await store.update((transaction) =>
@@ -204,7 +204,7 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
       const page = await elsewhere.page(visits, host, 0, 10);
       expect(page).toStrictEqual({ rows: [visit(host, n)], total: 1 });
     }
-    const { rows: claimed } = await elsewhere.claim(visits, { at: 1, most: 1000, ...freely });
+    const { rows: claimed } = await elsewhere.claim(visits, { at: 1, most: 1000, ...unlimited });
     expect(claimed.map(({ host }) => host).sort()).toEqual([...hosts].sort());
   });
 });

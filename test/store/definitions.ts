@@ -1,5 +1,4 @@
-// Everything that the suites keep in a store. A store that has columns must know it beforehand, so it is all
-// in one place.
+// Defines the tables, logs, archives and queues of the suites in one file: PostgreSQL needs all of them when the store opens.
 import type { Shape } from '../../src/store/shape.ts';
 import type { Archive, Cell, Log, Queue, Records, Table } from '../../src/store/transaction.ts';
 
@@ -16,7 +15,7 @@ export const log: Log<{ readonly n: number }> = { name: 'log', shape: { n: 'numb
 
 export const row = (id: string, n = 0): Row => ({ id, inner: { n } });
 
-/** One field of every kind; some have names that need care in SQL. */
+/** One field of every kind; some names are keywords or need quotes in SQL. */
 export type Keepsake = {
   readonly id: string;
   readonly words: string | null;
@@ -86,7 +85,7 @@ export type Visit = {
   readonly tries: readonly Try[];
 };
 
-/** Rows with a list that grows. */
+/** Rows with an append-only list. */
 export const visits: Queue<Visit> = {
   name: 'visits',
   shape: {
@@ -111,7 +110,7 @@ export type Chore = {
   readonly n: number;
 };
 
-/** For the suite that makes up what is done to it. */
+/** Rows for the random operations of queue-model.test.ts. */
 export const chores: Queue<Chore> = {
   name: 'chores',
   shape: {

@@ -1,5 +1,4 @@
-// What is promised of the database itself: how it is made and recognized, what can be read there, and what it
-// refuses.
+// Tests the PostgreSQL database itself: encryption of secrets, migrations, and values that PostgreSQL rejects.
 import { describe, expect, it } from 'vitest';
 import { isUnavailable } from '../../src/errors.ts';
 import { records } from '../../src/records.ts';
@@ -18,7 +17,7 @@ const keepsake = (id: string, words: string | null, signatureID: unknown = null)
   signatureID,
 });
 
-/** All that is in the tables, as text. */
+/** The content of all tables as text. */
 async function dump({ ask }: TestDatabase): Promise<string> {
   const tables = await ask('select tablename as name from pg_tables where schemaname = current_schema()');
   expect(tables.length).toBeGreaterThan(5);
@@ -29,7 +28,7 @@ async function dump({ ask }: TestDatabase): Promise<string> {
 }
 
 describe('secrets in PostgreSQL', () => {
-  it('cannot be read there when there is a key for them', async () => {
+  it('are not readable in the database if a secret key is configured', async () => {
     const database = await createTestDatabase();
     const store = await database.open({ secretKey: 'one key' });
     const given = keepsake('a', 'readable', ['unreadable', { inner: 'neither' }]);
@@ -41,7 +40,7 @@ describe('secrets in PostgreSQL', () => {
     expect(again.get(keepsakes, 'a')).toEqual(given);
   });
 
-  it('are told apart neither by being the same nor by where they are', async () => {
+  it('have different ciphertexts for equal values', async () => {
     const database = await createTestDatabase();
     const store = await database.open({ secretKey: 'one key' });
     await store.update((transaction) =>
@@ -54,7 +53,7 @@ describe('secrets in PostgreSQL', () => {
   it.each([
     ['another key', 'another key'],
     ['no key', undefined],
-  ])('are refused with a word about it under %s', async (_which, secretKey) => {
+  ])('make the start fail with a message that names SECRET_KEY: %s', async (_which, secretKey) => {
     const database = await createTestDatabase();
     const store = await database.open({ secretKey: 'one key' });
     await store.update((transaction) => transaction.put(keepsakes, keepsake('a', null, 'secret')));
@@ -62,7 +61,7 @@ describe('secrets in PostgreSQL', () => {
     expect((await database.open({ secretKey: 'one key' })).get(keepsakes, 'a')?.signatureID).toBe('secret');
   });
 
-  it('are encrypted as soon as there is a key', async () => {
+  it('are encrypted as soon as a secret key is configured', async () => {
     const database = await createTestDatabase();
     const store = await database.open({ secretKey: undefined });
     const given = [keepsake('a', null, 'unreadable'), keepsake('b', null, ['unreadable'])];
@@ -74,7 +73,7 @@ describe('secrets in PostgreSQL', () => {
     expect([...next.all(keepsakes)]).toEqual(given);
   });
 
-  it('are what webhooks sign with', async () => {
+  it('include the signature keys of webhooks', async () => {
     const database = await createTestDatabase();
     const migrations = ['001-store.sql', '002-records.sql'].map(readMigration);
     const store = await database.open({ records, migrations, secretKey: 'one key' });
@@ -105,7 +104,7 @@ describe('secrets in PostgreSQL', () => {
 });
 
 describe('migrations of PostgreSQL', () => {
-  it('keep the plans of jobs that an older program has stored', async () => {
+  it('keep the plans of jobs that an older version has stored', async () => {
     const database = await createTestDatabase();
     const older = ['001-store.sql', '002-records.sql'].map(readMigration);
     await (await database.open({ records, migrations: older })).close();
@@ -133,7 +132,7 @@ describe('migrations of PostgreSQL', () => {
     ]);
   });
 
-  it('are done once, whoever comes first', async () => {
+  it('run once when several processes start together', async () => {
     const database = await createTestDatabase();
     const stores = await Promise.all([database.open(), database.open(), database.open()]);
     await Promise.all(
@@ -147,7 +146,7 @@ describe('migrations of PostgreSQL', () => {
     expect(applied.map(({ number }) => Number(number))).toEqual([1, 2]);
   });
 
-  it('are refused by whoever does not know all of them', async () => {
+  it('make the start fail if the database has a newer migration', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await store.close();
@@ -157,7 +156,7 @@ describe('migrations of PostgreSQL', () => {
     await expect(database.open()).rejects.toThrow(/\b97\b.*\b2\b|\b2\b.*\b97\b/s);
   });
 
-  it('add to what there is', async () => {
+  it('apply only the migrations that are missing', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await store.update((transaction) => transaction.put(rows, row('a', 1)));
@@ -167,7 +166,7 @@ describe('migrations of PostgreSQL', () => {
     expect(await database.ask('select * from more')).toEqual([]);
   });
 
-  it('leave nothing behind when one of them fails', async () => {
+  it('change nothing if one of them fails', async () => {
     const database = await createTestDatabase();
     const migrations = [readMigration('001-store.sql'), 'create table half (key text); create nonsense'];
     await expect(database.open({ migrations })).rejects.toThrow('nonsense');
@@ -177,8 +176,8 @@ describe('migrations of PostgreSQL', () => {
   });
 });
 
-describe('what PostgreSQL refuses', () => {
-  it('fails alone, and not what was submitted at the same moment', async () => {
+describe('an update that PostgreSQL rejects', () => {
+  it('fails alone: the other updates of the same moment succeed', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     const texts = ['one', 'nul\0', 'three', 'four', '\0', 'six'];
@@ -234,7 +233,7 @@ describe('what PostgreSQL refuses', () => {
     expect(store.get(rows, 'a')).toEqual(row('a', 2));
   });
 
-  it('is a key that was used before', async () => {
+  it('is one that enqueues a key a second time', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await enqueue(store, ticket('a1', 1, 'first'));

@@ -1,5 +1,4 @@
-// What is promised of several processes at work on one PostgreSQL: none is ahead of the others for long, and
-// what one has, the others do not get.
+// Tests several processes on one PostgreSQL database: replication of changes, claims, and the end of a process.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/store/transaction.ts';
@@ -11,14 +10,14 @@ const soon = { timeout: 1_000, interval: 10 };
 const count = (n: number) => Array.from({ length: n }, (_, index) => index);
 
 describe('two processes on one PostgreSQL', () => {
-  it('have different names, and see each other', async () => {
+  it('have different ids, and see each other as alive', async () => {
     const [one, other] = await openTwice();
     expect(one.self).not.toBe(other.self);
     expect(other.isAlive(one.self)).toBe(true);
     await expect.poll(() => one.isAlive(other.self), soon).toBe(true);
   });
 
-  it('see within a second what the other has changed', async () => {
+  it('see the changes of the other within a second', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => {
       transaction.put(rows, row('a', 1));
@@ -43,7 +42,6 @@ describe('two processes on one PostgreSQL', () => {
       log: [{ n: 5 }, { n: 6 }],
       waiting: 1,
     });
-    // What is asked is asked of the same database.
     expect(await other.fetch(parcels, 'p')).toMatchObject({ label: 'new' });
     expect(await other.find(tickets, 'a1')).toEqual(ticket('a1', 7));
     await other.update((transaction) => {
@@ -55,7 +53,7 @@ describe('two processes on one PostgreSQL', () => {
     await expect.poll(() => one.waiting(tickets), soon).toBe(0);
   });
 
-  it('see what others have changed as soon as they change something themselves', async () => {
+  it('see all changes of the other within their own updates', async () => {
     const [one, other] = await openTwice();
     for (const n of count(20)) {
       const [by, next] = n % 2 === 0 ? [one, other] : [other, one];
@@ -64,7 +62,7 @@ describe('two processes on one PostgreSQL', () => {
     }
   });
 
-  it('hand out what the other has written for nobody to change', async () => {
+  it('return the values that the other has written frozen', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => {
       transaction.put(rows, row('a', 1));
@@ -76,7 +74,7 @@ describe('two processes on one PostgreSQL', () => {
     for (const value of given) expect(() => Object.assign(value ?? {}, { n: 2 })).toThrow(TypeError);
   });
 
-  it('change one after the other', async () => {
+  it('run updates one after another', async () => {
     const [one, other] = await openTwice();
     const increment = (store: Store) =>
       store.update((transaction) => transaction.write(cell, { n: transaction.read(cell).n + 1 }));
@@ -85,7 +83,7 @@ describe('two processes on one PostgreSQL', () => {
     expect(seen).toEqual([200, 200]);
   });
 
-  it('append to one log in one order, without gaps', async () => {
+  it('append to one log in the same order, without gaps', async () => {
     const [one, other] = await openTwice();
     const append = (store: Store) =>
       store.update((transaction) =>
@@ -97,7 +95,7 @@ describe('two processes on one PostgreSQL', () => {
       await expect.poll(() => store.entries(log, 'l'), soon).toEqual(all);
   });
 
-  it('call back, and count versions, when the other has changed something', async () => {
+  it('notify listeners and change versions after an update of the other', async () => {
     const [one, other] = await openTwice();
     const versions = () => [rows, cell, tickets, others, otherTickets].map(other.version);
     const before = versions();
@@ -120,7 +118,7 @@ describe('two processes on one PostgreSQL', () => {
 describe('claims of two processes', () => {
   const ids = (owner: string, most: number) => count(most).map((n) => `${owner}${n + 1}`);
 
-  it('never hand out a row twice', async () => {
+  it('never return a row twice', async () => {
     const [one, other] = await openTwice();
     const all = ['a', 'b', 'c'].flatMap((owner) => ids(owner, 60));
     await enqueue(one, ...all.map((id) => ticket(id, 1)));
@@ -129,7 +127,7 @@ describe('claims of two processes', () => {
     expect([...claims.flatMap((taken) => taken.ids), ...rest].sort()).toEqual(all.sort());
   });
 
-  it('are settled by the one who holds them', async () => {
+  it('can be settled only by the process that holds them', async () => {
     const [one, other] = await openTwice();
     await enqueue(one, ticket('a1', 1), ticket('a2', 1));
     expect((await claim(one, 1, 1)).ids).toEqual(['a1']);
@@ -144,7 +142,7 @@ describe('claims of two processes', () => {
     expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', null, 'done'));
   });
 
-  it('are lost when the other drops the rows', async () => {
+  it('are lost when the other process drops the rows', async () => {
     const [one, other] = await openTwice();
     await enqueue(one, ticket('a1', 1), ticket('b1', 1));
     await claim(one, 1);
@@ -162,12 +160,12 @@ describe('claims of two processes', () => {
     expect(await other.find(tickets, 'b1')).toEqual(ticket('b1', null, 'done'));
   });
 
-  it('are lost when the row was given to the other meanwhile', async () => {
+  it('are lost when the other process has claimed the row since', async () => {
     const database = await createTestDatabase();
     const [one, other] = [await database.open(), await database.open()];
     await enqueue(one, ticket('a1', 1));
     await claim(one, 1);
-    // As if the first had been taken for dead.
+    // The first process counts as dead: its claims are deleted.
     await database.ask('delete from claims');
     expect((await claim(other, 1)).ids).toEqual(['a1']);
     await expect(settle(one, ticket('a1', 2, 'too late'))).rejects.toThrow(LostClaim);
@@ -176,7 +174,7 @@ describe('claims of two processes', () => {
     expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', null, 'done'));
   });
 
-  it('are handed out again soon after the one who held them is closed', async () => {
+  it('are released when the process that holds them closes', async () => {
     const [one, other] = await openTwice();
     await enqueue(one, ticket('a1', 1), ticket('a2', 1), ticket('a3', 9));
     expect((await claim(one, 1)).ids).toEqual(['a1', 'a2']);
@@ -193,13 +191,13 @@ describe('claims of two processes', () => {
     expect(other.waiting(tickets)).toBe(1);
   });
 
-  it('take up room in the lanes of both', async () => {
+  it('count towards the lane limits of both processes', async () => {
     const [one, other] = await openTwice();
     await enqueue(one, ...ids('a', 9).map((id) => ticket(id, 1)), ticket('b1', 1), ticket('c1', 1));
-    /** Four in all, of which so many are in this process's own hands; a and b share a lane. */
-    const lanes = (inHand: number) => ({
+    /** a and b share a lane with a limit of four, of which this process holds `held`. */
+    const lanes = (held: number) => ({
       laneOf: (owner: string) => (owner === 'c' ? 'c' : 'ab'),
-      roomIn: (lane: string) => (lane === 'c' ? 1 : 4 - inHand),
+      roomIn: (lane: string) => (lane === 'c' ? 1 : 4 - held),
     });
     expect((await claim(one, 1, 3, lanes(0))).ids.sort()).toEqual(['a1', 'b1', 'c1']);
     expect((await claim(other, 1, 99, lanes(0))).ids).toEqual(['a2', 'a3']);
@@ -212,8 +210,8 @@ describe('claims of two processes', () => {
   });
 });
 
-describe('a process that has gone', () => {
-  it('is soon known not to be alive', async () => {
+describe('a process that has ended', () => {
+  it('is soon reported as not alive', async () => {
     const [one, other] = await openTwice();
     await expect.poll(() => one.isAlive(other.self), soon).toBe(true);
     let calls = 0;
@@ -224,7 +222,7 @@ describe('a process that has gone', () => {
     expect(one.isAlive(one.self)).toBe(true);
   });
 
-  it('has its rows handed out to others, also when it died without a word', async () => {
+  it('loses its claims to other processes, also if it was killed', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await enqueue(store, ticket('a1', 1), ticket('b1', 1));
@@ -240,7 +238,7 @@ describe('a process that has gone', () => {
     expect((await claim(store, 1)).ids).toEqual([]);
   });
 
-  it('has left behind what it has changed', async () => {
+  it('leaves its changes in the database', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => transaction.put(rows, row('a', 1)));
     await Promise.all([one.close(), other.close()]);

@@ -1,4 +1,4 @@
-// What every store promises of the queues it keeps; each backend runs this suite. What is claimed has its own.
+// Contract of queues, except claims; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import { backends } from './backends.ts';
 import { tickets, otherTickets, row, rows } from './definitions.ts';
@@ -13,7 +13,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
   });
 
-  it('finds a row by its key, as it is now, and not that of another queue', async () => {
+  it('finds the current row of a key, and not the row of another queue', async () => {
     const store = await open();
     await enqueue(store, ticket('a1', 1, 'new'));
     await store.update((transaction) => transaction.enqueue(otherTickets, ticket('b1', 1)));
@@ -25,7 +25,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(await store.find(tickets, 'a1')).toEqual(ticket('a1', null, 'done'));
   });
 
-  it('does nothing when the change throws', async () => {
+  it('stays unchanged if the update throws', async () => {
     const store = await open();
     await enqueue(store, ticket('a1', 1), ticket('a2', 5), ticket('b1', null), ticket('c1', 9));
     expect((await claim(store, 1)).ids).toEqual(['a1']);
@@ -44,7 +44,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(await claim(store, 4)).toEqual({ ids: [], nextAt: 5 });
   });
 
-  it('shows what a transaction does once it has taken effect, all together', async () => {
+  it('shows all changes of a transaction after the commit, and none before', async () => {
     const store = await open();
     await enqueue(store, ticket('a1', null), ticket('c1', 1));
     const during = await store.update((transaction) => {
@@ -64,7 +64,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(store.waiting(tickets)).toBe(2);
   });
 
-  it('counts for a change what was enqueued by the one before', async () => {
+  it('counts rows that the previous update enqueued at the same moment', async () => {
     const store = await open();
     const outcomes = await Promise.all(
       [1, 2, 3, 4, 5, 6].map((n) =>
@@ -82,8 +82,8 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
   describe('amend', () => {
     it.each([
       ['one owner', 'a', ['a3', 'a4']],
-      ['all', undefined, ['a3', 'a4', 'b1']],
-    ])('changes the waiting rows of %s that nobody has claimed', async (_who, owner, expected) => {
+      ['all owners', undefined, ['a3', 'a4', 'b1']],
+    ])('changes the pending, unclaimed rows of %s', async (_who, owner, expected) => {
       const store = await open();
       await enqueue(store, ticket('a1', 1), ticket('a2', null), ticket('a3', 5), ticket('a4', 6));
       await enqueue(store, ticket('b1', 7), ticket('b2', null));
@@ -99,7 +99,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect(amended.map(({ id }) => id).sort()).toEqual(expected);
     });
 
-    it('changes when a row is due', async () => {
+    it('can change the due time', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 10), ticket('a2', 20), ticket('a3', 30), ticket('a4', 40));
       const due: Record<string, number> = { a1: 50, a2: 5, a3: 60 };
@@ -110,7 +110,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect(await claim(store, 100)).toEqual({ ids: [], nextAt: undefined });
     });
 
-    it('may finish rows', async () => {
+    it('can finish rows', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1), ticket('a2', 2), ticket('b1', 3));
       await amend(store, 'a', (row) => ({ ...row, due: null }));
@@ -120,7 +120,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect(await list(store, 'a')).toHaveLength(1);
     });
 
-    it('holds for a row again once that is settled', async () => {
+    it('changes a row again after it was settled', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1));
       await claim(store, 1);
@@ -131,8 +131,8 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     });
   });
 
-  describe('trim and drop', () => {
-    it('trim removes the first finished of one owner, and no row that waits', async () => {
+  describe('thin, trim and drop', () => {
+    it('trim removes the rows of an owner that finished first, and no pending row', async () => {
       const store = await open();
       await enqueue(store, ...['a1', 'a2', 'a3', 'a4', 'a5', 'b1'].map((id) => ticket(id, 1)));
       await claim(store, 1);
@@ -152,7 +152,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect((await claim(store, 9)).ids).toEqual(['a5']);
     });
 
-    it('thin removes the first of what waits, but nothing urgent, claimed or finished', async () => {
+    it('thin removes the oldest pending rows, but no urgent, claimed or finished row', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1), ticket('a2', 5), ticket('a3', 5, 'urgent'), ticket('a4', null));
       await enqueue(store, ticket('a5', 9), ticket('a6', 7), ticket('b1', 5));
@@ -169,16 +169,16 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect((await claim(store, 9)).ids.sort()).toEqual(['a3', 'b1']);
     });
 
-    it('trim removes dull rows before the others, the first finished first', async () => {
+    it('trim removes dull rows before others, each in the order they finished', async () => {
       const store = await open();
       const ids = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'];
       await enqueue(store, ...ids.map((id) => ticket(id, 1)), ticket('a7', 9, 'dull'), ticket('a8', null));
       await enqueue(store, ticket('b1', null, 'dull'));
       await claim(store, 1);
-      // Finished in this order; a8 was before them.
+      // The rows finish in this order; a8 finished before them.
       for (const id of ['a2', 'a5', 'a1', 'a3', 'a6'])
         await settle(store, ticket(id, null, ['a5', 'a3'].includes(id) ? 'dull' : ''));
-      // Neither a4, which is claimed, nor a7, which waits, is finished.
+      // a4 is claimed and a7 is pending: neither is finished.
       const removed: string[][] = [];
       for (let keep = 5; keep >= 0; keep -= 1) {
         const before = await list(store, 'a');
@@ -191,7 +191,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       expect(await list(store, 'b')).toEqual(['b1']);
     });
 
-    it('drop removes all rows of an owner, claimed and finished ones too', async () => {
+    it('drop removes all rows of an owner, also claimed and finished ones', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1), ticket('a2', 2), ticket('a3', null), ticket('b1', 5));
       await claim(store, 1);
@@ -200,14 +200,14 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
       for (const id of ['a1', 'a2', 'a3']) expect(await store.find(tickets, id)).toBeUndefined();
       expect(await snapshot(store)).toMatchObject({ count: 1, oldest: ticket('b1', 5) });
       expect(await claim(store, 4)).toEqual({ ids: [], nextAt: 5 });
-      // The owner may come again.
+      // The owner can get new rows.
       await enqueue(store, ticket('a4', 1));
       expect((await claim(store, 4)).ids).toEqual(['a4']);
       expect(await list(store, 'a')).toEqual(['a4']);
     });
   });
 
-  it('pages through the rows of an owner, newest first', async () => {
+  it('returns the rows of an owner by page, newest first', async () => {
     const store = await open();
     for (const n of [1, 2, 3, 4, 5]) await enqueue(store, ticket(`a${n}`, 10 - n), ticket(`b${n}`, n));
     await claim(store, 6);
@@ -225,7 +225,7 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
     expect(rows).toEqual([ticket('a5', 99, 'tried'), ticket('a4', null, 'done')]);
   });
 
-  it('tells by a version what an update touched', async () => {
+  it('changes its version with every update that touches it, and with no other', async () => {
     const store = await open();
     const known = new Set([store.version(tickets)]);
     const other = store.version(otherTickets);

@@ -1,5 +1,4 @@
-// What every store promises of rows that were claimed: that they are settled once, by the one who holds them,
-// and counted until they are finished; each backend runs this suite.
+// Contract of `settle`: the holder of a claim settles a row once, and the row counts until it is finished; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/store/transaction.ts';
@@ -11,7 +10,7 @@ const replace = (store: Store, held: Ticket, by: Ticket) =>
   store.update((transaction) => transaction.settle(tickets, held, by));
 
 describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
-  it('replaces the row and gives it free', async () => {
+  it('replaces the row and releases the claim', async () => {
     const store = await open();
     await enqueue(store, ticket('a1', 1), ticket('a2', 20));
     await claim(store, 1);
@@ -21,7 +20,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
     expect(await claim(store, 10)).toEqual({ ids: ['a1'], nextAt: 20 });
   });
 
-  it('gives a row free that has not changed', async () => {
+  it('releases the claim of an unchanged row', async () => {
     const store = await open();
     await enqueue(store, ticket('a1', 1));
     await claim(store, 1);
@@ -30,7 +29,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
     expect((await claim(store, 1)).ids).toEqual([]);
   });
 
-  it('finishes a row, which is then never claimed', async () => {
+  it('can finish a row, which is never claimed again', async () => {
     const store = await open();
     await enqueue(store, ticket('a1', 1), ticket('a2', null));
     await claim(store, 1);
@@ -39,8 +38,8 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
     expect(await list(store, 'a')).toEqual(['a2', 'a1']);
   });
 
-  describe('of what is not held', () => {
-    it('refuses a row that was dropped, and all else that the change does', async () => {
+  describe('without a claim', () => {
+    it('refuses a row that was dropped, and rolls the whole update back', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1), ticket('b1', 1), ticket('c1', null));
       await claim(store, 1);
@@ -63,13 +62,13 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
       expect(store.entries(log, 'l')).toEqual([]);
       expect(store.waiting(otherTickets)).toBe(0);
       expect(await store.find(tickets, 'a1')).toBeUndefined();
-      // The other one is held as before.
+      // The other row is still claimed.
       expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
       await settle(store, ticket('b1', null, 'done'));
       expect(await store.find(tickets, 'b1')).toEqual(ticket('b1', null, 'done'));
     });
 
-    it('refuses a row that nobody has claimed', async () => {
+    it('refuses a row that was never claimed', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1), ticket('a2', null));
       for (const id of ['a1', 'a2']) {
@@ -80,7 +79,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
       expect((await claim(store, 1)).ids).toEqual(['a1']);
     });
 
-    it('refuses a row that was settled, as it is now and as it was then', async () => {
+    it('refuses a row that was settled, both its old and its new value', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1));
       await claim(store, 1);
@@ -89,7 +88,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
       const found = (await store.find(tickets, 'a1')) ?? held;
       await expect(replace(store, held, ticket('a1', null))).rejects.toThrow(LostClaim);
       await expect(replace(store, found, ticket('a1', null))).rejects.toThrow(LostClaim);
-      // Also while it is claimed once more.
+      // The old value is refused also while the row is claimed again.
       await claim(store, 2);
       await expect(replace(store, held, ticket('a1', null))).rejects.toThrow(LostClaim);
       expect(await store.find(tickets, 'a1')).toEqual(ticket('a1', 2, 'tried'));
@@ -121,7 +120,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
       expect(store.waiting(tickets)).toBe(2);
     });
 
-    it('leaves it to the change what to do then', async () => {
+    it('throws an error that the update can catch', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1));
       await claim(store, 1);
@@ -141,7 +140,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
     });
   });
 
-  it('hands out rows as they are, for nobody to change', async () => {
+  it('returns frozen rows', async () => {
     const store = await open();
     await enqueue(store, ticket('a1', 1, 'as it is'));
     const { rows: taken } = await store.claim(tickets, { at: 1, most: 1, ...unlimited });
@@ -156,7 +155,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
     for (const one of given) expect(() => (one.note = 'changed')).toThrow(TypeError);
   });
 
-  it('leaves rows counted until they are finished, and the first of them known', async () => {
+  it('counts rows until they are finished, and knows the oldest of them', async () => {
     const store = await open();
     const waiting = async () => [store.waiting(tickets), (await store.oldest(tickets))?.id];
     await enqueue(store, ticket('b1', 9), ticket('a1', 1), ticket('a2', 1), ticket('a3', null));

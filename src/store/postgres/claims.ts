@@ -45,13 +45,13 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
   const uncertain = new Set<string>();
   const mutex = createMutex();
 
-  async function claim<T>(queue: Queue<T>, asked: Claim): Promise<Claimed<T>> {
-    if (asked.most <= 0) return { rows: [], nextAt: undefined };
+  async function claim<T>(queue: Queue<T>, request: Claim): Promise<Claimed<T>> {
+    if (request.most <= 0) return { rows: [], nextAt: undefined };
     return mutex(() =>
       database.use(async (client) => {
         if (uncertain.has(queue.name)) await releaseUnknown(client, queue);
         uncertain.add(queue.name);
-        const taken = await take(client, queue, asked);
+        const taken = await take(client, queue, request);
         uncertain.delete(queue.name);
         return taken;
       }),
@@ -66,8 +66,8 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
     );
   }
 
-  async function take<T>(client: Client, queue: Queue<T>, asked: Claim): Promise<Claimed<T>> {
-    const { at, most } = asked;
+  async function take<T>(client: Client, queue: Queue<T>, request: Claim): Promise<Claimed<T>> {
+    const { at, most } = request;
     const [{ rows: owners }, { rows: others }] = await Promise.all([
       query<{ owner: string }>(client, ownersOf(queue)),
       query<Counted>(
@@ -84,7 +84,7 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
         turns,
         owners,
         [...others, ...taken.map(({ owner }) => ({ owner, count: 1 }))],
-        asked,
+        request,
       );
       const found = await takeShare(client, queue, wanted, { at, most: most - taken.length, share });
       taken.push(...found);

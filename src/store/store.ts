@@ -17,7 +17,7 @@ export type Store = Reader & {
    * The change is synchronous and may run more than once, so it must do nothing but read and write the transaction.
    */
   update: <T>(change: (transaction: Transaction) => T) => Promise<T>;
-  /** Reserves due rows for this process. A claim ends when the row is settled or dropped, or when the process is dead. */
+  /** Reserves due rows; no other process gets them. A claim ends when the row is settled or dropped, or when the process is dead. */
   claim: <T>(queue: Queue<T>, claim: Claim) => Promise<Claimed<T>>;
   find: <T>(queue: Queue<T>, key: string) => Promise<T | undefined>;
   /** The unfinished row that was added first. */

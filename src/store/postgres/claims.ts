@@ -1,4 +1,4 @@
-// Claims rows of queues for this process.
+// Reserves rows of queues for this process, so that no other process works on them.
 //
 // A claim is a row in `claims` with the key of the queue row, the id of the process and a number. A queue row with a claim is not free, so no
 // other process claims it. The number identifies one claim of a row: if the process is declared dead and another process claims the same

@@ -46,7 +46,7 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
       idleTimeoutMillis: 60_000,
       pipeline: true,
     });
-    // Without these listeners, a connection error would end the process. The next query reports the error.
+    // Without these listeners, a connection error would be an uncaught exception. The next query reports the error.
     created.on('error', () => undefined);
     created.on('connect', (client) => client.on('error', () => undefined));
     return created;

@@ -1,22 +1,26 @@
 // Every address that clients see: PUBLIC_URL and the configured paths.
-import type { Config } from '../config.ts';
+
+/** `publicUrl` is undefined where it follows from the port. */
+export type UrlSettings = {
+  readonly publicUrl: string | undefined;
+  readonly adminPath: string;
+  readonly catalogPath: string;
+  readonly tokensPath: string;
+};
 
 export class PublicUrls {
-  readonly #config: Pick<Config, 'publicUrl' | 'adminPath' | 'catalogPath' | 'tokensPath'>;
+  readonly #settings: UrlSettings;
   readonly #boundPort: () => number;
 
   /** The port is known only once the server listens. */
-  constructor(
-    config: Pick<Config, 'publicUrl' | 'adminPath' | 'catalogPath' | 'tokensPath'>,
-    boundPort: () => number,
-  ) {
-    this.#config = config;
+  constructor(settings: UrlSettings, boundPort: () => number) {
+    this.#settings = settings;
     this.#boundPort = boundPort;
   }
 
   /** PUBLIC_URL, without a trailing slash. */
   get base(): string {
-    return this.#config.publicUrl ?? `http://localhost:${this.#boundPort()}`;
+    return this.#settings.publicUrl ?? `http://localhost:${this.#boundPort()}`;
   }
 
   /** The path of PUBLIC_URL, which every link begins with. */
@@ -30,26 +34,26 @@ export class PublicUrls {
 
   /** The path of the admin root. */
   get homePath(): string {
-    return this.linkBase + this.#config.adminPath || '/';
+    return this.linkBase + this.#settings.adminPath || '/';
   }
 
   /** The address of the catalog, which the specification calls `{base_url}`. */
   get catalog(): string {
-    return this.base + this.#config.catalogPath;
+    return this.base + this.#settings.catalogPath;
   }
 
   /** The address of the catalog's pages in the admin tree. */
   get catalogPages(): string {
-    return `${this.base}${this.#config.adminPath}/services`;
+    return `${this.base}${this.#settings.adminPath}/services`;
   }
 
   get tokenService(): string {
-    return `${this.base}${this.#config.tokensPath}/generateToken`;
+    return `${this.base}${this.#settings.tokensPath}/generateToken`;
   }
 
   /** The path of an operation of the token service. */
   tokensPath(operation: 'generateToken' | 'revokeToken'): string {
-    return `${this.linkBase}${this.#config.tokensPath}/${operation}`;
+    return `${this.linkBase}${this.#settings.tokensPath}/${operation}`;
   }
 
   /** The path of a page beneath `prefix`. */

@@ -1,5 +1,4 @@
 // The request for an upgrade: its fields, what must be read before it can be checked, and the check itself.
-import type { FormFile } from '../rest/form.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { uploadContents, uploads } from '../uploads/upload.ts';
@@ -13,7 +12,7 @@ import type { Inventory } from './workloads.ts';
 export type UpgradeValues = {
   readonly versionManifest: string;
   readonly upgradeSettings: Readonly<Record<string, unknown>> | undefined;
-  readonly licenseFile?: FormFile | undefined;
+  readonly licenseFile?: { readonly filename: string; readonly bytes: Uint8Array } | undefined;
   readonly updateToLatestPatch?: boolean | undefined;
   readonly versionManifestFile?: readonly Version[] | undefined;
 };

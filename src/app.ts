@@ -3,7 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { clientAddress } from './auth/address.ts';
-import { createTokenService } from './auth/token-service.ts';
+import { TokenService } from './auth/token-service.ts';
 import { tokensResource } from './auth/tokens.rest.ts';
 import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
@@ -13,6 +13,7 @@ import { fillWsdl, catalogNames } from './catalog/wsdl.ts';
 import { showCatalogPage } from './catalog/pages/endpoint.ts';
 import { catalogResource } from './catalog/rest.ts';
 import { catalogOperations } from './catalog/soap.ts';
+import type { Credentials } from './caller.ts';
 import type { Config } from './config.ts';
 import type { Resource } from './rest/resource.ts';
 import type { Json } from './lib/json.ts';
@@ -79,7 +80,7 @@ export async function createApp(given: AppOptions): Promise<App> {
   const tasks = createTasks(runtime, (name, error) =>
     logger.error({ err: error, task: name }, 'background work failed'),
   );
-  const tokenService = createTokenService(store, runtime, tasks);
+  const tokenService = new TokenService({ store, runtime, tasks });
   const catalogCache = createCatalogCache(store);
   const metrics = createMetrics(() => webhookStats(store, runtime.now()));
   const eventPublisher = createEventPublisher({
@@ -167,7 +168,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     publicUrl,
     assets,
     tokensPath: config.tokensPath,
-    identify: tokenService.identify,
+    identify: (credentials: Credentials) => tokenService.identify(credentials),
     retryAfterRefresh,
     admit: createAdmission(store, isJobRunning),
     addressOf,
@@ -194,7 +195,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     addressOf,
     retryAfterRefresh,
     logger,
-    identify: tokenService.identify,
+    identify: (credentials) => tokenService.identify(credentials),
     keep: catalogCache.get,
   });
   let wsdl: Buffer | undefined;

@@ -155,7 +155,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     uploads: uploadsResource({
       store,
       runtime,
-      mostBytesInAll: config.maxUploadsTotalBytes,
+      maxTotalBytes: config.maxUploadsTotalBytes,
       isInUse: (reader, id) => isJobRunning(reader) && newestJob(reader)?.uploads.includes(id) === true,
     }),
   });

@@ -8,7 +8,7 @@ import { tokensResource } from './auth/tokens.rest.ts';
 import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
 import { type CatalogFile, loadCatalog } from './catalog/catalog-file.ts';
-import { createCatalogCache } from './catalog/catalog-cache.ts';
+import { CatalogCache } from './catalog/catalog-cache.ts';
 import { fillWsdl, catalogNames } from './catalog/wsdl.ts';
 import { showCatalogPage } from './catalog/pages/endpoint.ts';
 import { catalogResource } from './catalog/rest.ts';
@@ -82,7 +82,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     logger.error({ err: error, task: name }, 'background work failed'),
   );
   const tokenService = new TokenService({ store, runtime, tasks });
-  const catalogCache = createCatalogCache(store);
+  const catalogCache = new CatalogCache(store);
   const metrics = createMetrics(() => webhookStats(store, runtime.now()));
   const eventPublisher = createEventPublisher({
     store,
@@ -146,7 +146,7 @@ export async function createApp(given: AppOptions): Promise<App> {
       catalogCache,
       baseUrl,
       webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
-      tell: (transaction, change, id, at) =>
+      notify: (transaction, change, id, at) =>
         eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
       resources: { webhooks: webhooks.ofAll },
       serviceResources: { webhooks: webhooks.ofService },
@@ -197,15 +197,14 @@ export async function createApp(given: AppOptions): Promise<App> {
     retryAfterRefresh,
     logger,
     identify: (credentials) => tokenService.identify(credentials),
-    keep: catalogCache.get,
+    keep: (key, make) => catalogCache.get(key, make),
   });
   let wsdl: Buffer | undefined;
   await http.register((scope, _options, done) => {
     mountSoap(scope, {
       path: config.catalogPath,
       endpoint,
-      wsdl: () =>
-        (wsdl ??= Buffer.from(fillWsdl(options.wsdl, { ...config, namespace, baseUrl: baseUrl() }))),
+      wsdl: () => (wsdl ??= Buffer.from(fillWsdl(options.wsdl, { namespace, baseUrl: baseUrl(), names }))),
       showPage: (reply) =>
         showCatalogPage(reply, {
           assets: assets(),

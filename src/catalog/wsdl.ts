@@ -1,5 +1,4 @@
 // Builds every name that contains VENDOR_PREFIX or PRODUCT_NAME, and fills them into the WSDL template.
-import { escapeAttribute } from '../soap/xml/escape.ts';
 
 export type CatalogNames = {
   readonly versionType: string;
@@ -38,4 +37,9 @@ export function fillWsdl(template: string, { namespace, baseUrl, names }: WsdlVa
   return template
     .replace(/<!--.*?-->\n/s, '')
     .replace(/\{\w+\}/g, (placeholder) => escapeAttribute(values[placeholder] ?? placeholder));
+}
+
+/** The values are URIs and names, which contain no < or >. */
+function escapeAttribute(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 }

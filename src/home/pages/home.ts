@@ -1,4 +1,4 @@
-// The home page: the state of the deployment as cards. Only administrators see jobs, webhooks and the process.
+// The home page: the state of the deployment as cards. Only administrators see jobs, webhooks, store, executor and uptime.
 import { mayCall } from '../../caller.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { tokensResource } from './auth/tokens.rest.ts';
-import { loadCatalog } from './catalog/catalog-file.ts';
+import { loadCatalog } from './catalog/catalog.ts';
 import { Assets } from './http/assets.ts';
 import { registerProbes } from './http/probes.ts';
 import { createServer } from './http/server.ts';

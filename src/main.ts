@@ -5,9 +5,11 @@ import { existsSync } from 'node:fs';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { hashPassword, saltBytes } from './auth/password.ts';
-import { type CatalogFileResult, readCatalogFile } from './catalog/catalog-file.ts';
+import type { InitialCatalog } from './catalog/catalog.ts';
+import { readCatalogFile } from './catalog/catalog-file.ts';
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
+import { formatProblem } from './errors.ts';
 import { records } from './records.ts';
 import { createMemoryStore } from './store/memory.ts';
 import type { Store } from './store/store.ts';
@@ -175,13 +177,13 @@ async function readVersion(): Promise<string> {
 }
 
 /** The catalog of a first start, or what is wrong with its file. */
-async function readCatalog(path = ''): Promise<CatalogFileResult> {
+async function readCatalog(path = ''): Promise<{ catalog: InitialCatalog } | { problems: string[] }> {
   if (path === '') return { catalog: sampleCatalog };
   try {
     const result = readCatalogFile(await readFile(path, 'utf8'));
     return 'catalog' in result
       ? result
-      : { problems: result.problems.map((problem) => `CATALOG_FILE: ${problem}`) };
+      : { problems: result.problems.map((problem) => `CATALOG_FILE: ${formatProblem(problem)}`) };
   } catch (error) {
     return { problems: [`CATALOG_FILE cannot be read: ${(error as Error).message}.`] };
   }

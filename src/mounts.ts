@@ -46,9 +46,10 @@ export async function mountSoap({ http, options, services, urls, assets }: Mount
   const { config, wsdl: template } = options;
   const { tokenService, catalogCache, retryAfterRefresh } = services;
   const { catalogNamespace: namespace, requireTokens } = config;
+  const names = catalogNames(config.vendorPrefix, config.productName);
   const operations = catalogOperations({
     catalogCache,
-    names: catalogNames(config.vendorPrefix, config.productName),
+    names,
     requireTokens,
     baseUrl: () => urls.catalog,
     tokenServiceUrl: () => urls.tokenService,
@@ -60,7 +61,7 @@ export async function mountSoap({ http, options, services, urls, assets }: Mount
     requireTokens,
     identify: (credentials) => tokenService.identify(credentials),
     retryAfterRefresh,
-    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { ...config, namespace, baseUrl: urls.catalog }))),
+    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
     sendPage: (reply) =>
       sendEndpointPage(reply, {
         assets: assets.hrefs(urls.linkBase),

@@ -1,18 +1,19 @@
 // The services of the features, connected: what one feature must tell another is a function passed in here.
-import { createTokenService } from './auth/token-service.ts';
+import { TokenService } from './auth/token-service.ts';
 import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
-import { createCatalogCache } from './catalog/catalog-cache.ts';
+import { CatalogCache } from './catalog/catalog-cache.ts';
 import { catalogResource } from './catalog/rest.ts';
 import type { FastifyBaseLogger } from 'fastify';
-import type { CatalogFile } from './catalog/catalog-file.ts';
+import type { InitialCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import type { AssetFiles } from './http/assets.ts';
 import type { Runtime } from './runtime.ts';
 import type { Store } from './store/store.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { showHome } from './home/pages/home.ts';
-import { createAdmission, modeResource, rootResource } from './home/root.rest.ts';
+import { rootResource } from './home/root.rest.ts';
+import { createAdmission, modeResource } from './mode/mode.rest.ts';
 import { Metrics } from './http/metrics.ts';
 import type { PublicUrls } from './http/urls.ts';
 import type { Resource } from './rest/resource.ts';
@@ -44,7 +45,7 @@ export type AppOptions = {
   readonly wsdl: string;
   readonly assets: AssetFiles;
   /** What a store without a catalog is loaded with. */
-  readonly catalog: CatalogFile;
+  readonly catalog: InitialCatalog;
   /** The version of Steward. */
   readonly version: string;
   /** The hash of the first administrator's password. */
@@ -59,8 +60,8 @@ export function createServices(options: AppOptions) {
   const tasks = createTasks(runtime, (task, error) =>
     logger.error({ err: error, task }, 'background task failed'),
   );
-  const tokenService = createTokenService(store, runtime, tasks);
-  const catalogCache = createCatalogCache(store);
+  const tokenService = new TokenService({ store, runtime, tasks });
+  const catalogCache = new CatalogCache(store);
   const metrics = new Metrics(() => webhookStats(store, runtime.now()));
   const eventPublisher = new EventPublisher({
     store,
@@ -159,7 +160,7 @@ export function adminResource(
       catalogCache,
       baseUrl: () => urls.catalog,
       webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
-      tell: (transaction, change, id, at) =>
+      notify: (transaction, change, id, at) =>
         eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
       resources: { webhooks: webhooksResource({ ...webhookDeps, eventPublisher }) },
       serviceResources: { webhooks: serviceWebhooksResource(webhookDeps) },
@@ -175,7 +176,7 @@ export function adminResource(
     uploads: uploadsResource({
       store,
       runtime,
-      mostBytesInAll: config.maxUploadsTotalBytes,
+      maxTotalBytes: config.maxUploadsTotalBytes,
       isInUse: (reader, id) => isJobRunning(reader) && newestJob(reader)?.uploads.includes(id) === true,
     }),
   });

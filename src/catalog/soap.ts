@@ -48,8 +48,8 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
   });
 
   return {
-    GetMessageVersion: open('MessageVersion', names.versionType, () => names.versions[4]),
-    GetMessageFormats: open('MessageFormats', names.messageFormatType, () => names.messageFormats.soap),
+    GetMessageVersion: open('MessageVersion', names.versionType, () => names.version),
+    GetMessageFormats: open('MessageFormats', names.messageFormatType, () => names.messageFormat),
     GetTokenServiceURL: open('TokenServiceURL', 'string', options.tokenServiceUrl),
     GetFolders: {
       arguments: [],

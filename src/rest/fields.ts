@@ -2,7 +2,7 @@
 import { isDeeperThan } from '../lib/json.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import { type Problem, problemsOf } from '../errors.ts';
-import type { Form, FormFile, Raw } from './form.ts';
+import type { Form, FormFile, Raw, RequestedFields } from './form.ts';
 
 /** A file may have many problems; other fields have one. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string | readonly string[] };
@@ -58,6 +58,19 @@ export function readFields<F extends Fields>(fields: F, form: Form): FieldValues
     else values[name] = parsed.value;
   }
   return { values: values as Partial<Values<F>>, problems };
+}
+
+/** The fields of a resource or operation, and those that every route reads. */
+export function requestedFields(fields: Fields): RequestedFields {
+  const requested = new Map<string, 'text' | 'file'>([
+    ['f', 'text'],
+    ['token', 'text'],
+    ['next', 'text'],
+  ]);
+  for (const [name, field] of Object.entries(fields)) {
+    requested.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
+  }
+  return requested;
 }
 
 type TextOptions = {

@@ -2,7 +2,6 @@
 import { type Problem, formatProblem, invalid, tooLarge } from '../errors.ts';
 import { maxBodyBytes } from '../http/limits.ts';
 import { truncate } from '../lib/text.ts';
-import type { Fields } from './fields.ts';
 
 /** A file part of a form. */
 export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };
@@ -17,19 +16,6 @@ export type Form = Readonly<Record<string, Raw>>;
 export type RequestedFields = ReadonlyMap<string, 'text' | 'file'>;
 
 export const emptyForm: Form = Object.freeze({});
-
-/** The fields of a resource or operation, and those that every route reads. */
-export function requestedFields(fields: Fields): RequestedFields {
-  const requested = new Map<string, 'text' | 'file'>([
-    ['f', 'text'],
-    ['token', 'text'],
-    ['next', 'text'],
-  ]);
-  for (const [name, field] of Object.entries(fields)) {
-    requested.set(name, field.control.kind === 'file' ? 'file' : 'text');
-  }
-  return requested;
-}
 
 export function textIn(form: Form, name: string): string | undefined {
   const value = form[name];

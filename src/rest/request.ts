@@ -7,7 +7,7 @@ import { clientAddress } from '../http/client-address.ts';
 import { isXmlText, toNfc } from '../lib/text.ts';
 import { notFound } from '../http/errors.ts';
 import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
-import { type Entry, accessOf } from './resource.ts';
+import { type Entry, type RequestContext, accessOf } from './resource.ts';
 import { type Format, readFormat } from './response.ts';
 
 export const sessionCookie = 'steward_session';
@@ -27,7 +27,7 @@ declare module 'fastify' {
 /** What a route knows before any request. */
 export type RestRoute = { readonly entry: Entry; readonly requestedFields: RequestedFields };
 
-export class RestRequest {
+export class RestRequest implements RequestContext {
   readonly entry: Entry;
   readonly requestedFields: RequestedFields;
   /** The decoded path beneath the root. */

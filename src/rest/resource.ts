@@ -5,14 +5,25 @@ import type { ErrorKind, Problem } from '../errors.ts';
 import type { CachedJson, Json } from '../lib/json.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Html } from './html/html.ts';
-import type { RestRequest } from './request.ts';
+import type { Form } from './form.ts';
+import type { Format } from './response.ts';
 
 /** What a resource or operation is called with. `S` is what the ids in the path name. */
 export type Call<S, V> = {
   readonly subject: S;
   readonly values: V;
   readonly caller: Caller;
-  readonly request: RestRequest;
+  readonly request: RequestContext;
+};
+
+/** The request behind a call, for the few operations whose answer depends on it. */
+export type RequestContext = {
+  readonly format: Format | undefined;
+  readonly address: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** The session cookie. */
+  readonly cookie: string | undefined;
+  readonly query: Form;
 };
 
 /** The problems that a field cannot find by itself, and what the check has read, for `run`. A check without problems sets `prepared`. */
@@ -81,7 +92,7 @@ export type Operation<S = unknown> = {
   /** What the form shows at first: the present values of what it changes. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
   /** Throws when the request itself is not acceptable, whatever its fields are. */
-  readonly guard: (request: RestRequest) => void;
+  readonly guard: (request: RequestContext) => void;
   /** Gets the fields that could be read, and returns further problems. */
   readonly check: ((call: Call<S, never>) => Checked | Promise<Checked>) | undefined;
   /** `sign-in` replaces the generated form. */
@@ -143,7 +154,7 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     whileReadOnly?: 'allowed';
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
-    guard?: (request: RestRequest) => void;
+    guard?: (request: RequestContext) => void;
     check?: (call: Call<S, Partial<Values<F>>>) => Checked<P> | Promise<Checked<P>>;
     form?: 'sign-in';
     refusals?: readonly ErrorKind[];

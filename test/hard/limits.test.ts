@@ -1,8 +1,8 @@
 // Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single fields, slow.test.ts the
 // time limits. The operating system limits the number of connections.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { createFairLimiter } from '../../src/auth/fair-limiter.ts';
+import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
+import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
@@ -185,9 +185,9 @@ describe('the server limits at the same time', () => {
   });
 
   it('the password computations to 4', async () => {
-    const limiter = createFairLimiter({ inside: 4, inLane: 16, waiting: 256 });
+    const limiter = new FairLimiter({ running: 4, waitingPerNetwork: 16, waiting: 256 });
     const leave: (() => void)[] = [];
-    const work = () => limiter('here', () => new Promise<void>((resolve) => leave.push(resolve)));
+    const work = () => limiter.run('here', () => new Promise<void>((resolve) => leave.push(resolve)));
     const all = Array.from({ length: 5 }, work);
     await new Promise(setImmediate);
     expect(leave).toHaveLength(4);
@@ -203,7 +203,7 @@ describe('the server limits at the same time', () => {
     ['of one user from one address', 10, () => 'user'],
     ['from one address', 100, (count: number) => `user ${count}`],
   ])('the failed sign-ins per minute %s to %d', (_whose, most, nameOf) => {
-    const limit = createSignInLimit();
+    const limit = new SignInLimit();
     for (let count = 0; count < most; count += 1) {
       expect(limit.waitSeconds(nameOf(count), '192.0.2.1', 0)).toBe(0);
       limit.countFailure(nameOf(count), '192.0.2.1', 0);

@@ -1,7 +1,7 @@
 // Validates every SOAP response against the schema in the server's WSDL.
 import { XmlDocument, XmlElement, XsdValidator } from 'libxml2-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { type Server, namespace, operationNames as operations, startServer } from '../kit/server.ts';
 
@@ -13,7 +13,7 @@ type Version = (typeof versions)[number];
 
 const awkwardFolder = "R & D's [1]; ö ]]&gt;";
 const awkwardText = `<b>"5 > 4" & '3 < 4'</b> ]]> &amp; <![CDATA[x]]> \t\r\n \u{1F5FA}`;
-const awkwardCatalog: CatalogFile = {
+const awkwardCatalog: InitialCatalog = {
   folders: [{ folderName: awkwardFolder, description: awkwardText }],
   services: ['/', awkwardFolder].map((folderName) => ({
     folderName,
@@ -27,7 +27,7 @@ const awkwardCatalog: CatalogFile = {
   })),
 };
 
-const catalogs: [kind: string, catalog: CatalogFile, folder: string][] = [
+const catalogs: [kind: string, catalog: InitialCatalog, folder: string][] = [
   ['the sample catalog', sampleCatalog, 'Maps'],
   ['an empty catalog', { folders: [], services: [] }, ''],
   ['a catalog full of mark-up characters', awkwardCatalog, awkwardFolder],

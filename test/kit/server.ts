@@ -7,7 +7,7 @@ import { hashPassword } from '../../src/auth/password.ts';
 import { hashToken, tokens } from '../../src/auth/token.ts';
 import { users } from '../../src/auth/user.ts';
 import { type Role, roles } from '../../src/caller.ts';
-import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
@@ -41,7 +41,7 @@ export type Server = Awaited<ReturnType<typeof startServer>>;
 
 export type ServerOptions = {
   env?: Record<string, string>;
-  catalog?: CatalogFile;
+  catalog?: InitialCatalog;
   /** A store that an earlier server left behind. */
   store?: TestStore;
   /** Answers webhook deliveries. */

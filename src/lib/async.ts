@@ -30,7 +30,7 @@ export async function withTimeout<T>(
 ): Promise<T> {
   const over = new AbortController();
   const abort = () => over.abort();
-  // `AbortSignal.any` would leave a reference with `stopping`, which may live as long as the process.
+  // `AbortSignal.any` would leave a reference with `stopping`, which may outlive every request and job.
   stopping?.addEventListener('abort', abort);
   if (stopping?.aborted) abort();
   const timeout = sleep(ms, over.signal).then(() => {

@@ -65,16 +65,16 @@ export function prepareUpgrade(
     return { ...known, ...nowhere, to: labelOf(target), problems: [...reasons, ...problems] };
 
   const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
-  const placement = inventory.place(versions, present);
+  const movePlan = inventory.planMoves(versions, present);
   const planVersions = versions[0]?.type === 'release' ? planRelease : planPatches;
   return {
     ...known,
     installs: versions.map((version) => version.id),
     to: labelOf(versions.at(-1) ?? target),
-    plan: planVersions(placement.workloads, inventory.parallelism),
+    plan: planVersions(movePlan.workloads, inventory.parallelism),
     after: afterInstalling(present, versions),
-    problems: [...problems, ...placement.problems],
-    notices: placement.notices,
+    problems: [...problems, ...movePlan.problems],
+    notices: movePlan.notices,
   };
 }
 
@@ -118,6 +118,6 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
     };
   }
   const after = afterRollback(present, target);
-  const { workloads, problems, notices } = inventory.placeBack(movesBetween(present, after));
+  const { workloads, problems, notices } = inventory.planReverts(movesBetween(present, after));
   return { ...base, to: labelOf(target), plan: planRollback(workloads.flat()), after, problems, notices };
 }

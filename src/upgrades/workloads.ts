@@ -22,7 +22,7 @@ export function nameImages(workload: Workload | null, which: 'image' | 'formerIm
   return [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
 }
 
-export type Placement = {
+export type MovePlan = {
   /** The workloads of each version, in the order of its containers. */
   readonly workloads: readonly (readonly Workload[])[];
   /** What stands against moving them. */
@@ -36,9 +36,9 @@ export type Inventory = {
   /** How many workloads may be on their way at once. */
   readonly parallelism: number;
   /** Where versions are to be installed one after another: each finds the images that those before it put in place. */
-  readonly place: (versions: readonly Version[], present: Deployment) => Placement;
+  readonly planMoves: (versions: readonly Version[], present: Deployment) => MovePlan;
   /** Where containers are to be put back: `image` is the one they have, `formerImage` the one they get. */
-  readonly placeBack: (moves: readonly Move[]) => Placement;
+  readonly planReverts: (moves: readonly Move[]) => MovePlan;
 };
 
 /** A container that is to be put back; to nothing, where the version gone back to does not know it. */
@@ -69,7 +69,7 @@ export function movesBetween(present: Deployment, after: Deployment): Move[] {
 /** Every container is a workload of its own, and nothing stands against moving it. */
 export const simulatedInventory: Inventory = {
   parallelism: 1,
-  place(versions, present) {
+  planMoves(versions, present) {
     const images = new Map([...containersOf(present)].map(([name, { image }]) => [name, image]));
     const workloads = versions.map(({ containers, newContainers }) => {
       const found = [...containers, ...newContainers].map(({ name, image }) =>
@@ -80,7 +80,7 @@ export const simulatedInventory: Inventory = {
     });
     return { workloads, problems: [], notices: [] };
   },
-  placeBack: (moves) => ({
+  planReverts: (moves) => ({
     workloads: [moves.map(({ now, then }) => workloadOf(now.name, now.image, then?.image ?? null))],
     problems: [],
     notices: [],

@@ -31,7 +31,7 @@ async function open(...workloads: (Partial<NewWorkload> & { name: string })[]) {
       newContainers: added.map((name) => container(name)),
     };
     const inventory = await createTestExecutor(on, options).inventory();
-    const { problems, ...placed } = inventory.place([version], { release: freshRelease, patches: [] });
+    const { problems, ...placed } = inventory.planMoves([version], { release: freshRelease, patches: [] });
     return { ...placed, problems: problems.map(formatProblem) };
   }
   return { on, place };

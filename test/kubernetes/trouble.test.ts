@@ -155,7 +155,7 @@ describe('the lock on a namespace', () => {
     const { start, patches } = await open();
     const [ours, theirs] = [start(hasty()), start(hasty())];
     await ours.perform('Launch the upgrader', errand());
-    const { problems } = (await start().inventory()).placeBack([]);
+    const { problems } = (await start().inventory()).planReverts([]);
     expect(problems).toEqual([
       expect.stringMatching(
         /^cluster: another Steward has the namespace: its Lease upgrade-lock is held by the job job\/1, and free in \d+ seconds unless it is renewed\.$/,
@@ -208,7 +208,7 @@ describe('the lock on a namespace', () => {
     const { on, start } = await open();
     await start(hasty()).perform('Launch the upgrader', errand());
     const hasEnded = (jobId: string) => jobId === 'job';
-    expect((await start({ hasEnded }).inventory()).placeBack([]).problems).toEqual([]);
+    expect((await start({ hasEnded }).inventory()).planReverts([]).problems).toEqual([]);
     await start({ hasEnded }).perform('Launch the upgrader', errand('next'));
     expect(await lease(on)).toEqual(['next/1', 2]);
   });

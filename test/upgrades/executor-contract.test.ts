@@ -90,7 +90,7 @@ describe.each([
   async function begin(...versions: Version[]) {
     bench = await open();
     const executor = bench.start();
-    const { workloads, problems, notices } = (await executor.inventory()).place(versions, present);
+    const { workloads, problems, notices } = (await executor.inventory()).planMoves(versions, present);
     expect({ problems, notices }).toEqual({ problems: [], notices: [] });
     const shows = async (expected: Record<string, string>) => {
       if (bench?.images) expect(await bench.images()).toMatchObject(expected);
@@ -148,7 +148,7 @@ describe.each([
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
     const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
-    const { workloads: back } = (await on.start().inventory()).placeBack(moves);
+    const { workloads: back } = (await on.start().inventory()).planReverts(moves);
     for (const workload of back.flat()) await executor.rollback(workload, errand());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
   });

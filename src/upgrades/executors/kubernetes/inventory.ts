@@ -3,7 +3,7 @@
 import { problemsOf } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { Container } from '../../manifest.ts';
-import type { Placement, Inventory, Workload } from '../../workloads.ts';
+import type { MovePlan, Inventory, Workload } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
 import type { Cluster, OpenCluster } from './cluster.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
@@ -46,7 +46,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
   const optional = new Set(options.optionalContainers.map(fold));
   const isNeeded = ({ name }: Container) => !optional.has('*') && !optional.has(fold(name));
 
-  function place(wanted: readonly Wanted[]): Placement {
+  function place(wanted: readonly Wanted[]): MovePlan {
     const { workloads: cluster, quotas } = seen;
     if (!cluster) return { workloads: wanted.map(() => []), problems: inCluster(seen.problems), notices: [] };
     const images: Images = new Map();
@@ -90,9 +90,9 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
 
   return {
     parallelism,
-    place: (versions) =>
+    planMoves: (versions) =>
       place(versions.map(({ containers: known, newContainers: added }) => ({ known, added }))),
-    placeBack(moves) {
+    planReverts(moves) {
       const placed = place([{ known: moves.flatMap(({ then }) => then ?? []), added: [] }]);
       const lost = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
       const unknown =

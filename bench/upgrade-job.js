@@ -9,14 +9,14 @@ import { startJob } from '../dist/upgrades/job.js';
 import { prepareUpgrade } from '../dist/upgrades/preflight.js';
 import { simulatedInventory } from '../dist/upgrades/workloads.js';
 import { createJobRunner } from '../dist/upgrades/job-runner.js';
-import { statusOf } from '../dist/upgrades/job-status.js';
+import { jobStatus } from '../dist/upgrades/job-status.js';
 import { realRuntime as runtime } from '../dist/runtime.js';
 import { median, tell } from './kit.js';
 
 const sizes = [1000, 2000, 5000, 10_000];
 const rounds = 3;
 
-function manifestOf(workloads) {
+function createManifest(workloads) {
   const containers = Array.from({ length: workloads }, (_, i) => ({
     name: `C${i % 50}_${i}`,
     image: `c${i}:2`,
@@ -51,7 +51,7 @@ async function runJob(workloads) {
     tell: () => undefined,
   });
   const given = { upgradeSettings: {}, findUpload: () => undefined };
-  const manifest = manifestOf(workloads);
+  const manifest = createManifest(workloads);
   const started = performance.now();
   await runner.run(() =>
     store.update((transaction) => {
@@ -99,9 +99,9 @@ for (const size of sizes) {
 const { store } = largest;
 const job = newestJob(store);
 const small = createMemoryStore();
-const whole = timeReads(() => statusOf(store, job, runtime.now()));
-const none = timeReads(() => statusOf(small, job, runtime.now()));
-const { messageCount } = statusOf(store, job, runtime.now());
+const whole = timeReads(() => jobStatus(store, job, runtime.now()));
+const none = timeReads(() => jobStatus(small, job, runtime.now()));
+const { messageCount } = jobStatus(store, job, runtime.now());
 tell(
   `status with ${messageCount} messages: ${whole.toFixed(2)} µs, ${(whole / none).toFixed(2)} of one with none`,
 );

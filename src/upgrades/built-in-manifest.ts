@@ -53,7 +53,7 @@ const core = [
 const since110 = ['NOTEBOOK_HANDLER', 'NOTEBOOK_SERVER'];
 const since112 = ['VIDEO_SERVER'];
 
-function containersOf(names: readonly string[], label: string): Container[] {
+function createContainers(names: readonly string[], label: string): Container[] {
   return names.map((name) => ({
     name,
     image: `${name.toLowerCase().replaceAll('_', '-')}:${label}`,
@@ -89,8 +89,8 @@ function release(
     newLicensesRequired,
     releaseNotes: '',
     url: `https://example.com/release-notes/${facts.version}`,
-    containers: containersOf(names, label),
-    newContainers: containersOf(newNames, label),
+    containers: createContainers(names, label),
+    newContainers: createContainers(newNames, label),
     userForm: [],
   };
 }
@@ -113,7 +113,7 @@ function patch(
     newLicensesRequired: false,
     releaseNotes: '',
     url: `https://example.com/release-notes/${facts.version}`,
-    containers: containersOf(names, `${facts.version}.${facts.build}`),
+    containers: createContainers(names, `${facts.version}.${facts.build}`),
     newContainers: [],
     userForm: [],
   };

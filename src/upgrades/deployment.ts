@@ -1,7 +1,7 @@
 // Where the deployment stands in the chain of versions, where it leads, and what may be installed (contract 6).
 import type { Cell, Reader } from '../store/transaction.ts';
 import { builtInManifest, freshRelease } from './built-in-manifest.ts';
-import { type Container, type Version, labelOf } from './manifest.ts';
+import { type Container, type Version, formatVersion } from './manifest.ts';
 
 /** The installed release, then its patches, oldest first. */
 export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
@@ -16,7 +16,7 @@ export type ImportedManifest = { readonly versions: readonly Version[]; readonly
 export const importedManifest: Cell<ImportedManifest | null> = { name: 'importedManifest', initial: null };
 
 /** What is not installed comes from the imported manifest, or the built-in one. */
-export function manifestOf(reader: Reader): readonly Version[] {
+export function currentManifest(reader: Reader): readonly Version[] {
   return reader.read(importedManifest)?.versions ?? builtInManifest;
 }
 
@@ -54,7 +54,7 @@ export function patchesAfter(manifest: readonly Version[], release: Version, bui
 }
 
 /** Every version the chain leads to from here: the patches to come, then each release that follows, with all behind it. */
-export function versionsAhead(manifest: readonly Version[], present: Deployment): Version[] {
+export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
   const behind = (release: Version): Version[] =>
     manifest
       .filter((version) => version.type === 'release' && version.previousReleaseBuild === release.build)
@@ -65,38 +65,40 @@ export function versionsAhead(manifest: readonly Version[], present: Deployment)
 }
 
 /** Why a version may not be installed now; empty when it may. */
-export function reasonsAgainst(
+export function reasonsNotToInstall(
   version: Version,
   manifest: readonly Version[],
   present: Deployment,
 ): string[] {
   const { release } = present;
-  if (isInstalled(version.id, present)) return [`${labelOf(version)} is installed already.`];
+  if (isInstalled(version.id, present)) return [`${formatVersion(version)} is installed already.`];
   if (version.type === 'patch') {
     if (version.releaseBuild !== release.build)
       return [
-        `${labelOf(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+        `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
       ];
     const isAhead = patchesAfter(manifest, release, newestInstalled(present).build).includes(version);
-    return isAhead ? [] : [`${labelOf(version)} does not follow ${labelOf(newestInstalled(present))}.`];
+    return isAhead
+      ? []
+      : [`${formatVersion(version)} does not follow ${formatVersion(newestInstalled(present))}.`];
   }
   if (version.previousReleaseBuild !== release.build) {
     return [
-      `${labelOf(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+      `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
     ];
   }
   return patchesAfter(manifest, release, newestInstalled(present).build)
     .filter((patch) => patch.isMandatoryUpdate)
-    .map((patch) => `The mandatory patch ${labelOf(patch)} (${patch.id}) must be installed first.`);
+    .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`);
 }
 
 /** What lies ahead of the deployment, each with the reasons against installing it now. */
 export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
-  const manifest = manifestOf(reader);
+  const manifest = currentManifest(reader);
   const present = reader.read(deployment);
-  return versionsAhead(manifest, present).map((version) => ({
+  return reachableVersions(manifest, present).map((version) => ({
     version,
-    reasons: reasonsAgainst(version, manifest, present),
+    reasons: reasonsNotToInstall(version, manifest, present),
   }));
 }
 
@@ -122,7 +124,7 @@ export function afterRollback(present: Deployment, target: Version): Deployment 
 }
 
 /** The containers that are in place, by name, each as the newest version that has it. */
-export function containersOf(present: Deployment): ReadonlyMap<string, Container> {
+export function installedContainers(present: Deployment): ReadonlyMap<string, Container> {
   const found = new Map<string, Container>();
   for (const { containers, newContainers } of installedVersions(present)) {
     for (const container of [...containers, ...newContainers]) found.set(container.name, container);

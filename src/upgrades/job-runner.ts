@@ -11,9 +11,9 @@ import type { StepContext, Executor } from './executors/executor.ts';
 import {
   advanceJob,
   beginCancel,
-  breakOffJob,
+  abortJob,
   completeJob,
-  continueJob,
+  takeOverJob,
   endReverting,
   failJob,
   nextToRevert,
@@ -64,16 +64,16 @@ export function createJobRunner({
     });
   }
 
-  function act(step: Step, errand: StepContext): Promise<void> {
+  function act(step: Step, context: StepContext): Promise<void> {
     const { action, workload } = step;
     return workload === null || action === 'perform'
-      ? executor.perform(step.name, errand)
-      : executor[action](workload, errand);
+      ? executor.perform(step.name, context)
+      : executor[action](workload, context);
   }
 
   function carryOut(
     { id: jobId, fence, runStartedAt }: Job,
-    work: (errand: StepContext) => Promise<void>,
+    work: (context: StepContext) => Promise<void>,
     stopping: AbortSignal,
   ): Promise<void> {
     const assertOwnership = async () => {
@@ -90,7 +90,7 @@ export function createJobRunner({
   async function takeStep(job: Job, step: Step, signal: AbortSignal): Promise<void> {
     let failure: unknown;
     try {
-      await carryOut(job, (errand) => act(step, errand), signal);
+      await carryOut(job, (context) => act(step, context), signal);
     } catch (error) {
       // Interrupted is not failed: whoever takes the job up again does the step again.
       if (signal.aborted) return;
@@ -110,7 +110,7 @@ export function createJobRunner({
     let failure: string | undefined;
     for (let tries = 1; workload; tries += 1) {
       try {
-        await carryOut(job, (errand) => executor.rollback(workload, errand), signal);
+        await carryOut(job, (context) => executor.rollback(workload, context), signal);
         failure = undefined;
         break;
       } catch (error) {
@@ -137,7 +137,7 @@ export function createJobRunner({
 
   async function breakOff(job: Job, { steps }: Plan): Promise<void> {
     const name = steps[job.next]?.name ?? 'End';
-    await change(job, (transaction, current, at) => breakOffJob(transaction, current, name, at));
+    await change(job, (transaction, current, at) => abortJob(transaction, current, name, at));
   }
 
   async function work({ id, fence }: Job, signal: AbortSignal): Promise<void> {
@@ -180,7 +180,7 @@ export function createJobRunner({
   }
 
   const takeUp = (job: Job) =>
-    run(() => change(job, (transaction, current, at) => continueJob(transaction, current, store.self, at)));
+    run(() => change(job, (transaction, current, at) => takeOverJob(transaction, current, store.self, at)));
 
   /** A running job whose process is gone; or that is this one's own, which has never heard of it. */
   function findOrphan(): Job | undefined {

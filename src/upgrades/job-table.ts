@@ -49,7 +49,7 @@ export type Job = {
 /** Kept apart from the job, which changes with every step. */
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
 
-/** Told of each job when it has been started and when a run of it has ended, within the same update. */
+/** Message of each job when it has been started and when a run of it has ended, within the same update. */
 export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
 
 export const jobs: Table<Job> = {
@@ -104,7 +104,7 @@ export function isJobRunning(reader: Reader): boolean {
 }
 
 /** The newest job that installed a version; no job installed what a fresh deployment has. */
-export function installerOf(reader: Reader, versionId: string): Job | undefined {
+export function findInstallingJob(reader: Reader, versionId: string): Job | undefined {
   return listJobs(reader).find(({ state, installs }) => state === 'success' && installs.includes(versionId));
 }
 

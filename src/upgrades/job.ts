@@ -20,7 +20,7 @@ import {
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './deployment.ts';
-import { nameImages } from './workloads.ts';
+import { formatImages } from './workloads.ts';
 
 export type NewJob = Pick<
   Job,
@@ -93,7 +93,7 @@ export function advanceJob(transaction: Transaction, job: Job, step: Step, at: n
   const codes = step.codes.filter((code) => !(job.announced && isAnnouncement(code)));
   const facts = {
     name: step.subject,
-    image: nameImages(workload, step.action === 'rollback' ? 'formerImage' : 'image'),
+    image: formatImages(workload, step.action === 'rollback' ? 'formerImage' : 'image'),
     ...counts,
   };
   return record(
@@ -126,7 +126,7 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
 }
 
 /** It cannot go on, through no fault of the deployment's: it ends where it is, so that the system is not read-only for ever. */
-export function breakOffJob(transaction: Transaction, job: Job, name: string, at: number): Job {
+export function abortJob(transaction: Transaction, job: Job, name: string, at: number): Job {
   const cause = 'something unexpected happened, which the log tells.';
   const broken = { ...job, reason: `${name}: ${cause}` };
   return record(
@@ -187,7 +187,7 @@ export function revertStep(
   const verified =
     later?.find(({ action, subject }) => action === 'verify' && subject === step.subject)?.counts?.done ?? 1;
   const workloadsDone = Math.min(job.workloadsDone, verified - 1);
-  const image = nameImages(step.workload, 'formerImage');
+  const image = formatImages(step.workload, 'formerImage');
   const line: Line =
     failure === undefined
       ? [2904, { name: step.subject, image }]
@@ -230,7 +230,7 @@ export function reasonNotToResume(reader: Reader, job: Job): string | undefined 
 }
 
 /** The process that ran it is gone; the run goes on. */
-export function continueJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
+export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
   const taken = { ...job, runner, fence: job.fence + 1 };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }

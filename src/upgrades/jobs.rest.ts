@@ -9,7 +9,7 @@ import { requestCancel, resumeJob } from './job.ts';
 import { type Job, jobs, listJobs, messages, plans } from './job-table.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
 import type { JobRunner } from './job-runner.ts';
-import { entryOf, statusOf } from './job-status.ts';
+import { jobToHistoryEntry, jobStatus } from './job-status.ts';
 
 export type JobsOptions = { store: Store; runtime: Runtime; runner: JobRunner };
 
@@ -33,7 +33,10 @@ export function historyResource({ store, runtime }: Pick<JobsOptions, 'store' | 
     title: 'Past job',
     description: 'One job of the history, with its messages.',
     access: 'administrator',
-    read: ({ subject }) => ({ ...entryOf(subject), messages: asJson(store.entries(messages, subject.id)) }),
+    read: ({ subject }) => ({
+      ...jobToHistoryEntry(subject),
+      messages: asJson(store.entries(messages, subject.id)),
+    }),
     view: (shown) => {
       // The history is closed once the job is resumed, so the way leads on to the page that stays open.
       const here = (...beneath: readonly string[]) =>
@@ -45,7 +48,7 @@ export function historyResource({ store, runtime }: Pick<JobsOptions, 'store' | 
     title: 'History',
     description: 'Every job there was, newest first.',
     access: 'administrator',
-    read: () => ({ history: listJobs(store).map(entryOf) }),
+    read: () => ({ history: listJobs(store).map(jobToHistoryEntry) }),
     view: (shown) => jobListView(listJobs(store), shown),
     items: [jobItems(store, entry)],
   });
@@ -58,7 +61,7 @@ export function jobsResource({ store, runtime, runner }: JobsOptions): Resource 
       const job = transaction.get(jobs, id);
       return job && rule(transaction, job);
     });
-  const statusNow = (id: string) => asJson(statusOf(store, store.get(jobs, id), runtime.now()));
+  const statusNow = (id: string) => asJson(jobStatus(store, store.get(jobs, id), runtime.now()));
 
   const job = resource<Job>({
     title: 'Job',
@@ -107,7 +110,7 @@ export function jobsResource({ store, runtime, runner }: JobsOptions): Resource 
     title: 'Jobs',
     description: 'Every job there was or is, newest first.',
     access: 'administrator',
-    read: () => ({ jobs: listJobs(store).map(entryOf) }),
+    read: () => ({ jobs: listJobs(store).map(jobToHistoryEntry) }),
     view: (shown) => jobListView(listJobs(store), shown),
     items: [jobItems(store, job)],
   });

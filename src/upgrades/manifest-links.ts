@@ -33,7 +33,7 @@ export function readLink(entry: unknown): Link[] {
 }
 
 /** An id or a place taken twice, links that lead nowhere, circles. */
-export function findBrokenChains(links: readonly Link[], installed: readonly Link[]): string[] {
+export function findLinkProblems(links: readonly Link[], installed: readonly Link[]): string[] {
   const ids = new Set<string>();
   const repeated = links
     .filter(({ id }) => ids.has(id) || !ids.add(id))

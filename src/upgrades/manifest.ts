@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isDeeperThan } from '../lib/json.ts';
 import { isXmlText } from '../lib/text.ts';
-import { findBrokenChains, readLink } from './manifest-links.ts';
+import { findLinkProblems, readLink } from './manifest-links.ts';
 
 export type Container = { readonly name: string; readonly checksum: string; readonly image: string };
 
@@ -27,7 +27,7 @@ export type Version = {
 export type UserInput = { readonly id: string; readonly type: string; readonly [key: string]: unknown };
 
 /** How a version reads in messages. */
-export function labelOf({ version, build }: { version: string; build: string }): string {
+export function formatVersion({ version, build }: { version: string; build: string }): string {
   return `${version}.${build}`;
 }
 
@@ -103,7 +103,7 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
   if (isDeeperThan(list, most.nesting))
     return { problems: [`must not be nested more than ${most.nesting} levels deep.`] };
 
-  const unkeepable = findUnkeepable(list);
+  const unkeepable = findControlCharacters(list);
   if (unkeepable.length > 0) {
     return {
       problems: unkeepable
@@ -112,7 +112,7 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
     };
   }
 
-  const entries = (list as unknown[]).map(withOneSpelling);
+  const entries = (list as unknown[]).map(normalizeMandatoryFlag);
   const parsed = entries.map((entry) => schemas[kindOf(entry)].safeParse(entry));
   const problems = parsed.flatMap((result, index) =>
     (result.error?.issues ?? []).map(({ path, message }) => {
@@ -123,7 +123,7 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
     }),
   );
   // The chain is looked at whatever else is wrong, as far as it can be read.
-  problems.push(...findBrokenChains(entries.flatMap(readLink), installed.flatMap(readLink)));
+  problems.push(...findLinkProblems(entries.flatMap(readLink), installed.flatMap(readLink)));
   if (problems.length > 0) return { problems: problems.slice(0, most.problems) };
   return { versions: parsed.flatMap((result) => (result.data ? [result.data as Version] : [])) };
 }
@@ -134,7 +134,7 @@ function kindOf(entry: unknown): keyof typeof schemas {
 }
 
 /** The files in use spell one flag in two ways. */
-function withOneSpelling(entry: unknown): unknown {
+function normalizeMandatoryFlag(entry: unknown): unknown {
   const isOther = typeof entry === 'object' && entry !== null && 'ismandatoryUpdate' in entry;
   return isOther && !('isMandatoryUpdate' in entry)
     ? { ...entry, isMandatoryUpdate: entry.ismandatoryUpdate }
@@ -142,11 +142,11 @@ function withOneSpelling(entry: unknown): unknown {
 }
 
 /** Where the file has characters that can be neither shown nor kept. */
-function findUnkeepable(value: unknown, where = ''): string[] {
+function findControlCharacters(value: unknown, where = ''): string[] {
   if (typeof value === 'string') return isXmlText(value) ? [] : [where];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) => {
     const place = Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`;
-    return isXmlText(key) ? findUnkeepable(inner, place) : [where];
+    return isXmlText(key) ? findControlCharacters(inner, place) : [where];
   });
 }

@@ -12,7 +12,7 @@ import { startJob } from './job.ts';
 import type { OnJobChange } from './job-table.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { planToJson } from './plan.ts';
-import { type Prepared, prepareRollback } from './preflight.ts';
+import { type PreparedJob, prepareRollback } from './preflight.ts';
 import {
   type UpgradeInputs,
   type UpgradeValues,
@@ -20,10 +20,16 @@ import {
   prepare,
   readUpgradeInputs,
 } from './upgrade-request.ts';
-import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './deployment.ts';
+import {
+  deployment,
+  findVersion,
+  importedManifest,
+  installedVersions,
+  currentManifest,
+} from './deployment.ts';
 import type { JobRunner } from './job-runner.ts';
 import { settingsOf } from './settings.ts';
-import { statusOf } from './job-status.ts';
+import { jobStatus } from './job-status.ts';
 
 export type OperationsOptions = {
   store: Store;
@@ -75,11 +81,11 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Op
     };
   }
 
-  const knownVersion = (id: string) => findVersion(manifestOf(store), store.read(deployment), id);
+  const knownVersion = (id: string) => findVersion(currentManifest(store), store.read(deployment), id);
 
   /** `prepareIn` runs inside the transaction, so that it checks the state the job starts from. */
   async function start(
-    prepareIn: (reader: Reader) => Prepared,
+    prepareIn: (reader: Reader) => PreparedJob,
     startedBy: string,
     manifest?: readonly Version[],
   ): Promise<Json> {
@@ -95,7 +101,7 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Op
         return started;
       }),
     );
-    const accepted = statusOf(store, job, at);
+    const accepted = jobStatus(store, job, at);
     // The answer shows the job as it was accepted, whatever the runner adds meanwhile.
     const answer = { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
     return answer;

@@ -2,7 +2,7 @@
 import { problemsOf } from '../errors.ts';
 import type { Reader } from '../store/transaction.ts';
 import type { NewJob } from './job.ts';
-import { type Version, labelOf } from './manifest.ts';
+import { type Version, formatVersion } from './manifest.ts';
 import { type Plan, planPatches, planRelease, planRollback } from './plan.ts';
 import {
   type Deployment,
@@ -10,17 +10,17 @@ import {
   afterRollback,
   deployment,
   findVersion,
-  manifestOf,
+  currentManifest,
   newestInstalled,
   patchesAfter,
-  reasonsAgainst,
+  reasonsNotToInstall,
   rollbackTargets,
 } from './deployment.ts';
-import { type Given, type SettingProblem, readSettings } from './settings.ts';
+import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, movesBetween } from './workloads.ts';
 
 /** A job that could be started, or what it would be but for its problems. */
-export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
+export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
   readonly to: string | null;
   readonly problems: readonly SettingProblem[];
   /** What should be known before it is started. */
@@ -33,13 +33,13 @@ const nothing: Plan = { steps: [], workloads: 0 };
 export function prepareUpgrade(
   reader: Reader,
   id: string,
-  given: Given,
+  given: SubmittedSettings,
   givenManifest: readonly Version[] | undefined,
   inventory: Inventory,
-): Prepared {
-  const manifest = givenManifest ?? manifestOf(reader);
+): PreparedJob {
+  const manifest = givenManifest ?? currentManifest(reader);
   const present = reader.read(deployment);
-  const from = labelOf(newestInstalled(present));
+  const from = formatVersion(newestInstalled(present));
   const base = {
     operation: 'upgrade',
     kind: 'release',
@@ -60,9 +60,9 @@ export function prepareUpgrade(
   }
   const { uploads, updateToLatestPatch, problems } = readSettings(target, given);
   const known = { ...base, kind: target.type, uploads };
-  const reasons = problemsOf('versionManifest', reasonsAgainst(target, manifest, present));
+  const reasons = problemsOf('versionManifest', reasonsNotToInstall(target, manifest, present));
   if (reasons.length > 0)
-    return { ...known, ...nowhere, to: labelOf(target), problems: [...reasons, ...problems] };
+    return { ...known, ...nowhere, to: formatVersion(target), problems: [...reasons, ...problems] };
 
   const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
   const movePlan = inventory.planMoves(versions, present);
@@ -70,7 +70,7 @@ export function prepareUpgrade(
   return {
     ...known,
     installs: versions.map((version) => version.id),
-    to: labelOf(versions.at(-1) ?? target),
+    to: formatVersion(versions.at(-1) ?? target),
     plan: planVersions(movePlan.workloads, inventory.parallelism),
     after: afterInstalling(present, versions),
     problems: [...problems, ...movePlan.problems],
@@ -93,9 +93,9 @@ function versionsToInstall(
 }
 
 /** Back to an earlier patch of the installed release, or to the release without patches. */
-export function prepareRollback(reader: Reader, id: string, inventory: Inventory): Prepared {
+export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {
   const present = reader.read(deployment);
-  const from = labelOf(newestInstalled(present));
+  const from = formatVersion(newestInstalled(present));
   const base = {
     operation: 'rollback',
     kind: 'rollback',
@@ -119,5 +119,12 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   }
   const after = afterRollback(present, target);
   const { workloads, problems, notices } = inventory.planReverts(movesBetween(present, after));
-  return { ...base, to: labelOf(target), plan: planRollback(workloads.flat()), after, problems, notices };
+  return {
+    ...base,
+    to: formatVersion(target),
+    plan: planRollback(workloads.flat()),
+    after,
+    problems,
+    notices,
+  };
 }

@@ -53,14 +53,14 @@ export function settingsOf(version: Version): UpgradeSettings {
 export type SettingFile = { readonly name: string; readonly bytes: Uint8Array };
 
 /** What came with the request: the settings, and the parts they replace since 11.0. */
-export type Given = {
+export type SubmittedSettings = {
   readonly upgradeSettings: { readonly userInputs?: unknown } | undefined;
   readonly licenseFile: SettingFile | undefined;
   readonly updateToLatestPatch: boolean | undefined;
   readonly findUpload: (id: string) => SettingFile | undefined;
 };
 
-export type Chosen = {
+export type ReadSettings = {
   readonly updateToLatestPatch: boolean;
   /** The uploads the settings name. */
   readonly uploads: readonly string[];
@@ -70,7 +70,7 @@ export type Chosen = {
 /** `setting` is the id of the entry that the problem is about, where it is about one. */
 export type SettingProblem = Problem & { readonly setting?: string };
 
-export function readSettings(version: Version, given: Given): Chosen {
+export function readSettings(version: Version, given: SubmittedSettings): ReadSettings {
   const problems: SettingProblem[] = [];
   const values = readValues(version, given, problems);
   if (given.upgradeSettings === undefined && version.type === 'release' && isSince11(version.version)) {
@@ -101,7 +101,7 @@ export function readSettings(version: Version, given: Given): Chosen {
 /** The values by id, each of the type its entry has. */
 function readValues(
   version: Version,
-  { upgradeSettings }: Given,
+  { upgradeSettings }: SubmittedSettings,
   problems: SettingProblem[],
 ): Map<string, unknown> {
   const values = new Map<string, unknown>();
@@ -127,7 +127,7 @@ function readValues(
     } else if (values.has(id)) {
       problems.push(inSettings(`${where} repeats the id ${id}.`));
     } else {
-      const wrong = describeWrongValue(types.get(id) ?? '', value);
+      const wrong = expectedValue(types.get(id) ?? '', value);
       if (wrong) problems.push(inSettings(`the value of ${id} must be ${wrong}.`, id));
       values.set(id, value);
     }
@@ -135,7 +135,7 @@ function readValues(
   return values;
 }
 
-function describeWrongValue(type: string, value: unknown): string | undefined {
+function expectedValue(type: string, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   if (type === 'Boolean') return typeof value === 'boolean' ? undefined : 'true or false';
   if (type === 'File') return typeof value === 'string' ? undefined : 'the id of an upload, as text';
@@ -143,7 +143,12 @@ function describeWrongValue(type: string, value: unknown): string | undefined {
   return type !== 'JSON' || isObject ? undefined : 'a JSON object';
 }
 
-function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: string[]): SettingProblem[] {
+function checkFile(
+  entry: SettingEntry,
+  value: unknown,
+  given: SubmittedSettings,
+  uploads: string[],
+): SettingProblem[] {
   const part = entry.id === 'licenseUpload' ? given.licenseFile : undefined;
   const uploadId = typeof value === 'string' ? value.trim() : '';
   if (uploadId === '') {

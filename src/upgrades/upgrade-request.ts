@@ -6,8 +6,8 @@ import { uploadContents, uploads } from '../uploads/upload.ts';
 import type { Executor } from './executors/executor.ts';
 import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
-import { type Prepared, prepareUpgrade } from './preflight.ts';
-import type { Given } from './settings.ts';
+import { type PreparedJob, prepareUpgrade } from './preflight.ts';
+import type { SubmittedSettings } from './settings.ts';
 import type { Inventory } from './workloads.ts';
 
 export type UpgradeValues = {
@@ -54,9 +54,9 @@ async function readUploads(
 }
 
 /** Checks the request against the state that `reader` sees. */
-export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): Prepared {
+export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): PreparedJob {
   const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
-  const given: Given = {
+  const given: SubmittedSettings = {
     upgradeSettings,
     updateToLatestPatch,
     licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
@@ -74,7 +74,7 @@ export async function planUpgrade(
   store: Store,
   executor: Executor,
   values: UpgradeValues,
-): Promise<Prepared> {
+): Promise<PreparedJob> {
   const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values));
   const message = reasonNotToStart(store, prepared);
   return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };

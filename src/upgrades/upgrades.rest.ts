@@ -3,7 +3,7 @@ import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/
 import { CachedJson, type Json, asJson } from '../lib/json.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
-import { type Job, installerOf, messages, newestJob } from './job-table.ts';
+import { type Job, findInstallingJob, messages, newestJob } from './job-table.ts';
 import { upgradesPage } from './pages/upgrades.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import {
@@ -14,7 +14,7 @@ import {
   newestInstalled,
   rollbackTargets,
 } from './deployment.ts';
-import { statusOf } from './job-status.ts';
+import { jobStatus } from './job-status.ts';
 import type { JobWatcher } from './job-watcher.ts';
 
 export type UpgradesOptions = OperationsOptions & { watcher: JobWatcher };
@@ -31,10 +31,10 @@ export function systemResource(options: UpgradesOptions): Resource {
 
   function readStatus(job: Job | undefined, after: number): Json | CachedJson {
     if (!job || job.state === 'in_progress' || after > 0)
-      return asJson(statusOf(store, job, runtime.now(), after));
+      return asJson(jobStatus(store, job, runtime.now(), after));
     const messageCount = store.entries(messages, job.id).length;
     if (endedStatus?.job !== job || endedStatus.messageCount !== messageCount) {
-      const status = new CachedJson(asJson(statusOf(store, job, runtime.now())));
+      const status = new CachedJson(asJson(jobStatus(store, job, runtime.now())));
       endedStatus = { job, messageCount, status };
     }
     return endedStatus.status;
@@ -77,7 +77,7 @@ export function systemResource(options: UpgradesOptions): Resource {
         'The newest installed version, and the messages of the job that installed it.',
         () => {
           const version = newestInstalled(present());
-          const installer = installerOf(store, version.id);
+          const installer = findInstallingJob(store, version.id);
           return {
             ...asJson(version),
             messages: asJson(installer ? store.entries(messages, installer.id) : []),

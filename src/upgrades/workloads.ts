@@ -1,7 +1,7 @@
 // How the containers of versions are found in the deployment: what there is to be moved, and what stands against it.
 import type { Problem } from '../errors.ts';
 import type { Container, Version } from './manifest.ts';
-import { type Deployment, containersOf, installedVersions } from './deployment.ts';
+import { type Deployment, installedContainers, installedVersions } from './deployment.ts';
 
 /** A container of a workload, and the images it is moved between; `formerImage` is null where there was none. */
 export type WorkloadContainer = {
@@ -18,7 +18,7 @@ export type Workload = {
 };
 
 /** As a message names them: one after another where a workload has several. */
-export function nameImages(workload: Workload | null, which: 'image' | 'formerImage'): string {
+export function formatImages(workload: Workload | null, which: 'image' | 'formerImage'): string {
   return [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
 }
 
@@ -56,11 +56,11 @@ export function componentOf(name: string): string {
 
 /** Every container that differs between two states of the deployment, the newest first. */
 export function movesBetween(present: Deployment, after: Deployment): Move[] {
-  const then = containersOf(after);
+  const then = installedContainers(after);
   const added = new Set(
     installedVersions(present).flatMap((one) => one.newContainers.map(({ name }) => name)),
   );
-  return [...containersOf(present).values()]
+  return [...installedContainers(present).values()]
     .map((now) => ({ now, then: then.get(now.name), isNew: added.has(now.name) }))
     .filter((move) => move.now.image !== move.then?.image || move.now.checksum !== move.then.checksum)
     .reverse();
@@ -70,7 +70,7 @@ export function movesBetween(present: Deployment, after: Deployment): Move[] {
 export const simulatedInventory: Inventory = {
   parallelism: 1,
   planMoves(versions, present) {
-    const images = new Map([...containersOf(present)].map(([name, { image }]) => [name, image]));
+    const images = new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
     const workloads = versions.map(({ containers, newContainers }) => {
       const found = [...containers, ...newContainers].map(({ name, image }) =>
         workloadOf(name, image, images.get(name) ?? null),

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type PostgresServer, startPostgres } from '../kit/postgres.ts';
 import { codesOfPatch, expectOneRun } from './messages.ts';
-import { type Steward, connect, createChance, pause, signInEverywhere, startSteward } from './steward.ts';
+import { type Steward, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
 /** How soon after its return everything works. */
 const backWithinMs = 5_000;
@@ -138,13 +138,13 @@ it('while it is away reading goes on, and what cannot be done says so', { timeou
 });
 
 it('keeps everything that was acknowledged', { timeout: 240_000 }, async () => {
-  const chance = createChance();
+  const random = createRandom();
   const outages = 5;
   const acknowledged = { events: [] as string[], services: [] as string[], users: [] as string[] };
   let isOver = false;
 
   async function write(kind: keyof typeof acknowledged, path: string, name: string, fields: object) {
-    const steward = stewards[chance() < 0.5 ? 0 : 1];
+    const steward = stewards[random() < 0.5 ? 0 : 1];
     const answer = await steward.post(path, { ...fields }, token);
     if (answer.status === 200) acknowledged[kind].push(name);
     else expect(answer).toMatchObject({ status: 503, body: { error: { code: 503 } } });
@@ -160,13 +160,13 @@ it('keeps everything that was acknowledged', { timeout: 240_000 }, async () => {
       else if (client === 1) await write('services', '/admin/services/createService', name, service);
       // This one is safe to repeat, so it is; whether the others were done nobody can know.
       else while (!(await write('events', '/admin/services/webhooks/publish', name, event))) await pause(100);
-      await pause(20 * chance());
+      await pause(20 * random());
     }
   });
   const load = Promise.all(clients);
   load.catch(() => undefined);
   for (let outage = 0; outage < outages; outage += 1) {
-    await pause(500 + 500 * chance());
+    await pause(500 + 500 * random());
     await goAway();
     await comeBack();
   }

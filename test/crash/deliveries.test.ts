@@ -5,7 +5,7 @@ import { type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
-import { type Steward, connect, createChance, pause, signInEverywhere, startSteward } from './steward.ts';
+import { type Steward, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
 const kills = 20;
 const killEveryMs = 500;
@@ -28,13 +28,13 @@ afterEach(async () => {
 });
 
 /** Takes its time, and fails the first attempt of some events; counts what it has taken. */
-async function startReceiver(chance: () => number) {
+async function startReceiver(random: () => number) {
   const taken = new Map<string, number>();
   const refused = new Set<string>();
   const server = createServer((request, response) => {
     const id = request.headers['webhook-id'] as string;
-    const refuses = !refused.has(id) && !taken.has(id) && chance() < 0.1;
-    const takesMs = 5 + 20 * chance();
+    const refuses = !refused.has(id) && !taken.has(id) && random() < 0.1;
+    const takesMs = 5 + 20 * random();
     request.resume().on('end', () => {
       if (refuses) refused.add(id);
       else taken.set(id, (taken.get(id) ?? 0) + 1);
@@ -47,7 +47,7 @@ async function startReceiver(chance: () => number) {
 }
 
 it('loses no event, and leaves none behind', { timeout: 240_000 }, async () => {
-  const chance = createChance();
+  const random = createRandom();
   const { url } = await createDatabase();
   const query = await connect(url);
   const all: Steward[] = [];
@@ -58,7 +58,7 @@ it('loses no event, and leaves none behind', { timeout: 240_000 }, async () => {
   };
   const stewards = await Promise.all([start(), start()]);
   const token = await signInEverywhere(stewards);
-  const told = await Promise.all(Array.from({ length: receivers }, () => startReceiver(chance)));
+  const told = await Promise.all(Array.from({ length: receivers }, () => startReceiver(random)));
   const settings = {
     notificationAttempts: String(attemptsAllowed),
     notificationElapsedTimeInSeconds: '1',
@@ -100,7 +100,7 @@ it('loses no event, and leaves none behind', { timeout: 240_000 }, async () => {
   const publishers = [0, 1, 2, 3].map(async (publisher) => {
     for (let number = 0; !isOver; number += 1) {
       if (acknowledged.length < allowed) await publish(`event-${publisher}-${number}`, publisher);
-      await pause(200 * chance());
+      await pause(200 * random());
     }
   });
 

@@ -9,7 +9,7 @@ export async function startLine(databaseUrl: string) {
   const { hostname, port } = new URL(databaseUrl);
   const ends = new Set<Socket>();
   let isMarked: (sent: Buffer) => boolean = () => false;
-  let tellCut: () => void = () => undefined;
+  let onCut: () => void = () => undefined;
 
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
@@ -25,7 +25,7 @@ export async function startLine(databaseUrl: string) {
       else if (answer.includes('COMMIT')) {
         near.destroy();
         far.destroy();
-        tellCut();
+        onCut();
       }
     });
     for (const [end, other] of [
@@ -53,7 +53,7 @@ export async function startLine(databaseUrl: string) {
     /** The answer to the next commit of a change is lost, and the connection with it; resolves then. */
     loseNextCommit: () =>
       new Promise<void>((resolve) => {
-        tellCut = resolve;
+        onCut = resolve;
         // The channel on which others are told goes with every commit, and with nothing else but the first word of a listener.
         isMarked = (sent) => sent.includes('steward_');
       }),

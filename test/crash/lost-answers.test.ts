@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { startLine } from './line.ts';
-import { type Told, codesOfPatch, expectOneRun } from './messages.ts';
+import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
 import { type Steward, connect, pause, signInEverywhere, startSteward } from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';
@@ -23,7 +23,7 @@ async function start(env: Record<string, string> = {}) {
 
 async function expectSuccess(steward: Steward, token: string): Promise<void> {
   const status = async () =>
-    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Told[] } }).status;
+    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
   await expect.poll(async () => (await status()).state, patience).toBe('success');
   expectOneRun((await status()).messages, codesOfPatch(4));
 }

@@ -1,7 +1,7 @@
 // What a job has to say from its start to its end, written down from contract 6, and nothing taken from the program.
 import { expect } from 'vitest';
 
-export type Told = { readonly code: number; readonly message: string; readonly when: number };
+export type Message = { readonly code: number; readonly message: string; readonly when: number };
 
 const module = [2291, 2038, 2173];
 const resumed = 2902;
@@ -81,7 +81,7 @@ function repeat(times: number, codes: readonly number[]): number[] {
 }
 
 /** One run, whatever happened to its processes: everything once and in its order, but that it was resumed so often. */
-export function expectOneRun(told: readonly Told[], codes: readonly number[]): void {
+export function expectOneRun(told: readonly Message[], codes: readonly number[]): void {
   expect(told.map(({ code }) => code).filter((code) => code !== resumed)).toEqual(codes);
   for (const { code, message } of told)
     if (code === resumed) expect(message).toBe('The job was resumed after a restart.');
@@ -91,4 +91,4 @@ export function expectOneRun(told: readonly Told[], codes: readonly number[]): v
   expect(counts).toEqual(counts.map((_count, index) => index + 1));
 }
 
-export const timesResumed = (told: readonly Told[]) => told.filter(({ code }) => code === resumed).length;
+export const timesResumed = (told: readonly Message[]) => told.filter(({ code }) => code === resumed).length;

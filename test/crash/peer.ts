@@ -33,7 +33,7 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
   let isTakingUp = false;
   let trouble: Trouble | undefined;
   let wake: (() => void) | undefined;
-  let tellHalted: () => void = () => undefined;
+  let onHalted: () => void = () => undefined;
   /** By this process while it was dead: what its runner was answered, and asked of the executor. */
   const afterlife = { answers: [] as unknown[], acts: 0 };
   let isDead = false;
@@ -43,7 +43,7 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
     place = undefined;
     await new Promise<void>((resolve) => {
       wake = resolve;
-      tellHalted();
+      onHalted();
     });
   }
 
@@ -101,7 +101,7 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
       new Promise<'halted'>((resolve) => {
         place = next;
         isTakingUp = true;
-        tellHalted = () => resolve('halted');
+        onHalted = () => resolve('halted');
       }),
     meet: (next: Trouble) => void (trouble = next),
     /** Stays where it halted. */

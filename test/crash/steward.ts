@@ -82,7 +82,7 @@ export async function connect(url: string) {
 }
 
 /** Numbers from 0 to 1, the same for the same seed, which a test that fails tells. */
-export function createChance(): () => number {
+export function createRandom(): () => number {
   const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32));
   onTestFailed(() => void process.stderr.write(`to repeat the chance of this test: CRASH_SEED=${seed}\n`));
   let state = seed;

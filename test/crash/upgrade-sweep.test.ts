@@ -10,7 +10,7 @@ import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts
 import { deployment } from '../../src/upgrades/deployment.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import {
-  type Told,
+  type Message,
   codesOfFailedPatch,
   codesOfPatch,
   codesOfRelease,
@@ -129,9 +129,9 @@ async function startPair(breaks?: (workload: string) => boolean) {
   }
 
   /** What is in the database; the witness knows the same. */
-  async function told(): Promise<Told[]> {
+  async function told(): Promise<Message[]> {
     const { id = '' } = job() ?? {};
-    const rows = await query<Told>(
+    const rows = await query<Message>(
       `select code::int, message, "when"::float8 as "when" from messages where key = $1 order by number`,
       [id],
     );

@@ -1,17 +1,17 @@
 // Upgrades whose process is killed, or sleeps through its lease, while another one is there to take them up: each ends in success,
-// as if nothing had happened but for 2902 (contract 6, "Runs"). Where exactly is left to chance; upgrade-sweep.test.ts leaves out no place.
+// as if nothing had happened but for 2902 (contract 6, "Runs"). Where exactly is left to random; upgrade-sweep.test.ts leaves out no place.
 import { expect, it } from 'vitest';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import { createDatabase } from '../kit/postgres.ts';
-import { type Told, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
-import { type Steward, connect, createChance, pause, signInEverywhere, startSteward } from './steward.ts';
+import { type Message, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
+import { type Steward, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
 const stepMs = 40;
 const upgrades = '/admin/system/upgrades';
 /** The lease of a dead one, until the other has noticed; and for a busy machine as long again. */
 const takenUpWithinMs = 30_000;
 
-type Status = { status: { state: string; messages: Told[] }; messageCount?: number };
+type Status = { status: { state: string; messages: Message[] }; messageCount?: number };
 
 const statusAt = async (steward: Steward, token: string, query = '') =>
   (await steward.get(`${upgrades}?${query}`, token)).body as unknown as Status;
@@ -64,8 +64,8 @@ async function startGroup(count: number) {
 async function upgradeThrough(
   target: { id: string; version: string },
   ways: readonly Way[],
-  chance: () => number,
-): Promise<Told[]> {
+  random: () => number,
+): Promise<Message[]> {
   const { query, members, start, all } = await startGroup(2);
   const token = await signInEverywhere(all);
   const fields = {
@@ -83,8 +83,8 @@ async function upgradeThrough(
     const known = async () => (await statusAt(heir, token)).messageCount ?? 0;
     await expect.poll(known).toBeGreaterThan(0);
     const messageCount = await known();
-    await statusAt(heir, token, `after=${messageCount + Math.floor(6 * chance())}&wait=30`);
-    await pause(stepMs * chance());
+    await statusAt(heir, token, `after=${messageCount + Math.floor(6 * random())}&wait=30`);
+    await pause(stepMs * random());
     if ((await statusAt(heir, token)).status.state !== 'in_progress') break;
     deaths += 1;
     // What it did last may have been the end of the job, of which nothing is left to be taken up.
@@ -121,11 +121,11 @@ async function upgradeThrough(
 }
 
 it('ends in success, whoever dies', { timeout: 180_000 }, async () => {
-  const chance = createChance();
+  const random = createRandom();
   const [one, two, whole] = await Promise.all([
-    upgradeThrough(patch, [kill, stun], chance),
-    upgradeThrough(patches, [kill, kill], chance),
-    upgradeThrough(release, [stun, kill], chance),
+    upgradeThrough(patch, [kill, stun], random),
+    upgradeThrough(patches, [kill, kill], random),
+    upgradeThrough(release, [stun, kill], random),
   ]);
   expectOneRun(one, codesOfPatch(4));
   expectOneRun(two, codesOfPatch(4 + 5));

@@ -43,7 +43,7 @@ function simulate(): Promise<Bench> {
     const bad = create(new Map([['STORE_QUEUE', Infinity]]));
     // In a cluster the image tells what fails, here the configuration.
     const isBad = ({ parts }: Workload) => parts.some(({ image }) => image.includes('missing'));
-    return { ...good, apply: (workload, errand) => (isBad(workload) ? bad : good).apply(workload, errand) };
+    return { ...good, apply: (workload, context) => (isBad(workload) ? bad : good).apply(workload, context) };
   };
   return Promise.resolve({ start, close: () => Promise.resolve() });
 }
@@ -69,7 +69,7 @@ async function openNamespace(): Promise<Bench> {
   };
 }
 
-const errand = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
+const context = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
   jobId,
   fence: 1,
   runStartedAt: Date.now(),
@@ -100,8 +100,8 @@ describe.each([
 
   async function move(executor: Executor, workloads: readonly Workload[]): Promise<void> {
     for (const workload of workloads) {
-      await executor.apply(workload, errand());
-      await executor.verify(workload, errand());
+      await executor.apply(workload, context());
+      await executor.verify(workload, context());
     }
   }
 
@@ -121,10 +121,10 @@ describe.each([
 
   it('moves workloads, and puts them back', async () => {
     const { executor, workloads, shows } = await begin(patch);
-    await executor.perform('Launch the upgrader', errand());
+    await executor.perform('Launch the upgrader', context());
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:2', 'store-queue': 'store-queue:2', 'log-agent': 'log-agent:2' });
-    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, errand());
+    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, context());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
     await executor.release('job');
   });
@@ -132,14 +132,14 @@ describe.each([
   it('ends the same way when it is asked again by another process', async () => {
     const { bench: on, executor, workloads, shows } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
-    await executor.apply(workload, errand());
+    await executor.apply(workload, context());
     const heir = on.start();
-    await heir.apply(workload, errand());
-    await heir.verify(workload, errand());
-    await on.start().verify(workload, errand());
+    await heir.apply(workload, context());
+    await heir.verify(workload, context());
+    await on.start().verify(workload, context());
     await shows({ 'map-server': 'map-server:2' });
-    await heir.rollback(workload, errand());
-    await on.start().rollback(workload, errand());
+    await heir.rollback(workload, context());
+    await on.start().rollback(workload, context());
     await shows({ 'map-server': 'map-server:1' });
   });
 
@@ -149,7 +149,7 @@ describe.each([
     await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
     const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
     const { workloads: back } = (await on.start().inventory()).planReverts(moves);
-    for (const workload of back.flat()) await executor.rollback(workload, errand());
+    for (const workload of back.flat()) await executor.rollback(workload, context());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
   });
 
@@ -157,7 +157,7 @@ describe.each([
     const { executor, workloads, shows } = await begin(missing);
     const [workload] = workloads.flat() as [Workload];
     await expect(move(executor, [workload])).rejects.toThrow(/store.queue/i);
-    await executor.rollback(workload, errand());
+    await executor.rollback(workload, context());
     await shows({ 'store-queue': 'store-queue:1' });
   });
 
@@ -166,9 +166,9 @@ describe.each([
     const [workload] = workloads.flat() as [Workload];
     const over = new AbortController();
     const acts = [
-      executor.perform('Launch the upgrader', errand(over.signal)),
-      executor.verify(workload, errand(over.signal)),
-      executor.rollback(workload, errand(over.signal)),
+      executor.perform('Launch the upgrader', context(over.signal)),
+      executor.verify(workload, context(over.signal)),
+      executor.rollback(workload, context(over.signal)),
     ];
     over.abort();
     const ends = await Promise.allSettled(acts);
@@ -179,9 +179,9 @@ describe.each([
     const { executor, workloads } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
     await executor.release('job');
-    await executor.perform('Launch the upgrader', errand());
+    await executor.perform('Launch the upgrader', context());
     await executor.release('job');
     await executor.release('job');
-    await executor.apply(workload, errand(undefined, 'the next'));
+    await executor.apply(workload, context(undefined, 'the next'));
   });
 });

@@ -5,9 +5,9 @@ import { type Version, readManifest } from '../../src/upgrades/manifest.ts';
 import {
   type Deployment,
   afterInstalling,
-  reasonsAgainst,
+  reasonsNotToInstall,
   rollbackTargets,
-  versionsAhead,
+  reachableVersions,
 } from '../../src/upgrades/deployment.ts';
 
 const containers = [{ name: 'A', image: 'a:1' }];
@@ -157,31 +157,33 @@ describe('the chain', () => {
   ];
 
   it('leads from here to every later version, in order', () => {
-    expect(versionsAhead(builtInManifest, fresh)).toEqual(builtInManifest);
-    expect(versionsAhead(builtInManifest, afterInstalling(fresh, [patch1]))).toEqual(
+    expect(reachableVersions(builtInManifest, fresh)).toEqual(builtInManifest);
+    expect(reachableVersions(builtInManifest, afterInstalling(fresh, [patch1]))).toEqual(
       builtInManifest.slice(1),
     );
-    expect(versionsAhead(builtInManifest, afterInstalling(fresh, [eleven, eleven1]))).toEqual(
+    expect(reachableVersions(builtInManifest, afterInstalling(fresh, [eleven, eleven1]))).toEqual(
       builtInManifest.slice(4),
     );
   });
 
   it('lets a release follow the installed release, patched or not, once the mandatory patches are in', () => {
-    expect(reasonsAgainst(eleven, builtInManifest, fresh)).toEqual([]);
-    expect(reasonsAgainst(eleven, builtInManifest, afterInstalling(fresh, [patch1, patch2]))).toEqual([]);
-    expect(reasonsAgainst(next, builtInManifest, afterInstalling(fresh, [eleven]))).toEqual([
-      'The mandatory patch 11.0.0.2670 (pat_08122022_2670) must be installed first.',
-    ]);
-    expect(reasonsAgainst(next, builtInManifest, afterInstalling(fresh, [eleven, eleven1, eleven2]))).toEqual(
+    expect(reasonsNotToInstall(eleven, builtInManifest, fresh)).toEqual([]);
+    expect(reasonsNotToInstall(eleven, builtInManifest, afterInstalling(fresh, [patch1, patch2]))).toEqual(
       [],
     );
-    expect(reasonsAgainst(next, builtInManifest, fresh)).toEqual([
+    expect(reasonsNotToInstall(next, builtInManifest, afterInstalling(fresh, [eleven]))).toEqual([
+      'The mandatory patch 11.0.0.2670 (pat_08122022_2670) must be installed first.',
+    ]);
+    expect(
+      reasonsNotToInstall(next, builtInManifest, afterInstalling(fresh, [eleven, eleven1, eleven2])),
+    ).toEqual([]);
+    expect(reasonsNotToInstall(next, builtInManifest, fresh)).toEqual([
       '11.1.0.3923 follows build 2632; installed is 10.9.1.1234.',
     ]);
-    expect(reasonsAgainst(patch1, builtInManifest, afterInstalling(fresh, [patch1]))).toEqual([
+    expect(reasonsNotToInstall(patch1, builtInManifest, afterInstalling(fresh, [patch1]))).toEqual([
       '10.9.1.1250 is installed already.',
     ]);
-    expect(reasonsAgainst(patch2, builtInManifest, fresh)).toEqual([]);
+    expect(reasonsNotToInstall(patch2, builtInManifest, fresh)).toEqual([]);
   });
 
   it('can be gone back along the patches of the installed release, newest first', () => {

@@ -9,7 +9,7 @@ import { startJob } from '../../src/upgrades/job.ts';
 import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { type Deployment, containersOf } from '../../src/upgrades/deployment.ts';
+import { type Deployment, installedContainers } from '../../src/upgrades/deployment.ts';
 import { createJobRunner } from '../../src/upgrades/job-runner.ts';
 import { type Workload, simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
@@ -35,13 +35,13 @@ type Pending = { go: () => void; fail: (takesEffect: boolean) => void };
 export type System = ReturnType<typeof createSystem>;
 
 export const imagesOf = (present: Deployment) =>
-  new Map([...containersOf(present)].map(([name, { image }]) => [name, image]));
+  new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
 
 /** `parallelism` workloads are on their way at once. */
 export function createSystem(parallelism: number) {
   const store = createMemoryStore();
   const runtime = createFakeRuntime();
-  const survey = { ...simulatedInventory, parallelism };
+  const inventory = { ...simulatedInventory, parallelism };
   const cluster: Map<string, string> = imagesOf({ release: start, patches: [] });
   const crashes: unknown[] = [];
   let pending: Pending | undefined;
@@ -72,7 +72,7 @@ export function createSystem(parallelism: number) {
     }
   }
   const executor: Executor = {
-    inventory: () => Promise.resolve(survey),
+    inventory: () => Promise.resolve(inventory),
     release: () => Promise.resolve(),
     perform: (_step, { signal }) => gate(signal, () => undefined),
     apply: (workload, { signal }) => gate(signal, () => put(workload, 'image')),
@@ -122,8 +122,8 @@ export function createSystem(parallelism: number) {
       const at = runtime.now();
       const job = await store.update((transaction) => {
         const { problems, to, ...prepared } = isRollback
-          ? prepareRollback(transaction, targetId, survey)
-          : prepareUpgrade(transaction, targetId, given, manifest, survey);
+          ? prepareRollback(transaction, targetId, inventory)
+          : prepareUpgrade(transaction, targetId, given, manifest, inventory);
         if (problems.length > 0 || to === null) throw new ServiceError('invalid', problems.join(' '));
         return startJob(transaction, { ...prepared, id, to, startedBy: 'ann', runner: store.self }, at);
       });

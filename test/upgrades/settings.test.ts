@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/errors.ts';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
-import { type Given, readSettings, settingsOf } from '../../src/upgrades/settings.ts';
+import { type SubmittedSettings, readSettings, settingsOf } from '../../src/upgrades/settings.ts';
 
 const release = builtInManifest.find(
   ({ version, type }) => version === '11.0.0' && type === 'release',
@@ -15,7 +15,7 @@ const files: Record<string, typeof license> = {
   text: { name: 'license.txt', bytes: license.bytes },
   broken: { name: 'license.JSON', bytes: Buffer.from('{') },
 };
-const given = (inputs: unknown, more: Partial<Given> = {}): Given => ({
+const given = (inputs: unknown, more: Partial<SubmittedSettings> = {}): SubmittedSettings => ({
   upgradeSettings: inputs === undefined ? undefined : { userInputs: inputs },
   licenseFile: undefined,
   updateToLatestPatch: undefined,
@@ -86,7 +86,7 @@ describe('settings of a release', () => {
   });
 
   const good = { id: 'licenseUpload', value: 'good' };
-  it.each<[string, Given, string[]]>([
+  it.each<[string, SubmittedSettings, string[]]>([
     [
       'nothing',
       given(undefined),
@@ -160,7 +160,7 @@ describe('settings of a release', () => {
     expect(readSettings(release, sent).problems.map(formatProblem)).toEqual(problems);
   });
 
-  it.each<[string, Given, boolean]>([
+  it.each<[string, SubmittedSettings, boolean]>([
     ['left out', given([good]), false],
     ['the setting', given([good, { id: 'updateToLatestPatch', value: true }]), true],
     ['the deprecated part', given([good], { updateToLatestPatch: true }), true],

@@ -10,7 +10,7 @@ import { formatDuration } from '../../lib/format.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
 import { type Job, type JobState, messages, plans } from '../job-table.ts';
 import type { Message } from '../messages.ts';
-import { progressOf } from '../job-status.ts';
+import { jobProgress } from '../job-status.ts';
 
 /** A release of thousands of workloads says more than a page can hold. */
 const mostMessages = 200;
@@ -32,13 +32,13 @@ function stateView({ state }: Job): Html {
 }
 
 /** Each leads to its own page beneath this one. */
-export function jobListView(listed: readonly Job[], shown: PageContext<unknown>): Html {
+export function jobListView(listed: readonly Job[], page: PageContext<unknown>): Html {
   if (listed.length === 0) return html`<p>There has been no job yet.</p>`;
-  const part = pageRange(shown.query);
+  const part = pageRange(page.query);
   const rows = listed
     .slice(part.start, part.start + part.num)
     .map((job): Row => [
-      html`<a href="${shown.here(job.id)}">${titleOf(job)}</a>`,
+      html`<a href="${page.here(job.id)}">${titleOf(job)}</a>`,
       stateView(job),
       renderTime(job.startedAt),
       job.endedAt === null ? html`<span class="none">–</span>` : renderTime(job.endedAt),
@@ -48,14 +48,14 @@ export function jobListView(listed: readonly Job[], shown: PageContext<unknown>)
   ${renderPager('Jobs', part, listed.length)}`;
 }
 
-export function jobView(store: Store, job: Job, at: number, shown: PageContext<unknown>): Html {
+export function jobView(store: Store, job: Job, at: number, page: PageContext<unknown>): Html {
   const all = store.entries(messages, job.id);
   const isRunning = job.state === 'in_progress';
-  const { elapsedMs, remainingMs } = progressOf(job, at);
-  const follow = html`data-follow="${shown.href('system', 'upgrades')}?${followQuery(job)}" data-after="${all.length}"
+  const { elapsedMs, remainingMs } = jobProgress(job, at);
+  const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${all.length}"
   data-elapsed="${elapsedMs}" data-remaining="${remainingMs}"`;
   // A page that was opened by a token has nothing to ask again with.
-  const isFollowed = isRunning && shown.formToken !== '';
+  const isFollowed = isRunning && page.formToken !== '';
   return html`<section aria-labelledby="job" ${isFollowed && follow}>
     <h2 id="job">${titleOf(job)} ${stateView(job)}</h2>
     <p>
@@ -63,8 +63,8 @@ export function jobView(store: Store, job: Job, at: number, shown: PageContext<u
       ${renderTime(job.startedAt)}${job.endedAt !== null && html`, ended at ${renderTime(job.endedAt)}`}.
     </p>
     ${job.reason !== null && html`<p class="${job.state === 'failed' ? 'problem' : ''}">${job.reason}</p>`}
-    ${progressView(job, at)} ${isRunning && newsLine(shown)} ${actions(store, job, shown)}
-    ${messagesView(job, all, shown)}
+    ${progressView(job, at)} ${isRunning && newsLine(page)} ${actions(store, job, page)}
+    ${messagesView(job, all, page)}
   </section>`;
 }
 
@@ -73,7 +73,7 @@ function followQuery(job: Job): string {
 }
 
 function progressView(job: Job, at: number): Html {
-  const { done, total, percent, elapsedMs, remainingMs } = progressOf(job, at);
+  const { done, total, percent, elapsedMs, remainingMs } = jobProgress(job, at);
   const figure = (name: string, mark: string, value: string) =>
     html`<div>
       <dt>${name}</dt>
@@ -85,20 +85,20 @@ function progressView(job: Job, at: number): Html {
     <dl class="figures">
       ${figure('Deployments', 'done', `${done} of ${total}`)} ${figure('Done', 'percent', `${percent} %`)}
       ${figure('Elapsed', 'elapsed', formatDuration(elapsedMs))}
-      ${job.state === 'in_progress' && figure('Remaining', 'remaining', tellRemaining(remainingMs))}
+      ${job.state === 'in_progress' && figure('Remaining', 'remaining', formatRemaining(remainingMs))}
     </dl>`;
 }
 
 /** An estimate; the script says the same. */
-function tellRemaining(ms: number | null): string {
+function formatRemaining(ms: number | null): string {
   if (ms === null) return 'not known yet';
   return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
 /** The one line that is read out; the script says here what it is doing. */
-function newsLine(shown: PageContext<unknown>): Html {
+function newsLine(page: PageContext<unknown>): Html {
   return html`<p class="hint" role="status" data-news>
-    <a href="${shown.here()}">Reload this page</a> to see how far it has come.
+    <a href="${page.here()}">Reload this page</a> to see how far it has come.
   </p>`;
 }
 
@@ -107,11 +107,11 @@ export function signInFirst({ here }: PageContext<unknown>, purpose: string): Ht
   return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
 }
 
-function actions(store: Store, job: Job, shown: PageContext<unknown>): Html | false {
-  const { href, here, formToken } = shown;
+function actions(store: Store, job: Job, page: PageContext<unknown>): Html | false {
+  const { href, here, formToken } = page;
   const button = (operation: 'cancel' | 'resume', label: string) =>
     formToken === ''
-      ? signInFirst(shown, `${operation} it`)
+      ? signInFirst(page, `${operation} it`)
       : actionButton({
           label,
           formToken,

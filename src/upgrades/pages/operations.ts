@@ -9,15 +9,15 @@ import type { Store } from '../../store/store.ts';
 import { listUploads, uploads } from '../../uploads/upload.ts';
 import { formatCount } from '../../lib/format.ts';
 import { signInFirst } from './jobs.ts';
-import { type Version, labelOf } from '../manifest.ts';
+import { type Version, formatVersion } from '../manifest.ts';
 import { planToJson, summarisePlan } from '../plan.ts';
-import type { Prepared } from '../preflight.ts';
+import type { PreparedJob } from '../preflight.ts';
 import { planUpgrade } from '../upgrade-request.ts';
 import type { SettingProblem } from '../settings.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
-import { deployment, findVersion, manifestOf } from '../deployment.ts';
+import { deployment, findVersion, currentManifest } from '../deployment.ts';
 import {
-  type Entered,
+  type EnteredSetting,
   composeSettings,
   enteredSettings,
   findOverlong,
@@ -25,23 +25,23 @@ import {
   queryOf,
   settingsForm,
 } from './settings.ts';
-import { nameOf } from './versions.ts';
+import { versionName } from './versions.ts';
 
 /** As many as a page can hold. */
 const mostSteps = 500;
 
-export async function procedureView(
+export async function upgradeWizard(
   { store, executor }: OperationsOptions,
   id: string,
   mayStart: boolean,
-  shown: PageContext<unknown>,
+  page: PageContext<unknown>,
 ): Promise<Html> {
-  const version = findVersion(manifestOf(store), store.read(deployment), id);
+  const version = findVersion(currentManifest(store), store.read(deployment), id);
   const files = listUploads(store);
-  const entered = version ? enteredSettings(version, shown.query) : [];
+  const entered = version ? enteredSettings(version, page.query) : [];
   const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
   const prepared = await planUpgrade(store, executor, { versionManifest: id, upgradeSettings });
-  const asksForPlan = entered.length === 0 || shown.query.get('step') === 'plan';
+  const asksForPlan = entered.length === 0 || page.query.get('step') === 'plan';
   const overlong = version && findOverlong(version, entered);
   const problems: readonly SettingProblem[] = overlong ? [overlong, ...prepared.problems] : prepared.problems;
   // Before the plan is asked for: that a file just uploaded is of no use, or a setting too long to ask with.
@@ -55,10 +55,10 @@ export async function procedureView(
   const isPlanned = asksForPlan && problems.length === 0;
 
   return html`<section aria-labelledby="procedure">
-    <h2 id="procedure">Upgrade to ${version ? html`${nameOf(version)} (${labelOf(version)})` : id}</h2>
+    <h2 id="procedure">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
     ${told.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: told.map(pageMessage) })}
-    ${version && isPlanned && planView(version, prepared, entered, { store, mayStart, shown })}
+    ${version && isPlanned && planView(version, prepared, entered, { store, mayStart, page })}
     ${
       version &&
       !isPlanned &&
@@ -69,12 +69,12 @@ export async function procedureView(
           entered,
           uploads: files,
           problems: groupBy(told, ({ setting }) => setting),
-          mayUpload: mayStart && shown.formToken !== '',
+          mayUpload: mayStart && page.formToken !== '',
         },
-        shown,
+        page,
       )
     }
-    <p><a href="${shown.here()}">Choose another version</a></p>
+    <p><a href="${page.here()}">Choose another version</a></p>
   </section>`;
 }
 
@@ -94,9 +94,9 @@ function pageMessage(problem: SettingProblem): string {
 
 function planView(
   version: Version,
-  prepared: Prepared,
-  entered: readonly Entered[],
-  { store, mayStart, shown }: { store: Store; mayStart: boolean; shown: PageContext<unknown> },
+  prepared: PreparedJob,
+  entered: readonly EnteredSetting[],
+  { store, mayStart, page }: { store: Store; mayStart: boolean; page: PageContext<unknown> },
 ): Html {
   const { plan, from, to, installs, notices } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
@@ -123,21 +123,21 @@ function planView(
       ${figure('Components', String(components.length))}
     </dl>
     ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
-    ${entered.length > 0 && settingsSummary(version, entered, store, shown)}
+    ${entered.length > 0 && settingsSummary(version, entered, store, page)}
     <details>
       <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
     </details>
-    ${startForm(version, entered, mayStart, shown)}`;
+    ${startForm(version, entered, mayStart, page)}`;
 }
 
 function settingsSummary(
   version: Version,
-  entered: readonly Entered[],
+  entered: readonly EnteredSetting[],
   store: Store,
-  shown: PageContext<unknown>,
+  page: PageContext<unknown>,
 ): Html {
-  const valueView = ({ entry, text }: Entered) => {
+  const valueView = ({ entry, text }: EnteredSetting) => {
     if (text.trim() === '') return html`<span class="none">none</span>`;
     if (entry.type === 'Boolean') return text === 'true' ? 'Yes' : 'No';
     if (entry.type === 'JSON') return html`<code>${text}</code>`;
@@ -152,10 +152,10 @@ function settingsSummary(
           </div> `,
       )}
     </dl>
-    <p><a href="${shown.here()}?${queryOf(version, entered).toString()}">Change the settings</a></p>`;
+    <p><a href="${page.here()}?${queryOf(version, entered).toString()}">Change the settings</a></p>`;
 }
 
-function stepTable({ plan }: Prepared): Html {
+function stepTable({ plan }: PreparedJob): Html {
   const steps = planToJson(plan);
   const rest = steps.length - mostSteps;
   return html`<div class="wide" tabindex="0" role="region" aria-label="Steps of the plan">
@@ -184,20 +184,20 @@ function stepTable({ plan }: Prepared): Html {
 
 function startForm(
   version: Version,
-  entered: readonly Entered[],
+  entered: readonly EnteredSetting[],
   mayStart: boolean,
-  shown: PageContext<unknown>,
+  page: PageContext<unknown>,
 ): Html {
   if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
-  if (shown.formToken === '') return signInFirst(shown, 'start the upgrade');
+  if (page.formToken === '') return signInFirst(page, 'start the upgrade');
   const hidden = {
     f: 'html',
-    token: shown.formToken,
-    next: shown.here(),
+    token: page.formToken,
+    next: page.here(),
     versionManifest: JSON.stringify({ id: version.id }),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
   };
-  return html`<form method="post" action="${shown.here('upgrade')}">
+  return html`<form method="post" action="${page.here('upgrade')}">
     ${Object.entries(hidden).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
     )}

@@ -4,35 +4,38 @@ import { html, type Html } from '../../rest/html/html.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { Version } from '../manifest.ts';
 import { type SettingEntry, type SettingProblem, allowsFile, extensionsOf, settingsOf } from '../settings.ts';
-import { nameOf } from './versions.ts';
+import { versionName } from './versions.ts';
 
 /** What all controls together may hold, and what that may come to once encoded: addresses that are longer get nowhere. */
 const mostCharacters = 3000;
 const mostEncoded = 12 * 1024;
 const elsewhere = 'the operation upgrade takes longer ones.';
 
-export type Entered = { readonly entry: SettingEntry; readonly text: string };
+export type EnteredSetting = { readonly entry: SettingEntry; readonly text: string };
 
 export const fieldOf = (id: string) => `setting.${id}`;
 
 /** What each control holds: as entered, or as the version presets it. */
-export function enteredSettings(version: Version, query: URLSearchParams): Entered[] {
+export function enteredSettings(version: Version, query: URLSearchParams): EnteredSetting[] {
   return settingsOf(version).userInputs.map((entry) => ({
     entry,
     text: query.get(fieldOf(entry.id)) ?? presetOf(entry),
   }));
 }
 
-const pairOf = ({ entry, text }: Entered): [string, string] => [fieldOf(entry.id), text];
+const pairOf = ({ entry, text }: EnteredSetting): [string, string] => [fieldOf(entry.id), text];
 
 /** The query that brings the page back with what is entered; what is preset comes by itself. */
-export function queryOf(version: Version, entered: readonly Entered[]): URLSearchParams {
+export function queryOf(version: Version, entered: readonly EnteredSetting[]): URLSearchParams {
   const changed = entered.filter(({ entry, text }) => text !== presetOf(entry));
   return new URLSearchParams([['version', version.id], ...changed.map(pairOf)]);
 }
 
 /** The setting to shorten, where the form could not be sent as it is. */
-export function findOverlong(version: Version, entered: readonly Entered[]): SettingProblem | undefined {
+export function findOverlong(
+  version: Version,
+  entered: readonly EnteredSetting[],
+): SettingProblem | undefined {
   const lengthOf = (pairs: [string, string][]) => new URLSearchParams(pairs).toString().length;
   // As browsers send it.
   const pairs = entered.map(({ entry, text }) => pairOf({ entry, text: text.replace(/\r?\n/g, '\r\n') }));
@@ -53,7 +56,7 @@ function presetOf({ type, value, defaultValue }: SettingEntry): string {
 }
 
 /** What is blank is left out; what cannot be read stays text, so that the rules refuse it in their words. */
-export function composeSettings(entered: readonly Entered[]) {
+export function composeSettings(entered: readonly EnteredSetting[]) {
   return {
     userInputs: entered
       .filter(({ text }) => text.trim() !== '')
@@ -96,7 +99,7 @@ function hintOf({ id, description }: SettingEntry): string {
 
 export type SettingsForm = {
   readonly version: Version;
-  readonly entered: readonly Entered[];
+  readonly entered: readonly EnteredSetting[];
   readonly uploads: readonly Upload[];
   /** By the ids of the settings. */
   readonly problems: ReadonlyMap<string | undefined, readonly SettingProblem[]>;
@@ -104,12 +107,12 @@ export type SettingsForm = {
 };
 
 /** Submitted with GET to the page itself. Files come first: uploading one loads the page anew. */
-export function settingsForm(form: SettingsForm, shown: PageContext<unknown>): Html {
+export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Html {
   const { version, entered } = form;
-  const isFile = ({ entry }: Entered) => entry.type === 'File';
+  const isFile = ({ entry }: EnteredSetting) => entry.type === 'File';
   const ordered = [...entered.filter(isFile), ...entered.filter((one) => !isFile(one))];
-  return html`${form.mayUpload && entered.filter(isFile).map((one) => uploadForm(one, form, shown))}
-    <form method="get" action="${shown.here()}">
+  return html`${form.mayUpload && entered.filter(isFile).map((one) => uploadForm(one, form, page))}
+    <form method="get" action="${page.here()}">
       <input type="hidden" name="version" value="${version.id}" />
       <input type="hidden" name="step" value="plan" />
       ${ordered.map((one) => settingView(one, form))}
@@ -119,7 +122,7 @@ export function settingsForm(form: SettingsForm, shown: PageContext<unknown>): H
 
 const htmlId = ({ seqNum }: SettingEntry) => `setting-${seqNum}`;
 
-function settingView(one: Entered, form: SettingsForm): Html {
+function settingView(one: EnteredSetting, form: SettingsForm): Html {
   const { entry } = one;
   const id = htmlId(entry);
   const problems = (form.problems.get(entry.id) ?? []).map(({ message }) => message);
@@ -145,7 +148,7 @@ function mostIn({ entered }: SettingsForm): number {
   return Math.floor(mostCharacters / Math.max(free.length, 1));
 }
 
-function controlView({ entry, text }: Entered, form: SettingsForm, marks: Html): Html {
+function controlView({ entry, text }: EnteredSetting, form: SettingsForm, marks: Html): Html {
   const option = (value: string, name: string) =>
     html`<option value="${value}" ${value === text && 'selected'}>${name}</option> `;
   switch (entry.type) {
@@ -194,22 +197,22 @@ function uploadControl(entry: SettingEntry): Html {
 
 /** Comes back to the page as it is, with the new file in place: the kit puts its id where `{itemID}` stands. */
 function uploadForm(
-  { entry }: Entered,
+  { entry }: EnteredSetting,
   { version, entered }: SettingsForm,
-  shown: PageContext<unknown>,
+  page: PageContext<unknown>,
 ): Html {
   const query = queryOf(version, entered);
   query.set(fieldOf(entry.id), '{itemID}');
   const hidden = {
     f: 'html',
-    token: shown.formToken,
-    next: `${shown.here()}?${query.toString()}`,
-    description: `${labelOfSetting(entry)} for ${nameOf(version)}`,
+    token: page.formToken,
+    next: `${page.here()}?${query.toString()}`,
+    description: `${labelOfSetting(entry)} for ${versionName(version)}`,
   };
   return html`<form
     id="${uploadFormId(entry)}"
     method="post"
-    action="${shown.href('uploads', 'upload')}"
+    action="${page.href('uploads', 'upload')}"
     enctype="multipart/form-data"
   >
     ${Object.entries(hidden).map(

@@ -8,9 +8,9 @@ import type { Store } from '../../store/store.ts';
 import { isHttpUrl } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
 import { reasonNotToStart } from '../job.ts';
-import { installerOf } from '../job-table.ts';
+import { findInstallingJob } from '../job-table.ts';
 import { signInFirst } from './jobs.ts';
-import { type Version, labelOf } from '../manifest.ts';
+import { type Version, formatVersion } from '../manifest.ts';
 import {
   afterRollback,
   availableVersions,
@@ -22,7 +22,7 @@ import {
 import { movesBetween } from '../workloads.ts';
 
 /** A manifest need not name its versions. */
-export function nameOf(version: Version): string {
+export function versionName(version: Version): string {
   const { name } = asJson(version);
   return typeof name === 'string' && name !== '' ? name : `${version.type} ${version.version}`;
 }
@@ -30,7 +30,7 @@ export function nameOf(version: Version): string {
 export function installedView(store: Store): Html {
   const present = store.read(deployment);
   const newest = newestInstalled(present);
-  const installedAt = installerOf(store, newest.id)?.endedAt;
+  const installedAt = findInstallingJob(store, newest.id)?.endedAt;
   const row = (name: string, value: Html) =>
     html`<div>
       <dt>${name}</dt>
@@ -38,20 +38,20 @@ export function installedView(store: Store): Html {
     </div> `;
   const ofRelease = row(
     'A patch of',
-    html`${nameOf(present.release)} <span class="version">${labelOf(present.release)}</span>`,
+    html`${versionName(present.release)} <span class="version">${formatVersion(present.release)}</span>`,
   );
   return html`<section aria-labelledby="installed">
     <h2 id="installed">Installed</h2>
     <dl class="record">
-      ${row('Current version', html`<strong>${nameOf(newest)}</strong> <span class="version">${labelOf(newest)}</span>`)}
+      ${row('Current version', html`<strong>${versionName(newest)}</strong> <span class="version">${formatVersion(newest)}</span>`)}
       ${newest.type === 'patch' && ofRelease}
       ${installedAt && row('Installed', renderTime(installedAt))}
     </dl>
   </section>`;
 }
 
-export function availableView(store: Store, shown: PageContext<unknown>): Html {
-  const chosen = shown.query.get('version');
+export function availableView(store: Store, page: PageContext<unknown>): Html {
+  const chosen = page.query.get('version');
   const versions = availableVersions(store);
   const standing = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
   return html`<section aria-labelledby="available">
@@ -68,8 +68,8 @@ export function availableView(store: Store, shown: PageContext<unknown>): Html {
           all.length === 0 &&
           html`<a
             class="button"
-            href="${shown.here()}?version=${encodeURIComponent(version.id)}"
-            aria-label="Choose ${nameOf(version)}"
+            href="${page.here()}?version=${encodeURIComponent(version.id)}"
+            aria-label="Choose ${versionName(version)}"
             >Choose</a
           >`;
         return html`<li ${version.id === chosen && html`aria-current="true"`}>
@@ -79,7 +79,7 @@ export function availableView(store: Store, shown: PageContext<unknown>): Html {
         </li> `;
       })}
     </ul>
-    ${manifestLine(store, shown)}
+    ${manifestLine(store, page)}
   </section>`;
 }
 
@@ -92,7 +92,7 @@ function versionView(version: Version): Html {
     formatCount(containers, 'container'),
     typeof released === 'number' && `released ${dateOf(released)}`,
   ];
-  return html`<h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
+  return html`<h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
     <p class="hint">
       ${facts.filter(Boolean).join(', ')}${
         typeof url === 'string' && isHttpUrl(url) && html`, <a href="${url}" rel="noreferrer">notes</a>`
@@ -129,18 +129,18 @@ function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
 }
 
 /** Only patches can be taken back; a release has nothing before it. */
-export function rollbackView(store: Store, mayStart: boolean, shown: PageContext<unknown>): Html | false {
+export function rollbackView(store: Store, mayStart: boolean, page: PageContext<unknown>): Html | false {
   const present = store.read(deployment);
   const targets = rollbackTargets(present);
   const standing = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
   if (targets.length === 0 || standing !== undefined) return false;
   const target = (version: Version) => {
     const moves = movesBetween(present, afterRollback(present, version));
-    const label = `Go back to ${labelOf(version)}`;
+    const label = `Go back to ${formatVersion(version)}`;
     const button = actionButton({
-      action: shown.here('rollback'),
-      formToken: shown.formToken,
-      next: shown.here(),
+      action: page.here('rollback'),
+      formToken: page.formToken,
+      next: page.here(),
       isDestructive: true,
       label,
       fields: { versionManifest: JSON.stringify({ id: version.id }) },
@@ -153,10 +153,10 @@ export function rollbackView(store: Store, mayStart: boolean, shown: PageContext
     </details>`;
     return html`<li>
       <div>
-        <h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
+        <h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
         <p class="hint">Puts back ${formatCount(moves.length, 'container')}.</p>
       </div>
-      <div>${mayStart && (shown.formToken === '' ? signInFirst(shown, 'go back') : offer)}</div>
+      <div>${mayStart && (page.formToken === '' ? signInFirst(page, 'go back') : offer)}</div>
     </li> `;
   };
   return html`<section aria-labelledby="rollback">

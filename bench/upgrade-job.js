@@ -8,7 +8,7 @@ import { newestJob } from '../dist/upgrades/job-table.js';
 import { startJob } from '../dist/upgrades/job.js';
 import { prepareUpgrade } from '../dist/upgrades/preflight.js';
 import { simulatedInventory } from '../dist/upgrades/workloads.js';
-import { createJobRunner } from '../dist/upgrades/job-runner.js';
+import { JobRunner } from '../dist/upgrades/job-runner.js';
 import { jobStatus } from '../dist/upgrades/job-status.js';
 import { realRuntime as runtime } from '../dist/runtime.js';
 import { median, tell } from './kit.js';
@@ -42,13 +42,13 @@ async function runJob(workloads) {
   const failures = [];
   const tasks = createTasks(runtime, (_name, error) => failures.push(error));
   const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map() });
-  const runner = createJobRunner({
+  const runner = new JobRunner({
     store,
     runtime,
     tasks,
     executor,
     stepTimeoutMs: 60_000,
-    tell: () => undefined,
+    notify: () => undefined,
   });
   const given = { upgradeSettings: {}, findUpload: () => undefined };
   const manifest = createManifest(workloads);

@@ -35,8 +35,8 @@ import type { Executor } from './upgrades/executors/executor.ts';
 import { type OnJobChange, isJobRunning, newestJob } from './upgrades/job-table.ts';
 import { deployment, newestInstalled } from './upgrades/deployment.ts';
 import { systemResource } from './upgrades/upgrades.rest.ts';
-import { createJobRunner } from './upgrades/job-runner.ts';
-import { createJobWatcher } from './upgrades/job-watcher.ts';
+import { JobRunner } from './upgrades/job-runner.ts';
+import { JobWatcher } from './upgrades/job-watcher.ts';
 import { uploadsResource } from './uploads/rest.ts';
 import { startDeliveryWorker } from './webhooks/delivery-worker.ts';
 import { jobEvent, serviceEvent } from './webhooks/event.ts';
@@ -88,11 +88,11 @@ export async function createApp(given: AppOptions): Promise<App> {
     tasks,
     maxPending: config.webhookMaxPending,
   });
-  const tellJob: OnJobChange = (transaction, job, at) =>
+  const notify: OnJobChange = (transaction, job, at) =>
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
   const { upgradeStepTimeoutMs: stepTimeoutMs, upgradeExecutor } = config;
-  const runner = createJobRunner({ store, runtime, tasks, executor, stepTimeoutMs, tell: tellJob });
-  const watcher = createJobWatcher(store, runtime);
+  const jobRunner = new JobRunner({ store, runtime, tasks, executor, stepTimeoutMs, notify });
+  const jobWatcher = new JobWatcher(store, runtime);
   const mountedAssets = createAssets(options.assets, config.adminPath);
   const addressOf = ({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>) =>
     clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for']?.toString(), config.trustedProxies);
@@ -149,7 +149,7 @@ export async function createApp(given: AppOptions): Promise<App> {
       resources: { webhooks: webhooks.ofAll },
       serviceResources: { webhooks: webhooks.ofService },
     }),
-    system: systemResource({ store, runtime, executor, runner, watcher, tell: tellJob }),
+    system: systemResource({ store, runtime, executor, jobRunner, jobWatcher, notify }),
     uploads: uploadsResource({
       store,
       runtime,
@@ -239,7 +239,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     homePath: config.adminPath === '' ? undefined : homePath,
   });
   await http.ready();
-  await runner.recover();
+  await jobRunner.recover();
   startDeliveryWorker({
     store,
     runtime,
@@ -271,7 +271,7 @@ export async function createApp(given: AppOptions): Promise<App> {
     directories: { admin, tokens },
     async close() {
       closing = true;
-      watcher.stop();
+      jobWatcher.stop();
       await Promise.all([http.close(), tasks.stop()]);
       await store.close();
     },

@@ -1,8 +1,8 @@
-// What is told of a job: the status object of spec 2.3 with what the contract puts beside it, and entries of the history.
+// Builds the status object of a job and its entry in the history.
 import type { Reader } from '../store/transaction.ts';
 import { type Job, messages, stateCodes } from './job-table.ts';
 
-/** Without a job there is nothing but the state. Only the messages after the first `after` are told. */
+/** The status of `job`, or of a deployment that was never upgraded. Leaves out the first `after` messages. */
 export function jobStatus(reader: Reader, job: Job | undefined, at: number, after = 0) {
   if (!job) return { status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] } };
   const all = reader.entries(messages, job.id);
@@ -14,7 +14,7 @@ export function jobStatus(reader: Reader, job: Job | undefined, at: number, afte
   };
 }
 
-/** The remaining time is what the rest takes at the pace so far; unknown before anything is done. */
+/** `remainingMs` extrapolates the pace of this run; it is null until this run has completed a workload. */
 export function jobProgress(job: Job, at: number) {
   const { state, workloadsDone: done, workloads: total, doneBeforeRun, runStartedAt, endedAt } = job;
   const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);

@@ -37,7 +37,7 @@ export function findLinkProblems(links: readonly Link[], installed: readonly Lin
   const ids = new Set<string>();
   const repeated = links
     .filter(({ id }) => ids.has(id) || !ids.add(id))
-    .map(({ id }) => `${id}: is there more than once.`);
+    .map(({ id }) => `${id}: occurs more than once.`);
   const all = [...links, ...installed.filter(({ id }) => !ids.has(id))];
 
   const places = new Map<string, Link>();

@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { createTasks } from '../../src/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { realRuntime } from '../../src/runtime.ts';
 import { records } from '../../src/records.ts';
@@ -82,13 +82,13 @@ export async function startPeer(url: string, breaks: (workload: string) => boole
       return answer;
     },
   };
-  const runner = createJobRunner({
+  const runner = new JobRunner({
     store: watched,
     runtime,
     tasks,
     executor,
     stepTimeoutMs: 600_000,
-    tell: () => undefined,
+    notify: () => undefined,
   });
   await runner.recover();
 

@@ -11,7 +11,7 @@ import { startJob } from '../../src/upgrades/job.ts';
 import { type Job, jobs, messages, newestJob } from '../../src/upgrades/job-table.ts';
 import { prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
-import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 const patch = 'pat_17022022_1250';
@@ -23,9 +23,9 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
   const told: unknown[] = [];
   const tasks = createTasks(runtime, (_name, error) => told.push(error));
   const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map(failures) });
-  const options = { runtime, tasks, executor, stepTimeoutMs: 1000, tell: () => undefined };
+  const options = { runtime, tasks, executor, stepTimeoutMs: 1000, notify: () => undefined };
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
-  await createJobRunner({ store, ...options }).run(() =>
+  await new JobRunner({ store, ...options }).run(() =>
     store.update((transaction) => {
       const { to, ...prepared } = prepareUpgrade(
         transaction,

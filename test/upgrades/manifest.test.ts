@@ -83,7 +83,7 @@ describe('a manifest', () => {
   it.each<[string, unknown, string]>([
     ['no JSON', '{', 'is not JSON'],
     ['no array', { a: 1 }, 'must be a JSON array of versions'],
-    ['an id twice', [release('r', '2', '1'), release('r', '3', '1')], 'r: is there more than once.'],
+    ['an id twice', [release('r', '2', '1'), release('r', '3', '1')], 'r: occurs more than once.'],
     [
       'a patch of no release',
       [patch('p', '3', '9', '9')],

@@ -10,7 +10,7 @@ import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { type Deployment, installedContainers } from '../../src/upgrades/deployment.ts';
-import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { type Workload, simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
@@ -93,7 +93,7 @@ export function createSystem(parallelism: number) {
     const tasks = createTasks(runtime, (_name, error) => crashes.push(error));
     return {
       tasks,
-      runner: createJobRunner({ store, runtime, tasks, executor, stepTimeoutMs: 1e9, tell: () => undefined }),
+      runner: new JobRunner({ store, runtime, tasks, executor, stepTimeoutMs: 1e9, notify: () => undefined }),
     };
   }
   let booted = boot();

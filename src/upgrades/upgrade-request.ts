@@ -1,4 +1,4 @@
-// The request for an upgrade: its fields, what must be read before it can be checked, and the check itself.
+// The request for an upgrade: its fields, the inputs it needs, and its check.
 import type { FormFile } from '../rest/form.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
@@ -18,10 +18,10 @@ export type UpgradeValues = {
   readonly versionManifestFile?: readonly Version[] | undefined;
 };
 
-/** What a request needs from outside the store. It is read once per request; everything after it is pure. */
+/** The inputs that must be read asynchronously. They are read once per request; everything after that is pure. */
 export type UpgradeInputs = {
   readonly inventory: Inventory;
-  /** The content of the uploads that the settings name, by id. */
+  /** The contents of the uploads in the settings, by id. */
   readonly uploadContents: ReadonlyMap<string, Uint8Array>;
 };
 
@@ -56,7 +56,7 @@ async function readUploads(
 /** Checks the request against the state that `reader` sees. */
 export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): PreparedJob {
   const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
-  const given: SubmittedSettings = {
+  const submitted: SubmittedSettings = {
     upgradeSettings,
     updateToLatestPatch,
     licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
@@ -66,10 +66,10 @@ export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeIn
       return upload && bytes && { name: upload.itemName, bytes };
     },
   };
-  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile, inputs.inventory);
+  return prepareUpgrade(reader, values.versionManifest, submitted, versionManifestFile, inputs.inventory);
 }
 
-/** What an upgrade would do, and everything that blocks it at the moment. */
+/** Prepares an upgrade without starting it. Its problems include a job that blocks it now. */
 export async function planUpgrade(
   store: Store,
   executor: Executor,

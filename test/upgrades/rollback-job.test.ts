@@ -47,7 +47,7 @@ describe('a rollback', () => {
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
     expect(await get(`${upgrades}/currentVersion`)).toMatchObject({ id: 'rel_10092021_1234', messages: [] });
     expect((await back(patch1)).json<Failure>().error.details).toEqual([
-      `versionManifest: ${patch1} is nothing to go back to; no patch is installed.`,
+      `versionManifest: ${patch1} is not a rollback target; no patch is installed.`,
     ]);
   });
 });

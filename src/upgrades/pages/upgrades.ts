@@ -1,4 +1,4 @@
-// The upgrades page: where the deployment stands, where it can go, the procedure that leads there, and the job on its way.
+// The upgrades page: the installed version, the available versions, the upgrade wizard, and the newest job.
 import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Mode, currentMode } from '../../mode/mode.ts';
@@ -15,24 +15,24 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
     const isRunning = job?.state === 'in_progress';
     const mode = currentMode(store, isRunning);
     const mayStart = !mode.isReadOnly;
-    const jobPart = job && jobView(store, job, runtime.now(), page);
+    const jobSection = job && jobView(store, job, runtime.now(), page);
     const installed = installedView(store);
-    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, page)} ${page.formToken === '' && noSession(page)}`;
+    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, page)} ${page.formToken === '' && sessionNotice(page)}`;
     if (isRunning) {
-      return html`${notices} ${jobPart} ${installed}
+      return html`${notices} ${jobSection} ${installed}
         <p class="hint">Another version can be chosen when this job has ended.</p>`;
     }
     const chosen = page.query.get('version') ?? '';
-    const procedure = chosen !== '' && (await upgradeWizard(options, chosen, mayStart, page));
-    return html`${notices} ${installed} ${procedure || jobPart} ${availableView(store, page)}
-    ${rollbackView(store, mayStart, page)} ${procedure && jobPart}`;
+    const wizard = chosen !== '' && (await upgradeWizard(options, chosen, mayStart, page));
+    return html`${notices} ${installed} ${wizard || jobSection} ${availableView(store, page)}
+    ${rollbackView(store, mayStart, page)} ${wizard && jobSection}`;
   };
 }
 
-function noSession({ here }: PageContext<unknown>): Html {
+function sessionNotice({ here }: PageContext<unknown>): Html {
   return html`<p class="notice">
-    This page was opened without a session: <a href="${here()}">sign in</a> with this browser to start, stop or
-    follow anything here.
+    This page was opened without a session. <a href="${here()}">Sign in</a> with this browser to start, cancel or
+    follow a job.
   </p>`;
 }
 

@@ -1,15 +1,16 @@
-// The versions of the upgrades page: what is installed, what is available and why not, what one can go back to.
+// The versions on the upgrades page: installed, available, and those that a rollback can go back to.
 import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { renderTime } from '../../rest/html/json.ts';
+import { renderFacts } from '../../rest/html/table.ts';
 import type { Store } from '../../store/store.ts';
 import { isHttpUrl } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
 import { reasonNotToStart } from '../job.ts';
 import { findInstallingJob } from '../job-table.ts';
-import { signInFirst } from './jobs.ts';
+import { signInHint } from './jobs.ts';
 import { type Version, formatVersion } from '../manifest.ts';
 import {
   afterRollback,
@@ -21,7 +22,7 @@ import {
 } from '../deployment.ts';
 import { movesBetween } from '../workloads.ts';
 
-/** A manifest need not name its versions. */
+/** The name in the manifest, or the type and the version if it has none. */
 export function versionName(version: Version): string {
   const { name } = asJson(version);
   return typeof name === 'string' && name !== '' ? name : `${version.type} ${version.version}`;
@@ -31,39 +32,33 @@ export function installedView(store: Store): Html {
   const present = store.read(deployment);
   const newest = newestInstalled(present);
   const installedAt = findInstallingJob(store, newest.id)?.endedAt;
-  const row = (name: string, value: Html) =>
-    html`<div>
-      <dt>${name}</dt>
-      <dd>${value}</dd>
-    </div> `;
-  const ofRelease = row(
-    'A patch of',
-    html`${versionName(present.release)} <span class="version">${formatVersion(present.release)}</span>`,
-  );
+  const current = html`<strong>${versionName(newest)}</strong>
+    <span class="version">${formatVersion(newest)}</span>`;
+  const release = html`${versionName(present.release)}
+    <span class="version">${formatVersion(present.release)}</span>`;
+  const facts: [string, Html][] = [['Current version', current]];
+  if (newest.type === 'patch') facts.push(['A patch of', release]);
+  if (installedAt) facts.push(['Installed', renderTime(installedAt)]);
   return html`<section aria-labelledby="installed">
     <h2 id="installed">Installed</h2>
-    <dl class="record">
-      ${row('Current version', html`<strong>${versionName(newest)}</strong> <span class="version">${formatVersion(newest)}</span>`)}
-      ${newest.type === 'patch' && ofRelease}
-      ${installedAt && row('Installed', renderTime(installedAt))}
-    </dl>
+    ${renderFacts(facts)}
   </section>`;
 }
 
 export function availableView(store: Store, page: PageContext<unknown>): Html {
   const chosen = page.query.get('version');
   const versions = availableVersions(store);
-  const standing = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
+  const blocked = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
   return html`<section aria-labelledby="available">
     <h2 id="available">Available</h2>
-    ${standing !== undefined && html`<p class="notice">${standing}</p>`}
-    ${versions.length === 0 && html`<p>The version manifest knows nothing that follows.</p>`}
+    ${blocked !== undefined && html`<p class="notice">${blocked}</p>`}
+    ${versions.length === 0 && html`<p>The version manifest has no later version.</p>`}
     <ul class="versions">
       ${versions.map(({ version, reasons }) => {
-        const waits =
-          standing !== undefined &&
+        const isBlocked =
+          blocked !== undefined &&
           reasonNotToStart(store, { operation: 'upgrade', targetId: version.id }) !== undefined;
-        const all = waits ? [...reasons, 'The job that has failed comes first.'] : reasons;
+        const all = isBlocked ? [...reasons, 'The failed job must be repaired first.'] : reasons;
         const choose =
           all.length === 0 &&
           html`<a
@@ -90,7 +85,7 @@ function versionView(version: Version): Html {
     version.type === 'release' ? 'Release' : 'Patch',
     version.isMandatoryUpdate && 'mandatory',
     formatCount(containers, 'container'),
-    typeof released === 'number' && `released ${dateOf(released)}`,
+    typeof released === 'number' && `released ${formatDate(released)}`,
   ];
   return html`<h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
     <p class="hint">
@@ -100,7 +95,7 @@ function versionView(version: Version): Html {
     </p>`;
 }
 
-function dateOf(at: number): string {
+function formatDate(at: number): string {
   try {
     return new Intl.DateTimeFormat('en-CA', { timeZone: 'UTC' }).format(at);
   } catch {
@@ -116,7 +111,7 @@ function installableView(reasons: readonly string[]): Html {
 
 function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
   const imported = store.read(importedManifest);
-  const back = html`, or
+  const deleteLink = html`, or
     <a href="${here('deleteImportedManifest')}">go back to the built-in one</a>`;
   return html`<p>
     ${
@@ -124,16 +119,16 @@ function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
         ? html`These come from the version manifest imported at ${renderTime(imported.importedAt)}.`
         : 'These come from the built-in version manifest.'
     }
-    <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && back}.
+    <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && deleteLink}.
   </p>`;
 }
 
-/** Only patches can be taken back; a release has nothing before it. */
+/** Only patches can be rolled back. */
 export function rollbackView(store: Store, mayStart: boolean, page: PageContext<unknown>): Html | false {
   const present = store.read(deployment);
   const targets = rollbackTargets(present);
-  const standing = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
-  if (targets.length === 0 || standing !== undefined) return false;
+  const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
+  if (targets.length === 0 || blocked !== undefined) return false;
   const target = (version: Version) => {
     const moves = movesBetween(present, afterRollback(present, version));
     const label = `Go back to ${formatVersion(version)}`;
@@ -145,10 +140,10 @@ export function rollbackView(store: Store, mayStart: boolean, page: PageContext<
       label,
       fields: { versionManifest: JSON.stringify({ id: version.id }) },
     });
-    // Two steps, as nothing stops it once it has begun.
-    const offer = html`<details class="grave">
+    // Two clicks, because a rollback cannot be cancelled.
+    const confirmation = html`<details class="grave">
       <summary>${label} …</summary>
-      <p>It begins at once and cannot be cancelled; the system is read-only until it has ended.</p>
+      <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
       ${button}
     </details>`;
     return html`<li>
@@ -156,12 +151,12 @@ export function rollbackView(store: Store, mayStart: boolean, page: PageContext<
         <h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
         <p class="hint">Puts back ${formatCount(moves.length, 'container')}.</p>
       </div>
-      <div>${mayStart && (page.formToken === '' ? signInFirst(page, 'go back') : offer)}</div>
+      <div>${mayStart && (page.formToken === '' ? signInHint(page, 'go back') : confirmation)}</div>
     </li> `;
   };
   return html`<section aria-labelledby="rollback">
     <h2 id="rollback">Go back</h2>
-    <p>Patches can be taken back; releases cannot.</p>
+    <p>Patches can be rolled back; releases cannot.</p>
     <ul class="versions back">
       ${targets.map(target)}
     </ul>

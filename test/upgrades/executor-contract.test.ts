@@ -1,4 +1,4 @@
-// What every executor must hold to: one suite, run on the simulated one and on a cluster (a fake one, or that of STEWARD_TEST_KUBECONFIG).
+// The contract of an executor: one suite for the simulated one and for a cluster (a fake one, or the one of STEWARD_TEST_KUBECONFIG).
 import { afterEach, describe, expect, it } from 'vitest';
 import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
@@ -10,10 +10,10 @@ import { realRuntime } from '../../src/runtime.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 
-/** A deployment, and executors that are processes of their own. */
-type Bench = {
+/** A deployment. Each executor that it starts stands for another process. */
+type TestBench = {
   start: () => Executor;
-  /** What runs, by container; nothing does where there is only a simulation. */
+  /** The running images by container; absent in the simulation. */
   images?: () => Promise<Record<string, string>>;
   close: () => Promise<void>;
 };
@@ -35,33 +35,36 @@ const later = version(second, '3', 'MAP_SERVER');
 const missing = version(first, '2-missing', 'STORE_QUEUE');
 const present: Deployment = { release: installed, patches: [] };
 
-function simulate(): Promise<Bench> {
+function simulate(): Promise<TestBench> {
   const create = (failures: Map<string, number>) =>
     createSimulatedExecutor({ runtime: realRuntime, stepMs: 1, failures });
   const start = (): Executor => {
-    const good = create(new Map());
-    const bad = create(new Map([['STORE_QUEUE', Infinity]]));
-    // In a cluster the image tells what fails, here the configuration.
-    const isBad = ({ parts }: Workload) => parts.some(({ image }) => image.includes('missing'));
-    return { ...good, apply: (workload, context) => (isBad(workload) ? bad : good).apply(workload, context) };
+    const working = create(new Map());
+    const failing = create(new Map([['STORE_QUEUE', Infinity]]));
+    // In a cluster the image decides what fails, in the simulation the configuration.
+    const isFailing = ({ parts }: Workload) => parts.some(({ image }) => image.includes('missing'));
+    return {
+      ...working,
+      apply: (workload, context) => (isFailing(workload) ? failing : working).apply(workload, context),
+    };
   };
   return Promise.resolve({ start, close: () => Promise.resolve() });
 }
 
-async function openNamespace(): Promise<Bench> {
+async function openNamespace(): Promise<TestBench> {
   const cluster = await openCluster();
-  const places = [
+  const specs = [
     { kind: 'Deployment', name: 'map-server', replicas: 2 },
     { kind: 'StatefulSet', name: 'store-queue', replicas: 2 },
     { kind: 'DaemonSet', name: 'log-agent' },
   ] as const;
-  for (const place of places)
-    await cluster.createWorkload({ ...place, containers: [{ name: place.name, image: `${place.name}:1` }] });
-  await Promise.all(places.map(({ kind, name }) => cluster.settled(kind, name)));
+  for (const spec of specs)
+    await cluster.createWorkload({ ...spec, containers: [{ name: spec.name, image: `${spec.name}:1` }] });
+  await Promise.all(specs.map(({ kind, name }) => cluster.settled(kind, name)));
   return {
     start: () => createTestExecutor(cluster),
     async images() {
-      const pods = await Promise.all(places.map(({ kind, name }) => cluster.pods(kind, name)));
+      const pods = await Promise.all(specs.map(({ kind, name }) => cluster.pods(kind, name)));
       const containers = pods.flat().flatMap(({ spec }) => spec.containers);
       return Object.fromEntries(containers.map(({ name, image }) => [name, image]));
     },
@@ -69,7 +72,7 @@ async function openNamespace(): Promise<Bench> {
   };
 }
 
-const context = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
+const createContext = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
   jobId,
   fence: 1,
   runStartedAt: Date.now(),
@@ -79,9 +82,9 @@ const context = (signal = new AbortController().signal, jobId = 'job'): StepCont
 
 describe.each([
   { name: 'the simulated executor', open: simulate },
-  { name: 'the executor for a cluster', open: openNamespace },
+  { name: 'the Kubernetes executor', open: openNamespace },
 ])('$name', ({ open }) => {
-  let bench: Bench | undefined;
+  let bench: TestBench | undefined;
   afterEach(async () => {
     await bench?.close();
     bench = undefined;
@@ -92,20 +95,20 @@ describe.each([
     const executor = bench.start();
     const { workloads, problems, notices } = (await executor.inventory()).planMoves(versions, present);
     expect({ problems, notices }).toEqual({ problems: [], notices: [] });
-    const shows = async (expected: Record<string, string>) => {
+    const expectImages = async (expected: Record<string, string>) => {
       if (bench?.images) expect(await bench.images()).toMatchObject(expected);
     };
-    return { bench, executor, workloads, shows };
+    return { bench, executor, workloads, expectImages };
   }
 
   async function move(executor: Executor, workloads: readonly Workload[]): Promise<void> {
     for (const workload of workloads) {
-      await executor.apply(workload, context());
-      await executor.verify(workload, context());
+      await executor.apply(workload, createContext());
+      await executor.verify(workload, createContext());
     }
   }
 
-  it('finds the containers of versions in their order, each version where the one before it leaves off', async () => {
+  it('plans the containers of versions in order, each from the images of the version before', async () => {
     const { workloads } = await begin(patch, later);
     const components = workloads.map((list) => list.map(({ component }) => component));
     expect(components).toEqual([['MAP', 'STORE', 'LOG'], ['MAP']]);
@@ -119,69 +122,81 @@ describe.each([
     expect(parts(1)).toMatchObject([{ formerImage: 'map-server:2', image: 'map-server:3' }]);
   });
 
-  it('moves workloads, and puts them back', async () => {
-    const { executor, workloads, shows } = await begin(patch);
-    await executor.perform('Launch the upgrader', context());
+  it('moves workloads and reverts them', async () => {
+    const { executor, workloads, expectImages } = await begin(patch);
+    await executor.perform('Launch the upgrader', createContext());
     await move(executor, workloads.flat());
-    await shows({ 'map-server': 'map-server:2', 'store-queue': 'store-queue:2', 'log-agent': 'log-agent:2' });
-    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, context());
-    await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
+    await expectImages({
+      'map-server': 'map-server:2',
+      'store-queue': 'store-queue:2',
+      'log-agent': 'log-agent:2',
+    });
+    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, createContext());
+    await expectImages({
+      'map-server': 'map-server:1',
+      'store-queue': 'store-queue:1',
+      'log-agent': 'log-agent:1',
+    });
     await executor.release('job');
   });
 
-  it('ends the same way when it is asked again by another process', async () => {
-    const { bench: on, executor, workloads, shows } = await begin(patch);
+  it('gives the same result when another process repeats a call', async () => {
+    const { bench: on, executor, workloads, expectImages } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
-    await executor.apply(workload, context());
-    const heir = on.start();
-    await heir.apply(workload, context());
-    await heir.verify(workload, context());
-    await on.start().verify(workload, context());
-    await shows({ 'map-server': 'map-server:2' });
-    await heir.rollback(workload, context());
-    await on.start().rollback(workload, context());
-    await shows({ 'map-server': 'map-server:1' });
+    await executor.apply(workload, createContext());
+    const successor = on.start();
+    await successor.apply(workload, createContext());
+    await successor.verify(workload, createContext());
+    await on.start().verify(workload, createContext());
+    await expectImages({ 'map-server': 'map-server:2' });
+    await successor.rollback(workload, createContext());
+    await on.start().rollback(workload, createContext());
+    await expectImages({ 'map-server': 'map-server:1' });
   });
 
-  it('goes back from where several versions have led', async () => {
-    const { bench: on, executor, workloads, shows } = await begin(patch, later);
+  it('rolls back several versions at once', async () => {
+    const { bench: on, executor, workloads, expectImages } = await begin(patch, later);
     await move(executor, workloads.flat());
-    await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
+    await expectImages({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
     const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
-    const { workloads: back } = (await on.start().inventory()).planReverts(moves);
-    for (const workload of back.flat()) await executor.rollback(workload, context());
-    await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
+    const { workloads: reverts } = (await on.start().inventory()).planReverts(moves);
+    for (const workload of reverts.flat()) await executor.rollback(workload, createContext());
+    await expectImages({
+      'map-server': 'map-server:1',
+      'store-queue': 'store-queue:1',
+      'log-agent': 'log-agent:1',
+    });
   });
 
-  it('tells of a workload that does not come through, and can put it back', async () => {
-    const { executor, workloads, shows } = await begin(missing);
+  it('rejects when a workload fails, and can revert it', async () => {
+    const { executor, workloads, expectImages } = await begin(missing);
     const [workload] = workloads.flat() as [Workload];
     await expect(move(executor, [workload])).rejects.toThrow(/store.queue/i);
-    await executor.rollback(workload, context());
-    await shows({ 'store-queue': 'store-queue:1' });
+    await executor.rollback(workload, createContext());
+    await expectImages({ 'store-queue': 'store-queue:1' });
   });
 
-  it('leaves off when it is told to', async () => {
+  it('rejects soon after its signal is aborted', async () => {
     const { executor, workloads } = await begin(missing);
     const [workload] = workloads.flat() as [Workload];
     const over = new AbortController();
-    const acts = [
-      executor.perform('Launch the upgrader', context(over.signal)),
-      executor.verify(workload, context(over.signal)),
-      executor.rollback(workload, context(over.signal)),
+    const calls = [
+      executor.perform('Launch the upgrader', createContext(over.signal)),
+      executor.verify(workload, createContext(over.signal)),
+      executor.rollback(workload, createContext(over.signal)),
     ];
     over.abort();
-    const ends = await Promise.allSettled(acts);
+    const ends = await Promise.allSettled(calls);
     expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   });
 
-  it('lets go of a job whether it had anything or not, and goes on with the next', async () => {
+  it('releases a job any number of times, and then works for the next one', async () => {
     const { executor, workloads } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
     await executor.release('job');
-    await executor.perform('Launch the upgrader', context());
+    await executor.perform('Launch the upgrader', createContext());
     await executor.release('job');
     await executor.release('job');
-    await executor.apply(workload, context(undefined, 'the next'));
+    await executor.apply(workload, createContext(undefined, 'the next'));
   });
 });

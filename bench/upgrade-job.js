@@ -1,4 +1,4 @@
-// How the cost of an upgrade job grows: jobs of 1,000 to 10,000 workloads without pauses, and reading the status of the largest.
+// Measures how the cost of an upgrade job grows from 1,000 to 10,000 workloads, and the time to read the status of the largest job.
 // Ratios are against the smallest job of the same run: 1.0 means linear. Run with `npm run bench`, which builds first.
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
@@ -42,7 +42,7 @@ async function runJob(workloads) {
   const failures = [];
   const tasks = createTasks(runtime, (_name, error) => failures.push(error));
   const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map() });
-  const runner = new JobRunner({
+  const jobRunner = new JobRunner({
     store,
     runtime,
     tasks,
@@ -50,12 +50,12 @@ async function runJob(workloads) {
     stepTimeoutMs: 60_000,
     notify: () => undefined,
   });
-  const given = { upgradeSettings: {}, findUpload: () => undefined };
+  const submitted = { upgradeSettings: {}, findUpload: () => undefined };
   const manifest = createManifest(workloads);
   const started = performance.now();
-  await runner.run(() =>
+  await jobRunner.run(() =>
     store.update((transaction) => {
-      const prepared = prepareUpgrade(transaction, 'next', given, manifest, simulatedInventory);
+      const prepared = prepareUpgrade(transaction, 'next', submitted, manifest, simulatedInventory);
       const by = { startedBy: 'bench', runner: store.self };
       return startJob(transaction, { ...prepared, ...by, id: 'job' }, runtime.now());
     }),

@@ -90,17 +90,17 @@ describe('a refused upgrade', () => {
       'versionManifest: there is no version with the id nope.',
     ]);
   });
+});
 
-  it('is all that a publisher gets: the resources are for administrators', async () => {
-    await start();
-    for (const path of [
-      '/admin/system',
-      upgrades,
-      `${upgrades}/available`,
-      '/admin/system/jobs',
-      '/admin/uploads',
-    ]) {
-      expect((await server.get(`${path}?token=token-of-the-publisher`)).statusCode, path).toBe(403);
-    }
-  });
+it('a publisher may not read the system resources', async () => {
+  await start();
+  for (const path of [
+    '/admin/system',
+    upgrades,
+    `${upgrades}/available`,
+    '/admin/system/jobs',
+    '/admin/uploads',
+  ]) {
+    expect((await server.get(`${path}?token=token-of-the-publisher`)).statusCode, path).toBe(403);
+  }
 });

@@ -20,9 +20,9 @@ import type { Resource } from './rest/resource.ts';
 import { createRetryAfterRefresh } from './store/refresh.ts';
 import { createTasks } from './tasks.ts';
 import { deployment, newestInstalled } from './upgrades/deployment.ts';
-import { createJobRunner } from './upgrades/job-runner.ts';
+import { JobRunner } from './upgrades/job-runner.ts';
 import { type OnJobChange, isJobRunning, newestJob } from './upgrades/job-table.ts';
-import { createJobWatcher } from './upgrades/job-watcher.ts';
+import { JobWatcher } from './upgrades/job-watcher.ts';
 import { systemResource } from './upgrades/upgrades.rest.ts';
 import { uploadsResource } from './uploads/rest.ts';
 import { DeliveryWorker } from './webhooks/delivery-worker.ts';
@@ -71,15 +71,15 @@ export function createServices(options: AppOptions) {
   });
   const notifyJob: OnJobChange = (transaction, job, at) =>
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
-  const jobRunner = createJobRunner({
+  const jobRunner = new JobRunner({
     store,
     runtime,
     tasks,
     executor,
     stepTimeoutMs: config.upgradeStepTimeoutMs,
-    tell: notifyJob,
+    notify: notifyJob,
   });
-  const jobWatcher = createJobWatcher(store, runtime);
+  const jobWatcher = new JobWatcher(store, runtime);
 
   /** Starts background work, and resumes what an earlier process has left. */
   async function start(): Promise<void> {
@@ -169,9 +169,9 @@ export function adminResource(
       store,
       runtime,
       executor,
-      runner: jobRunner,
-      watcher: jobWatcher,
-      tell: notifyJob,
+      jobRunner,
+      jobWatcher,
+      notify: notifyJob,
     }),
     uploads: uploadsResource({
       store,

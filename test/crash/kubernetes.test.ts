@@ -3,8 +3,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
-import { type Told, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
-import { connect, createChance, startSteward } from './steward.ts';
+import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
+import { connect, createRandom, startSteward } from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';
 const names = ['map-server', 'map-tiles', 'store-queue'];
@@ -26,7 +26,7 @@ const manifest = JSON.stringify([
 type Kill = { method: string; nth: number; isForwarded: boolean };
 
 it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
-  const chance = createChance();
+  const random = createRandom();
   const { url } = await createDatabase();
   const query = await connect(url);
   const cluster = await openCluster();
@@ -51,7 +51,7 @@ it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
       { method: 'PATCH', nth, isForwarded: false },
       { method: 'PATCH', nth, isForwarded: true },
     ]),
-    ...[1, 2, 3].map(() => ({ method: 'GET', nth: 3 + Math.floor(chance() * 12), isForwarded: true })),
+    ...[1, 2, 3].map(() => ({ method: 'GET', nth: 3 + Math.floor(random() * 12), isForwarded: true })),
   ];
 
   let removeFault: () => void = () => undefined;
@@ -102,7 +102,7 @@ it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
   steward = await start();
 
   const status = async () =>
-    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Told[] } }).status;
+    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
   await expect.poll(async () => (await status()).state, { timeout: 30_000 }).toBe('success');
   const { messages } = await status();
   expect(killed).toBeGreaterThan(4);

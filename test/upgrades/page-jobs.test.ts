@@ -131,7 +131,7 @@ describe('after a job', () => {
     await server.runtime.advance(hour);
     const page = await open();
     expect(page).toMatch(
-      /<details class="grave">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="grave">/,
+      /<details class="destructive">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
     );
     expect(page).toMatch(/Puts back 5 containers/);
     expect(await send(page, '/rollback')).toBe(upgrades);

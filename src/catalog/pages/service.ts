@@ -94,7 +94,7 @@ export function destructiveAction(
 ): Html | false {
   return (
     formToken !== '' &&
-    html`<details class="grave">
+    html`<details class="destructive">
     <summary>${label} …</summary>
     <p>${warning}</p>
     ${actionButton({ action, label, formToken, next, isDestructive: true })}

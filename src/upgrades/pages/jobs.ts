@@ -108,7 +108,7 @@ function formatRemaining(ms: number | null): string {
 
 /** Screen readers read this line when the script changes it. */
 function statusLine(page: PageContext<unknown>): Html {
-  return html`<p class="hint" role="status" data-news>
+  return html`<p class="hint" role="status" data-live-status>
     <a href="${page.here()}">Reload this page</a> to see the progress.
   </p>`;
 }

@@ -141,7 +141,7 @@ export function rollbackView(store: Store, mayStart: boolean, page: PageContext<
       fields: { versionManifest: JSON.stringify({ id: version.id }) },
     });
     // Two clicks, because a rollback cannot be cancelled.
-    const confirmation = html`<details class="grave">
+    const confirmation = html`<details class="destructive">
       <summary>${label} …</summary>
       <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
       ${button}

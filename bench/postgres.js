@@ -21,7 +21,7 @@ const databaseUrl = process.env.DATABASE_URL ?? server.url;
 const admin = new pg.Client(databaseUrl);
 await admin.connect();
 
-const migrations = await readMigrations(new URL('../src/store/postgres/migrations/', import.meta.url));
+const migrations = await readMigrations(new URL('../dist/store/postgres/migrations/', import.meta.url));
 
 const schemas = [];
 

@@ -63,10 +63,10 @@ async function comeBack(): Promise<void> {
 
 /** No process has ended, and none has said more than that the database went and came back. */
 function expectCalm(outages: number): void {
-  for (const { child, said } of stewards) {
+  for (const { child, output } of stewards) {
     expect(child.exitCode).toBeNull();
     expect(child.signalCode).toBeNull();
-    const lines = said.out.split('\n').filter((line) => line !== '' && !line.includes('"msg":"request"'));
+    const lines = output.out.split('\n').filter((line) => line !== '' && !line.includes('"msg":"request"'));
     const told = lines.map((line) => JSON.parse(line) as { level: number; msg: string });
     expect(told.filter(({ level }) => level >= 50)).toEqual([]);
     const ofOutages = told.filter(({ msg }) => msg.includes('database'));

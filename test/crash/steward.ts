@@ -25,8 +25,8 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
 
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
     const response = await fetch(address + path, init).catch((error: unknown) => {
-      const { child, said } = started;
-      throw child.exitCode === null ? error : new Error(`it has ended by itself: ${said.out.slice(-2_000)}`);
+      const { child, output } = started;
+      throw child.exitCode === null ? error : new Error(`it has ended by itself: ${output.out.slice(-2_000)}`);
     });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
@@ -59,7 +59,7 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
     },
     /** What it had to complain about. */
     complaints: () =>
-      started.said.out.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line)),
+      started.output.out.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line)),
   };
 }
 

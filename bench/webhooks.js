@@ -10,7 +10,7 @@ import { bodyOf } from '../dist/webhooks/delivery.js';
 import { signBody } from '../dist/webhooks/signature.js';
 import { realRuntime } from '../dist/runtime.js';
 import { config, news, startEngine } from './engine.js';
-import { compare, p99, tellTable } from './kit.js';
+import { compare, p99, printTable } from './kit.js';
 
 /** Starts one of the files here as a process; answers what it tells, and how to end it. */
 async function start(file, ...given) {
@@ -184,4 +184,4 @@ for (const perEvent of [1, 100]) {
     isMet: megabytes < 300,
   });
 }
-tellTable(rows);
+printTable(rows);

@@ -1,36 +1,55 @@
+// Configures the test suites: which files run on which store, and the shorter and longer selections of `--mode quick` and `--mode long`.
 import { readFileSync, readdirSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 
-// What goes through a whole server runs once for each kind of store; but not what a browser makes of it, nor hostile input, which is
-// met before any store is.
-const onOneStore = /^test\/(browser\/|hard\/(found|fuzz|limits|slow)\.)/;
+/** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
+const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
+
+/** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
+const slow = [
+  'test/{browser,hard,interop,kubernetes,store}/**/*.test.ts',
+  'test/{kit/postgres,main,readme}.test.ts',
+];
+
+/** Tests of pages and of hostile input. They run on the memory store only, because the store has no influence on them. */
+const memoryOnly = /^test\/(browser\/|hard\/(found|fuzz|limits|slow)\.)/;
+
+/** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((name) => `test/${name.replaceAll('\\', '/')}`)
-  .filter((path) => path.endsWith('.test.ts') && !onOneStore.test(path))
+  .filter((path) => path.endsWith('.test.ts') && !memoryOnly.test(path))
   .filter((path) => /kit\/(server|hooks)\.ts/.test(readFileSync(path, 'utf8')));
 
-// What starts processes and kills them would be in the way of all else, and all else in its way.
-const crashes = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
+/** A real cluster is slower than the one of the tests. */
+const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
-// A real cluster takes its time, all the more when everything else asks it too.
-const patience = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
+const globalSetup = ['test/kit/postgres.setup.ts'];
+const all = ['test/**/*.test.ts'];
 
-export default defineConfig({
+const projects = {
+  memory: { name: 'memory', include: all, exclude: crash, globalSetup },
+  postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
+  crash: { name: 'crash', include: crash, globalSetup, sequence: { groupOrder: 1 } },
+};
+
+const modes = {
+  test: [projects.memory, projects.postgres, projects.crash],
+  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow] }],
+  long: [{ name: 'long', include: ['test/hard/fuzz.test.ts'], env: { FUZZ_REQUESTS: '100000' } }],
+};
+
+export default defineConfig(({ mode }) => ({
   test: {
-    globalSetup: ['test/kit/postgres.setup.ts'],
+    setupFiles: ['test/kit/warnings.setup.ts'],
     pool: 'threads',
     maxWorkers: 2,
-    testTimeout: 20_000 * patience,
+    testTimeout: 20_000 * timeoutFactor,
     hookTimeout: 30_000,
-    // Processes may be slow to start on a busy machine.
-    expect: { poll: { timeout: 10_000 * patience } },
-    projects: [
-      { extends: true, test: { name: 'memory', include: ['test/**/*.test.ts'], exclude: crashes } },
-      { extends: true, test: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' } } },
-      {
-        extends: true,
-        test: { name: 'crash', include: crashes, sequence: { groupOrder: 1 } },
-      },
-    ],
+    // Processes may start slowly on a busy machine.
+    expect: { poll: { timeout: 10_000 * timeoutFactor } },
+    projects: modes[mode === 'quick' || mode === 'long' ? mode : 'test'].map((test) => ({
+      extends: true as const,
+      test,
+    })),
   },
-});
+}));

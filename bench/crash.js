@@ -1,17 +1,20 @@
-// The crash tests for longer: as many rounds as the first argument says (10 where it says none), each with a seed of its own, which is told.
-// Ends with 1 after the first round that fails. Run with `npm run crash`, which builds first.
+// Repeats the crash tests: as many rounds as the first argument says (default 10), each with a new seed, which is printed. Exits with 1
+// after the first round that fails. `npm run crash` builds first.
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { tell } from './kit.js';
+import { URL, fileURLToPath } from 'node:url';
+import { print } from './kit.js';
 
 const rounds = Number(process.argv[2] ?? 10);
+const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url));
 
 for (let round = 1; round <= rounds; round += 1) {
   const seed = randomInt(2 ** 32);
-  tell(`round ${round} of ${rounds}, CRASH_SEED=${seed}`);
+  print(`round ${round} of ${rounds}, CRASH_SEED=${seed}`);
+  const args = [vitest, 'run', '--project', 'crash', 'test/crash'];
   const env = { ...process.env, CRASH_SEED: String(seed) };
-  const run = spawn('npx', ['vitest', 'run', '--project', 'crash', 'test/crash'], { env, stdio: 'inherit' });
+  const run = spawn(process.execPath, args, { env, stdio: 'inherit' });
   const [code] = await once(run, 'exit');
   if (code !== 0) process.exit(1);
 }

@@ -1,27 +1,27 @@
-// What the benches share: a figure out of many, and telling it.
+// Functions that the benchmarks share: statistics, comparisons and the table of results.
 
-const inOrder = (numbers) => [...numbers].sort((a, b) => a - b);
+const sorted = (numbers) => [...numbers].sort((a, b) => a - b);
 
-export const median = (numbers) => inOrder(numbers)[Math.floor(numbers.length / 2)];
+export const median = (numbers) => sorted(numbers)[Math.floor(numbers.length / 2)];
 
-export const p99 = (numbers) => inOrder(numbers)[Math.ceil(numbers.length * 0.99) - 1];
+export const p99 = (numbers) => sorted(numbers)[Math.ceil(numbers.length * 0.99) - 1];
 
-export const tell = (line) => process.stdout.write(`${line}\n`);
+export const print = (line) => process.stdout.write(`${line}\n`);
 
-/** Where a server says that it listens, on its standard error. */
+/** Resolves with the address that a server prints to its standard error. */
 export function listening(child) {
   return new Promise((resolve, reject) => {
-    let said = '';
+    let output = '';
     child.stderr.on('data', (chunk) => {
-      said += chunk;
-      const found = /listens on (http:\S+)/.exec(said);
+      output += chunk;
+      const found = /listens on (http:\S+)/.exec(output);
       if (found) resolve(found[1]);
     });
-    child.once('exit', () => reject(new Error(`${child.spawnargs.join(' ')} ended: ${said}`)));
+    child.once('exit', () => reject(new Error(`${child.spawnargs.join(' ')} ended: ${output}`)));
   });
 }
 
-/** The ratio is the median of the rounds' own, since other work of the machine comes and goes. */
+/** The ratio is the median of the ratios of the rounds, because the load of the machine changes between rounds. */
 export function compare(rounds) {
   return {
     baseline: median(rounds.map(({ baseline }) => baseline)),
@@ -30,13 +30,13 @@ export function compare(rounds) {
   };
 }
 
-/** Figures with what is required of them; ends with 1 when one is missed. */
-export function tellTable(rows) {
-  const tellRow = (figure, required, measured, verdict) =>
-    tell(`${figure.padEnd(62)}${required.padEnd(16)}${measured.padEnd(10)}${verdict}`);
-  tellRow('figure', 'required', 'measured', '');
+/** Prints figures with their limits. Sets the exit code 1 when a limit is missed. */
+export function printTable(rows) {
+  const printRow = (figure, required, measured, verdict) =>
+    print(`${figure.padEnd(62)}${required.padEnd(16)}${measured.padEnd(10)}${verdict}`);
+  printRow('figure', 'required', 'measured', '');
   for (const { figure, required, measured, isMet } of rows) {
-    tellRow(figure, required, measured, isMet ? 'ok' : 'missed');
+    printRow(figure, required, measured, isMet ? 'ok' : 'missed');
   }
   if (rows.some(({ isMet }) => !isMet)) process.exitCode = 1;
 }

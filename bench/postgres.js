@@ -1,6 +1,6 @@
-// What the durable store costs: deliveries per second against the same work on a queue in bare SQL, and what is read all the time against
-// the memory store. What is compared alternates within one run, and medians are told. The database is that of DATABASE_URL, or one of its
-// own. Ends with 1 when a figure is missed. Run with `npm run bench`, which builds first.
+// Measures the cost of the PostgreSQL store: deliveries per second compared with a queue in plain SQL, and frequent reads compared with
+// the memory store. Both sides alternate within one run; medians are printed. It uses the database of DATABASE_URL, or starts its own.
+// Exits with 1 when a limit is missed. `npm run bench` builds first.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { openPostgresStore, readMigrations } from '../dist/store/postgres/store.
 import { realRuntime } from '../dist/runtime.js';
 import { createPostgresDirectory, createPostgresServer } from '../test/kit/postgres-server.js';
 import { config, createEngine, eventDraft } from './engine.js';
-import { compare, listening, tellTable } from './kit.js';
+import { compare, listening, printTable } from './kit.js';
 
 const directory = await createPostgresDirectory();
 const server = process.env.DATABASE_URL ? undefined : await createPostgresServer(directory);
@@ -21,11 +21,11 @@ const databaseUrl = process.env.DATABASE_URL ?? server.url;
 const admin = new pg.Client(databaseUrl);
 await admin.connect();
 
-const migrations = await readMigrations(new URL('../src/store/postgres/migrations/', import.meta.url));
+const migrations = await readMigrations(new URL('../dist/store/postgres/migrations/', import.meta.url));
 
 const schemas = [];
 
-/** The address of an empty schema. */
+/** Creates an empty schema and returns its address. */
 async function createSchema() {
   const name = `bench_${process.pid}_${schemas.length}`;
   schemas.push(name);
@@ -35,9 +35,9 @@ async function createSchema() {
   return url.href;
 }
 
-// Deliveries. A backlog is worked off: by the engine, with receivers that answer at once so that nothing but the engine and its store is
-// measured; and by a loop of bare SQL that claims as many rows at once with `for update skip locked`, records for each that it is done
-// and how its attempt went, and removes what is more than the history may hold.
+// Deliveries: both sides send the same backlog. The webhook engine has receivers that answer immediately, so that only the engine and its
+// store are measured. The loop in plain SQL claims as many rows at a time with `for update skip locked`, records the attempts, and deletes
+// rows beyond the history limit.
 
 const receivers = 64;
 const events = 80;
@@ -54,11 +54,11 @@ async function createEngineDrain() {
   await registry.stop();
   async function drain() {
     let left = receivers * events;
-    let tellDone;
-    const done = new Promise((resolve) => (tellDone = resolve));
+    let finish;
+    const done = new Promise((resolve) => (finish = resolve));
     const onAttempt = () => {
       left -= 1;
-      if (left === 0) tellDone();
+      if (left === 0) finish();
     };
     const httpClient = { post: () => Promise.resolve(answer), close: () => Promise.resolve() };
     const engine = createEngine(onAttempt, { store, httpClient });
@@ -138,13 +138,13 @@ async function compareDeliveries() {
   for (let round = 0; round <= deliveryRounds; round += 1) {
     measured.push({ baseline: await bare.drain(), measured: await engine.drain() });
   }
-  measured.shift(); // It was for warming up.
+  measured.shift(); // The first round is a warm-up.
   await bare.close();
   await engine.close();
   return compare(measured);
 }
 
-// Reading. Two servers, one with each store, answer the same requests in turn.
+// Reads: two servers, one with each store, answer the same requests in turn.
 
 const readRounds = 9;
 const roundMs = 1500;
@@ -196,7 +196,7 @@ async function measureReads({ pool, token }, requestOf) {
     while (performance.now() - started < roundMs) {
       const { statusCode, body } = await pool.request(requestOf(token));
       await body.dump();
-      if (statusCode !== 200) throw new Error(`it answered ${statusCode}`);
+      if (statusCode !== 200) throw new Error(`unexpected status ${statusCode}`);
       count += 1;
     }
   }
@@ -228,15 +228,15 @@ for (const schema of schemas) await admin.query(`drop schema ${schema} cascade`)
 await admin.end();
 await server?.stop();
 await rm(directory, { recursive: true, force: true });
-tellTable([
+printTable([
   {
-    figure: `deliveries per second, ${deliveries.measured.toFixed(0)} to bare SQL's ${deliveries.baseline.toFixed(0)}`,
+    figure: `deliveries per second, ${deliveries.measured.toFixed(0)} compared with plain SQL's ${deliveries.baseline.toFixed(0)}`,
     required: 'at least 0.5',
     measured: deliveries.ratio.toFixed(3),
     isMet: deliveries.ratio >= 0.5,
   },
   ...reads.map(({ name, measured, baseline, ratio }) => ({
-    figure: `${name} per second, ${measured.toFixed(0)} to memory's ${baseline.toFixed(0)}`,
+    figure: `${name} per second, ${measured.toFixed(0)} compared with memory's ${baseline.toFixed(0)}`,
     required: 'at least 0.9',
     measured: ratio.toFixed(3),
     isMet: ratio >= 0.9,

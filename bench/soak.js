@@ -1,6 +1,6 @@
-// A server under mixed traffic for a while: catalog, directory, tokens, publishing to receivers of which some fail, upgrades back and forth.
-// Told are resident memory, handles, the backlog of deliveries and the p99 of answers over time; ends with 1 when one of them grows.
-// `npm run soak`, or with minutes: `npm run soak -- 60`. STORE_URL in the environment soaks that database instead of memory.
+// Runs a server under mixed traffic: catalog, directory, tokens, events to receivers of which some fail, upgrades and rollbacks. Prints resident
+// memory, handles, pending deliveries and the p99 of response times over time, and exits with 1 when one of them grows.
+// `npm run soak` runs for 10 minutes, `npm run soak -- 60` for an hour. With STORE_URL in the environment the server uses that database.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
-import { p99, tell, tellTable } from './kit.js';
+import { p99, print, printTable } from './kit.js';
 
 const minutes = Number(process.argv[2] ?? 10);
 const sampleMs = Math.min(10_000, minutes * 1_000);
@@ -17,14 +17,14 @@ const warmUp = 0.3;
 const password = 'a password for the soak';
 const patches = ['pat_17022022_1250', 'pat_28042022_1260'];
 
-/** How they answer; the hole does not. */
+/** How the receivers answer. The one named hole never does. */
 const kinds = {
   good: (response) => response.writeHead(200).end('{}'),
   slow: (response) => setTimeout(() => response.writeHead(200).end('{}'), 200),
   bad: (response) => response.writeHead(500).end('{}'),
   hole: () => undefined,
 };
-/** Each has a port of its own: only so many attempts at a time go to one receiver, and the hole would hold up the others. */
+/** Each has its own port: the number of parallel attempts per receiver is limited, so the hole would delay the others. */
 const receivers = await Promise.all(
   Object.entries(kinds).map(async ([kind, answer]) => {
     const receiver = createServer((request, response) => {
@@ -48,21 +48,21 @@ const server = spawn(process.execPath, [fileURLToPath(new URL('../dist/main.js',
     ...(process.env.STORE_URL ? { STORE_URL: process.env.STORE_URL, SECRET_KEY: 'k'.repeat(32) } : {}),
   },
 });
-let said = '';
-server.stderr.on('data', (chunk) => (said += chunk));
-server.stdout.on('data', (chunk) => (said += chunk));
+let output = '';
+server.stderr.on('data', (chunk) => (output += chunk));
+server.stdout.on('data', (chunk) => (output += chunk));
 server.on('exit', (code) => {
-  if (!isOver) throw new Error(`the server has ended with ${code}: ${said.slice(-2000)}`);
+  if (!isOver) throw new Error(`the server ended with ${code}: ${output.slice(-2000)}`);
 });
-while (!said.includes('admin ')) await pause(20);
-const address = /listens on (http:\S+)/.exec(said)[1];
+while (!output.includes('admin ')) await pause(20);
+const address = /listens on (http:\S+)/.exec(output)[1];
 const pool = new Pool(address, { connections: 16 });
 let isOver = false;
 
-let taken = [];
+let durations = [];
 const unexpected = new Map();
 
-/** Answers what came as JSON. A status that is not expected is counted, and told at the end. */
+/** Returns the parsed response. Counts unexpected statuses, which are printed at the end. */
 async function ask(method, path, { form, headers = {}, xml, expected = [200] } = {}) {
   const started = performance.now();
   const body = xml ?? (form && new URLSearchParams(form).toString());
@@ -74,8 +74,8 @@ async function ask(method, path, { form, headers = {}, xml, expected = [200] } =
     headers: { ...(body && { 'content-type': type }), ...headers },
   });
   const text = await answer.text();
-  // Passwords are slow to check on purpose.
-  if (form?.password === undefined) taken.push(performance.now() - started);
+  // Password checks are slow on purpose.
+  if (form?.password === undefined) durations.push(performance.now() - started);
   if (!expected.includes(statusCode)) {
     const key = `${method} ${path.replace(/[0-9a-f-]{36}/g, '…')} ${statusCode}`;
     unexpected.set(key, (unexpected.get(key) ?? 0) + 1);
@@ -88,7 +88,7 @@ const { token } = await signIn();
 const headers = { authorization: `Bearer ${token}` };
 const admin = (path, form, expected) => ask('POST', `/admin/${path}`, { form, headers, expected });
 
-// Some fail for ever: that they are deactivated and activated again is part of it.
+// Some fail always, so webhooks are deactivated and activated again during the run.
 for (const { kind, hookUrl } of receivers)
   await admin('services/webhooks/create', { name: kind, hookUrl, changeTypes: '*' }, [200, 409]);
 const { webhooks } = await admin('services/webhooks', {});
@@ -100,10 +100,10 @@ await admin('services/webhooks/settings', {
 const envelope = (body) =>
   `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${body}</s:Body></s:Envelope>`;
 const operation = (name) => envelope(`<${name} xmlns="http://www.example.com/schemas/Product/10.0"/>`);
-/** While a job runs writes are refused. */
+/** Writes are refused while a job runs. */
 const write = [200, 503];
 
-/** Each goes on by itself, so many times a second at the most. */
+/** Each entry runs independently, at most this many times per second. */
 const traffic = [
   [40, () => ask('POST', '/services', { xml: operation('GetServiceDescriptions') })],
   [40, () => ask('POST', '/services', { xml: operation('GetMessageVersion') })],
@@ -118,15 +118,15 @@ const traffic = [
   [20, () => admin('system/upgrades', {})],
   [10, () => admin('services/webhooks/publish', { changeType: 'Soaked', payload: '{"a":1}' }, write)],
   [5, () => admin('services/webhooks/settings', { numberOfFailures: '20' }, write)],
-  [2, serviceComesAndGoes],
+  [2, createAndDeleteService],
   [1, signInAndOut],
-  // Seldom enough for those that fail to be deactivated in between, with all that waits for them.
+  // Seldom, so that failing webhooks are deactivated in between and their pending deliveries are dropped.
   [1 / 60, () => Promise.all(webhooks.map(({ id }) => admin(`services/webhooks/${id}/activate`, {}, write)))],
-  [1 / 30, upgradeAndBack],
+  [1 / 30, upgradeOrRollBack],
 ];
 
 let services = 0;
-async function serviceComesAndGoes() {
+async function createAndDeleteService() {
   const serviceName = `Soak${(services += 1)}`;
   const { status } = await admin('services/createService', { serviceName, type: 'MapServer' }, write);
   if (status === 'success') await admin(`services/${serviceName}.MapServer/delete`, {}, write);
@@ -137,13 +137,13 @@ async function signInAndOut() {
   await ask('POST', '/tokens/revokeToken', { form: { token: another } });
 }
 
-async function upgradeAndBack() {
+async function upgradeOrRollBack() {
   const installed = (await admin('system/upgrades/installed', {}, [200, 409])).updates?.length;
   const [act, id] = installed === 3 ? ['rollback', patches[0]] : ['upgrade', patches[1]];
   await admin(`system/upgrades/${act}`, { versionManifest: JSON.stringify({ id }) }, [200, 409]);
 }
 
-async function keepAt(perSecond, work) {
+async function repeat(perSecond, work) {
   while (!isOver) {
     const next = performance.now() + 1000 / perSecond;
     await work().catch((error) => unexpected.set(error.message, (unexpected.get(error.message) ?? 0) + 1));
@@ -154,8 +154,8 @@ async function keepAt(perSecond, work) {
 async function sample() {
   const text = await (await pool.request({ method: 'GET', path: '/metrics' })).body.text();
   const figure = (name) => Number(new RegExp(`^steward_${name} (\\S+)`, 'm').exec(text)?.[1]);
-  const answers = taken;
-  taken = [];
+  const answers = durations;
+  durations = [];
   return {
     minute: performance.now() / 60_000,
     megabytes: figure('process_resident_memory_bytes') / 2 ** 20,
@@ -166,7 +166,7 @@ async function sample() {
   };
 }
 
-/** By least squares. */
+/** The slope by least squares. */
 function slope(points, value) {
   const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
   const [middle, height] = [mean(({ minute }) => minute), mean(value)];
@@ -174,13 +174,13 @@ function slope(points, value) {
   return mean((point) => (point.minute - middle) * (value(point) - height)) / spread;
 }
 
-const running = traffic.map(([perSecond, work]) => keepAt(perSecond, work));
+const running = traffic.map(([perSecond, work]) => repeat(perSecond, work));
 const samples = [];
 while (samples.length < (minutes * 60_000) / sampleMs) {
   await pause(sampleMs);
   const one = await sample();
   samples.push(one);
-  tell(
+  print(
     `${(samples.length * sampleMs) / 1000} s: ${one.megabytes.toFixed(1)} MB, ${one.handles} handles, ` +
       `${one.pending} deliveries pending, p99 ${one.p99.toFixed(1)} ms, ${one.rate.toFixed(0)} requests/s`,
   );
@@ -205,34 +205,34 @@ const gain = (value) => most(late, value) - most(early, value);
 const handles = gain((one) => one.handles);
 const backlog = gain((one) => one.pending);
 const drift = middleOf(late) / middleOf(early);
-for (const [what, count] of unexpected) tell(`not expected: ${what} (${count} times)`);
-tellTable([
+for (const [what, count] of unexpected) print(`unexpected: ${what} (${count} times)`);
+printTable([
   {
-    figure: 'resident memory after warm-up',
+    figure: 'growth of resident memory after warm-up',
     required: '< 1 MB/min',
     measured: `${growth.toFixed(2)}`,
     isMet: growth < 1,
   },
   {
-    figure: 'handles, most of the second half less the first',
+    figure: 'growth of the maximum of handles, second half to first',
     required: '<= 8',
     measured: `${handles}`,
     isMet: handles <= 8,
   },
   {
-    figure: 'deliveries pending, likewise',
+    figure: 'growth of the maximum of pending deliveries, likewise',
     required: '<= 50',
     measured: `${backlog}`,
     isMet: backlog <= 50,
   },
   {
-    figure: 'p99 of the second half to the first',
+    figure: 'p99 of the second half compared with the first',
     required: '<= 1.5',
     measured: drift.toFixed(2),
     isMet: drift <= 1.5,
   },
   {
-    figure: 'answers that were not expected',
+    figure: 'unexpected responses',
     required: '0',
     measured: `${unexpected.size}`,
     isMet: unexpected.size === 0,

@@ -1,10 +1,10 @@
-// How fast the server is beside its limits: a bare Fastify app that sends the same bytes, and the npm package `soap` with the same WSDL.
-// Prints a table, draws speed.svg, and ends with 1 when a bound is missed. Options: --rounds N, --seconds S, --only a part of a name.
-// Run with `npm run bench`, which builds first.
+// Compares the speed of the server with a bare Fastify application that sends the same bytes, and with the npm package `soap` on the same
+// WSDL. Prints a table, draws speed.svg, and exits with 1 when a limit is missed. Options: --rounds N, --seconds S, --only <part of a name>.
+// `npm run bench` builds first.
 import { writeFile } from 'node:fs/promises';
 import { URL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { tell } from './kit.js';
+import { print } from './kit.js';
 import { drawChart } from './speed/chart.js';
 import { startLoad } from './speed/processes.js';
 import { compareRates } from './speed/rounds.js';
@@ -19,12 +19,12 @@ const { values: given } = parseArgs({
   },
 });
 const rounds = Number(given.rounds);
-const isAsked = (name) => name.toLowerCase().includes(given.only.toLowerCase());
+const isSelected = (name) => name.toLowerCase().includes(given.only.toLowerCase());
 
 const atLeast = (bound) => ({ bound, wanted: `at least ${bound}`, meets: (ratio) => ratio >= bound });
 const atMost = (bound) => ({ bound, wanted: `at most ${bound}`, meets: (ratio) => ratio <= bound });
 
-/** A line of the table: figures as they are told, ratios as numbers. */
+/** A line of the table: figures as text, ratios as numbers. */
 function makeRow(name, { ours, limit, ratio, against, peer }) {
   const isMet = against.meets(ratio) && (peer === undefined || peer.ratio >= peer.wanted);
   return { name, ours, limit, ratio, wanted: against.wanted, bound: against.bound, peer, isMet };
@@ -33,7 +33,7 @@ function makeRow(name, { ours, limit, ratio, against, peer }) {
 async function measureRates() {
   const load = startLoad();
   const rows = [];
-  for (const work of works.filter(({ name }) => isAsked(name))) {
+  for (const work of works.filter(({ name }) => isSelected(name))) {
     const figures = await compareRates(work, load, { rounds, ms: Number(given.seconds) * 1000 });
     const { ratio, ratioToPeer, costs, loadBusy } = figures;
     const row = makeRow(work.name, {
@@ -58,41 +58,41 @@ const mostMegabytes = 250;
 
 async function measureStanding() {
   const rows = [];
-  if (isAsked(names.start) || isAsked(names.idle)) {
+  if (isSelected(names.start) || isSelected(names.idle)) {
     const { start, idle } = await compareStarts(Math.max(7, rounds));
-    const told = ({ server, limit, ratio }, unit) => ({
+    const format = ({ server, limit, ratio }, unit) => ({
       ours: `${server.toFixed(0)} ${unit}`,
       limit: `${limit.toFixed(0)} ${unit}`,
       ratio,
     });
-    rows.push(makeRow(names.start, { ...told(start, 'ms'), against: atMost(2) }));
-    rows.push(makeRow(names.idle, { ...told(idle, 'MB'), against: atMost(1.6) }));
+    rows.push(makeRow(names.start, { ...format(start, 'ms'), against: atMost(2) }));
+    rows.push(makeRow(names.idle, { ...format(idle, 'MB'), against: atMost(1.6) }));
   }
-  if (isAsked(names.large)) {
+  if (isSelected(names.large)) {
     const megabytes = await measureLargeCatalog();
-    const told = { ours: `${megabytes.toFixed(0)} MB`, limit: `${mostMegabytes} MB` };
-    rows.push(makeRow(names.large, { ...told, ratio: megabytes / mostMegabytes, against: atMost(1) }));
+    const figures = { ours: `${megabytes.toFixed(0)} MB`, limit: `${mostMegabytes} MB` };
+    rows.push(makeRow(names.large, { ...figures, ratio: megabytes / mostMegabytes, against: atMost(1) }));
   }
-  return rows.filter(({ name }) => isAsked(name));
+  return rows.filter(({ name }) => isSelected(name));
 }
 
-function tellRows(rows) {
-  const tellRow = (name, ...cells) =>
-    tell(`${name.padEnd(60)}${cells.map((cell, n) => cell.padEnd(widths[n])).join('')}`.trimEnd());
+function printRows(rows) {
+  const printRow = (name, ...cells) =>
+    print(`${name.padEnd(60)}${cells.map((cell, n) => cell.padEnd(widths[n])).join('')}`.trimEnd());
   const widths = [10, 10, 8, 8, 15, 10, 15, 6];
-  tellRow('work', 'ours', 'limit', 'by CPU', 'ratio', 'wanted', 'of peer', 'wanted');
+  printRow('work', 'ours', 'limit', 'by CPU', 'ratio', 'wanted', 'of peer', 'wanted');
   for (const { name, ours, limit, byCpu, ratio, wanted, peer, isMet } of rows) {
     const ofPeer = peer ? [`${peer.ratio.toFixed(1)} ×`, `at least ${peer.wanted} ×`] : ['', ''];
     const figures = [ours, limit, byCpu?.toFixed(2) ?? '', ratio.toFixed(2), wanted, ...ofPeer];
-    tellRow(name, ...figures, isMet ? 'ok' : 'missed');
+    printRow(name, ...figures, isMet ? 'ok' : 'missed');
   }
 }
 
 const rows = [...(await measureRates()), ...(await measureStanding())];
-tellRows(rows);
+printRows(rows);
 const loadBusy = Math.max(0, ...rows.map((row) => row.loadBusy ?? 0));
-tell(
-  `By CPU: the same ratio, of the processor's time for a request. The load took ${Math.ceil(loadBusy * 100)} % of a core at most.`,
+print(
+  `By CPU: the same ratio, of the CPU time per request. The load generator used ${Math.ceil(loadBusy * 100)} % of a core at most.`,
 );
 if (given.only === '') await writeFile(new URL('speed.svg', import.meta.url), drawChart(rows));
 if (rows.some(({ isMet }) => !isMet)) process.exitCode = 1;

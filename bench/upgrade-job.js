@@ -11,7 +11,7 @@ import { simulatedInventory } from '../dist/upgrades/workloads.js';
 import { JobRunner } from '../dist/upgrades/job-runner.js';
 import { jobStatus } from '../dist/upgrades/job-status.js';
 import { realRuntime as runtime } from '../dist/runtime.js';
-import { median, tell } from './kit.js';
+import { median, print } from './kit.js';
 
 const sizes = [1000, 2000, 5000, 10_000];
 const rounds = 3;
@@ -86,14 +86,14 @@ for (let round = 0; round < rounds; round += 1) {
   }
 }
 const perWorkload = (size) => (median(results.get(size)) * 1000) / size;
-tell('workloads        ms   µs per workload   against the smallest');
+print('workloads        ms   µs per workload   against the smallest');
 for (const size of sizes) {
   const row = [
     median(results.get(size)).toFixed(0),
     perWorkload(size).toFixed(1),
     (perWorkload(size) / perWorkload(sizes[0])).toFixed(2),
   ];
-  tell(`${String(size).padStart(9)}${row[0].padStart(10)}${row[1].padStart(18)}${row[2].padStart(23)}`);
+  print(`${String(size).padStart(9)}${row[0].padStart(10)}${row[1].padStart(18)}${row[2].padStart(23)}`);
 }
 
 const { store } = largest;
@@ -102,6 +102,6 @@ const small = createMemoryStore();
 const whole = timeReads(() => jobStatus(store, job, runtime.now()));
 const none = timeReads(() => jobStatus(small, job, runtime.now()));
 const { messageCount } = jobStatus(store, job, runtime.now());
-tell(
+print(
   `status with ${messageCount} messages: ${whole.toFixed(2)} µs, ${(whole / none).toFixed(2)} of one with none`,
 );

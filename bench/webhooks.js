@@ -11,7 +11,7 @@ import { bodyOf } from '../dist/webhooks/delivery.js';
 import { signBody } from '../dist/webhooks/signature.js';
 import { realRuntime } from '../dist/runtime.js';
 import { config, eventDraft, startEngine } from './engine.js';
-import { compare, p99, tellTable } from './kit.js';
+import { compare, p99, printTable } from './kit.js';
 
 /** Starts a file of this folder as a process. Returns its first message, and a function that stops it. */
 async function start(file, ...args) {
@@ -186,4 +186,4 @@ for (const perEvent of [1, 100]) {
     isMet: megabytes < 300,
   });
 }
-tellTable(rows);
+printTable(rows);

@@ -1,8 +1,7 @@
-// Environment → Config. Every variable, its default and its limits; `.env.example` is held to this file by a test.
-import { BlockList } from 'node:net';
+// Reads the environment variables and checks them: one schema holds their rules, defaults and descriptions.
+import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
-import { isDatabaseUrl, readCidrs, readFailures, readNames, readPublicUrl } from './variables.ts';
 
 const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
 const path = z
@@ -17,6 +16,10 @@ const flag = z
   .toLowerCase()
   .pipe(z.enum(['true', 'false'], 'must be true or false'))
   .transform((value) => value === 'true');
+const addressRanges = z
+  .string()
+  .transform(readAddressRanges)
+  .default(() => new BlockList());
 
 function integer(from: number, to: number) {
   return z
@@ -26,113 +29,169 @@ function integer(from: number, to: number) {
     .refine((value) => value >= from && value <= to, `must be an integer from ${from} to ${to}`);
 }
 
+/** In the order of .env.example, which is generated from this schema. */
 const variables = z.object({
-  HOST: z.string().default('127.0.0.1'),
-  PORT: integer(0, 65535).default(8080),
-  PUBLIC_URL: z.string().transform(readPublicUrl).optional(),
-  ADMIN_PATH: z.literal('').or(path).default('/admin'),
-  CATALOG_PATH: path.default('/services'),
-  TOKENS_PATH: path.default('/tokens'),
+  HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
+  PORT: integer(0, 65535)
+    .default(8080)
+    .describe('The port that the server listens on. 0 selects any free port.'),
+  PUBLIC_URL: z
+    .string()
+    .transform(readPublicUrl)
+    .optional()
+    .describe(
+      'The address that clients use, for example https://steward.example.com. A path is allowed and precedes every other path. ' +
+        'Default: http://localhost: with the port that the server listens on.',
+    ),
+  ADMIN_PATH: z
+    .literal('')
+    .or(path)
+    .default('/admin')
+    .describe('The path of the admin directory. If it is set but empty, the admin directory is at the root.'),
+  CATALOG_PATH: path.default('/services').describe('The path of the SOAP catalog.'),
+  TOKENS_PATH: path.default('/tokens').describe('The path of the token service.'),
   CATALOG_NAMESPACE: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"'&{}|\\^`]+$/, 'must be an absolute URI')
-    .optional(),
-  VENDOR_PREFIX: name.default('svc'),
-  PRODUCT_NAME: name.default('Product'),
-  REQUIRE_TOKENS: flag.default(false),
-  CATALOG_FILE: z.string().optional(),
-  ADMIN_USERNAME: z.string().regex(usernames.pattern, `must be ${usernames.allowed}`).default('admin'),
-  ADMIN_PASSWORD: z.string().refine(isPassword, `must be ${passwordRule}`).optional(),
-  TRUSTED_PROXIES: z.string().transform(readCidrs).optional(),
-  WEBHOOK_ALLOW_CIDRS: z.string().transform(readCidrs).optional(),
-  WEBHOOK_CONCURRENCY: integer(1, 1000).default(64),
-  WEBHOOK_HISTORY: integer(0, 10_000).default(100),
-  WEBHOOK_MAX_PENDING: integer(1, 10_000_000).default(100_000),
-  MAX_UPLOAD_BYTES: integer(1, 1024 ** 3).default(10 * 1024 ** 2),
-  MAX_UPLOADS_TOTAL_BYTES: integer(1, 1024 ** 4).default(256 * 1024 ** 2),
-  UPGRADE_STEP_MS: integer(0, 600_000).default(95),
-  UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400).default(1800),
-  SIMULATED_FAILURES: z.string().transform(readFailures).optional(),
-  ERROR_STATUS: z.literal('200', 'must be 200 or absent').optional(),
+    .optional()
+    .describe(
+      'The XML namespace of the SOAP catalog. Default: http://www.example.com/schemas/{PRODUCT_NAME}/10.0.',
+    ),
+  VENDOR_PREFIX: name
+    .default('svc')
+    .describe('The first part of the names of SOAP types and message formats.'),
+  PRODUCT_NAME: name.default('Product').describe('The product name in the WSDL and in the XML namespace.'),
+  REQUIRE_TOKENS: flag
+    .default(false)
+    .describe('true: the listings of the SOAP catalog require a token. Otherwise they are public.'),
+  CATALOG_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'A JSON file with the folders and services that the first start creates. Default: a built-in sample.',
+    ),
+  ADMIN_USERNAME: z
+    .string()
+    .regex(usernames.pattern, `must be ${usernames.allowed}`)
+    .default('admin')
+    .describe('The name of the first administrator.'),
+  ADMIN_PASSWORD: z
+    .string()
+    .refine(isPassword, `must be ${passwordRule}`)
+    .optional()
+    .describe(
+      'The password of the first administrator. Required with STORE_URL. Default: a random password, printed at start.',
+    ),
+  TRUSTED_PROXIES: addressRanges.describe(
+    'The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses or CIDR ranges.',
+  ),
+  WEBHOOK_ALLOW_CIDRS: addressRanges.describe(
+    'The loopback, private and other special addresses that webhooks may use: a comma-separated list of addresses or CIDR ranges. ' +
+      'An IPv6 range that covers ::ffff:0:0/96, such as ::/0, also covers all of IPv4.',
+  ),
+  WEBHOOK_CONCURRENCY: integer(1, 1000)
+    .default(64)
+    .describe('How many webhook requests one process sends at the same time.'),
+  WEBHOOK_HISTORY: integer(0, 10_000)
+    .default(100)
+    .describe('How many finished deliveries are kept for each webhook.'),
+  WEBHOOK_MAX_PENDING: integer(1, 10_000_000)
+    .default(100_000)
+    .describe('How many deliveries may be pending before the server refuses to publish events.'),
+  MAX_UPLOAD_BYTES: integer(1, 1024 ** 3)
+    .default(10 * 1024 ** 2)
+    .describe('The largest file of a form, in bytes.'),
+  MAX_UPLOADS_TOTAL_BYTES: integer(1, 1024 ** 4)
+    .default(256 * 1024 ** 2)
+    .describe('The largest size of all uploads together, in bytes.'),
+  ERROR_STATUS: z
+    .literal('200', 'must be 200 or absent')
+    .optional()
+    .describe(
+      '200: the REST API sends JSON errors with HTTP status 200, for clients that treat every other status as a connection error.',
+    ),
   STORE_URL: z
     .string()
     .refine(
       isDatabaseUrl,
       'must be absent (memory) or an address such as postgres://user:password@host:5432/database',
     )
-    .optional(),
+    .optional()
+    .describe(
+      'The PostgreSQL database (15 or newer, encoding UTF8) that holds all state, for example ' +
+        'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
+        'Default: the state is in memory and is lost when the process ends.',
+    ),
   SECRET_KEY: z
     .string()
     .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
-    .optional(),
+    .optional()
+    .describe(
+      'The key that encrypts the signature keys of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
+        'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
+        'Default: the signature keys are not encrypted.',
+    ),
   UPGRADE_EXECUTOR: z
     .enum(['simulated', 'kubernetes'], 'must be simulated or kubernetes')
-    .default('simulated'),
-  KUBECONFIG: z.string().optional(),
+    .default('simulated')
+    .describe(
+      'How upgrades run: simulated changes nothing outside Steward, kubernetes updates the workloads of one namespace (see deploy/README.md).',
+    ),
+  UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400)
+    .default(1800)
+    .describe('How long one step of an upgrade may take before the job fails.'),
+  KUBECONFIG: z
+    .string()
+    .optional()
+    .describe('kubernetes: a kubeconfig file. Default: the cluster that the process runs in.'),
   KUBERNETES_NAMESPACE: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be the name of a namespace')
-    .optional(),
-  UPGRADE_PARALLELISM: integer(1, 100).default(1),
-  ROLLOUT_TIMEOUT_SECONDS: integer(1, 86_400).default(600),
+    .optional()
+    .describe(
+      'kubernetes: the namespace of the workloads. Default: the namespace of the kubeconfig context, or of the pod.',
+    ),
+  UPGRADE_PARALLELISM: integer(1, 100)
+    .default(1)
+    .describe('kubernetes: how many workloads are updated at the same time.'),
+  ROLLOUT_TIMEOUT_SECONDS: integer(1, 86_400)
+    .default(600)
+    .describe('kubernetes: how long a rollout may make no progress before the job fails.'),
   IMAGE_REGISTRY: z
     .string()
     .regex(
       /^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(\/[a-z0-9._-]+)*$/,
       'must be a registry such as registry.example.com/team',
     )
-    .optional(),
-  OPTIONAL_CONTAINERS: z.string().transform(readNames).optional(),
+    .optional()
+    .describe(
+      'kubernetes: the registry of images that name none, such as registry.example.com/team. It applies to containers whose ' +
+        'current image names no registry either.',
+    ),
+  OPTIONAL_CONTAINERS: z
+    .string()
+    .transform(readNames)
+    .optional()
+    .describe(
+      'kubernetes: containers of a version that the namespace may lack: a comma-separated list of names, or * for all.',
+    ),
+  UPGRADE_STEP_MS: integer(0, 600_000)
+    .default(95)
+    .describe('simulated: how long each step takes, in milliseconds.'),
+  SIMULATED_FAILURES: z
+    .string()
+    .transform(readFailures)
+    .optional()
+    .describe(
+      'simulated: the containers whose update fails: a comma-separated list. NAME fails always, NAME:2 fails twice.',
+    ),
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
-    .default('info'),
+    .default('info')
+    .describe('silent, error, warn, info or debug.'),
 });
 
-export const variableNames: readonly string[] = Object.keys(variables.shape);
-
-export type Config = Readonly<{
-  host: string;
-  port: number;
-  /** Undefined: `http://localhost:{the port bound}`. No trailing slash. */
-  publicUrl: string | undefined;
-  adminPath: string;
-  catalogPath: string;
-  tokensPath: string;
-  catalogNamespace: string;
-  vendorPrefix: string;
-  productName: string;
-  requireTokens: boolean;
-  adminUsername: string;
-  adminPassword: string | undefined;
-  /** Undefined: in memory. */
-  storeUrl: string | undefined;
-  /** What webhook keys are encrypted with in a database. */
-  secretKey: string | undefined;
-  trustedProxies: BlockList;
-  /** Special addresses that webhooks may point to all the same. */
-  webhookAllowCidrs: BlockList;
-  webhookConcurrency: number;
-  webhookHistory: number;
-  webhookMaxPending: number;
-  maxUploadBytes: number;
-  maxUploadsTotalBytes: number;
-  upgradeExecutor: 'simulated' | 'kubernetes';
-  upgradeStepMs: number;
-  upgradeStepTimeoutMs: number;
-  /** Undefined: the cluster that the process runs in. */
-  kubeconfig: string | undefined;
-  /** Undefined: that of the configuration of the cluster. */
-  kubernetesNamespace: string | undefined;
-  upgradeParallelism: number;
-  rolloutTimeoutMs: number;
-  imageRegistry: string | undefined;
-  optionalContainers: readonly string[];
-  /** Container names in capitals, and how often their update fails. */
-  simulatedFailures: ReadonlyMap<string, number>;
-  /** Answer JSON errors of the REST API with HTTP 200. */
-  errorStatus200: boolean;
-  logLevel: 'silent' | 'error' | 'warn' | 'info' | 'debug';
-}>;
+export type Config = ReturnType<typeof readConfig>;
 
 export class ConfigError extends Error {
   readonly problems: readonly string[];
@@ -145,37 +204,28 @@ export class ConfigError extends Error {
 }
 
 /**
- * Throws a ConfigError with every problem at once, those found in the files it names among them. A blank variable counts
+ * Throws a ConfigError with all problems, including those of the files that the variables name. A blank variable counts
  * as absent, except ADMIN_PATH.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
-  problemsOfFiles: readonly string[] = [],
-): Config {
+  fileProblems: readonly string[] = [],
+) {
   const given = Object.fromEntries(
     Object.entries(env).filter(([key, value]) => value !== '' || key === 'ADMIN_PATH'),
   );
   const parsed = variables.safeParse(given);
-  const paths = variables.pick({ ADMIN_PATH: true, CATALOG_PATH: true, TOKENS_PATH: true }).safeParse(given);
   const problems = [
     ...(parsed.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}.`),
-    ...(paths.success ? findOverlaps(paths.data) : []),
-    // One that was made up would be known to the first process alone.
-    ...(given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined
-      ? ['ADMIN_PASSWORD must be given with STORE_URL.']
-      : []),
-    // A process inside a cluster is told by this where the cluster is.
-    ...(given.UPGRADE_EXECUTOR === 'kubernetes' &&
-    (given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST) === undefined
-      ? ['KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.']
-      : []),
-    ...problemsOfFiles,
+    ...findCombinationProblems(given),
+    ...fileProblems,
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const value = parsed.data;
   return Object.freeze({
     host: value.HOST,
     port: value.PORT,
+    /** Undefined: `http://localhost:{port}`, with the port that was bound. No trailing slash. */
     publicUrl: value.PUBLIC_URL,
     adminPath: value.ADMIN_PATH,
     catalogPath: value.CATALOG_PATH,
@@ -186,17 +236,18 @@ export function readConfig(
     requireTokens: value.REQUIRE_TOKENS,
     adminUsername: value.ADMIN_USERNAME,
     adminPassword: value.ADMIN_PASSWORD,
-    storeUrl: value.STORE_URL,
-    secretKey: value.SECRET_KEY,
-    trustedProxies: value.TRUSTED_PROXIES ?? new BlockList(),
-    webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS ?? new BlockList(),
+    trustedProxies: value.TRUSTED_PROXIES,
+    webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS,
     webhookConcurrency: value.WEBHOOK_CONCURRENCY,
     webhookHistory: value.WEBHOOK_HISTORY,
     webhookMaxPending: value.WEBHOOK_MAX_PENDING,
     maxUploadBytes: value.MAX_UPLOAD_BYTES,
     maxUploadsTotalBytes: value.MAX_UPLOADS_TOTAL_BYTES,
+    errorStatus200: value.ERROR_STATUS === '200',
+    /** Undefined: in memory. */
+    storeUrl: value.STORE_URL,
+    secretKey: value.SECRET_KEY,
     upgradeExecutor: value.UPGRADE_EXECUTOR,
-    upgradeStepMs: value.UPGRADE_STEP_MS,
     upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,
     kubeconfig: value.KUBECONFIG,
     kubernetesNamespace: value.KUBERNETES_NAMESPACE,
@@ -204,13 +255,44 @@ export function readConfig(
     rolloutTimeoutMs: value.ROLLOUT_TIMEOUT_SECONDS * 1000,
     imageRegistry: value.IMAGE_REGISTRY,
     optionalContainers: value.OPTIONAL_CONTAINERS ?? [],
+    upgradeStepMs: value.UPGRADE_STEP_MS,
+    /** How often the update of each container fails, by its name in capitals. */
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
-    errorStatus200: value.ERROR_STATUS === '200',
     logLevel: value.LOG_LEVEL,
   });
 }
 
-/** The first segments of the admin tree: an empty ADMIN_PATH claims them at the root. */
+export const variableNames: readonly string[] = Object.keys(variables.shape);
+
+/** The content of .env.example: every variable, commented out, with its description and its default. */
+export function formatEnvExample(): string {
+  const header = [
+    '# All variables that Steward reads, with their defaults. Copy this file to .env and change what you need. A variable that is',
+    '# absent or blank has its default. Steward checks all of them at start and reports all problems together.',
+    '#',
+    '# Generated from src/config.ts by `npm run env-example`.',
+  ];
+  const entries = Object.entries(variables.shape).map(([key, schema]) => {
+    const value: unknown = schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
+    const isShown = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+    const description = wrapWords(schema.description ?? '', 118).map((line) => `# ${line}`);
+    return ['', ...description, `# ${key}=${isShown ? value : ''}`];
+  });
+  return `${[...header, ...entries.flat()].join('\n')}\n`;
+}
+
+function wrapWords(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const last = lines[lines.length - 1] ?? '';
+    if (last === '') lines[lines.length - 1] = word;
+    else if (last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** The first segments of the paths of the admin directory. An empty ADMIN_PATH reserves them at the root. */
 export const adminNames: readonly string[] = [
   'assets',
   'mode',
@@ -222,6 +304,20 @@ export const adminNames: readonly string[] = [
 ];
 
 const fixedPaths = ['/health', '/ready', '/metrics'];
+
+/** Problems of variables that are valid one by one, but not together. */
+function findCombinationProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const paths = variables.pick({ ADMIN_PATH: true, CATALOG_PATH: true, TOKENS_PATH: true }).safeParse(given);
+  const problems = paths.success ? findOverlaps(paths.data) : [];
+  // Only the first process would know a random password.
+  if (given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined)
+    problems.push('ADMIN_PASSWORD must be given with STORE_URL.');
+  // Kubernetes sets KUBERNETES_SERVICE_HOST in every container.
+  const cluster = given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST;
+  if (given.UPGRADE_EXECUTOR === 'kubernetes' && cluster === undefined)
+    problems.push('KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.');
+  return problems;
+}
 
 function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_PATH: string }): string[] {
   const claims = [
@@ -244,4 +340,60 @@ function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_
 
 function overlap(a: string, b: string): boolean {
   return `${a}/`.startsWith(`${b}/`) || `${b}/`.startsWith(`${a}/`);
+}
+
+function readPublicUrl(text: string, context: z.RefinementCtx): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const plain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  if (!plain || !/^https?:$/.test(url.protocol)) {
+    context.addIssue('must be an absolute http or https address without user, query or fragment');
+    return z.NEVER;
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, '');
+}
+
+/** `NAME` fails at every update, `NAME:2` at the first two. */
+function readFailures(text: string, context: z.RefinementCtx): ReadonlyMap<string, number> {
+  const failures = new Map<string, number>();
+  for (const entry of text.split(',').map((part) => part.trim())) {
+    const [, name, times] = /^([A-Za-z0-9_.-]{1,128})(?::([1-9][0-9]{0,5}))?$/.exec(entry) ?? [];
+    if (name === undefined) {
+      context.addIssue(
+        `must be a comma list of container names, each with how often it fails, such as MAP_SERVER:2; "${entry}" is not one`,
+      );
+      return z.NEVER;
+    }
+    failures.set(name.toUpperCase(), times === undefined ? Infinity : Number(times));
+  }
+  return failures;
+}
+
+function readAddressRanges(text: string, context: z.RefinementCtx): BlockList {
+  const list = new BlockList();
+  for (const entry of text.split(',').map((part) => part.trim())) {
+    const [address = '', bits] = entry.split('/');
+    const version = isIP(address);
+    const most = version === 4 ? 32 : 128;
+    const length = bits === undefined ? most : /^[0-9]{1,3}$/.test(bits) ? Number(bits) : NaN;
+    if (version === 0 || address.includes('%') || entry.split('/').length > 2 || !(length <= most)) {
+      context.addIssue(
+        `must be a comma list of addresses or CIDR ranges such as 10.0.0.0/8; "${entry}" is not one`,
+      );
+      return z.NEVER;
+    }
+    list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list;
+}
+
+function isDatabaseUrl(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return /^postgres(ql)?:$/.test(url?.protocol ?? '') && (url?.pathname.length ?? 0) > 1;
+}
+
+function readNames(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
 }

@@ -1,4 +1,4 @@
-// The process: environment → configuration → store → app → listen; signals close it.
+// Starts the process: environment → configuration → store → app → listen. SIGTERM and SIGINT close it.
 import { readFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -54,11 +54,11 @@ async function main(): Promise<void> {
     version: await readVersion(),
     logger,
     assets: {
-      stylesheet: await readSource('http/assets/steward.css'),
-      script: await readSource('http/assets/steward.js'),
-      icon: await readSource('http/assets/steward.svg'),
+      stylesheet: await readBuiltFile('http/assets/steward.css'),
+      script: await readBuiltFile('http/assets/steward.js'),
+      icon: await readBuiltFile('http/assets/steward.svg'),
     },
-    wsdl: await readFile(new URL('../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8'),
+    wsdl: await readBuiltFile('wsdl/ServiceCatalog.wsdl'),
     catalog: 'catalog' in catalog ? catalog.catalog : sampleCatalog,
     adminHash: () => early ?? hashFirst(),
   });
@@ -121,9 +121,9 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
     logger.warn('SECRET_KEY is not set: webhook keys are kept in the database as they are');
-  // Only now: the library takes longer to load than a store in memory takes to start.
+  // Load the PostgreSQL client only when it is used: it takes longer to load than the rest of the server takes to start.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
-  const migrations = await readMigrations(new URL('../src/store/postgres/migrations/', import.meta.url));
+  const migrations = await readMigrations(new URL('store/postgres/migrations/', import.meta.url));
   return openPostgresStore({ url, secretKey, logger, records, migrations, runtime: realRuntime });
 }
 
@@ -134,7 +134,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
       stepMs: config.upgradeStepMs,
       failures: config.simulatedFailures,
     });
-  // Only now, like the database's: the library is the largest of all.
+  // Load the Kubernetes client only when it is used: it is the largest library.
   const { connectCluster, createKubernetesExecutor } =
     await import('./upgrades/executors/kubernetes/executor.ts');
   const cluster = connectCluster({
@@ -166,9 +166,9 @@ async function createLogger({ logLevel: level }: Config) {
   return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
 }
 
-/** What is served as it stands in the source. */
-function readSource(path: string): Promise<string> {
-  return readFile(new URL(`../src/${path}`, import.meta.url), 'utf8');
+/** Reads a file that `npm run build` copied next to the compiled code. */
+function readBuiltFile(path: string): Promise<string> {
+  return readFile(new URL(path, import.meta.url), 'utf8');
 }
 
 async function readVersion(): Promise<string> {

@@ -1,4 +1,5 @@
 // Background tasks of the process: each has a name, and all of them are stopped together.
+import { setMaxListeners } from 'node:events';
 import type { Runtime } from './runtime.ts';
 
 export type Tasks = {
@@ -18,6 +19,8 @@ export function createTasks(
 ): Tasks {
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
+  // Without this, Node warns about the eleventh task that listens to the signal.
+  setMaxListeners(0, stopping.signal);
 
   async function run(name: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     try {

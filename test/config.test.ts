@@ -1,19 +1,18 @@
-// Configuration: defaults, every problem at once, and .env.example.
-import { readFileSync } from 'node:fs';
+// Tests the configuration: defaults, rules, the list of all problems, and .env.example.
 import { describe, expect, it } from 'vitest';
 import type { ConfigError } from '../src/config.ts';
-import { readConfig, variableNames } from '../src/config.ts';
+import { formatEnvExample, readConfig, variableNames } from '../src/config.ts';
 
-function problemsOf(env: Record<string, string>, ofFiles: string[] = []): readonly string[] {
+function problemsOf(env: Record<string, string>, fileProblems: string[] = []): readonly string[] {
   try {
-    readConfig(env, ofFiles);
+    readConfig(env, fileProblems);
     return [];
   } catch (error) {
     return (error as ConfigError).problems;
   }
 }
 
-it('has the defaults of the contract', () => {
+it('has a default for every variable', () => {
   expect(readConfig({})).toMatchObject({
     host: '127.0.0.1',
     port: 8080,
@@ -35,7 +34,7 @@ it('has the defaults of the contract', () => {
   );
 });
 
-it('takes a blank variable for an absent one, but an empty ADMIN_PATH for the root', () => {
+it('treats a blank variable as absent, but an empty ADMIN_PATH as the root', () => {
   expect(readConfig({ PORT: '', ADMIN_PASSWORD: '' }).port).toBe(8080);
   expect(readConfig({ ADMIN_PATH: '', CATALOG_PATH: '/catalog' }).adminPath).toBe('');
 });
@@ -47,18 +46,18 @@ it.each([
   ['postgres://localhost/', false],
   ['postgres://localhost/steward', true],
   ['postgresql://ann:secret@db.internal:5433/steward?sslmode=require', true],
-])('STORE_URL=%s is an address of a database: %s', (url, isGood) => {
+])('STORE_URL=%s is the address of a database: %s', (url, isValid) => {
   const problems = problemsOf({ STORE_URL: url, ADMIN_PASSWORD: 'long enough' });
-  expect(problems).toEqual(isGood ? [] : [expect.stringContaining('STORE_URL must be absent (memory) or')]);
+  expect(problems).toEqual(isValid ? [] : [expect.stringContaining('STORE_URL must be absent (memory) or')]);
 });
 
-it('wants a password for the first administrator that all processes know', () => {
+it('requires ADMIN_PASSWORD with STORE_URL', () => {
   expect(problemsOf({ STORE_URL: 'postgres://localhost/steward' })).toEqual([
     'ADMIN_PASSWORD must be given with STORE_URL.',
   ]);
 });
 
-it('wants to know where the cluster is, unless it runs in it', () => {
+it('requires KUBECONFIG for the Kubernetes executor outside a cluster', () => {
   const env = { UPGRADE_EXECUTOR: 'kubernetes' };
   expect(problemsOf(env)).toEqual([
     'KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.',
@@ -67,14 +66,14 @@ it('wants to know where the cluster is, unless it runs in it', () => {
   expect(problemsOf({ ...env, KUBERNETES_SERVICE_HOST: '10.0.0.1' })).toEqual([]);
 });
 
-it('takes the containers that need not be there as a comma list', () => {
+it('reads OPTIONAL_CONTAINERS as a comma-separated list', () => {
   expect(readConfig({ OPTIONAL_CONTAINERS: 'UPGRADER, BUSYBOX,' }).optionalContainers).toEqual([
     'UPGRADER',
     'BUSYBOX',
   ]);
 });
 
-it('drops the trailing slash of PUBLIC_URL and keeps its path', () => {
+it('removes the trailing slash of PUBLIC_URL and keeps its path', () => {
   expect(readConfig({ PUBLIC_URL: 'https://example.com/ops/' }).publicUrl).toBe('https://example.com/ops');
   expect(readConfig({ PUBLIC_URL: 'https://example.com' }).publicUrl).toBe('https://example.com');
 });
@@ -115,17 +114,17 @@ it.each([
   ['SIMULATED_FAILURES', 'MAP_SERVER:0'],
   ['ERROR_STATUS', '500'],
   ['LOG_LEVEL', 'loud'],
-])('%s=%s is refused by name', (name, value) => {
+])('refuses %s=%s and names the variable', (name, value) => {
   expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must`)]);
 });
 
-it('lists every problem at once, also those of the files it names', () => {
+it('lists all problems together, including those of files', () => {
   const all = problemsOf({ PORT: 'x', ADMIN_PATH: '/services' }, ['CATALOG_FILE: is not JSON.']);
   expect(all.map((problem) => problem.split(' ')[0])).toEqual(['PORT', 'CATALOG_PATH', 'CATALOG_FILE:']);
   expect(problemsOf({ PORT: 'x', LOG_LEVEL: 'loud', ADMIN_PATH: 'admin' })).toHaveLength(3);
 });
 
-describe('paths must not overlap', () => {
+describe('paths that overlap', () => {
   it.each([
     [{ ADMIN_PATH: '/services' }, ['CATALOG_PATH (/services) and ADMIN_PATH (/services)']],
     [{ CATALOG_PATH: '/admin/catalog' }, ['CATALOG_PATH (/admin/catalog) and ADMIN_PATH (/admin)']],
@@ -140,45 +139,31 @@ describe('paths must not overlap', () => {
       { ADMIN_PATH: '/a', CATALOG_PATH: '/a', TOKENS_PATH: '/a' },
       ['CATALOG_PATH', 'TOKENS_PATH', 'TOKENS_PATH'],
     ],
-  ])('%j', (env, expected) => {
+  ])('%j is refused', (env, expected) => {
     expect(problemsOf(env as Record<string, string>)).toEqual(
       expected.map((text) => expect.stringContaining(text) as string),
     );
   });
 
-  it('a name that only begins alike is no overlap', () => {
+  it('a path that only begins with the name of another is accepted', () => {
     expect(problemsOf({ ADMIN_PATH: '/services2' })).toEqual([]);
   });
 });
 
 describe('.env.example', () => {
-  const lines = readFileSync(new URL('../.env.example', import.meta.url), 'utf8').split('\n');
-  const given = lines.flatMap((line) => {
-    const [, name, value] = /^#? ?([A-Z][A-Z0-9_]*)=(.*)$/.exec(line) ?? [];
-    return name === undefined ? [] : [[name, value ?? ''] as const];
+  const given = [...formatEnvExample().matchAll(/^# ([A-Z][A-Z0-9_]*)=(.*)$/gm)];
+  const values = Object.fromEntries(given.map(([, name = '', value = '']) => [name, value]));
+
+  it('is up to date; `npm run env-example` writes it', async () => {
+    await expect(formatEnvExample()).toMatchFileSnapshot('../.env.example');
   });
 
-  it('lists every variable, and no other', () => {
-    expect(given.map(([name]) => name).sort()).toEqual([...variableNames].sort());
+  it('lists every variable once, with a description', () => {
+    expect(given.map(([, name]) => name)).toEqual(variableNames);
+    expect(formatEnvExample()).not.toMatch(/^\n#? ?[A-Z][A-Z0-9_]*=/m);
   });
 
-  it('shows values that are accepted', () => {
-    expect(problemsOf(Object.fromEntries(given))).toEqual([]);
-  });
-
-  it('shows the defaults where there are any', () => {
-    const shown = readConfig(Object.fromEntries(given));
-    const { host, port, adminPath, catalogPath, tokensPath, catalogNamespace, logLevel, maxUploadBytes } =
-      readConfig({});
-    expect(shown).toMatchObject({
-      host,
-      port,
-      adminPath,
-      catalogPath,
-      tokensPath,
-      catalogNamespace,
-      logLevel,
-      maxUploadBytes,
-    });
+  it('shows the defaults', () => {
+    expect(readConfig(values)).toEqual(readConfig({}));
   });
 });

@@ -1,36 +1,40 @@
-// The built process as its users run it: starts, answers, stops with nothing left. `npm test` builds it first.
+// Tests the built server as a process: start, configuration, signals and exit codes. `npm test` builds it first.
 import { once } from 'node:events';
+import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { describe, expect, it } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from './kit/postgres.ts';
 import { startProcess } from './kit/process.ts';
 
 describe('the process', () => {
-  it('starts with no configuration, tells where everything is, and the password it made up works', async () => {
-    const { child, said, exited, listening } = startProcess();
+  it('starts without configuration, prints its addresses and a random password, and stops on SIGTERM', async () => {
+    const { child, output, exited, listening } = startProcess();
     const address = await listening;
     const port = new URL(address).port;
-    expect(said.err).toContain(`catalog  http://localhost:${port}/services\n`);
-    expect(said.err).toContain(`WSDL     http://localhost:${port}/services?wsdl\n`);
-    expect(said.err).toContain(`admin    http://localhost:${port}/admin\n`);
+    expect(output.err).toContain(`catalog  http://localhost:${port}/services\n`);
+    expect(output.err).toContain(`WSDL     http://localhost:${port}/services?wsdl\n`);
+    expect(output.err).toContain(`admin    http://localhost:${port}/admin\n`);
     const wsdl = await (await fetch(`${address}/services?wsdl`)).text();
     expect(wsdl).toContain(`<soap:address location="http://localhost:${port}/services"/>`);
 
-    await expect.poll(() => said.err).toMatch(/with the password \S+ /);
-    const password = /with the password (\S+) /.exec(said.err)?.[1] ?? '';
+    await expect.poll(() => output.err).toMatch(/with the password \S+ /);
+    const password = /with the password (\S+) /.exec(output.err)?.[1] ?? '';
     const body = new URLSearchParams({ username: 'admin', password });
     const signedIn = await fetch(`${address}/tokens/generateToken`, { method: 'POST', body });
     expect(await signedIn.json()).toMatchObject({ ssl: false });
 
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
-    expect(said.err.split(password)).toHaveLength(2);
-    expect(said.out).not.toContain(password);
-    const lines = said.out.trim().split('\n');
+    expect(output.err.split(password)).toHaveLength(2);
+    expect(output.out).not.toContain(password);
+    const lines = output.out.trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toContain('closed');
   });
 
-  it('finishes what runs before it stops, and takes nothing new', async () => {
+  it('finishes open requests before it stops, and accepts no new connection', async () => {
     const { child, exited, listening } = startProcess({ ADMIN_PASSWORD: 'a good password' });
     const { hostname, port } = new URL(await listening);
     const body = new URLSearchParams({ username: 'admin', password: 'a good password' }).toString();
@@ -59,28 +63,28 @@ describe('the process', () => {
     expect(await exited).toBe(0);
   });
 
-  it('prints every problem of its configuration and exits with 1', async () => {
-    const { said, exited } = startProcess({ PORT: 'x', LOG_LEVEL: 'loud' });
+  it('prints all problems of its configuration and exits with 1', async () => {
+    const { output, exited } = startProcess({ PORT: 'x', LOG_LEVEL: 'loud' });
     expect(await exited).toBe(1);
-    expect(said.err).toContain(
+    expect(output.err).toContain(
       'Steward cannot start:\n  PORT must be an integer from 0 to 65535.\n  LOG_LEVEL must be',
     );
   });
 
-  it('refuses a catalog file with problems, naming each', async () => {
+  it('refuses a catalog file with problems and lists them', async () => {
     const files = {
       'catalog.json': JSON.stringify({ services: [{ serviceName: 'x' }, { serviceName: 'y', type: '' }] }),
     };
-    const { said, exited } = startProcess({ CATALOG_FILE: 'catalog.json' }, files);
+    const { output, exited } = startProcess({ CATALOG_FILE: 'catalog.json' }, files);
     expect(await exited).toBe(1);
-    expect(said.err).toContain('CATALOG_FILE: services[0].type');
-    expect(said.err).toContain('CATALOG_FILE: services[1].type');
+    expect(output.err).toContain('CATALOG_FILE: services[0].type');
+    expect(output.err).toContain('CATALOG_FILE: services[1].type');
     const missing = startProcess({ CATALOG_FILE: 'none.json' });
     expect(await missing.exited).toBe(1);
-    expect(missing.said.err).toContain('CATALOG_FILE cannot be read');
+    expect(missing.output.err).toContain('CATALOG_FILE cannot be read');
   });
 
-  it('reads .env, below the environment', async () => {
+  it('reads .env; the environment has precedence', async () => {
     const { child, exited, listening } = startProcess(
       { TOKENS_PATH: '/from-environment' },
       { '.env': 'ADMIN_PASSWORD="from the file"\nTOKENS_PATH=/from-file\n' },
@@ -94,27 +98,27 @@ describe('the process', () => {
     expect(await exited).toBe(0);
   });
 
-  it('warns of simulated failures that can never happen', async () => {
-    const { child, said, exited, listening } = startProcess({ SIMULATED_FAILURES: 'map_server:2,NO_SUCH' });
+  it('warns about simulated failures of unknown containers', async () => {
+    const { child, output, exited, listening } = startProcess({ SIMULATED_FAILURES: 'map_server:2,NO_SUCH' });
     await listening;
-    await expect.poll(() => said.out).toContain('"names":["NO_SUCH"]');
+    await expect.poll(() => output.out).toContain('"names":["NO_SUCH"]');
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
   });
 
-  it('says so when its port is taken', async () => {
+  it('exits with 1 when its port is in use', async () => {
     const first = startProcess();
     const { port } = new URL(await first.listening);
     const second = startProcess({ PORT: port });
     expect(await second.exited).toBe(1);
-    expect(second.said.err).toContain('EADDRINUSE');
+    expect(second.output.err).toContain('EADDRINUSE');
     first.child.kill('SIGTERM');
     expect(await first.exited).toBe(0);
   });
 
-  it('ends when it cannot start, whatever it has opened by then', async () => {
+  it('exits with 1 when a later part of the start fails', async () => {
     const { url } = await createDatabase();
-    const { said, exited } = startProcess(
+    const { output, exited } = startProcess(
       {
         STORE_URL: url,
         ADMIN_PASSWORD: 'a good password',
@@ -124,7 +128,56 @@ describe('the process', () => {
       { kubeconfig: 'no cluster' },
     );
     expect(await exited).toBe(1);
-    expect(said.out).toContain('the store is PostgreSQL');
-    expect(said.err).toContain('Steward cannot start: KUBECONFIG names no cluster');
+    expect(output.out).toContain('the store is PostgreSQL');
+    expect(output.err).toContain('Steward cannot start: KUBECONFIG names no cluster');
+  });
+});
+
+describe('npm start', () => {
+  /** A directory with the build, but without the sources. */
+  function installBuild(): string {
+    const checkout = fileURLToPath(new URL('../', import.meta.url));
+    const directory = mkdtempSync(join(tmpdir(), 'steward-build-'));
+    for (const name of ['dist', 'package.json'])
+      cpSync(join(checkout, name), join(directory, name), { recursive: true });
+    symlinkSync(join(checkout, 'node_modules'), join(directory, 'node_modules'));
+    return directory;
+  }
+
+  it('serves everything from dist, and passes SIGTERM on to the server', async () => {
+    const cwd = installBuild();
+    // Without --ignore-scripts npm would build first.
+    const command = ['npm', 'start', '--silent', '--ignore-scripts'];
+    const { child, output, exited, listening } = startProcess({ HOME: cwd }, {}, { cwd, command });
+    const address = await listening;
+    const { pid } = JSON.parse(output.out.split('\n')[0] ?? '') as { pid: number };
+    // Only the pid of npm is known to the kit. Without this, a failed test would leave the server running.
+    onTestFinished(() => {
+      if (child.exitCode === null) process.kill(pid, 'SIGKILL');
+    });
+
+    expect((await fetch(`${address}/ready`)).status).toBe(200);
+    expect(await (await fetch(`${address}/services?wsdl`)).text()).toContain('</definitions>');
+    const page = await (await fetch(`${address}/admin?f=html`, { headers: { accept: 'text/html' } })).text();
+    const [, stylesheet = ''] = /<link rel="stylesheet" href="([^"]+)"/.exec(page) ?? [];
+    const served = await fetch(new URL(stylesheet, address));
+    expect([served.status, served.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8']);
+
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+    expect(output.out).toContain('"msg":"closed"');
+    // Signal 0 only asks whether the process exists.
+    expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+
+  it('creates the tables of a database from dist', async () => {
+    const cwd = installBuild();
+    const { url } = await createDatabase();
+    const env = { STORE_URL: url, ADMIN_PASSWORD: 'a good password' };
+    const command = [process.execPath, join(cwd, 'dist/main.js')];
+    const { child, exited, listening } = startProcess(env, {}, { cwd, command });
+    expect((await fetch(`${await listening}/ready`)).status).toBe(200);
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
   });
 });

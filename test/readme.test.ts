@@ -1,4 +1,4 @@
-// The README's examples work as printed, one after another in one shell.
+// Runs the shell examples of the README as printed, one after another in one shell.
 import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ const hasCurl = (() => {
 })();
 
 it.skipIf(!hasCurl)(
-  'the README’s shell examples do what it says',
+  'the shell examples of the README work as described',
   async () => {
     const env = {
       ADMIN_PASSWORD: 'correct horse',

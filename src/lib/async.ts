@@ -1,4 +1,5 @@
 // Small tools for asynchronous work: a mutex, a timeout, a timer for many moments, and retries while the store is unavailable.
+import { setMaxListeners } from 'node:events';
 import { isUnavailable } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 
@@ -29,6 +30,8 @@ export async function withTimeout<T>(
   { ms, message, stopping }: Timeout,
 ): Promise<T> {
   const over = new AbortController();
+  // The work may run many parts at the same time. Without this, Node warns about the eleventh part that listens to the signal.
+  setMaxListeners(0, over.signal);
   const abort = () => over.abort();
   // `AbortSignal.any` would leave a reference with `stopping`, which may outlive every request and job.
   stopping?.addEventListener('abort', abort);

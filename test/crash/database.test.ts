@@ -63,10 +63,10 @@ async function startDatabase(): Promise<void> {
 
 /** Checks that no process has ended, and that none has logged more than the outages. */
 function expectQuietLogs(outages: number): void {
-  for (const { child, said } of stewards) {
+  for (const { child, output } of stewards) {
     expect(child.exitCode).toBeNull();
     expect(child.signalCode).toBeNull();
-    const lines = said.out.split('\n').filter((line) => line !== '' && !line.includes('"msg":"request"'));
+    const lines = output.out.split('\n').filter((line) => line !== '' && !line.includes('"msg":"request"'));
     const entries = lines.map((line) => JSON.parse(line) as { level: number; msg: string });
     expect(entries.filter(({ level }) => level >= 50)).toEqual([]);
     const outageEntries = entries.filter(({ msg }) => msg.includes('database'));

@@ -25,10 +25,10 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
 
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
     const response = await fetch(address + path, init).catch((error: unknown) => {
-      const { child, said } = started;
+      const { child, output } = started;
       throw child.exitCode === null
         ? error
-        : new Error(`the process has ended by itself: ${said.out.slice(-2_000)}`);
+        : new Error(`the process has ended by itself: ${output.out.slice(-2_000)}`);
     });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
@@ -61,7 +61,7 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
     },
     /** The errors in its log. */
     loggedErrors: () =>
-      started.said.out.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line)),
+      started.output.out.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line)),
   };
 }
 

@@ -1,4 +1,4 @@
-// What deploy/ holds: Kubernetes knows every field of it, kubectl takes it, and it fits the program that it starts.
+// Tests the files in deploy/: they match the schemas of Kubernetes, kubectl accepts them, and they fit the server.
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ const textOf = (path: string) => readFileSync(join(checkout, path), 'utf8');
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 
 type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace?: string } };
-/** Wrapped in something that the client does not know: of what it knows it drops the fields that it does not know. */
+/** Wraps each object in a kind that the client does not know. Otherwise the client would drop unknown fields. */
 const read = (yaml: string) =>
   yaml.split(/^---$/m).map((text) => {
     const wrapped = `apiVersion: test/v1\nkind: Wrapped\nobject:\n${text.replaceAll(/^/gm, '  ')}`;
@@ -39,14 +39,23 @@ type Kind =
   'Deployment' | 'PodDisruptionBudget' | 'Role' | 'RoleBinding' | 'Secret' | 'Service' | 'StatefulSet';
 function find<K extends Kind>(manifests: Manifest[], kind: K, name = 'steward') {
   const found = manifests.find((one) => one.kind === kind && one.metadata.name === name);
-  if (!found) throw new Error(`there is no ${kind} ${name}`);
+  if (!found) throw new Error(`missing ${kind} ${name}`);
   return found as unknown as InstanceType<(typeof client)[`V1${K}`]>;
 }
 
-const ofPods = [Deployment, StatefulSet, PodDisruptionBudget];
-const models = [ConfigMap, Role, RoleBinding, Secret, Service, ServiceAccount, ...ofPods];
+const models = [
+  ConfigMap,
+  Deployment,
+  PodDisruptionBudget,
+  Role,
+  RoleBinding,
+  Secret,
+  Service,
+  ServiceAccount,
+  StatefulSet,
+];
 
-/** What Kubernetes' schemas have against an object; fields that they do not know are left to the client's types. */
+/** Checks an object against the schemas of Kubernetes, and its field names against the types of the client. */
 function problemsOf(manifest: Manifest): string[] {
   const { apiVersion, kind } = manifest;
   const Model = models.find((one) => one.apiVersion === apiVersion && one.kind === kind);
@@ -81,21 +90,24 @@ const { spec } = find(steward, 'Deployment');
 const pod = spec?.template.spec;
 const container = pod?.containers[0];
 
-describe('Kubernetes’ schemas', () => {
-  it.each(files)('%s is as they say', (path) => {
+describe('the manifests', () => {
+  it.each(files)('%s matches the schemas of Kubernetes', (path) => {
     expect(read(textOf(path)).flatMap(problemsOf)).toEqual([]);
   });
 
-  it.skipIf(!hasKubectl).each(folders)('what is built from %s is as they say, in one namespace', (folder) => {
-    const built = build(folder);
-    expect(built.flatMap(problemsOf)).toEqual([]);
-    const namespaces = new Set(built.map(({ metadata }) => metadata.namespace));
-    expect(namespaces.size).toBe(1);
-    const { subjects = [] } = find(built, 'RoleBinding');
-    expect(new Set(subjects.map(({ namespace }) => namespace))).toEqual(namespaces);
-  });
+  it.skipIf(!hasKubectl).each(folders)(
+    'kustomize builds %s into valid objects of one namespace',
+    (folder) => {
+      const built = build(folder);
+      expect(built.flatMap(problemsOf)).toEqual([]);
+      const namespaces = new Set(built.map(({ metadata }) => metadata.namespace));
+      expect(namespaces.size).toBe(1);
+      const { subjects = [] } = find(built, 'RoleBinding');
+      expect(new Set(subjects.map(({ namespace }) => namespace))).toEqual(namespaces);
+    },
+  );
 
-  it('refuse a wrong type, a missing field, an unknown field and an unknown kind', () => {
+  it('are refused with a wrong type, a missing field, an unknown field or an unknown kind', () => {
     const broken = (change: (text: string) => string) =>
       read(change(textOf('deploy/kubernetes/deployment.yaml'))).flatMap(problemsOf);
     expect(broken((text) => text.replace('replicas: 2', 'replicas: two'))[0]).toContain('replicas must be');
@@ -107,7 +119,7 @@ describe('Kubernetes’ schemas', () => {
   });
 
   it.skipIf(!hasKubectl).each(folders)(
-    'kubectl apply -k %s takes it all',
+    'kubectl apply -k %s accepts every object',
     { timeout: 60_000 },
     async (folder) => {
       const server = await startApiServer();
@@ -119,15 +131,15 @@ describe('Kubernetes’ schemas', () => {
       const options = ['--dry-run=client', '--validate=false', `--server=${server.url}`, '-k', folder];
       const env = { PATH: process.env.PATH, HOME: home, KUBECONFIG: join(home, 'none') };
       const { stdout } = await promisify(execFile)('kubectl', ['apply', ...options], { cwd: checkout, env });
-      const told = stdout.trim().split('\n');
-      expect(told).toHaveLength(build(folder).length);
-      expect(told.filter((line) => !line.endsWith(' created (dry run)'))).toEqual([]);
+      const lines = stdout.trim().split('\n');
+      expect(lines).toHaveLength(build(folder).length);
+      expect(lines.filter((line) => !line.endsWith(' created (dry run)'))).toEqual([]);
     },
   );
 });
 
 describe('the Deployment', () => {
-  it('has the rights that upgrades need, and no other', () => {
+  it('has exactly the permissions that upgrades need', () => {
     const given = find(steward, 'Role').rules?.flatMap(({ apiGroups = [], resources = [], verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ verb, group: apiGroups.join(), resource }))),
     );
@@ -135,7 +147,7 @@ describe('the Deployment', () => {
     expect(pod).toMatchObject({ serviceAccountName: 'steward', automountServiceAccountToken: true });
   });
 
-  it('is two processes, replaced one by one, of which one is always there', () => {
+  it('runs two processes, replaces them one by one, and keeps one available', () => {
     expect(spec).toMatchObject({
       replicas: 2,
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
@@ -149,7 +161,7 @@ describe('the Deployment', () => {
     expect(container?.ports?.[0]?.containerPort).toBe(readConfig({}).port);
   });
 
-  it('is asked for what it answers', () => {
+  it('has probes that the server answers', () => {
     const probes = [container?.startupProbe, container?.readinessProbe, container?.livenessProbe];
     const paths = probes.map((probe) => probe?.httpGet?.path);
     expect(paths).toEqual(['/ready', '/ready', '/health']);
@@ -157,7 +169,7 @@ describe('the Deployment', () => {
     for (const path of paths) expect(answered).toContain(`'${path ?? ''}':`);
   });
 
-  it('has the time to end that the process takes at most', () => {
+  it('gives the server enough time to close', () => {
     const times = [...textOf('src/main.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
     expect(times).toHaveLength(3);
     const [command, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
@@ -166,13 +178,16 @@ describe('the Deployment', () => {
     expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(Number(seconds) + closing);
   });
 
-  it('may do nothing on its node', () => {
+  it('runs without privileges on its node', () => {
     const user = Number(/^USER (\d+):\d+$/m.exec(textOf('deploy/Dockerfile'))?.[1]);
     expect(user).toBeGreaterThan(0);
     const seccompProfile = { type: 'RuntimeDefault' };
     expect(pod?.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: user, seccompProfile });
-    const nothing = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
-    expect(container?.securityContext).toEqual({ readOnlyRootFilesystem: true, ...nothing });
+    expect(container?.securityContext).toEqual({
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+    });
     expect(Object.keys(container?.resources ?? {})).toEqual(['requests', 'limits']);
   });
 });
@@ -183,8 +198,8 @@ describe('the settings', () => {
   const placeholders = find(steward, 'Secret').stringData ?? {};
   const inPod = (container?.env ?? []).map(({ name }) => name);
 
-  it('are all variables of Steward, each in one place', () => {
-    // Of the image, of files that it does not have, of the other executor.
+  it('contain every variable of Steward once', () => {
+    // Set by the image, for files that the image does not have, or for the simulated executor.
     const others = ['HOST', 'PORT', 'CATALOG_FILE', 'KUBECONFIG', 'UPGRADE_STEP_MS', 'SIMULATED_FAILURES'];
     expect([...named, ...inPod, ...others].sort()).toEqual([...variableNames].sort());
     const secrets = ['STORE_URL', 'ADMIN_PASSWORD', 'SECRET_KEY'];
@@ -195,15 +210,15 @@ describe('the settings', () => {
 
   const problemsWith = (secret: Record<string, string>) => {
     try {
-      const ofPod = { KUBERNETES_NAMESPACE: 'steward', KUBERNETES_SERVICE_HOST: '10.0.0.1' };
-      readConfig({ ...parseEnv(text), ...secret, ...ofPod });
+      const podEnv = { KUBERNETES_NAMESPACE: 'steward', KUBERNETES_SERVICE_HOST: '10.0.0.1' };
+      readConfig({ ...parseEnv(text), ...secret, ...podEnv });
       return [];
     } catch (error) {
       return (error as ConfigError).problems.map((problem) => problem.split(' ')[0] ?? '');
     }
   };
 
-  it('start nothing while the Secret has a placeholder, and all is well with that of the scratch', () => {
+  it('are refused with the placeholders of the Secret, and accepted with the Secret of the scratch namespace', () => {
     expect(problemsWith(placeholders).sort()).toEqual(Object.keys(placeholders).sort());
     expect(problemsWith(find(scratch, 'Secret').stringData ?? {})).toEqual([]);
   });
@@ -216,29 +231,30 @@ describe('the image', () => {
   const intoBuild = copied(/^COPY (?!--)(.+) \S+$/gm);
   const intoImage = copied(/^COPY --from=build (.+) \S+$/gm);
 
-  it('is built from what is there, and from nothing else', () => {
+  it('is built from files that exist, and the build context contains nothing else', () => {
     expect(intoBuild.filter((path) => !existsSync(join(checkout, path)))).toEqual([]);
     const ignored = textOf('deploy/Dockerfile.dockerignore').match(/^[^#\n]+$/gm);
     expect(ignored).toEqual(['*', ...intoBuild.map((path) => `!${path}`)]);
   });
 
-  it('has what the process reads', () => {
-    const main = textOf('src/main.ts').replaceAll("readSource('", "new URL('../src/");
-    const needed = [...main.matchAll(/new URL\('\.\.\/([^']+)'/g)].map(([, path = '']) => path);
-    expect(needed).toHaveLength(6);
-    const isThere = (path: string) => intoImage.some((one) => path === one || path.startsWith(`${one}/`));
-    expect(needed.filter((path) => !isThere(path))).toEqual([]);
-    expect(intoImage).toEqual(expect.arrayContaining(['dist', 'node_modules']));
+  it('contains every file that the server reads', () => {
+    expect(intoImage).toEqual(['package.json', 'LICENSE', 'node_modules', 'dist']);
+    const main = textOf('src/main.ts');
+    const paths = [...main.matchAll(/(?:new URL|readBuiltFile)\('([^']+)'/g)].map(([, path = '']) => path);
+    expect(paths).toHaveLength(6);
+    expect(paths.filter((path) => !existsSync(join(checkout, 'dist', path)))).toEqual([]);
+    expect(paths.filter((path) => path.startsWith('..'))).toEqual(['../package.json']);
   });
 
-  it('starts the process itself, for everybody, on any platform', () => {
+  it('starts the server without a shell, on any platform, with Node 24', () => {
     expect(dockerfile).toMatch(/^CMD \["node", "dist\/main.js"\]$/m);
     expect(dockerfile).toMatch(/^ENV NODE_ENV=production HOST=0\.0\.0\.0$/m);
     expect(dockerfile).not.toMatch(/--platform/);
+    expect(dockerfile).toMatch(/^ARG NODE_IMAGE=node:24-alpine$/m);
   });
 });
 
-it('the manifest of the scratch can be imported, and names what the scratch has', () => {
+it('the version manifest of the scratch namespace can be imported and names its workloads', () => {
   const file = readFileSync(join(checkout, 'deploy/scratch/version-manifest.json'));
   const result = readManifest(file, [freshRelease]);
   if ('problems' in result) throw new Error(result.problems.join('\n'));

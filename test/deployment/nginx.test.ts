@@ -1,5 +1,5 @@
-// The README's two processes behind nginx, by its own commands in one shell; only ports and the home directory are others. Where
-// nginx is not installed this is skipped.
+// Runs the README's commands for two processes behind nginx in one shell; only ports and the home directory differ. Skipped where nginx is
+// not installed.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomInt, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ function blocksOf(language: string): string[] {
 }
 
 describe.skipIf(!isInstalled)(
-  'two processes behind nginx, as the README has them',
+  'two processes behind nginx, with the commands of the README',
   { timeout: 60_000 },
   () => {
     const [start = '', startNginx = '', use = '', lose = '', end = ''] = blocksOf('bash');
@@ -36,7 +36,7 @@ describe.skipIf(!isInstalled)(
     let shell: ReturnType<typeof openShell>;
     let token: string;
 
-    /** The commands as printed, but for the ports. */
+    /** Runs commands as printed, with other ports. */
     function type(commands: string): Promise<string> {
       return shell.run(commands.replaceAll(/\b(5432|8080|8081|8082)\b/g, (port) => ports.get(port) ?? port));
     }
@@ -57,8 +57,8 @@ describe.skipIf(!isInstalled)(
       form.set('itemFile', new Blob([new Uint8Array(bytes)]), 'large.bin');
       return ask('/admin/uploads/upload', form);
     }
-    /** Whatever a client does most, new sessions included. */
-    async function expectEverything(): Promise<void> {
+    /** Uses every part of the server that clients use most, with a new token. */
+    async function expectFullService(): Promise<void> {
       const credentials = { username: 'admin', password: 'correct horse' };
       const signedIn = await ask('/tokens/generateToken', credentials, { authorization: '' });
       ({ token } = (await signedIn.json()) as { token: string });
@@ -89,12 +89,12 @@ describe.skipIf(!isInstalled)(
       try {
         process.kill(Number(readFileSync(join(folder, 'nginx.pid'), 'utf8')), 'SIGTERM');
       } catch {
-        // It has ended as it should.
+        // nginx has already ended.
       }
       await rm(home, { recursive: true, force: true, maxRetries: 5 });
     });
 
-    it('both start, and what one does the other knows', async () => {
+    it('both start, and each sees the changes of the other', async () => {
       expect(await type(start)).toBe('{"status":"ready"}{"status":"ready"}');
       expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600);
       expect(await type(startNginx)).toBe('');
@@ -102,7 +102,7 @@ describe.skipIf(!isInstalled)(
       token = await shell.run('echo -n "$TOKEN"');
     });
 
-    it('a client has its own changes at once', async () => {
+    it('a client sees its own changes immediately', async () => {
       for (let times = 0; times < 10; times += 1) {
         const folderName = `Own${times}`;
         expect((await ask('/admin/services/createFolder', { folderName })).status).toBe(200);
@@ -110,7 +110,7 @@ describe.skipIf(!isInstalled)(
       }
     });
 
-    it('nobody can pretend to come from elsewhere', async () => {
+    it('a client cannot forge its address', async () => {
       const bound = { username: 'admin', password: 'correct horse', client: 'ip', ip: '203.0.113.9' };
       const answer = (await (await ask('/tokens/generateToken', bound, { authorization: '' })).json()) as {
         token: string;
@@ -121,27 +121,27 @@ describe.skipIf(!isInstalled)(
       expect((await ask('/admin', undefined, headers)).status).toBe(401);
     });
 
-    it('the largest file passes, and a larger one is refused by Steward itself', async () => {
+    it('nginx passes the largest file, and Steward refuses a larger one', async () => {
       expect((await upload(10 * 1024 ** 2)).status).toBe(200);
       const refused = await upload(10 * 1024 ** 2 + 1);
       expect(refused.status).toBe(413);
       expect(await refused.json()).toMatchObject({ error: { code: 413 } });
     });
 
-    it('one dies, and everything is still answered', async () => {
+    it('all requests are answered after one process is killed', async () => {
       expect(await type(lose)).toMatch(
         /^\{"status":"success"\}"serviceName":"Currents"\n"serviceName":"Tides"\n\{"status":"ready"\}$/,
       );
-      await expectEverything();
-      // The other one, too: whichever of them nginx prefers has died then.
+      await expectFullService();
+      // Then the other process, because nginx may prefer either of them.
       await type(lose.split('\n')[0]?.replaceAll('FIRST', 'SECOND') ?? '');
-      await expectEverything();
+      await expectFullService();
       expect(await listedServices('8081')).toContain('Currents');
       await type(lose.split('\n').slice(-3).join('\n').replaceAll('8081', '8082').replace('FIRST', 'SECOND'));
-      await expectEverything();
+      await expectFullService();
     });
 
-    it('the database dies: what is in memory is still read, and all is well when it is back', async () => {
+    it('reads still work without the database, and everything works when it is available again', async () => {
       await postgres.kill();
       await expect.poll(async () => (await ask('/ready')).status).toBe(503);
       expect(await listedServices()).toContain('Tides');
@@ -151,10 +151,10 @@ describe.skipIf(!isInstalled)(
       await postgres.start();
       for (const port of ['8081', '8082'])
         await expect.poll(async () => (await ask('/ready', undefined, {}, port)).status).toBe(200);
-      await expectEverything();
+      await expectFullService();
     });
 
-    it('all end, with no token in their logs, and the next start finds everything as it was', async () => {
+    it('all processes end, their logs contain no token, and the next start finds the same data', async () => {
       expect((await ask(`/admin?f=json&token=${token}`, undefined, { authorization: '' })).status).toBe(200);
       expect(await type(end)).toBe('');
       await expect.poll(() => existsSync(join(folder, 'nginx.pid'))).toBe(false);
@@ -168,12 +168,12 @@ describe.skipIf(!isInstalled)(
   },
 );
 
-/** A shell that is typed into, like a person's; it ends at the first command that fails. */
+/** Opens a shell that reads commands from its input. It exits at the first command that fails. */
 function openShell(home: string) {
   const bash: ChildProcessWithoutNullStreams = spawn('bash', ['-e'], {
     cwd: checkout,
     env: { PATH: process.env.PATH, HOME: home },
-    // A group of its own, so that whatever it leaves behind can be ended.
+    // Its own process group, so that `kill` also ends the processes that it started.
     detached: true,
   });
   const ended = once(bash, 'close');
@@ -206,13 +206,13 @@ function openShell(home: string) {
       try {
         process.kill(-(bash.pid ?? 0), 'SIGKILL');
       } catch {
-        // All of them have ended.
+        // All of them have already ended.
       }
     },
   };
 }
 
-/** Below the ports that outgoing connections are given: one of those could take it while a process is down. */
+/** Below the ephemeral ports: an outgoing connection could take one of those while a process is down. */
 async function findPort(): Promise<number> {
   for (;;) {
     const server = createServer();

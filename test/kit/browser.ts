@@ -1,5 +1,5 @@
-// Chromium, driven by playwright-core, before the built server. Where it is not installed, the tests that need it are
-// skipped; the variable CHROMIUM says where else it is.
+// Drives Chromium with playwright-core against the built server. Tests that need it are skipped where it is not installed. The variable
+// CHROMIUM overrides its path.
 import type { Result } from 'axe-core';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -16,17 +16,17 @@ import { startProcess } from './process.ts';
 const given = process.env.CHROMIUM ?? '';
 const executablePath = given || '/usr/bin/chromium';
 
-/** A path that was given is used, so that a wrong one is noticed. */
+/** An explicit path is not checked, so that a wrong one makes the tests fail. */
 export const hasChromium = given !== '' || existsSync(executablePath);
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 export const password = 'a password for tests';
 
-/** A whole story in a browser takes longer than a test usually may, most of all on a busy machine. */
+/** A test in a browser takes longer than other tests, above all on a busy machine. */
 export const patience = { timeout: 60_000 };
 
-/** The server at the address that its own links have; the rest is what a script does, to make something to look at. */
+/** Starts a server at the address that its links contain. The functions it returns create data to display. */
 export async function startSteward(env: Record<string, string> = {}) {
   const { listening } = startProcess({ ADMIN_PASSWORD: password, LOG_LEVEL: 'error', ...env });
   const address = `http://localhost:${new URL(await listening).port}`;
@@ -61,29 +61,26 @@ export async function startSteward(env: Record<string, string> = {}) {
   };
 }
 
-/**
- * One browser for the tests of a file. Answers how to open a page, each in a context of its own; none may leave anything in
- * its console.
- */
+/** Starts one browser per test file. The function it returns opens a page in its own context. A test fails when a page logs errors or warnings. */
 export function useBrowser() {
   let browser: Browser;
   const contexts = new Set<BrowserContext>();
   const documents = new Set<string>();
-  let troubles: { url: string; text: string }[] = [];
+  let messages: { url: string; text: string }[] = [];
 
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   });
   afterEach(async () => {
     await Promise.all([...contexts].map((context) => context.close()));
-    // A page that is an error is told like a part of one that is missing.
-    const told = troubles.filter(
+    // Chromium also logs this error for a page whose own status is an error.
+    const unexpected = messages.filter(
       ({ url, text }) => !(text.startsWith('Failed to load resource') && documents.has(url)),
     );
     contexts.clear();
     documents.clear();
-    troubles = [];
-    expect(told).toEqual([]);
+    messages = [];
+    expect(unexpected).toEqual([]);
   });
   afterAll(() => browser.close());
 
@@ -91,19 +88,19 @@ export function useBrowser() {
     page.on('response', (response) => {
       if (response.request().isNavigationRequest()) documents.add(response.url());
     });
-    // What the content security policy refuses is an error of the console, too.
+    // Violations of the content security policy are logged here, too.
     page.on('console', (message) => {
       if (!['error', 'warning'].includes(message.type())) return;
-      troubles.push({ url: message.location().url, text: message.text() });
+      messages.push({ url: message.location().url, text: message.text() });
     });
-    page.on('pageerror', (error) => troubles.push({ url: page.url(), text: error.message }));
+    page.on('pageerror', (error) => messages.push({ url: page.url(), text: error.message }));
   }
 
   return async function open(address: string, options: BrowserContextOptions = {}): Promise<Page> {
     const viewport = { width: 1280, height: 900 };
     const context = await browser.newContext({ baseURL: address, viewport, ...options });
     contexts.add(context);
-    // Shorter than a test may take, so that what is waited for is told.
+    // Shorter than the timeout of a test, so that the error names what the page lacks.
     context.setDefaultTimeout(20_000);
     const page = await context.newPage();
     watch(page);
@@ -111,7 +108,7 @@ export function useBrowser() {
   };
 }
 
-/** Asks for a page and signs in where it asks to. */
+/** Opens a page that requires a signed-in user, and signs in. */
 export async function signIn(page: Page, path: string): Promise<void> {
   await page.goto(path);
   await page.getByLabel('User name').fill('admin');
@@ -120,10 +117,7 @@ export async function signIn(page: Page, path: string): Promise<void> {
   await page.getByText('Signed in as admin').waitFor();
 }
 
-/**
- * What makes a page hard to use for somebody: serious violations that axe-core finds, by all of its rules or by some, and
- * scrolling sideways.
- */
+/** Returns the accessibility problems of a page: serious violations of the axe-core rules (all, or those given) and horizontal scrolling. */
 export async function findBarriers(page: Page, rules?: readonly string[]): Promise<string[]> {
   const runOnly = rules && { type: 'rule', values: rules };
   const options = JSON.stringify({ resultTypes: ['violations'], preload: false, runOnly });

@@ -1,17 +1,17 @@
-// Every token, password and key that a test file has to do with, and every line that was logged meanwhile: none may be in the other.
+// Fails a test file when one of its tokens, passwords or keys appears in a log line.
 import { afterAll, expect } from 'vitest';
 
 const secrets = new Set<string>();
 const logged: string[] = [];
 
-/** Short ones are in many a text by chance. */
-const shortest = 8;
+/** Shorter secrets appear in other texts by chance. */
+const minLength = 8;
 
 export function noteSecret(...texts: readonly (string | undefined)[]): void {
-  for (const text of texts) if (text !== undefined && text.length >= shortest) secrets.add(text);
+  for (const text of texts) if (text !== undefined && text.length >= minLength) secrets.add(text);
 }
 
-/** As it may be written down in a text. */
+/** Notes the encodings in which the bytes may appear in a text. */
 export function noteSecretBytes(bytes: Buffer): void {
   noteSecret(bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex'));
 }

@@ -1,4 +1,4 @@
-// What the tests may expect of the PostgreSQL that the kit brings.
+// Tests the PostgreSQL servers and schemas of the test kit.
 import { Client } from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createDatabase, startPostgres } from './postgres.ts';
@@ -20,8 +20,8 @@ async function connect(url: string): Promise<Client> {
 const notesOf = async (client: Client) =>
   (await client.query<{ text: string }>('SELECT text FROM notes ORDER BY text')).rows.map(({ text }) => text);
 
-describe('a private place', () => {
-  it('is not seen from another', async () => {
+describe('a schema of its own', () => {
+  it('is isolated from other schemas', async () => {
     const one = await connect((await createDatabase()).url);
     const other = await connect((await createDatabase()).url);
     await one.query('CREATE TABLE notes (text text)');
@@ -31,27 +31,27 @@ describe('a private place', () => {
     expect(await notesOf(other)).toEqual([]);
   });
 
-  it('holds any text', async () => {
+  it('stores any text', async () => {
     const client = await connect((await createDatabase()).url);
     await client.query('CREATE TABLE notes (text text)');
     await client.query('INSERT INTO notes VALUES ($1)', ['Zürich 東京 🚀']);
     expect(await notesOf(client)).toEqual(['Zürich 東京 🚀']);
   });
 
-  it('can be dropped while somebody works there', async () => {
-    const place = await createDatabase();
-    const [busy, idle] = [await connect(place.url), await connect(place.url)];
+  it('can be dropped while connections use it', async () => {
+    const database = await createDatabase();
+    const [busy, idle] = [await connect(database.url), await connect(database.url)];
     await busy.query('CREATE TABLE notes (text text)');
     await busy.query('BEGIN');
     await busy.query('LOCK TABLE notes');
-    await place.drop();
+    await database.drop();
     await expect(busy.query('COMMIT')).rejects.toThrow();
     await expect(notesOf(idle)).rejects.toThrow('does not exist');
   });
 });
 
 describe('a server of its own', () => {
-  it('has kept what was committed when it was killed, and nothing else', async () => {
+  it('keeps committed rows, and only those, when it is killed', async () => {
     const server = await startPostgres();
     const client = await connect(server.url);
     await client.query('CREATE TABLE notes (text text)');

@@ -1,5 +1,5 @@
-// A real PostgreSQL for tests: an empty private place within the server that all of a run share, or a server of one's own to
-// kill. What a test leaves behind is gone at the end of its file.
+// Provides PostgreSQL to tests: an empty schema in the server of the test run, or a separate server that a test can kill. Both are removed
+// at the end of the test file.
 import { randomUUID } from 'node:crypto';
 import { Pool, type QueryResultRow } from 'pg';
 import { afterAll, inject } from 'vitest';
@@ -8,34 +8,34 @@ import { type PostgresServer, createPostgresServer } from './postgres-server.js'
 export type { PostgresServer };
 
 let admin: Pool | undefined;
-const places = new Set<{ drop: () => Promise<void> }>();
+const databases = new Set<{ drop: () => Promise<void> }>();
 const servers = new Set<PostgresServer>();
 
 afterAll(async () => {
   await Promise.all([...servers].map((server) => server.stop()));
-  await Promise.all([...places].map((place) => place.drop()));
+  await Promise.all([...databases].map((database) => database.drop()));
   await admin?.end();
   admin = undefined;
 });
 
-/** By one connection for all of a file. */
+/** Uses one connection per test file. */
 async function ask<R extends QueryResultRow>(statement: string): Promise<R[]> {
   admin ??= new Pool({ connectionString: inject('databaseUrl'), max: 1, allowExitOnIdle: true });
   return (await admin.query<R>(statement)).rows;
 }
 
 /**
- * A schema, which takes half a millisecond where a database takes twenty; what connects by its URL is inside of it. Advisory
- * locks and notifications are not: those are the database's, and all places are in one.
+ * Creates a schema; connections with its URL use only this schema. It takes half a millisecond, a database would take twenty. Advisory locks
+ * and notifications belong to the database, so all schemas share them.
  */
 export async function createDatabase() {
-  const name = `place_${randomUUID().replaceAll('-', '')}`;
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
   await ask(`CREATE SCHEMA ${name}`);
   const url = new URL(inject('databaseUrl'));
   url.searchParams.set('options', `--search_path=${name}`);
-  const place = {
+  const database = {
     url: url.href,
-    /** Removes all rows that the program has put there, and leaves the tables. */
+    /** Deletes all rows that the server has created, and keeps the tables. */
     async empty(): Promise<void> {
       const tables = await ask<{ name: string }>(
         `SELECT table_name AS name FROM information_schema.tables
@@ -45,10 +45,10 @@ export async function createDatabase() {
       const reset = `UPDATE ${name}.clock SET version = 0, pruned_to = 0, seal = NULL`;
       await ask([...removals, reset].join(';'));
     },
-    /** Whoever still works there is cut off. */
+    /** Ends connections that still use the schema, and drops it. */
     async drop(): Promise<void> {
-      if (!places.delete(place)) return;
-      // Out of sight first, so that nobody comes back while the tables are locked one by one.
+      if (!databases.delete(database)) return;
+      // Renamed first, so that no connection uses it again while its tables are locked one by one.
       await ask(`ALTER SCHEMA ${name} RENAME TO dropped_${name}`);
       await ask(
         `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_class ON pg_class.oid = relation
@@ -58,11 +58,11 @@ export async function createDatabase() {
       await ask(`DROP SCHEMA dropped_${name} CASCADE`);
     },
   };
-  places.add(place);
-  return place;
+  databases.add(database);
+  return database;
 }
 
-/** A server of one's own, as durable as PostgreSQL is by default: for tests of what survives a crash. */
+/** Starts a separate server with the default durability of PostgreSQL, for tests of crashes. */
 export async function startPostgres(): Promise<PostgresServer> {
   const server = await createPostgresServer(inject('postgresDirectory'));
   servers.add(server);

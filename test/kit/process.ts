@@ -1,4 +1,4 @@
-// The built server as a process of its own. `npm test` builds it first.
+// Starts the built server as a process of its own. `npm test` builds it first.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,34 +14,53 @@ afterEach(() => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Starts the server in a directory of its own, so that no .env but ours is read. */
-export function startProcess(env: Record<string, string> = {}, files: Record<string, string> = {}) {
-  const cwd = mkdtempSync(join(tmpdir(), 'steward-'));
+export type ProcessOptions = {
+  /** The working directory; it is removed when the process has ended. */
+  readonly cwd?: string;
+  readonly command?: readonly string[];
+};
+
+/** Starts the server in an empty directory, so that it reads no .env except one of `files`. */
+export function startProcess(
+  env: Record<string, string> = {},
+  files: Record<string, string> = {},
+  {
+    cwd = mkdtempSync(join(tmpdir(), 'steward-')),
+    command: [program = '', ...args] = [process.execPath, entry],
+  }: ProcessOptions = {},
+) {
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
-  const child = spawn(process.execPath, [entry], { cwd, env: { PATH: process.env.PATH, PORT: '0', ...env } });
+  const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, PORT: '0', ...env } });
   running.add(child);
-  const said = { out: '', err: '' };
-  child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()));
+  const output = { out: '', err: '' };
+  child.stdout.on('data', (chunk: Buffer) => (output.out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (output.err += chunk.toString()));
   noteSecret(env.ADMIN_PASSWORD, env.SECRET_KEY, env.STORE_URL);
-  const exited = once(child, 'close').then(([code]) => {
-    noteLog(said.out);
+
+  async function waitForExit(): Promise<number | null> {
+    const [code] = (await once(child, 'close')) as [number | null];
+    noteLog(output.out);
     running.delete(child);
     rmSync(cwd, { recursive: true });
-    return code as number | null;
-  });
+    return code;
+  }
+  const exited = waitForExit();
+
   const listening = new Promise<string>((resolve, reject) => {
     child.stderr.on('data', () => {
-      const address = /listens on (http:\S+)/.exec(said.err)?.[1];
-      if (address !== undefined && said.err.includes('admin ')) resolve(address);
+      const address = /listens on (http:\S+)/.exec(output.err)?.[1];
+      if (address !== undefined && output.err.includes('admin ')) resolve(address);
     });
-    void exited.then(() => reject(new Error(said.err)));
+    void exited.then(() => reject(new Error(output.err)));
   });
+  // A test that expects the start to fail does not await the address.
   listening.catch(() => undefined);
-  /** Without any warning; it is gone when this is done. */
-  const kill = async () => {
+
+  /** Kills the process without a warning and waits until it has ended. */
+  async function kill(): Promise<void> {
     child.kill('SIGKILL');
     await exited;
-  };
-  return { child, said, exited, listening, kill };
+  }
+
+  return { child, output, exited, listening, kill };
 }

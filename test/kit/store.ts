@@ -1,4 +1,4 @@
-// A store of the kind that this run of the suite is about, empty, which tells when nothing is being asked of it.
+// Creates an empty store of the kind that TEST_STORE selects. It reports when no call is running.
 import { records } from '../../src/records.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { openPostgresStore, readMigrations } from '../../src/store/postgres/store.ts';
@@ -7,9 +7,9 @@ import { realRuntime } from '../../src/runtime.ts';
 import { createDatabase } from './postgres.ts';
 
 export type TestStore = Store & {
-  /** Resolves when everything that was asked of the store is answered; false when that is so already. */
+  /** Resolves when all calls of the store have settled; false if none is running. */
   idle: () => Promise<void> | false;
-  /** After it was closed: what the next process would find. */
+  /** Opens the data of a closed store again, as the next process would. */
   reopen: () => Promise<TestStore>;
 };
 
@@ -31,10 +31,10 @@ export const migrations = await readMigrations(
   new URL('../../src/store/postgres/migrations/', import.meta.url),
 );
 
-type Place = Awaited<ReturnType<typeof createDatabase>>;
+type Database = Awaited<ReturnType<typeof createDatabase>>;
 
-/** Places that nobody uses any more: to empty one is quicker than to make one. */
-const free = new Set<Place>();
+/** Databases of closed stores. It is faster to empty one than to create one. */
+const free = new Set<Database>();
 
 async function createOnPostgres(): Promise<TestStore> {
   const [used] = free;
@@ -44,23 +44,23 @@ async function createOnPostgres(): Promise<TestStore> {
   return openAt(used);
 }
 
-async function openAt(place: Place): Promise<TestStore> {
-  const store = await openPostgresStore({ url: place.url, records, migrations, runtime: realRuntime });
-  let asked = 0;
-  let isIdle: Promise<void> | false = false;
-  let tellIdle: () => void = () => undefined;
+async function openAt(database: Database): Promise<TestStore> {
+  const store = await openPostgresStore({ url: database.url, records, migrations, runtime: realRuntime });
+  let running = 0;
+  let idle: Promise<void> | false = false;
+  let resolveIdle: () => void = () => undefined;
 
-  function watched<F extends (...args: never[]) => Promise<unknown>>(ask: F): F {
+  function counted<F extends (...args: never[]) => Promise<unknown>>(call: F): F {
     return (async (...args) => {
-      asked += 1;
-      if (!isIdle) isIdle = new Promise((resolve) => (tellIdle = resolve));
+      running += 1;
+      if (!idle) idle = new Promise((resolve) => (resolveIdle = resolve));
       try {
-        return await ask(...args);
+        return await call(...args);
       } finally {
-        asked -= 1;
-        if (asked === 0) {
-          isIdle = false;
-          tellIdle();
+        running -= 1;
+        if (running === 0) {
+          idle = false;
+          resolveIdle();
         }
       }
     }) as F;
@@ -68,20 +68,20 @@ async function openAt(place: Place): Promise<TestStore> {
 
   return {
     ...store,
-    update: watched(store.update),
-    claim: watched(store.claim),
-    find: watched(store.find),
-    oldest: watched(store.oldest),
-    page: watched(store.page),
-    fetch: watched(store.fetch),
-    idle: () => isIdle,
+    update: counted(store.update),
+    claim: counted(store.claim),
+    find: counted(store.find),
+    oldest: counted(store.oldest),
+    page: counted(store.page),
+    fetch: counted(store.fetch),
+    idle: () => idle,
     close: async () => {
       await store.close();
-      free.add(place);
+      free.add(database);
     },
     reopen: () => {
-      free.delete(place);
-      return openAt(place);
+      free.delete(database);
+      return openAt(database);
     },
   };
 }

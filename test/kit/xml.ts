@@ -1,4 +1,4 @@
-// What the tests of the XML reader share: documents, trees in one line, refusals.
+// Helpers for the tests of the XML reader: documents, trees as text, and expected errors.
 import { expect } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { XmlElement } from '../../src/soap/xml/reader.ts';
@@ -6,7 +6,7 @@ import type { XmlElement } from '../../src/soap/xml/reader.ts';
 export const XML_NAMESPACE = 'http://www.w3.org/XML/1998/namespace';
 export const XMLNS_NAMESPACE = 'http://www.w3.org/2000/xmlns/';
 
-/** A tree in one line: {namespace}name, attributes sorted, text in quotation marks, (children). */
+/** Formats a tree in one line: {namespace}name, sorted attributes, text in quotation marks, (children). */
 export function print({ namespace, name, attributes, children, text }: XmlElement): string {
   const list = attributes.map((a) => ` ${printName(a.namespace, a.name)}=${JSON.stringify(a.value)}`).sort();
   const ownText = text === '' ? '' : ` ${JSON.stringify(text)}`;

@@ -1,0 +1,29 @@
+// Tests the background tasks.
+import { getEventListeners } from 'node:events';
+import { expect, it } from 'vitest';
+import { withTimeout } from '../src/lib/async.ts';
+import { realRuntime } from '../src/runtime.ts';
+import { createTasks } from '../src/tasks.ts';
+
+/** More than Node allows by default; test/kit/warnings.setup.ts fails the file if Node warns. */
+const many = Array.from({ length: 20 });
+
+it('many tasks can listen to the signal', async () => {
+  const tasks = createTasks(realRuntime, () => undefined);
+  const signals = new Set<AbortSignal>();
+  many.forEach(() =>
+    tasks.start('task', async (signal) => {
+      signals.add(signal);
+      await realRuntime.sleep(60_000, signal);
+    }),
+  );
+  const [shared] = signals;
+  expect(signals.size).toBe(1);
+  expect(shared && getEventListeners(shared, 'abort')).toHaveLength(many.length);
+  await tasks.stop();
+});
+
+it('many parts of work with a timeout can listen to the signal', async () => {
+  const work = (signal: AbortSignal) => Promise.all(many.map(() => realRuntime.sleep(1, signal)));
+  await expect(withTimeout(realRuntime, work, { ms: 10_000, message: 'timeout' })).resolves.toHaveLength(20);
+});

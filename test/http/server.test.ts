@@ -131,8 +131,9 @@ it('nothing secret reaches the log: no query, no token, no password', async () =
 });
 
 it('holds slow clients to its time-outs and pages to their headers', async () => {
-  const { headersTimeout, requestTimeout, keepAliveTimeout } = server.http.server;
+  const { headersTimeout, requestTimeout, keepAliveTimeout, timeout } = server.http.server;
   expect([headersTimeout, requestTimeout, keepAliveTimeout]).toEqual([10_000, 300_000, 72_000]);
+  expect(timeout).toBe(120_000);
   expect((await server.get('/admin', { accept: 'text/html' })).headers).toMatchObject({
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-store',

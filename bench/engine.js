@@ -1,21 +1,21 @@
-// The webhook engine as the server has it, without the server: eventPublisher, deliveryWorker and httpClient over a store, in memory unless another is given.
+// The webhook engine without a server: event publisher, delivery worker and HTTP client on a store, the memory store by default.
 import { randomBytes } from 'node:crypto';
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
 import { readConfig } from '../dist/config.js';
-import { startDeliveryWorker } from '../dist/webhooks/delivery-worker.js';
+import { DeliveryWorker } from '../dist/webhooks/delivery-worker.js';
 import { createHttpClient } from '../dist/webhooks/http-client.js';
-import { createEventPublisher } from '../dist/webhooks/event-publisher.js';
+import { EventPublisher } from '../dist/webhooks/event-publisher.js';
 import { webhookSettings } from '../dist/webhooks/settings.js';
 import { makeSignatureKey } from '../dist/webhooks/signature.js';
 import { createWebhook } from '../dist/webhooks/webhook.js';
-import { realRuntime } from '../dist/runtime.js';
+import { realRuntime as runtime } from '../dist/runtime.js';
 
-/** The defaults of everything, and loopback allowed. */
+/** The default configuration, with webhooks to loopback addresses allowed. */
 export const config = readConfig({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', PORT: '0', LOG_LEVEL: 'silent' });
 
-/** Some 200 bytes, as much as most events have to tell. */
-export const news = {
+/** An event with about 200 bytes of data, the size of a typical event. */
+export const eventDraft = {
   type: 'ServiceUpdated',
   service: null,
   data: JSON.stringify({
@@ -26,18 +26,18 @@ export const news = {
   }),
 };
 
-/** Puts up with everything: no webhook is deactivated while a bench runs. */
+/** Stores the settings, with a policy that deactivates no webhook during a benchmark. */
 export function set(store, settings) {
-  const patience = { notificationAttempts: 5, numberOfFailures: 10_000 };
+  const policy = { notificationAttempts: 5, numberOfFailures: 10_000 };
   return store.update((transaction) =>
-    transaction.write(webhookSettings, { ...webhookSettings.initial, ...patience, ...settings }),
+    transaction.write(webhookSettings, { ...webhookSettings.initial, ...policy, ...settings }),
   );
 }
 
-/** One webhook for each address, which wants every event from now on. */
+/** Creates a webhook for each URL, subscribed to all events. */
 export function register(store, urls) {
   const webhookAt = (hookUrl) => ({
-    id: realRuntime.newId(),
+    id: runtime.newId(),
     name: `Receiver at ${hookUrl}`,
     hookUrl,
     changeTypes: ['*'],
@@ -47,39 +47,33 @@ export function register(store, urls) {
     signatureKey: makeSignatureKey(randomBytes(32)),
   });
   return store.update((transaction) =>
-    urls.map((url) => createWebhook(transaction, webhookAt(url), realRuntime.now())),
+    urls.map((url) => createWebhook(transaction, webhookAt(url), runtime.now())),
   );
 }
 
-/** `given` may hold a store, and what stands in for sending. Nothing is carried before it is started. */
-export function createEngine(onAttempt, given = {}) {
-  const store = given.store ?? createMemoryStore();
-  const httpClient = createHttpClient(config.webhookAllowCidrs);
-  const runtime = { ...realRuntime, post: given.post ?? httpClient.post };
+/** The engine sends nothing before `start`. */
+export function createEngine(onAttempt, options = {}) {
+  const { store = createMemoryStore(), httpClient = createHttpClient(config.webhookAllowCidrs) } = options;
   const failures = [];
   const tasks = createTasks(runtime, (_name, error) => failures.push(error));
-  const eventPublisher = createEventPublisher({
+  const eventPublisher = new EventPublisher({ store, runtime, tasks, maxPending: config.webhookMaxPending });
+  const worker = new DeliveryWorker({
     store,
     runtime,
     tasks,
-    maxPending: config.webhookMaxPending,
+    httpClient,
+    eventPublisher,
+    concurrency: config.webhookConcurrency,
+    history: config.webhookHistory,
+    userAgent: 'Steward/bench',
+    onAttempt,
+    onDeactivated: () => undefined,
   });
   return {
     set: (settings) => set(store, settings),
     register: (urls) => register(store, urls),
-    publish: (eventId) => eventPublisher.publish(news, eventId),
-    start: () =>
-      startDeliveryWorker({
-        store,
-        runtime,
-        tasks,
-        eventPublisher,
-        concurrency: config.webhookConcurrency,
-        history: config.webhookHistory,
-        userAgent: 'Steward/bench',
-        onAttempt,
-        onDeactivated: () => undefined,
-      }),
+    publish: (eventId) => eventPublisher.publish(eventDraft, eventId),
+    start: () => worker.start(),
     async stop() {
       const stopped = tasks.stop();
       await httpClient.close();

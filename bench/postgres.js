@@ -12,7 +12,7 @@ import { records } from '../dist/records.js';
 import { openPostgresStore, readMigrations } from '../dist/store/postgres/store.js';
 import { realRuntime } from '../dist/runtime.js';
 import { createPostgresDirectory, createPostgresServer } from '../test/kit/postgres-server.js';
-import { config, createEngine, news } from './engine.js';
+import { config, createEngine, eventDraft } from './engine.js';
 import { compare, listening, printTable } from './kit.js';
 
 const directory = await createPostgresDirectory();
@@ -60,7 +60,8 @@ async function createEngineDrain() {
       left -= 1;
       if (left === 0) finish();
     };
-    const engine = createEngine(onAttempt, { store, post: () => Promise.resolve(answer) });
+    const httpClient = { post: () => Promise.resolve(answer), close: () => Promise.resolve() };
+    const engine = createEngine(onAttempt, { store, httpClient });
     for (let n = 0; n < events; n += 1) await engine.publish();
     const started = performance.now();
     engine.start();
@@ -101,7 +102,7 @@ async function createBareDrain() {
   const url = await createSchema();
   const pool = new pg.Pool({ connectionString: url });
   await pool.query(bareTables);
-  const event = JSON.stringify({ ...news, id: realRuntime.newId(), timestamp: realRuntime.now() });
+  const event = JSON.stringify({ ...eventDraft, id: realRuntime.newId(), timestamp: realRuntime.now() });
   async function work() {
     for (;;) {
       const claim = {

@@ -1,5 +1,5 @@
-// The receivers of bench/webhooks.js, in a process of their own so that they take none of the engine's time. Its arguments are how many
-// of them answer and how many are black holes, which take a connection and never say anything; it tells their addresses.
+// The receivers of bench/webhooks.js, in their own process so that they use none of the engine's CPU time. Arguments: how many
+// receivers answer, and how many are black holes, which accept a connection and never answer. Sends their URLs to the parent.
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';

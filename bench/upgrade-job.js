@@ -1,4 +1,4 @@
-// How the cost of an upgrade job grows: jobs of 1,000 to 10,000 workloads without pauses, and reading the status of the largest.
+// Measures how the cost of an upgrade job grows from 1,000 to 10,000 workloads, and the time to read the status of the largest job.
 // Ratios are against the smallest job of the same run: 1.0 means linear. Run with `npm run bench`, which builds first.
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
@@ -8,15 +8,15 @@ import { newestJob } from '../dist/upgrades/job-table.js';
 import { startJob } from '../dist/upgrades/job.js';
 import { prepareUpgrade } from '../dist/upgrades/preflight.js';
 import { simulatedInventory } from '../dist/upgrades/workloads.js';
-import { createJobRunner } from '../dist/upgrades/job-runner.js';
-import { statusOf } from '../dist/upgrades/job-status.js';
+import { JobRunner } from '../dist/upgrades/job-runner.js';
+import { jobStatus } from '../dist/upgrades/job-status.js';
 import { realRuntime as runtime } from '../dist/runtime.js';
 import { median, print } from './kit.js';
 
 const sizes = [1000, 2000, 5000, 10_000];
 const rounds = 3;
 
-function manifestOf(workloads) {
+function createManifest(workloads) {
   const containers = Array.from({ length: workloads }, (_, i) => ({
     name: `C${i % 50}_${i}`,
     image: `c${i}:2`,
@@ -42,20 +42,20 @@ async function runJob(workloads) {
   const failures = [];
   const tasks = createTasks(runtime, (_name, error) => failures.push(error));
   const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map() });
-  const runner = createJobRunner({
+  const jobRunner = new JobRunner({
     store,
     runtime,
     tasks,
     executor,
     stepTimeoutMs: 60_000,
-    tell: () => undefined,
+    notify: () => undefined,
   });
-  const given = { upgradeSettings: {}, findUpload: () => undefined };
-  const manifest = manifestOf(workloads);
+  const submitted = { upgradeSettings: {}, findUpload: () => undefined };
+  const manifest = createManifest(workloads);
   const started = performance.now();
-  await runner.run(() =>
+  await jobRunner.run(() =>
     store.update((transaction) => {
-      const prepared = prepareUpgrade(transaction, 'next', given, manifest, simulatedInventory);
+      const prepared = prepareUpgrade(transaction, 'next', submitted, manifest, simulatedInventory);
       const by = { startedBy: 'bench', runner: store.self };
       return startJob(transaction, { ...prepared, ...by, id: 'job' }, runtime.now());
     }),
@@ -99,9 +99,9 @@ for (const size of sizes) {
 const { store } = largest;
 const job = newestJob(store);
 const small = createMemoryStore();
-const whole = timeReads(() => statusOf(store, job, runtime.now()));
-const none = timeReads(() => statusOf(small, job, runtime.now()));
-const { messageCount } = statusOf(store, job, runtime.now());
+const whole = timeReads(() => jobStatus(store, job, runtime.now()));
+const none = timeReads(() => jobStatus(small, job, runtime.now()));
+const { messageCount } = jobStatus(store, job, runtime.now());
 print(
   `status with ${messageCount} messages: ${whole.toFixed(2)} µs, ${(whole / none).toFixed(2)} of one with none`,
 );

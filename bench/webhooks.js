@@ -1,6 +1,7 @@
-// What webhooks cost: deliveries per second against a bare loop of the same HTTP client, what a receiver that never answers does to the
-// others, and the memory of deliveries that wait. What is compared alternates within one run, and medians are told; receivers are on
-// loopback, in another process. Ends with 1 when a figure is missed. Run with `npm run bench`, which builds first.
+// Benchmark of webhooks: deliveries per second compared with a bare loop of the same HTTP client, the effect of a receiver that never
+// answers on the other receivers, and the memory of pending deliveries. Compared measurements alternate within one run, and the
+// results are medians. The receivers are on loopback, in another process. The exit code is 1 if a requirement is missed. Run with
+// `npm run bench`, which builds first.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -9,19 +10,19 @@ import { Agent, request } from 'undici';
 import { bodyOf } from '../dist/webhooks/delivery.js';
 import { signBody } from '../dist/webhooks/signature.js';
 import { realRuntime } from '../dist/runtime.js';
-import { config, news, startEngine } from './engine.js';
+import { config, eventDraft, startEngine } from './engine.js';
 import { compare, p99, printTable } from './kit.js';
 
-/** Starts one of the files here as a process; answers what it tells, and how to end it. */
-async function start(file, ...given) {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), given.map(String));
-  const [told] = await once(child, 'message');
-  return { told, stop: () => child.disconnect() };
+/** Starts a file of this folder as a process. Returns its first message, and a function that stops it. */
+async function start(file, ...args) {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), args.map(String));
+  const [message] = await once(child, 'message');
+  return { message, stop: () => child.disconnect() };
 }
 
-// Throughput. Both keep as many requests in flight to the same receivers, from a backlog, and read the answers. The bare loop does nothing
-// else: what it sends was composed before, signatures included. The engine is handed its events within the time, and for each delivery
-// claims, composes, signs, checks the address, sends and records.
+// Throughput. Both send a backlog to the same receivers with the same number of requests in flight, and read the answers. The bare loop
+// does nothing else: its requests were composed and signed before. The measured time of the engine includes publishing the events and,
+// for each delivery, claiming, composing, signing, checking the address, sending and storing the result.
 
 const receivers = 64;
 const events = 40;
@@ -29,7 +30,7 @@ const throughputRounds = 9;
 
 function composeAll(webhooks) {
   return Array.from({ length: events }, () => {
-    const event = { ...news, id: realRuntime.newId(), timestamp: realRuntime.now() };
+    const event = { ...eventDraft, id: realRuntime.newId(), timestamp: realRuntime.now() };
     return webhooks.map((webhook) => composeOne(event, webhook));
   }).flat();
 }
@@ -47,7 +48,7 @@ function composeOne(event, { hookUrl, signatureKey, ...webhook }) {
   return { hookUrl, headers, body };
 }
 
-/** Answers what sends the first so many events to all receivers. */
+/** Returns a function that sends the first `count` events to all receivers. */
 function createBareLoop(webhooks) {
   const requests = composeAll(webhooks);
   const dispatcher = new Agent();
@@ -64,7 +65,7 @@ function createBareLoop(webhooks) {
   };
 }
 
-/** Deliveries per second. One event goes ahead, for the connections. */
+/** Deliveries per second. The first event is not measured: it opens the connections. */
 async function measureRate(deliver) {
   await deliver(1);
   const started = performance.now();
@@ -73,7 +74,7 @@ async function measureRate(deliver) {
 }
 
 async function compareThroughput() {
-  const { told, stop } = await start('receivers.js', receivers, 0);
+  const { message, stop } = await start('receivers.js', receivers, 0);
   let left = 0;
   let ended;
   const engine = await startEngine({ notificationTimeOutInSeconds: 60 }, ({ error }) => {
@@ -87,39 +88,40 @@ async function compareThroughput() {
     for (let n = 0; n < count; n += 1) await engine.publish();
     await end;
   }
-  const deliverBare = createBareLoop(await engine.register(told.answering));
+  const deliverBare = createBareLoop(await engine.register(message.answering));
 
   const rounds = [];
   for (let round = 0; round <= throughputRounds; round += 1) {
     const baseline = await measureRate(deliverBare);
     rounds.push({ baseline, measured: await measureRate(deliverByEngine) });
   }
-  rounds.shift(); // It was for warming up.
+  rounds.shift(); // The first round is the warm-up.
   await engine.stop();
   stop();
   return compare(rounds);
 }
 
-// Fairness. Every event goes to 99 receivers that answer, and in every other round to a black hole besides: one that has a backlog already,
-// and whose attempts are given up after a second and made again. A few events go ahead, for the connections. Time runs from the moment an
-// event was due to be published, so that an engine too busy to take it in does not look quick, until its delivery is on record.
+// Fairness. Every event goes to 99 receivers that answer, and in every second round also to a black hole, which has a backlog and whose
+// attempts time out after a second and are repeated. The first events are not measured: they open the connections. Latency is measured
+// from the time at which an event is due to be published, so that a busy engine that publishes late does not look fast, to the time at
+// which its delivery is stored as delivered.
 
 const healthy = 99;
 const fairnessRounds = 7;
 const roundMs = 1500;
-const eventsAhead = 3;
+const warmUpEvents = 3;
 const backlog = 500;
 
 async function measureLatency(urls, blackHoles, everyMs) {
   const settings = { notificationTimeOutInSeconds: 1, notificationElapsedTimeInSeconds: 1 };
-  const count = eventsAhead + Math.ceil(roundMs / everyMs);
+  const count = warmUpEvents + Math.ceil(roundMs / everyMs);
   const due = [];
   const latencies = [];
   let left = count * healthy;
   const engine = await startEngine(settings, (_attempt, { state, event }) => {
     if (state !== 'delivered') return;
     left -= 1;
-    if (Number(event.id) >= eventsAhead) latencies.push(performance.now() - due[event.id]);
+    if (Number(event.id) >= warmUpEvents) latencies.push(performance.now() - due[event.id]);
   });
   await engine.register(blackHoles);
   for (let n = 0; n < backlog; n += 1) await engine.publish();
@@ -136,22 +138,22 @@ async function measureLatency(urls, blackHoles, everyMs) {
 }
 
 async function compareLatency(everyMs) {
-  const { told, stop } = await start('receivers.js', healthy, 1);
+  const { message, stop } = await start('receivers.js', healthy, 1);
   const rounds = [];
   for (let round = 0; round < fairnessRounds; round += 1) {
-    const baseline = await measureLatency(told.answering, [], everyMs);
-    rounds.push({ baseline, measured: await measureLatency(told.answering, told.blackHoles, everyMs) });
+    const baseline = await measureLatency(message.answering, [], everyMs);
+    rounds.push({ baseline, measured: await measureLatency(message.answering, message.blackHoles, everyMs) });
   }
   stop();
   return compare(rounds);
 }
 
-// Memory. As many deliveries as may be pending, each of an event of its own or a hundred to an event; nobody answers any.
+// Memory. The maximum number of pending deliveries, one or a hundred per event. No receiver answers.
 
 async function measureBacklog(perEvent) {
-  const { told, stop } = await start('receivers.js', 0, perEvent);
-  const server = await start('backlog.js', config.webhookMaxPending, ...told.blackHoles);
-  const { pending, megabytes } = server.told;
+  const { message, stop } = await start('receivers.js', 0, perEvent);
+  const server = await start('backlog.js', config.webhookMaxPending, ...message.blackHoles);
+  const { pending, megabytes } = server.message;
   if (pending !== config.webhookMaxPending) throw new Error(`${pending} deliveries are pending`);
   server.stop();
   stop();
@@ -159,7 +161,7 @@ async function measureBacklog(perEvent) {
 }
 
 const throughput = await compareThroughput();
-// Every event is a burst; a third of the time is spent on them.
+// Each event causes a burst of deliveries. With this interval the engine is busy for a third of the time.
 const latency = await compareLatency((healthy * 3000) / throughput.measured);
 const rows = [
   {

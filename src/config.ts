@@ -47,9 +47,7 @@ const variables = z.object({
     .literal('')
     .or(path)
     .default('/admin')
-    .describe(
-      'The path of the admin directory. If it is set but empty, the admin directory is at the root.',
-    ),
+    .describe('The path of the admin directory. If it is set but empty, the admin directory is at the root.'),
   CATALOG_PATH: path.default('/services').describe('The path of the SOAP catalog.'),
   TOKENS_PATH: path.default('/tokens').describe('The path of the token service.'),
   CATALOG_NAMESPACE: z

@@ -5,9 +5,11 @@ import { existsSync } from 'node:fs';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { type Logger, pino } from 'pino';
 import { hashPassword, saltBytes } from './auth/password.ts';
-import { type CatalogFileResult, readCatalogFile } from './catalog/catalog-file.ts';
+import type { InitialCatalog } from './catalog/catalog.ts';
+import { readCatalogFile } from './catalog/catalog-file.ts';
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
+import { formatProblem } from './errors.ts';
 import { records } from './records.ts';
 import { createMemoryStore } from './store/memory.ts';
 import type { Store } from './store/store.ts';
@@ -15,7 +17,7 @@ import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { jobs } from './upgrades/job-table.ts';
-import type { HttpClient } from './webhooks/http-client.ts';
+import { createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
 const closeWithinMs = 8_000;
@@ -42,20 +44,13 @@ async function main(): Promise<void> {
   const early = config.storeUrl === undefined ? hashFirst() : undefined;
   const { createApp } = await import('./app.ts');
   const store = await openStore(config, logger);
-  // What sends requests is loaded with the first of them: most starts are of processes that send none for a while.
-  let httpClient: Promise<HttpClient> | undefined;
-  const openHttpClient = () =>
-    (httpClient ??= import('./webhooks/http-client.ts').then(({ createHttpClient }) =>
-      createHttpClient(config.webhookAllowCidrs),
-    ));
+  const httpClient = createHttpClient(config.webhookAllowCidrs);
   const app = await createApp({
     config,
     store,
     executor: await createExecutor(config, store, logger),
-    runtime: {
-      ...realRuntime,
-      post: async (outgoing, signal) => (await openHttpClient()).post(outgoing, signal),
-    },
+    runtime: realRuntime,
+    httpClient,
     version: await readVersion(),
     logger,
     assets: {
@@ -85,7 +80,7 @@ async function main(): Promise<void> {
     setTimeout(() => giveUp(new Error('it took too long to close')), closeWithinMs + graceMs).unref();
     app
       .close()
-      .then(async () => (await httpClient)?.close())
+      .then(() => httpClient.close())
       .then(
         () => {
           clearTimeout(deadline);
@@ -104,9 +99,9 @@ async function main(): Promise<void> {
   const { address, port } = app.http.server.address() as AddressInfo;
   tell([
     `Steward listens on http://${isIPv6(address) ? `[${address}]` : address}:${port}`,
-    `  catalog  ${app.publicUrl()}${config.catalogPath}`,
-    `  WSDL     ${app.publicUrl()}${config.catalogPath}?wsdl`,
-    `  admin    ${app.publicUrl()}${config.adminPath}`,
+    `  catalog  ${app.urls.base}${config.catalogPath}`,
+    `  WSDL     ${app.urls.base}${config.catalogPath}?wsdl`,
+    `  admin    ${app.urls.base}${config.adminPath}`,
   ]);
   if (app.createdAdministrator && config.adminPassword === undefined) {
     tell([
@@ -146,7 +141,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     runtime: realRuntime,
     kubeconfig: config.kubeconfig,
     namespace: config.kubernetesNamespace,
-    onTrouble: (message) => logger.warn(`${message} It is asked again.`),
+    onRetry: (message) => logger.warn(`${message} Retrying.`),
   });
   logger.info({ server: cluster.server, namespace: cluster.namespace }, 'upgrades change a cluster');
   return createKubernetesExecutor({
@@ -156,7 +151,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,
-    rolloutMs: config.rolloutTimeoutMs,
+    rolloutTimeoutMs: config.rolloutTimeoutMs,
   });
 }
 
@@ -182,13 +177,13 @@ async function readVersion(): Promise<string> {
 }
 
 /** The catalog of a first start, or what is wrong with its file. */
-async function readCatalog(path = ''): Promise<CatalogFileResult> {
+async function readCatalog(path = ''): Promise<{ catalog: InitialCatalog } | { problems: string[] }> {
   if (path === '') return { catalog: sampleCatalog };
   try {
     const result = readCatalogFile(await readFile(path, 'utf8'));
     return 'catalog' in result
       ? result
-      : { problems: result.problems.map((problem) => `CATALOG_FILE: ${problem}`) };
+      : { problems: result.problems.map((problem) => `CATALOG_FILE: ${formatProblem(problem)}`) };
   } catch (error) {
     return { problems: [`CATALOG_FILE cannot be read: ${(error as Error).message}.`] };
   }

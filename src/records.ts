@@ -1,4 +1,4 @@
-// Everything that is kept, for a store that must know it beforehand. The tables are made by src/store/postgres/migrations; a test holds them to this.
+// Lists every table, archive, log and queue that the server stores. src/store/postgres/migrations creates them; test/store/schema.test.ts compares the two.
 import { tokens } from './auth/token.ts';
 import { users } from './auth/user.ts';
 import { folders, services } from './catalog/catalog.ts';

@@ -1,15 +1,15 @@
-// Background work of the process: started by name, waited for, and stopped together.
+// Background tasks of the process: each has a name, and all of them are stopped together.
 import { setMaxListeners } from 'node:events';
 import type { Runtime } from './runtime.ts';
 
 export type Tasks = {
-  /** Work must end soon after its signal is aborted. */
+  /** Runs the work in the background. The work must end soon after its signal is aborted. */
   start: (name: string, work: (signal: AbortSignal) => Promise<void>) => void;
-  /** Does the work again and again, so long after each end of it; a failure is told and survived. */
+  /** Repeats the work, with a pause of `ms` before each run. A failed run is reported and does not end the repetition. */
   every: (name: string, ms: number, work: () => Promise<void>) => void;
-  /** Resolves when nothing is running. */
+  /** Resolves when no task is running. */
   idle: () => Promise<void>;
-  /** Aborts everything and waits for it to end. Nothing starts afterwards. */
+  /** Aborts all tasks and waits until they have ended. Later calls of `start` and `every` do nothing. */
   stop: () => Promise<void>;
 };
 
@@ -22,33 +22,42 @@ export function createTasks(
   // Without this, Node warns about the eleventh task that listens to the signal.
   setMaxListeners(0, stopping.signal);
 
-  async function idle(): Promise<void> {
-    while (running.size > 0) await Promise.all(running);
+  async function run(name: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    try {
+      await work(stopping.signal);
+    } catch (error) {
+      // An aborted task may fail because of the abort.
+      if (!stopping.signal.aborted) onFailure(name, error);
+    }
   }
 
   function start(name: string, work: (signal: AbortSignal) => Promise<void>): void {
     if (stopping.signal.aborted) return;
-    const task = work(stopping.signal)
-      .catch((error: unknown) => {
-        if (!stopping.signal.aborted) onFailure(name, error);
-      })
-      .finally(() => running.delete(task));
+    const task = run(name, work).finally(() => running.delete(task));
     running.add(task);
   }
 
-  return {
-    start,
-    every: (name, ms, work) =>
-      start(name, async (signal) => {
-        for (;;) {
-          await sleep(ms, signal);
-          await work().catch((error: unknown) => onFailure(name, error));
+  function every(name: string, ms: number, work: () => Promise<void>): void {
+    start(name, async (signal) => {
+      for (;;) {
+        await sleep(ms, signal);
+        try {
+          await work();
+        } catch (error) {
+          onFailure(name, error);
         }
-      }),
-    idle,
-    async stop() {
-      stopping.abort();
-      await idle();
-    },
-  };
+      }
+    });
+  }
+
+  async function idle(): Promise<void> {
+    while (running.size > 0) await Promise.all(running);
+  }
+
+  async function stop(): Promise<void> {
+    stopping.abort();
+    await idle();
+  }
+
+  return { start, every, idle, stop };
 }

@@ -1,4 +1,4 @@
-// The house rules that a compiler does not hold: imports point one way, and few files touch the outside.
+// The structure of the code: imports point in one direction, rules do no I/O, and few files touch the outside.
 import { readFileSync, readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,104 +9,105 @@ const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 
   .map((name) => name.replaceAll('\\', '/'));
 const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf8');
 
-const engines = [
-  'alarm.ts',
-  'deadline.ts',
-  'tasks.ts',
-  'auth/tokenService.ts',
-  'catalog/catalogCache.ts',
-  'site/metrics.ts',
-  'store/memory.ts',
-  'store/memory-queue.ts',
-  'webhooks/deliveryWorker.ts',
-  'webhooks/httpClient.ts',
-  'webhooks/figures.ts',
-  'webhooks/eventPublisher.ts',
-  'webhooks/resolver.ts',
-  'upgrades/runner.ts',
-  'upgrades/watcher.ts',
-  'upgrades/executors/simulated.ts',
-  ...[
-    'kubernetes',
-    'kubernetes/calls',
-    'kubernetes/cluster',
-    'kubernetes/lease',
-    'kubernetes/lock',
-    'kubernetes/survey',
-  ].map((name) => `upgrades/executors/${name}.ts`),
-  'upgrades/executors/kubernetes/watch.ts',
-];
-const ports = ['runtime.ts', 'store/store.ts', 'upgrades/executors/executor.ts'];
+/** From the bottom to the top. A file's layer follows from its folder and name alone. */
+const layers = ['rules', 'ports', 'services', 'protocols', 'edges', 'process'] as const;
+type Layer = (typeof layers)[number];
 
-/** Rules 0, ports 1, engines 2, kits 3, edges 4, the process 5. */
-function levelOf(name: string): number {
-  if (name === 'main.ts' || name === 'app.ts' || name === 'config.ts') return 5;
-  if (ports.includes(name)) return 1;
-  if (engines.includes(name) || name.startsWith('store/postgres/')) return 2;
-  if (/^(rest|soap)\//.test(name)) return 3;
-  if (
-    /(^|\/|\.)(rest|soap|page|probes|assets|errors|http|response|account|short-way)\.ts$/.test(name) &&
-    name.includes('/')
-  )
-    return 4;
-  return 0;
+/** The first pattern that matches decides; everything else is a rule. */
+const patterns: readonly [RegExp, Layer][] = [
+  [/^(main|app|services|mounts|config)\.ts$/, 'process'],
+  [/^(http|rest|soap)\//, 'protocols'],
+  [/(^|[/.])(rest|soap|fields)\.ts$|\/pages\/|-file\.ts$/, 'edges'],
+  [/^store\/store\.ts$|^runtime\.ts$|\/executor\.ts$/, 'ports'],
+  [/^store\/(?!transaction|shape)|^tasks\.ts$|^lib\/async\.ts$|\/executors\//, 'services'],
+  [
+    /-(worker|runner|watcher|service|publisher|cache|client|limiter)\.ts$|\/(stats|resolver)\.ts$/,
+    'services',
+  ],
+  [/-request\.ts$/, 'services'],
+];
+
+function layerOf(name: string): Layer {
+  if (name.startsWith('upgrades/executors/kubernetes/')) return 'services';
+  return patterns.find(([pattern]) => pattern.test(name))?.[1] ?? 'rules';
 }
+
+const levelOf = (name: string) => layers.indexOf(layerOf(name));
+const folderOf = (name: string) => (name.includes('/') ? (name.split('/')[0] ?? '') : '');
+
+/** Folders that know no feature. */
+const shared = ['', 'lib', 'http', 'rest', 'soap', 'store'];
 
 function importsOf(name: string): string[] {
   const found = textOf(name).matchAll(/^(?:import|export)\s[^;]*?from '([^']+)';|import\('([^']+)'\)/gms);
   return [...found].map(([, from, dynamic]) => from ?? dynamic ?? '');
 }
 
-const featureOf = (name: string) => (name.includes('/') ? (name.split('/')[0] ?? '') : '');
-
-describe.each(sources)('src/%s', (name) => {
-  const local = importsOf(name)
+function localImportsOf(name: string): string[] {
+  return importsOf(name)
     .filter((path) => path.startsWith('.'))
     .map((path) => posix.join(posix.dirname(name), path));
+}
 
-  it('imports only what lies below it', () => {
-    const level = levelOf(name);
-    const allowed = local.filter((target) => {
-      const below = levelOf(target);
-      if (level === 3)
-        return featureOf(target) === featureOf(name) || (below === 0 && featureOf(target) === '');
-      if (level === 4) return below < 4 || featureOf(target) === featureOf(name);
-      return below <= level;
-    });
-    expect(local).toEqual(allowed);
+describe.each(sources)('src/%s', (name) => {
+  const local = localImportsOf(name);
+
+  it('imports only from its own layer and those below', () => {
+    expect(local.filter((target) => levelOf(target) > levelOf(name))).toEqual([]);
   });
 
-  it('keeps rules free of I/O', () => {
-    if (levelOf(name) !== 0) return;
-    const outside = importsOf(name).filter((path) => !path.startsWith('.'));
-    expect(outside.filter((path) => !['zod', 'node:crypto', 'node:net'].includes(path))).toEqual([]);
+  it('knows no feature if it is shared', () => {
+    if (!shared.includes(folderOf(name)) || layerOf(name) === 'process' || name === 'records.ts') return;
+    expect(local.filter((target) => !shared.includes(folderOf(target)))).toEqual([]);
   });
 
-  it('reads no clock, chance or process but through its door', () => {
+  it('does no I/O if it is a rule', () => {
+    if (layerOf(name) !== 'rules') return;
+    const packages = importsOf(name).filter((path) => !path.startsWith('.'));
+    expect(packages.filter((path) => !['zod', 'node:crypto', 'node:net'].includes(path))).toEqual([]);
+  });
+
+  it('reads no clock, random number or process variable except through the runtime', () => {
     if (name === 'runtime.ts' || name === 'main.ts') return;
-    // The time-out of a connection goes with the connection, which is real even in tests.
+    // The timeout of a socket belongs to the connection, which is real even in tests.
     expect(textOf(name)).not.toMatch(
       /\bDate\.now|\bnew Date\(\)|(?<!\bsocket\.)\bset(Timeout|Interval)\(|\bMath\.random|\bprocess\./,
     );
   });
 
-  it('opens with what it is', () => {
+  it('opens with a sentence that says what it is', () => {
     expect(textOf(name)).toMatch(/^\/\/ \S/);
   });
 
   it('has a name that says what is in it', () => {
-    expect(name).not.toMatch(/(^|\/)(utils?|helpers?|common|misc|services|index)(\/|\.ts$)/);
+    expect(name).not.toMatch(/(^|\/)(utils?|helpers?|common|misc|index)(\/|\.ts$)/);
+  });
+
+  it('cites no document outside the repository', () => {
+    expect(textOf(name)).not.toMatch(/\((contract|spec) [0-9]/);
   });
 });
 
-it('the README’s map names every source file, and no other', () => {
-  const map = /```\nsrc\/\n([\s\S]*?)```/.exec(readFileSync(new URL('README.md', root), 'utf8'))?.[1] ?? '';
-  const named: string[] = [];
-  let folder = '';
-  for (const line of map.split('\n')) {
-    const [, indent = '', path = ''] = /^( +)([\w./-]+)/.exec(line) ?? [];
-    if (path.endsWith('/')) folder = path;
-    else if (path.endsWith('.ts')) named.push(indent.length > 2 ? folder + path : path);
-  }
-  expect(named.sort()).toEqual([...sources].sort());
+it('no file imports itself through others', () => {
+  const state = new Map<string, 'open' | 'done'>();
+  const cycles: string[] = [];
+  const visit = (name: string, path: readonly string[]): void => {
+    if (state.get(name) === 'done') return;
+    if (state.get(name) === 'open') {
+      cycles.push([...path.slice(path.indexOf(name)), name].join(' → '));
+      return;
+    }
+    state.set(name, 'open');
+    for (const target of localImportsOf(name)) visit(target, [...path, name]);
+    state.set(name, 'done');
+  };
+  for (const name of sources) visit(name, []);
+  expect(cycles).toEqual([]);
+});
+
+it('docs/architecture.md describes every folder of src, and no other', () => {
+  const document = readFileSync(new URL('docs/architecture.md', root), 'utf8');
+  const described = [...document.matchAll(/^\| `src\/([\w/-]+)\/` \|/gm)].map(([, folder]) => folder ?? '');
+  const folders = new Set(sources.map((name) => posix.dirname(name)).filter((folder) => folder !== '.'));
+  expect(described.sort()).toEqual([...folders].sort());
 });

@@ -1,52 +1,59 @@
-// Lets so many pieces of work run at once; the others wait their turn. Whoever brings many does not hold up those who bring few.
+// Limits how much work runs at once and lets client networks take turns, so that one network cannot keep the others waiting.
 import { ServiceError } from '../errors.ts';
 
-/** Work of the same `lane` waits in one line, and the lines take turns. */
-export type FairLimiter = <T>(lane: string, work: () => Promise<T>) => Promise<T>;
-
 export type FairLimits = {
-  readonly inside: number;
-  /** In one line, and in all of them. */
-  readonly inLane: number;
+  readonly running: number;
+  /** Waiting calls of one network. */
+  readonly waitingPerNetwork: number;
+  /** Waiting calls of all networks together. */
   readonly waiting: number;
 };
 
-export function createFairLimiter(limits: FairLimits): FairLimiter {
-  let inside = 0;
-  let waiting = 0;
-  /** Whose turn is next comes first. */
-  const lanes = new Map<string, (() => void)[]>();
+export class FairLimiter {
+  readonly #limits: FairLimits;
+  /** The waiting calls of each network. The network at the front is next. */
+  readonly #queues = new Map<string, (() => void)[]>();
+  #running = 0;
+  #waiting = 0;
 
-  function wait(lane: string): Promise<void> {
-    const line = lanes.get(lane) ?? [];
-    if (waiting >= limits.waiting || line.length >= limits.inLane)
-      throw new ServiceError('too-many-requests', 'Too many passwords to work on.', { retryAfterSeconds: 5 });
-    waiting += 1;
-    lanes.set(lane, line);
-    return new Promise((enter) => line.push(enter));
+  constructor(limits: FairLimits) {
+    this.#limits = limits;
   }
 
-  function callNext(): void {
-    const [first] = lanes;
-    if (first === undefined) {
-      inside -= 1;
-      return;
-    }
-    const [lane, line] = first;
-    const enter = line.shift();
-    waiting -= 1;
-    lanes.delete(lane);
-    if (line.length > 0) lanes.set(lane, line);
-    enter?.();
-  }
-
-  return async (lane, work) => {
-    if (inside < limits.inside) inside += 1;
-    else await wait(lane);
+  /** Runs the work when it is the network's turn; throws `too-many-requests` if too many calls are waiting already. */
+  async run<T>(network: string, work: () => Promise<T>): Promise<T> {
+    if (this.#running < this.#limits.running) this.#running += 1;
+    else await this.#wait(network);
     try {
       return await work();
     } finally {
-      callNext();
+      this.#startNext();
     }
-  };
+  }
+
+  #wait(network: string): Promise<void> {
+    const queue = this.#queues.get(network) ?? [];
+    if (this.#waiting >= this.#limits.waiting || queue.length >= this.#limits.waitingPerNetwork)
+      throw new ServiceError('too-many-requests', 'Too many passwords are being processed.', {
+        retryAfterSeconds: 5,
+      });
+    this.#waiting += 1;
+    this.#queues.set(network, queue);
+    return new Promise((start) => queue.push(start));
+  }
+
+  /** Starts a waiting call in place of a finished one and moves its network to the end of the line. */
+  #startNext(): void {
+    const [first] = this.#queues;
+    if (first === undefined) {
+      this.#running -= 1;
+      return;
+    }
+    const [network, queue] = first;
+    const start = queue.shift();
+    this.#waiting -= 1;
+    this.#queues.delete(network);
+    if (queue.length > 0) this.#queues.set(network, queue);
+    start?.();
+  }
 }

@@ -1,4 +1,4 @@
-// Password hashes: scrypt with its parameters and salt beside the result.
+// Password hashes: `scrypt$N$r$p$salt$key`.
 import { scrypt, timingSafeEqual } from 'node:crypto';
 
 const cost = { N: 2 ** 14, r: 8, p: 5 };
@@ -21,7 +21,7 @@ export async function passwordMatches(password: string, hash: string): Promise<b
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** Compared against when there is no such user, so that both cases cost the same; no password matches it. */
+/** Stands in for the hash of an unknown user, so that both cases take the same time. No password matches it. */
 export const unmatchableHash = `scrypt$${cost.N}$${cost.r}$${cost.p}$${Buffer.alloc(saltBytes).toString('base64url')}$`;
 
 function derive(password: string, salt: Buffer, options: typeof cost): Promise<Buffer> {

@@ -1,43 +1,43 @@
-// Failed sign-ins within the last minute, per user and address and per address (contract 3).
+// Counts failed sign-ins of the last minute, per user and network and per network.
 
 const windowMs = 60_000;
-const mostPerUserAndAddress = 10;
-const mostPerAddress = 100;
+const maxPerUserAndNetwork = 10;
+const maxPerNetwork = 100;
 
-export type SignInLimit = {
-  /** Seconds until another try is worth making; 0 when it may be made now. */
-  waitSeconds: (username: string, address: string, at: number) => number;
-  countFailure: (username: string, address: string, at: number) => void;
-  /** Drops what no longer counts. */
-  forget: (at: number) => void;
-};
+export class SignInLimit {
+  /** The times of the newest failures, by counter. */
+  readonly #failures = new Map<string, readonly number[]>();
 
-export function createSignInLimit(): SignInLimit {
-  const failures = new Map<string, number[]>();
-  const keysOf = (username: string, address: string) => [
-    { key: `${username.toLowerCase()} ${address}`, most: mostPerUserAndAddress },
-    { key: address, most: mostPerAddress },
+  /** Seconds until another attempt is allowed; 0 if it is allowed now. */
+  waitSeconds(username: string, network: string, at: number): number {
+    const waits = countersOf(username, network).map(({ key, max }) => {
+      const oldest = this.#recent(key, at).at(-max);
+      return oldest === undefined ? 0 : Math.ceil((oldest + windowMs - at) / 1000);
+    });
+    return Math.max(...waits);
+  }
+
+  countFailure(username: string, network: string, at: number): void {
+    for (const { key, max } of countersOf(username, network)) {
+      this.#failures.set(key, [...this.#recent(key, at), at].slice(-max));
+    }
+  }
+
+  /** Removes counters without a failure in the last minute. */
+  removeExpired(at: number): void {
+    for (const key of this.#failures.keys()) {
+      if (this.#recent(key, at).length === 0) this.#failures.delete(key);
+    }
+  }
+
+  #recent(key: string, at: number): readonly number[] {
+    return (this.#failures.get(key) ?? []).filter((failedAt) => failedAt > at - windowMs);
+  }
+}
+
+function countersOf(username: string, network: string): { key: string; max: number }[] {
+  return [
+    { key: `${username.toLowerCase()} ${network}`, max: maxPerUserAndNetwork },
+    { key: network, max: maxPerNetwork },
   ];
-  const recent = (key: string, at: number) =>
-    (failures.get(key) ?? []).filter((when) => when > at - windowMs);
-
-  return {
-    waitSeconds(username, address, at) {
-      const waits = keysOf(username, address).map(({ key, most }) => {
-        const freedBy = recent(key, at).at(-most);
-        return freedBy === undefined ? 0 : Math.ceil((freedBy + windowMs - at) / 1000);
-      });
-      return Math.max(...waits);
-    },
-    countFailure(username, address, at) {
-      for (const { key, most } of keysOf(username, address)) {
-        failures.set(key, [...recent(key, at), at].slice(-most));
-      }
-    },
-    forget(at) {
-      for (const key of failures.keys()) {
-        if (recent(key, at).length === 0) failures.delete(key);
-      }
-    },
-  };
 }

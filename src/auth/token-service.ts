@@ -1,15 +1,16 @@
-// The tokenService: signs users in, tells whose token a request carries, ends tokens.
-import type { Identify, Identity, Credentials } from '../caller.ts';
+// Signs users in, identifies callers by their tokens, and revokes tokens.
+import type { Credentials, Identity } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Tasks } from '../tasks.ts';
-import type { Runtime } from '../runtime.ts';
+import { networkOf } from '../lib/address.ts';
+import { FairLimiter } from './fair-limiter.ts';
 import { hashPassword, passwordMatches, saltBytes, unmatchableHash } from './password.ts';
-import { createSignInLimit } from './sign-in-limit.ts';
-import { createFairLimiter } from './fair-limiter.ts';
-import { networkOf } from './address.ts';
+import { SignInLimit } from './sign-in-limit.ts';
 import {
   type Binding,
+  type Token,
   bindingAllows,
   formTokenMatches,
   formTokenOf,
@@ -17,95 +18,59 @@ import {
   isFormToken,
   tokens,
 } from './token.ts';
-import { addUser, findUser, hasAdministrator, type User, users } from './user.ts';
+import { type User, addUser, findUser, hasAdministrator, users } from './user.ts';
 
 const sweepEveryMs = 60_000;
 
-export type TokenService = {
-  identify: Identify;
-  signIn: (credentials: SignInRequest) => Promise<{ token: string; expires: number }>;
-  /** Ends a token, or with a form token the session it belongs to. Unknown ones are none of our concern. */
-  revoke: (token: string, cookie: string | undefined) => Promise<void>;
-  hashPassword: (password: string) => Promise<{ hash: string; credentialId: string }>;
-  /** Creates the first administrator where there is none; tells whether it did. `hash` is that of the password. */
-  ensureAdministrator: (username: string, hash: () => Promise<string>) => Promise<boolean>;
+export type TokenServiceOptions = {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly tasks: Tasks;
 };
 
 export type SignInRequest = {
-  username: string;
-  password: string;
-  address: string;
-  minutes: number;
-  binding: Binding;
+  readonly username: string;
+  readonly password: string;
+  readonly address: string;
+  readonly minutes: number;
+  readonly binding: Binding;
 };
 
-export function createTokenService(store: Store, runtime: Runtime, tasks: Tasks): TokenService {
-  const limit = createSignInLimit();
-  const limiter = createFairLimiter({ inside: 4, inLane: 16, waiting: 256 });
+export class TokenService {
+  readonly #store: Store;
+  readonly #runtime: Runtime;
+  readonly #signInLimit = new SignInLimit();
+  /** Computing a password hash occupies a thread and 16 MiB for a noticeable time. */
+  readonly #hashing = new FairLimiter({ running: 4, waitingPerNetwork: 16, waiting: 256 });
 
-  function userOf(token: string, credentials: Credentials): User {
-    const stored = store.get(tokens, hashToken(token));
-    const user = stored && findUser(store, stored.username);
-    const good =
-      stored !== undefined &&
-      stored.expires > runtime.now() &&
-      stored.credentialId === user?.credentialId &&
-      bindingAllows(stored.binding, credentials.address, credentials.referer);
-    if (!good) throw new ServiceError('token-invalid', 'Invalid token.');
-    return user;
+  constructor({ store, runtime, tasks }: TokenServiceOptions) {
+    this.#store = store;
+    this.#runtime = runtime;
+    tasks.every('token sweep', sweepEveryMs, () => this.#sweep());
   }
 
-  function identify(credentials: Credentials): Identity | undefined {
+  /** Returns undefined when the request carries no token; throws when it carries a bad one. */
+  identify(credentials: Credentials): Identity | undefined {
     const { bearer, field, cookie, readsOnly } = credentials;
-    const asCaller = (token: string, formToken = '') => {
-      const { username, role } = userOf(token, credentials);
-      return { caller: { username, role }, formToken };
-    };
-    if (bearer !== undefined) return asCaller(bearer);
+    if (bearer !== undefined) return this.#identityOf(bearer, credentials);
     if (field !== undefined) {
-      if (!isFormToken(field) || readsOnly) return asCaller(field);
-      if (cookie === undefined || !formTokenMatches(field, cookie)) {
-        throw new ServiceError('token-invalid', 'Invalid token.', {
-          problems: [
-            {
-              field: 'token',
-              message: 'this form belongs to a session that has ended. Sign in and open the form again.',
-            },
-          ],
-        });
-      }
-      return asCaller(cookie, field);
+      if (!isFormToken(field) || readsOnly) return this.#identityOf(field, credentials);
+      if (cookie === undefined || !formTokenMatches(field, cookie)) throw formOfEndedSession();
+      return this.#identityOf(cookie, credentials, field);
     }
-    return cookie !== undefined && readsOnly ? asCaller(cookie, formTokenOf(cookie)) : undefined;
+    if (cookie === undefined || !readsOnly) return undefined;
+    return this.#identityOf(cookie, credentials, formTokenOf(cookie));
   }
 
-  async function signIn({ username, password, address, minutes, binding }: SignInRequest) {
-    // Whoever has an address of the newer kind has a whole network of them.
-    const network = networkOf(address);
-    const matches = await limiter(network, async () => {
-      const wait = limit.waitSeconds(username, network, runtime.now());
-      if (wait > 0) {
-        throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', {
-          retryAfterSeconds: wait,
-        });
-      }
-      const hash = findUser(store, username)?.passwordHash ?? unmatchableHash;
-      const matched = await passwordMatches(password, hash);
-      if (!matched) limit.countFailure(username, network, runtime.now());
-      return matched;
-    });
-    const user = findUser(store, username);
-    if (!matches || user === undefined)
-      throw new ServiceError('wrong-credentials', 'Unable to generate token.');
-
-    const token = runtime.newSecret(32).toString('base64url');
-    const signedInAt = runtime.now();
+  async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
+    const { username, minutes, binding } = request;
+    const user = await this.#checkPassword(request);
+    const token = this.#runtime.newSecret(32).toString('base64url');
+    const signedInAt = this.#runtime.now();
     const expires = signedInAt + minutes * 60_000;
-    await store.update((transaction) => {
+    await this.#store.update((transaction) => {
       const current = findUser(transaction, username);
-      if (current?.passwordHash !== user.passwordHash) {
-        throw new ServiceError('wrong-credentials', 'Unable to generate token.');
-      }
+      if (current?.passwordHash !== user.passwordHash) throw wrongCredentials();
       transaction.put(users, { ...current, lastSignIn: signedInAt });
       transaction.put(tokens, {
         hash: hashToken(token),
@@ -118,29 +83,29 @@ export function createTokenService(store: Store, runtime: Runtime, tasks: Tasks)
     return { token, expires };
   }
 
-  async function revoke(token: string, cookie: string | undefined): Promise<void> {
+  /** Ends a token, or with a form token the session it belongs to. An unknown token is ignored. */
+  async revoke(token: string, cookie: string | undefined): Promise<void> {
     const isOwnForm = isFormToken(token) && cookie !== undefined && formTokenMatches(token, cookie);
     const hash = hashToken(isOwnForm ? cookie : token);
-    // It may have been issued elsewhere a moment ago.
-    if (store.get(tokens, hash) === undefined) await store.refresh();
-    if (store.get(tokens, hash) === undefined) return;
-    await store.update((transaction) => transaction.remove(tokens, hash));
+    // Another process may have issued the token a moment ago.
+    if (this.#store.get(tokens, hash) === undefined) await this.#store.refresh();
+    if (this.#store.get(tokens, hash) === undefined) return;
+    await this.#store.update((transaction) => transaction.remove(tokens, hash));
   }
 
-  async function makeHash(password: string) {
-    const salt = runtime.newSecret(saltBytes);
-    return {
-      hash: await limiter('new passwords', () => hashPassword(password, salt)),
-      credentialId: runtime.newId(),
-    };
+  async hashPassword(password: string): Promise<{ hash: string; credentialId: string }> {
+    const salt = this.#runtime.newSecret(saltBytes);
+    const hash = await this.#hashing.run('new passwords', () => hashPassword(password, salt));
+    return { hash, credentialId: this.#runtime.newId() };
   }
 
-  async function ensureAdministrator(username: string, hash: () => Promise<string>): Promise<boolean> {
-    if (hasAdministrator(store)) return false;
+  /** Creates the first administrator if the store has none and returns whether it did. `hash` computes the password hash. */
+  async ensureAdministrator(username: string, hash: () => Promise<string>): Promise<boolean> {
+    if (hasAdministrator(this.#store)) return false;
     const passwordHash = await hash();
-    const credentialId = runtime.newId();
-    const createdAt = runtime.now();
-    return store.update((transaction) => {
+    const credentialId = this.#runtime.newId();
+    const createdAt = this.#runtime.now();
+    return this.#store.update((transaction) => {
       if (hasAdministrator(transaction)) return false;
       addUser(transaction, {
         username,
@@ -154,19 +119,52 @@ export function createTokenService(store: Store, runtime: Runtime, tasks: Tasks)
     });
   }
 
-  /** Forgets tokens that can no longer be used. */
-  async function sweep(at: number): Promise<void> {
-    limit.forget(at);
-    const isSpent = (token: { username: string; credentialId: string; expires: number }) =>
-      token.expires <= at || findUser(store, token.username)?.credentialId !== token.credentialId;
-    const spent = [...store.all(tokens)].filter(isSpent);
-    if (spent.length === 0) return;
-    await store.update((transaction) => {
-      for (const token of spent) transaction.remove(tokens, token.hash);
+  #identityOf(token: string, { address, referer }: Credentials, formToken = ''): Identity {
+    const stored = this.#store.get(tokens, hashToken(token));
+    const user = stored && findUser(this.#store, stored.username);
+    const isValid =
+      stored !== undefined &&
+      stored.expires > this.#runtime.now() &&
+      stored.credentialId === user?.credentialId &&
+      bindingAllows(stored.binding, address, referer);
+    if (!isValid) throw new ServiceError('token-invalid', 'Invalid token.');
+    return { caller: { username: user.username, role: user.role }, formToken };
+  }
+
+  #checkPassword({ username, password, address }: SignInRequest): Promise<User> {
+    // One client may own a whole IPv6 network. Counting single addresses would not limit it.
+    const network = networkOf(address);
+    return this.#hashing.run(network, async () => {
+      const retryAfterSeconds = this.#signInLimit.waitSeconds(username, network, this.#runtime.now());
+      if (retryAfterSeconds > 0)
+        throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds });
+      const user = findUser(this.#store, username);
+      const matches = await passwordMatches(password, user?.passwordHash ?? unmatchableHash);
+      if (!matches) this.#signInLimit.countFailure(username, network, this.#runtime.now());
+      if (!matches || user === undefined) throw wrongCredentials();
+      return user;
     });
   }
 
-  tasks.every('token sweep', sweepEveryMs, () => sweep(runtime.now()));
+  /** Removes tokens that are no longer valid. */
+  async #sweep(): Promise<void> {
+    const at = this.#runtime.now();
+    this.#signInLimit.removeExpired(at);
+    const isInvalid = ({ username, credentialId, expires }: Token) =>
+      expires <= at || findUser(this.#store, username)?.credentialId !== credentialId;
+    const invalid = [...this.#store.all(tokens)].filter(isInvalid);
+    if (invalid.length === 0) return;
+    await this.#store.update((transaction) => {
+      for (const token of invalid) transaction.remove(tokens, token.hash);
+    });
+  }
+}
 
-  return { identify, signIn, revoke, hashPassword: makeHash, ensureAdministrator };
+function wrongCredentials(): ServiceError {
+  return new ServiceError('wrong-credentials', 'Unable to generate token.');
+}
+
+function formOfEndedSession(): ServiceError {
+  const message = 'this form belongs to a session that has ended. Sign in and open the form again.';
+  return new ServiceError('token-invalid', 'Invalid token.', { problems: [{ field: 'token', message }] });
 }

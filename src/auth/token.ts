@@ -1,4 +1,4 @@
-// Tokens: 256 random bits, of which only the hash is stored; bindings to an address or a referring page; form tokens.
+// Tokens of 256 random bits, stored as hashes only; their bindings to an address or a referring page; form tokens.
 import { createHmac, hash as digest, timingSafeEqual } from 'node:crypto';
 import type { Shape } from '../store/shape.ts';
 import type { Table } from '../store/transaction.ts';
@@ -26,13 +26,13 @@ export const tokens: Table<Token> = {
   } satisfies Shape<Token>,
 };
 
-export const expirationMinutes = { default: 120, most: 20160 } as const;
+export const expirationMinutes = { default: 120, max: 20160 } as const;
 
 export function hashToken(token: string): string {
   return digest('sha256', token, 'base64url');
 }
 
-/** What HTML forms carry: proves that the form came from a page of ours, yet is no credential by itself. */
+/** The token in an HTML form. It proves that the form came from a page of this server, but is no credential without the cookie. */
 export function formTokenOf(sessionToken: string): string {
   return `form_${createHmac('sha256', sessionToken).update('form').digest('base64url')}`;
 }
@@ -47,7 +47,7 @@ export function formTokenMatches(formToken: string, sessionToken: string): boole
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** An absent Referer is let through: many clients never send one. */
+/** Many clients never send a Referer, so an absent one is accepted. */
 export function bindingAllows(binding: Binding, address: string, referer: string | undefined): boolean {
   if (binding === null) return true;
   if (binding.to === 'address') return binding.value === address;

@@ -1,61 +1,78 @@
-// REST edge of tokens: the token service (contract 3).
+// REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
 import { type Problem, ServiceError } from '../errors.ts';
 import {
+  type Operation,
   type Outcome,
-  type RequestFacts,
+  type RequestContext,
   type Resource,
   operation,
   resource,
   success,
 } from '../rest/resource.ts';
+import type { PublicUrls } from '../http/urls.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
 import { ownPath, sessionCookie } from '../rest/request.ts';
-import { plainAddress } from './address.ts';
+import { plainAddress } from '../lib/address.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 
-export type TokenServiceOptions = {
-  tokenService: TokenService;
-  publicUrl: () => string;
-  /** Where a browser goes after signing in, as a path of the public address. */
-  homePath: () => string;
-  signInPath: () => string;
+export type TokensOptions = {
+  readonly tokenService: TokenService;
+  readonly urls: PublicUrls;
 };
 
-const mostMinutes = 10 ** 15 - 1;
+/** Longer times are accepted and shortened to `expirationMinutes.max`. */
+const longestAcceptedMinutes = 10 ** 15 - 1;
 
-export function tokensResource(options: TokenServiceOptions): Resource {
-  const { tokenService } = options;
-  const isHttps = () => options.publicUrl().startsWith('https:');
+const signInFields = {
+  username: required(text('The user name.', { to: 256 })),
+  password: required(text('The password.', { to: 1024, secret: true })),
+  client: choice('What the token is bound to. Without it the token is not bound.', [
+    'referer',
+    'ip',
+    'requestip',
+  ]),
+  referer: text('The referring page the token is bound to, with client=referer.', { to: 2048 }),
+  ip: text('The address the token is bound to, with client=ip.', { to: 64 }),
+  expiration: defaultTo(
+    integer(
+      `How many minutes the token is valid. A number above ${expirationMinutes.max} counts as ${expirationMinutes.max}.`,
+      1,
+      longestAcceptedMinutes,
+    ),
+    expirationMinutes.default,
+  ),
+  next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
+};
 
-  const generateToken = operation({
+export function tokensResource(options: TokensOptions): Resource {
+  const operations = {
+    generateToken: generateTokenOperation(options),
+    revokeToken: revokeTokenOperation(options),
+  };
+  return resource({
+    title: 'Token service',
+    description: 'Issues and revokes tokens.',
+    access: 'anyone',
+    operations,
+    read: () => ({ operations: Object.keys(operations) }),
+  });
+}
+
+function generateTokenOperation({ tokenService, urls }: TokensOptions): Operation {
+  return operation({
     title: 'Generate token',
     description:
-      'Signs a user in: answers a token for the other operations, and in a browser starts a session.',
+      'Signs a user in. Returns a token for the other operations; in a browser it also starts a session.',
     access: 'anyone',
     effect: 'writes',
     whileReadOnly: 'allowed',
     form: 'sign-in',
     refusals: ['wrong-credentials', 'forbidden', 'too-many-requests'],
-    fields: {
-      username: required(text('The user name.', { to: 256 })),
-      password: required(text('The password.', { to: 1024, secret: true })),
-      client: choice('What the token is bound to; not bound when absent.', ['referer', 'ip', 'requestip']),
-      referer: text('The referring page the token is bound to, with client=referer.', { to: 2048 }),
-      ip: text('The address the token is bound to, with client=ip.', { to: 64 }),
-      expiration: defaultTo(
-        integer(
-          `Minutes the token lasts; at most ${expirationMinutes.most}, more is cut to that.`,
-          1,
-          mostMinutes,
-        ),
-        expirationMinutes.default,
-      ),
-      next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
-    },
+    fields: signInFields,
     guard: (request) => {
-      if (request.format === 'html') refuseForeignForm(request, options.publicUrl());
+      if (request.format === 'html') refuseForeignForm(request, urls);
     },
     check: ({ values, request }) => ({
       problems: [...queryProblems(request), ...bindingProblems(values)],
@@ -65,27 +82,29 @@ export function tokensResource(options: TokenServiceOptions): Resource {
         username: values.username,
         password: values.password,
         address: request.address,
-        minutes: Math.min(values.expiration, expirationMinutes.most),
+        minutes: Math.min(values.expiration, expirationMinutes.max),
         binding: bindingOf(values, request.address),
       });
-      const json = { token, expires, ssl: isHttps() };
+      const json = { token, expires, ssl: urls.isHttps };
       if (request.format !== 'html') return { json };
-      // The session that the browser had is over.
+      // The new session replaces the one the browser had.
       if (request.cookie !== undefined) await tokenService.revoke(request.cookie, undefined);
-      const next = ownPath(values.next ?? '') ?? options.homePath();
-      return { json, seeOther: next, headers: { 'set-cookie': cookie(token) } };
+      const next = ownPath(values.next ?? '') ?? urls.homePath;
+      return { json, seeOther: next, headers: { 'set-cookie': cookie(token, urls) } };
     },
   });
+}
 
-  const revokeToken = operation({
+function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation {
+  return operation({
     title: 'Revoke token',
-    description: 'Ends a token at once; in a browser ends the session.',
+    description: 'Ends a token at once. In a browser it ends the session.',
     access: 'anyone',
     effect: 'writes',
     whileReadOnly: 'allowed',
     refusals: ['forbidden'],
     fields: { token: required(text('The token to end.', { to: 1024, secret: true })) },
-    // Pages do not tell where they are, so that an Origin says nothing here.
+    // Pages are served with `Referrer-Policy: no-referrer`, so browsers send `Origin: null` here, which proves nothing.
     guard: ({ format, headers }) => {
       if (format === 'html' && isForeignSite(headers)) throw foreignForm();
     },
@@ -93,29 +112,23 @@ export function tokensResource(options: TokenServiceOptions): Resource {
       await tokenService.revoke(values.token.trim(), request.cookie);
       return {
         ...success,
-        seeOther: options.signInPath(),
-        // A page of somebody else may end a token that it knows, and not the browser's own session.
-        ...(!isForeignSite(request.headers) && { headers: { 'set-cookie': `${cookie('')}; Max-Age=0` } }),
+        seeOther: `${urls.tokensPath('generateToken')}?f=html`,
+        // A page of another site may end a token it knows, but must not end the session of the browser.
+        ...(!isForeignSite(request.headers) && {
+          headers: { 'set-cookie': `${cookie('', urls)}; Max-Age=0` },
+        }),
       };
     },
   });
-
-  function cookie(token: string): string {
-    return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${isHttps() ? '; Secure' : ''}`;
-  }
-
-  const operations = { generateToken, revokeToken };
-  return resource({
-    title: 'Token service',
-    description: 'Where tokens are obtained and ended.',
-    access: 'anyone',
-    operations,
-    read: () => ({ operations: Object.keys(operations) }),
-  });
 }
 
-/** Addresses end up in logs and histories; passwords must not. */
-function queryProblems({ query }: RequestFacts): Problem[] {
+function cookie(token: string, { isHttps }: PublicUrls): string {
+  const secure = isHttps ? '; Secure' : '';
+  return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${secure}`;
+}
+
+/** Addresses are written to logs and browser histories, so they must not contain a password. */
+function queryProblems({ query }: RequestContext): Problem[] {
   const found = ['username', 'password'].filter((name) => query[name] !== undefined);
   return found.map((field) => ({ field, message: 'must be sent in the body, never in the address.' }));
 }
@@ -136,18 +149,18 @@ function bindingOf({ client, referer = '', ip = '' }: BindingFields, address: st
   return client === 'requestip' ? { to: 'address', value: address } : null;
 }
 
-/** A browser says where a form comes from; one from elsewhere must not sign anybody in (or out of their own account). */
-function refuseForeignForm({ headers }: RequestFacts, publicUrl: string): void {
+/** Browsers send the origin of a form. A form of another site must not sign the user in to an account of its choice. */
+function refuseForeignForm({ headers }: RequestContext, urls: PublicUrls): void {
   const { origin, host } = headers;
   const isForeignOrigin =
     origin !== undefined &&
-    origin !== new URL(publicUrl).origin &&
+    origin !== new URL(urls.base).origin &&
     origin !== `http://${String(host)}` &&
     origin !== `https://${String(host)}`;
   if (isForeignSite(headers) || isForeignOrigin) throw foreignForm();
 }
 
-function isForeignSite({ 'sec-fetch-site': site }: RequestFacts['headers']): boolean {
+function isForeignSite({ 'sec-fetch-site': site }: RequestContext['headers']): boolean {
   return site !== undefined && site !== 'same-origin' && site !== 'none';
 }
 

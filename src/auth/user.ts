@@ -1,4 +1,4 @@
-// Users and the rules for changing them (contract 3: names unique but for case, never without an administrator).
+// Users and the rules for changing them: names are unique, ignoring case, and at least one administrator remains.
 import type { Role } from '../caller.ts';
 import { type Problem, ServiceError, invalid } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
@@ -9,7 +9,7 @@ export type User = {
   readonly username: string;
   readonly role: Role;
   readonly passwordHash: string;
-  /** Changes with the password; tokens carry it, so a new password ends them all. */
+  /** Changes with the password. Tokens carry it, so a new password ends all of them. */
   readonly credentialId: string;
   readonly createdAt: number;
   readonly lastSignIn: number | null;
@@ -33,7 +33,7 @@ export const usernames = {
   allowed: '1 to 64 letters, digits or . _ @ -',
 };
 export const passwordLength = { from: 8, to: 256 } as const;
-export const passwordRule = `${passwordLength.from} to ${passwordLength.to} characters, not all blank and none a control character`;
+export const passwordRule = `${passwordLength.from} to ${passwordLength.to} characters, not only blanks, without control characters`;
 
 export function isPassword(text: string): boolean {
   const length = Array.from(text).length;
@@ -77,7 +77,7 @@ export type UserChange = {
 export function updateUser(transaction: Transaction, username: string, change: UserChange): void {
   const user = requireUser(transaction, username);
   const role = change.role ?? user.role;
-  if (role !== 'administrator') keepAnAdministrator(transaction, user);
+  if (role !== 'administrator') requireAnotherAdministrator(transaction, user);
   transaction.put(users, {
     ...user,
     role,
@@ -88,22 +88,22 @@ export function updateUser(transaction: Transaction, username: string, change: U
 
 export function removeUser(transaction: Transaction, username: string): void {
   const user = requireUser(transaction, username);
-  keepAnAdministrator(transaction, user);
+  requireAnotherAdministrator(transaction, user);
   transaction.remove(users, users.keyOf(user));
 }
 
-/** The name comes from a form field, so an unknown one is a bad field. */
+/** The name comes from a form field, so an unknown user is reported as a bad field. */
 function requireUser(reader: Reader, username: string): User {
   const user = findUser(reader, username);
-  if (user === undefined) throw invalid([noSuchUser(username)]);
+  if (user === undefined) throw invalid([unknownUser(username)]);
   return user;
 }
 
-export function noSuchUser(username: string): Problem {
+export function unknownUser(username: string): Problem {
   return { field: 'username', message: `there is no user named ${username}.` };
 }
 
-function keepAnAdministrator(reader: Reader, leaving: User): void {
+function requireAnotherAdministrator(reader: Reader, leaving: User): void {
   if (leaving.role === 'administrator' && !hasAdministrator(reader, leaving)) {
     throw new ServiceError('conflict', `${leaving.username} is the last administrator.`);
   }

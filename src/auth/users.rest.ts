@@ -1,43 +1,74 @@
-// REST edge of users: `security` (contract 3).
+// REST resources of users: `security` and `security/users`.
 import { roles } from '../caller.ts';
-import { type Resource, folder, operation, resource, success } from '../rest/resource.ts';
+import {
+  type Checked,
+  type Operation,
+  type Resource,
+  folder,
+  operation,
+  resource,
+  success,
+} from '../rest/resource.ts';
 import { choice, required, text } from '../rest/fields.ts';
-import type { Store } from '../store/store.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/transaction.ts';
 import type { TokenService } from './token-service.ts';
 import {
   addUser,
   findUser,
   listUsers,
-  noSuchUser,
   passwordLength,
   removeUser,
   requireFreeName,
+  unknownUser,
   updateUser,
   usernames,
 } from './user.ts';
 
+const newUsername = text('The user name.', {
+  to: 64,
+  ...usernames,
+  normalise: (value) => value.trim(),
+});
+const existingUsername = text('The name of the user.', { to: 64, normalise: (value) => value.trim() });
+const password = text('The password.', { ...passwordLength, secret: true });
+const role = choice('The role of the user.', roles);
+
 export function securityResource(store: Store, runtime: Runtime, tokenService: TokenService): Resource {
-  const username = text('The user name.', {
-    to: 64,
-    ...usernames,
-    normalise: (value) => value.trim(),
-  });
-  const existing = required(text('The name of the user.', { to: 64, normalise: (value) => value.trim() }));
-  const password = text('The password.', { ...passwordLength, secret: true });
-  const role = choice('What the user may do.', roles);
+  return folder(
+    { title: 'Security', description: 'The users of this system.', access: 'administrator' },
+    {
+      users: resource({
+        title: 'Users',
+        description: 'The users, their roles, and when they last signed in.',
+        access: 'administrator',
+        operations: {
+          add: addOperation(store, runtime, tokenService),
+          update: updateOperation(store, tokenService),
+          remove: removeOperation(store),
+        },
+        read: () => ({
+          users: listUsers(store).map((user) => ({
+            username: user.username,
+            role: user.role,
+            createdAt: user.createdAt,
+            lastSignIn: user.lastSignIn,
+          })),
+        }),
+      }),
+    },
+  );
+}
 
-  const userExists = ({ values: { username: name } }: { values: { username?: string } }) => ({
-    problems: name === undefined || findUser(store, name) ? [] : [noSuchUser(name)],
-  });
-
-  const add = operation({
+function addOperation(store: Store, runtime: Runtime, tokenService: TokenService): Operation {
+  return operation({
     title: 'Add user',
     description: 'Adds a user.',
     access: 'administrator',
     effect: 'writes',
     refusals: ['too-many-requests'],
-    fields: { username: required(username), password: required(password), role: required(role) },
+    fields: { username: required(newUsername), password: required(password), role: required(role) },
     run: async ({ values }) => {
       requireFreeName(store, values.username);
       const { hash, credentialId } = await tokenService.hashPassword(values.password);
@@ -53,16 +84,18 @@ export function securityResource(store: Store, runtime: Runtime, tokenService: T
       return success;
     },
   });
+}
 
-  const update = operation({
+function updateOperation(store: Store, tokenService: TokenService): Operation {
+  return operation({
     title: 'Update user',
     description:
-      'Gives a user another role, which holds at once, or another password, which ends their tokens.',
+      'Changes the role of a user, which takes effect at once, or the password, which ends all tokens of the user.',
     access: 'administrator',
     effect: 'writes',
     refusals: ['too-many-requests'],
-    fields: { username: existing, password, role },
-    check: userExists,
+    fields: { username: required(existingUsername), password, role },
+    check: ({ values }) => userExists(store, values.username),
     run: async ({ values }) => {
       const change = {
         role: values.role,
@@ -73,37 +106,24 @@ export function securityResource(store: Store, runtime: Runtime, tokenService: T
       return success;
     },
   });
+}
 
-  const remove = operation({
+function removeOperation(store: Store): Operation {
+  return operation({
     title: 'Remove user',
-    description: 'Removes a user and ends their tokens.',
+    description: 'Removes a user and ends all tokens of the user.',
     access: 'administrator',
     effect: 'writes',
-    fields: { username: existing },
-    check: userExists,
+    fields: { username: required(existingUsername) },
+    check: ({ values }) => userExists(store, values.username),
     run: async ({ values }) => {
       await store.update((transaction) => removeUser(transaction, values.username));
       return success;
     },
   });
+}
 
-  return folder(
-    { title: 'Security', description: 'Who may use this system.', access: 'administrator' },
-    {
-      users: resource({
-        title: 'Users',
-        description: 'The users, their roles, and when they last signed in.',
-        access: 'administrator',
-        operations: { add, update, remove },
-        read: () => ({
-          users: listUsers(store).map((user) => ({
-            username: user.username,
-            role: user.role,
-            createdAt: user.createdAt,
-            lastSignIn: user.lastSignIn,
-          })),
-        }),
-      }),
-    },
-  );
+function userExists(reader: Reader, username: string | undefined): Checked<undefined> {
+  const isUnknown = username !== undefined && findUser(reader, username) === undefined;
+  return { problems: isUnknown ? [unknownUser(username)] : [] };
 }

@@ -1,35 +1,40 @@
-// The catalogCache keeps what was made from the catalog ready until the catalog changes.
+// Keeps values derived from the catalog until the catalog changes.
 import type { Store } from '../store/store.ts';
 import { folders, services } from './catalog.ts';
 import { type Audience, type Listing, listCatalog } from './listing.ts';
 
-export type CatalogCache = {
-  listing: (audience: Audience) => Listing;
-  /** Anything derived from the catalog: made once under its key, again after a change. */
-  get: <T>(key: string, make: () => T) => T;
-};
+export class CatalogCache {
+  readonly #store: Store;
+  readonly #values = new Map<string, unknown>();
+  #foldersVersion = -1;
+  #servicesVersion = -1;
 
-export function createCatalogCache(store: Store): CatalogCache {
-  const shelf = new Map<string, unknown>();
-  let foldersVersion = -1;
-  let servicesVersion = -1;
+  constructor(store: Store) {
+    this.#store = store;
+  }
 
-  function get<T>(key: string, make: () => T): T {
-    if (store.version(folders) !== foldersVersion || store.version(services) !== servicesVersion) {
-      shelf.clear();
-      foldersVersion = store.version(folders);
-      servicesVersion = store.version(services);
-    }
-    const known = shelf.get(key) as T | undefined;
-    if (known !== undefined) return known;
+  /** Returns the value under the key; calls `make` if the catalog has changed since it was made. */
+  get<T>(key: string, make: () => T): T {
+    this.#clearAfterChange();
+    const cached = this.#values.get(key) as T | undefined;
+    if (cached !== undefined) return cached;
     const made = make();
-    shelf.set(key, made);
+    this.#values.set(key, made);
     return made;
   }
 
-  return {
-    get,
-    listing: (audience) =>
-      get(`listing ${audience}`, () => listCatalog(store.all(folders), store.all(services), audience)),
-  };
+  listing(audience: Audience): Listing {
+    return this.get(`listing ${audience}`, () =>
+      listCatalog(this.#store.all(folders), this.#store.all(services), audience),
+    );
+  }
+
+  #clearAfterChange(): void {
+    const foldersVersion = this.#store.version(folders);
+    const servicesVersion = this.#store.version(services);
+    if (foldersVersion === this.#foldersVersion && servicesVersion === this.#servicesVersion) return;
+    this.#values.clear();
+    this.#foldersVersion = foldersVersion;
+    this.#servicesVersion = servicesVersion;
+  }
 }

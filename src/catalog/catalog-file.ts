@@ -1,156 +1,139 @@
-// CATALOG_FILE: the catalog a first start is loaded with; all its problems are listed together (contract 4).
+// Reads CATALOG_FILE, the catalog of a first start, and lists all its problems at once.
 import { z } from 'zod';
-import type { Transaction } from '../store/transaction.ts';
-import { toNfc, httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
+import { type Problem, problemsOf } from '../errors.ts';
+import { truncate } from '../lib/text.ts';
+import type { Field, Fields, Parsed, Values } from '../rest/fields.ts';
 import {
   type Folder,
+  type InitialCatalog,
   type ServiceId,
-  type ServiceTraits,
-  accesses,
-  catalogLoaded,
-  createFolder,
-  createService,
-  folderNames,
   folders,
-  longest,
+  keyOfService,
   rootFolder,
-  serviceNames,
-  serviceTypes,
-  services,
-  tidyList,
 } from './catalog.ts';
+import { fileServiceFields, folderFields } from './fields.ts';
 
-export type CatalogFile = {
-  readonly folders: readonly Folder[];
-  readonly services: readonly (ServiceId & ServiceTraits)[];
-};
+/** A problem without a field concerns the whole file. */
+export type CatalogFileResult =
+  { readonly catalog: InitialCatalog } | { readonly problems: readonly Problem[] };
 
-const named = ({ pattern, allowed }: { pattern: RegExp; allowed: string }) =>
-  z
-    .string(`must be ${allowed}`)
-    .transform((value) => toNfc(value))
-    .pipe(z.string().regex(pattern, `must be ${allowed}`));
-const plainText = (most: number) =>
-  z
-    .string('must be text')
-    .max(most, `must be at most ${most} characters`)
-    .refine(isXmlText, 'must not contain control characters')
-    .default('');
-const type = z
-  .string(`must be ${serviceTypes.allowed}`)
-  .regex(serviceTypes.pattern, `must be ${serviceTypes.allowed}`);
-
-const folderSchema = z.strictObject({
-  folderName: named(folderNames),
-  description: plainText(longest.description),
-});
-const serviceSchema = z.strictObject({
-  folderName: z
-    .literal(['', rootFolder])
-    .transform(() => rootFolder)
-    .or(named(folderNames))
-    .default(rootFolder),
-  serviceName: named(serviceNames),
-  type,
-  description: plainText(longest.description),
-  capabilities: plainText(longest.capabilities).transform(tidyList),
-  parentType: z.literal('').or(type).default(''),
-  url: z
-    .string(`must be ${httpUrlRule}`)
-    .transform((value) => value.trim() || null)
-    .refine((value) => value === null || isHttpUrl(value), `must be ${httpUrlRule}`)
-    .nullable()
-    .default(null),
-  access: z.enum(accesses, `must be one of ${accesses.join(', ')}`).default('public'),
-  // What the API shows beside the rest; a service that is loaded is new.
-  createdAt: z.unknown().optional(),
-  updatedAt: z.unknown().optional(),
-});
 const list = z.array(z.unknown(), 'must be an array').default([]);
 const fileSchema = z.strictObject(
   { folders: list, services: list },
   'must be an object with the arrays folders and services',
 );
 
-export type CatalogFileResult = { readonly catalog: CatalogFile } | { readonly problems: readonly string[] };
+/** The REST API returns these beside the fields of a service. A loaded service gets new ones. */
+const ignoredServiceKeys = ['createdAt', 'updatedAt'];
 
-/** All problems of a file are told at once, wherever they are. */
 export function readCatalogFile(content: string): CatalogFileResult {
   let json: unknown;
   try {
     json = JSON.parse(content.replace(/^\uFEFF/, ''));
   } catch (error) {
-    return { problems: [`is not JSON: ${(error as Error).message}.`] };
+    return { problems: [{ message: `is not JSON: ${(error as Error).message}.` }] };
   }
   const file = fileSchema.safeParse(json);
-  if (!file.success) return { problems: file.error.issues.map((issue) => formatIssue(issue, '')) };
-  const problems: string[] = [];
-  const folderList = readEntries(file.data.folders, folderSchema, 'folders', problems);
-  const serviceList = readEntries(file.data.services, serviceSchema, 'services', problems).map(
-    ({ index, entry }) => {
-      const { createdAt, updatedAt, ...service } = entry;
-      return { index, entry: service };
-    },
-  );
-  problems.push(
-    ...repeats(folderList, folders.keyOf, 'folders'),
-    ...repeats(
-      serviceList,
-      (service) => services.keyOf({ ...service, createdAt: 0, updatedAt: 0 }),
-      'services',
-    ),
-  );
+  if (!file.success) return { problems: file.error.issues.map(toProblem) };
+  const folderEntries = readEntries('folders', file.data.folders, folderFields);
+  const serviceEntries = readEntries('services', file.data.services, fileServiceFields, ignoredServiceKeys);
+  const { allFolders, problems } = addMissingFolders(folderEntries.valid, serviceEntries.valid);
+  const allProblems = [
+    ...folderEntries.problems,
+    ...serviceEntries.problems,
+    ...repeatedNames('folders', folderEntries.valid, folders.keyOf),
+    ...repeatedNames('services', serviceEntries.valid, keyOfService),
+    ...problems,
+  ];
+  if (allProblems.length > 0) return { problems: allProblems };
+  const services = serviceEntries.valid.map(({ values: { url = null, ...rest } }) => ({ ...rest, url }));
+  return { catalog: { folders: allFolders, services } };
+}
 
-  const known = new Map(folderList.map(({ entry }) => [folders.keyOf(entry), entry]));
-  for (const { index, entry } of serviceList) {
-    if (entry.folderName === rootFolder) continue;
-    const key = entry.folderName.toLowerCase();
-    const folder = known.get(key) ?? { folderName: entry.folderName, description: '' };
-    known.set(key, folder);
-    if (folder.folderName !== entry.folderName) {
-      problems.push(`services[${index}].folderName: differs from ${folder.folderName} only in case.`);
+type Entry<T> = { readonly index: number; readonly values: T };
+
+function readEntries<F extends Fields>(
+  listName: string,
+  entries: readonly unknown[],
+  fields: F,
+  ignoredKeys: readonly string[] = [],
+): { valid: Entry<Values<F>>[]; problems: Problem[] } {
+  const valid: Entry<Values<F>>[] = [];
+  const problems: Problem[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const read = readEntry(`${listName}[${index}]`, entry, fields, ignoredKeys);
+    if ('problems' in read) problems.push(...read.problems);
+    else valid.push({ index, values: read.values });
+  }
+  return { valid, problems };
+}
+
+function readEntry<F extends Fields>(
+  path: string,
+  entry: unknown,
+  fields: F,
+  ignoredKeys: readonly string[],
+): { values: Values<F> } | { problems: Problem[] } {
+  if (typeof entry !== 'object' || entry === null || Array.isArray(entry))
+    return { problems: [{ field: path, message: 'must be an object.' }] };
+  const problems: Problem[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(fields)) {
+    const parsed = readValue(name, (entry as Record<string, unknown>)[name], field as Field<unknown>);
+    if ('problem' in parsed) problems.push(...problemsOf(`${path}.${name}`, [parsed.problem].flat()));
+    else values[name] = parsed.value;
+  }
+  for (const key of Object.keys(entry)) {
+    if (Object.hasOwn(fields, key) || ignoredKeys.includes(key)) continue;
+    problems.push({ field: path, message: `has the unknown key ${JSON.stringify(truncate(key))}.` });
+  }
+  return problems.length > 0 ? { problems } : { values: values as Values<F> };
+}
+
+function readValue(name: string, value: unknown, field: Field<unknown>): Parsed<unknown> {
+  // The REST API returns null for a service without an address.
+  if (value === undefined || (name === 'url' && value === null)) return field.read(undefined);
+  return typeof value === 'string' ? field.read(value) : { problem: 'must be text.' };
+}
+
+function repeatedNames<T>(
+  listName: string,
+  entries: readonly Entry<T>[],
+  keyOf: (values: T) => string,
+): Problem[] {
+  const firsts = new Map<string, number>();
+  const problems: Problem[] = [];
+  for (const { index, values } of entries) {
+    const first = firsts.get(keyOf(values));
+    if (first === undefined) firsts.set(keyOf(values), index);
+    else {
+      const message = `has the same name as ${listName}[${first}], ignoring case.`;
+      problems.push({ field: `${listName}[${index}]`, message });
     }
   }
-  if (problems.length > 0) return { problems };
-  return { catalog: { folders: [...known.values()], services: serviceList.map(({ entry }) => entry) } };
+  return problems;
 }
 
-type Placed<T> = { readonly index: number; readonly entry: T };
-
-function readEntries<T>(
-  entries: readonly unknown[],
-  schema: z.ZodType<T>,
-  where: string,
-  problems: string[],
-): Placed<T>[] {
-  return entries.flatMap((given, index) => {
-    const parsed = schema.safeParse(given);
-    if (parsed.success) return [{ index, entry: parsed.data }];
-    problems.push(...parsed.error.issues.map((issue) => formatIssue(issue, `${where}[${index}]`)));
-    return [];
-  });
+/** Adds the folders that only a service names. */
+function addMissingFolders(
+  folderEntries: readonly Entry<Folder>[],
+  serviceEntries: readonly Entry<ServiceId>[],
+): { allFolders: Folder[]; problems: Problem[] } {
+  const byKey = new Map(folderEntries.map(({ values }) => [folders.keyOf(values), values]));
+  const problems: Problem[] = [];
+  for (const { index, values } of serviceEntries) {
+    if (values.folderName === rootFolder) continue;
+    const named: Folder = { folderName: values.folderName, description: '' };
+    const folder = byKey.get(folders.keyOf(named)) ?? named;
+    byKey.set(folders.keyOf(named), folder);
+    if (folder.folderName !== values.folderName) {
+      const message = `differs from ${folder.folderName} only in case.`;
+      problems.push({ field: `services[${index}].folderName`, message });
+    }
+  }
+  return { allFolders: [...byKey.values()], problems };
 }
 
-function repeats<T>(entries: readonly Placed<T>[], keyOf: (entry: T) => string, where: string): string[] {
-  const firsts = new Map<string, number>();
-  return entries.flatMap(({ index, entry }) => {
-    const first = firsts.get(keyOf(entry));
-    if (first !== undefined)
-      return [`${where}[${index}]: has the same name as ${where}[${first}] but for case.`];
-    firsts.set(keyOf(entry), index);
-    return [];
-  });
-}
-
-function formatIssue({ path, message }: z.core.$ZodIssue, where: string): string {
-  const place = `${where}.${path.map(String).join('.')}`.replace(/^\.|\.$/g, '') || 'The file';
-  return `${place}: ${message}.`;
-}
-
-/** Loads a catalog into a store that has never had one. */
-export function loadCatalog(transaction: Transaction, catalog: CatalogFile, at: number): void {
-  if (transaction.read(catalogLoaded)) return;
-  for (const folder of catalog.folders) createFolder(transaction, folder);
-  for (const service of catalog.services) createService(transaction, service, service, at);
-  transaction.write(catalogLoaded, true);
+function toProblem({ path, message }: z.core.$ZodIssue): Problem {
+  return { ...(path.length > 0 && { field: path.map(String).join('.') }), message: `${message}.` };
 }

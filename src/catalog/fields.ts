@@ -1,24 +1,32 @@
-// What the catalog's operations ask for: the fields of folders and services (contract 4).
+// The fields of folders and services. REST operations and the catalog file use the same descriptors, so they apply the same rules.
 import { toNfc } from '../lib/text.ts';
-import { choice, clearable, defaultTo, httpUrl, required, text } from '../rest/fields.ts';
-import { accesses, folderNames, longest, serviceNames, serviceTypes, tidyList } from './catalog.ts';
+import { type Field, choice, clearable, defaultTo, httpUrl, required, text } from '../rest/fields.ts';
+import {
+  accesses,
+  folderNames,
+  maxLength,
+  normaliseList,
+  rootFolder,
+  serviceNames,
+  serviceTypes,
+} from './catalog.ts';
 
 const fields = {
   folderName: text('The name of the folder.', { to: 128, ...folderNames, normalise: toNfc }),
   serviceName: text('The name of the service.', { to: 128, ...serviceNames, normalise: toNfc }),
   type: text('The type of the service, for example MapServer.', { to: 64, ...serviceTypes }),
-  description: text('What it is, in a sentence or two.', { to: longest.description, lines: true }),
-  capabilities: text('What it can do: a comma list.', {
+  description: text('A description in a sentence or two.', { to: maxLength.description, lines: true }),
+  capabilities: text('The capabilities, separated by commas.', {
     from: 0,
-    to: longest.capabilities,
-    normalise: tidyList,
+    to: maxLength.capabilities,
+    normalise: normaliseList,
   }),
-  parentType: text('The type of the service this one extends; empty for plain services.', {
+  parentType: text('The type of the service that this one extends. Empty for other services.', {
     to: 64,
     ...serviceTypes,
   }),
-  url: httpUrl('Its own address; an address of this server when absent.'),
-  access: choice('Who sees it: everybody, any token, or administrators.', accesses),
+  url: httpUrl('The address of the service. Without it, clients get an address of this server.'),
+  access: choice('Who may see the service: everyone, all signed-in users, or administrators.', accesses),
 };
 
 export const folderFields = {
@@ -27,7 +35,7 @@ export const folderFields = {
 };
 
 export const createFields = {
-  folderName: text('The folder to hold it; absent or / for the root.', { to: 128, normalise: toNfc }),
+  folderName: text('The folder of the service. Absent or / means the root.', { to: 128, normalise: toNfc }),
   serviceName: required(fields.serviceName),
   type: required(fields.type),
   description: defaultTo(fields.description, ''),
@@ -44,3 +52,11 @@ export const editFields = {
   url: clearable(fields.url),
   access: fields.access,
 };
+
+/** A service in the catalog file. Its folder need not exist yet, so the name must be one that a folder may have. */
+export const fileServiceFields = { ...createFields, folderName: folderOrRoot(fields.folderName) };
+
+function folderOrRoot(folderName: Field<string | undefined>): Field<string> {
+  const field = defaultTo(folderName, rootFolder);
+  return { ...field, read: (raw) => field.read(raw === rootFolder ? undefined : raw) };
+}

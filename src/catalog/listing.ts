@@ -1,16 +1,16 @@
-// What one kind of caller sees of the catalog, in the order it is listed (contract 7): root first, then by folder, name, type.
+// The part of the catalog that one kind of caller may see, sorted: root first, then by folder, name and type.
 import type { Caller } from '../caller.ts';
 import { type Folder, type Service, type ServiceAccess, mayList, rootFolder } from './catalog.ts';
 
 export type Listing = {
-  /** Names, the root not among them. */
+  /** Names, without the root. */
   readonly folders: readonly string[];
   readonly services: readonly Service[];
-  /** By folder name, the root included. */
+  /** Services by folder name, with the root. */
   readonly byFolder: ReadonlyMap<string, readonly Service[]>;
 };
 
-/** Callers who see the same: named by the widest access they have. */
+/** Callers who see the same services, named by the most restricted services among them. */
 export type Audience = ServiceAccess;
 
 export function audienceOf(caller: Caller): Audience {
@@ -37,13 +37,13 @@ export function listCatalog(
     if (mayList(service, caller)) byFolder.get(service.folderName)?.push(service);
     else hidden.add(service.folderName);
   }
-  // A folder that holds only what the caller may not see is not there for them.
+  // A folder is hidden if the caller may see none of its services. An empty folder is visible.
   for (const name of hidden)
     if (name !== rootFolder && byFolder.get(name)?.length === 0) byFolder.delete(name);
 
   const names = [...byFolder.keys()].filter((name) => name !== rootFolder).sort(byCodePoint);
-  for (const group of byFolder.values()) {
-    group.sort((a, b) => byCodePoint(a.serviceName, b.serviceName) || byCodePoint(a.type, b.type));
+  for (const list of byFolder.values()) {
+    list.sort((a, b) => byCodePoint(a.serviceName, b.serviceName) || byCodePoint(a.type, b.type));
   }
   return {
     folders: names,
@@ -52,7 +52,7 @@ export function listCatalog(
   };
 }
 
-/** Strings compare by UTF-16 unit; this compares by code point, which differs beyond the basic plane. */
+/** Compares by code point. The operators < and > compare UTF-16 units, which sorts U+10000 and above before U+E000. */
 export function byCodePoint(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let index = 0; index < length; index += 1) {
@@ -62,7 +62,7 @@ export function byCodePoint(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates stand for code points above every other unit. */
+/** Ranks surrogates above all other units, because they encode the highest code points. */
 function rank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;

@@ -1,15 +1,23 @@
-// REST edge of the catalog: `services`, its folders and services (contract 4).
+// REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import type { Caller } from '../caller.ts';
-import { type Resource, isId, items, operation, resource, success } from '../rest/resource.ts';
 import type { Json } from '../lib/json.ts';
 import { definedOnly } from '../rest/fields.ts';
-import type { Store } from '../store/store.ts';
+import {
+  type Items,
+  type Operation,
+  type Resource,
+  items,
+  operation,
+  resource,
+  success,
+} from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
-import { createCatalogViews } from './pages/browse.ts';
+import type { Store } from '../store/store.ts';
+import type { CatalogCache } from './catalog-cache.ts';
 import {
   type Folder,
-  type Service,
   type OnServiceChange,
+  type Service,
   createFolder,
   createService,
   deleteFolder,
@@ -17,136 +25,112 @@ import {
   editService,
   fileNameOf,
   findFolder,
+  folderOrServiceNotFound,
   mayList,
-  noSuchFolder,
-  noSuchThing,
-  refuseGrant,
+  requireMaySetAccess,
   rootFolder,
   serviceInFolder,
+  unknownFolder,
 } from './catalog.ts';
 import { createFields, editFields, folderFields } from './fields.ts';
-import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
+import { createCatalogViews } from './pages/browse.ts';
 import type { ServiceViewOptions } from './pages/service.ts';
 
 export type CatalogOptions = ServiceViewOptions & {
-  store: Store;
-  runtime: Runtime;
-  catalogCache: CatalogCache;
-  tell: OnServiceChange;
-  /** What other features hang beneath `services`, and beneath each service. */
-  resources: Record<string, Resource>;
-  serviceResources: Record<string, Resource<Service>>;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly catalogCache: CatalogCache;
+  readonly notify: OnServiceChange;
+  /** Resources of other features beneath `services`. */
+  readonly resources: Record<string, Resource>;
+  /** Resources of other features beneath each service. */
+  readonly serviceResources: Record<string, Resource<Service>>;
 };
 
-export function catalogResource({
-  store,
-  runtime,
-  catalogCache,
-  tell,
-  ...beneath
-}: CatalogOptions): Resource {
-  const views = createCatalogViews({ store, catalogCache, ...beneath });
-
-  function contents(folderName: string, caller: Caller, folders: readonly string[]) {
-    const listed = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
-    return { folders, services: listed.map(toJson) };
-  }
-
-  const serviceResource = resource<Service>({
+export function catalogResource(options: CatalogOptions): Resource {
+  const { catalogCache } = options;
+  const views = createCatalogViews(options);
+  const service = resource<Service>({
     title: 'Service',
     titleOf: fileNameOf,
     description: 'One service of the catalog.',
     access: 'member',
     read: ({ subject }) => toJson(subject),
     view: views.service,
-    resources: beneath.serviceResources,
-    operations: {
-      edit: operation<Service, typeof editFields>({
-        title: 'Edit service',
-        description: 'Changes what is given; an empty text empties what was there.',
-        access: 'publisher',
-        effect: 'writes',
-        fields: editFields,
-        present: (service) => ({
-          description: service.description,
-          capabilities: service.capabilities,
-          parentType: service.parentType,
-          url: service.url ?? '',
-          access: service.access,
-        }),
-        run: async ({ subject, values, caller }) => {
-          const at = runtime.now();
-          refuseGrant(caller, values.access);
-          const { url, ...rest } = values;
-          const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
-          await store.update((transaction) => {
-            editService(transaction, subject, change, at);
-            tell(transaction, 'Updated', subject, at);
-          });
-          return success;
-        },
-      }),
-      delete: operation<Service>({
-        title: 'Delete service',
-        description: 'Takes the service out of the catalog.',
-        access: 'publisher',
-        effect: 'writes',
-        fields: {},
-        run: async ({ subject }) => {
-          const at = runtime.now();
-          await store.update((transaction) => {
-            deleteService(transaction, subject);
-            tell(transaction, 'Deleted', subject, at);
-          });
-          return success;
-        },
-      }),
-    },
+    resources: options.serviceResources,
+    operations: { edit: editOperation(options), delete: deleteOperation(options) },
   });
-
-  const servicesOf = <S>(folderNameOf: (subject: S) => string) =>
-    items<S, Service>({
-      param: 'service',
-      parts: ['serviceName', 'type'],
-      accepts: (segment) => isId(segment) && segment.includes('.'),
-      find: (subject, segment, caller) => {
-        const service = serviceInFolder(store, folderNameOf(subject), segment);
-        if (!service || !mayList(service, caller)) throw noSuchThing();
-        return service;
-      },
-      list: pageListsThem,
-      resource: serviceResource,
-    });
-
-  const folderResource = resource<Folder>({
+  const folder = resource<Folder>({
     title: 'Folder',
     titleOf: ({ folderName }) => folderName,
     description: 'A folder of the catalog and the services in it.',
     access: 'member',
-    read: ({ subject, caller }) => ({ ...subject, ...contents(subject.folderName, caller, []) }),
+    read: ({ subject, caller }) => ({
+      ...subject,
+      folders: [],
+      services: servicesJson(options, subject.folderName, caller),
+    }),
     view: views.folder,
-    operations: {
-      deleteFolder: operation<Folder>({
-        title: 'Delete folder',
-        description: 'Deletes the folder, which must be empty.',
-        access: 'publisher',
-        effect: 'writes',
-        fields: {},
-        run: async ({ subject }) => {
-          await store.update((transaction) => deleteFolder(transaction, subject));
-          return success;
-        },
-      }),
-    },
-    items: [servicesOf<Folder>((folder) => folder.folderName)],
+    operations: { deleteFolder: deleteFolderOperation(options) },
+    items: [serviceItems<Folder>(options, service, ({ folderName }) => folderName)],
   });
+  return resource({
+    title: 'Services',
+    description: 'The root of the service catalog: its folders and services.',
+    access: 'member',
+    read: ({ caller }) => ({
+      folderName: rootFolder,
+      folders: catalogCache.listing(audienceOf(caller)).folders,
+      services: servicesJson(options, rootFolder, caller),
+    }),
+    view: views.root,
+    resources: options.resources,
+    operations: {
+      createFolder: createFolderOperation(options),
+      createService: createServiceOperation(options),
+    },
+    items: [serviceItems(options, service, () => rootFolder), folderItems(options, folder)],
+  });
+}
 
-  function visibleFolder(name: string, caller: Caller): Folder | undefined {
-    return catalogCache.listing(audienceOf(caller)).byFolder.has(name) ? findFolder(store, name) : undefined;
-  }
+/** There may be thousands of items. The views of the catalog link to them page by page. */
+const listedByView = () => [];
 
-  const createFolderOperation = operation({
+function folderItems(options: CatalogOptions, folder: Resource<Folder>): Items {
+  return items({
+    param: 'folder',
+    find: (_root, segment, caller) => {
+      const found = visibleFolder(options, segment, caller);
+      if (!found) throw folderOrServiceNotFound();
+      return found;
+    },
+    list: listedByView,
+    resource: folder,
+  });
+}
+
+function serviceItems<S>(
+  { store }: CatalogOptions,
+  service: Resource<Service>,
+  folderNameOf: (subject: S) => string,
+): Items<S> {
+  return items<S, Service>({
+    param: 'service',
+    parts: ['serviceName', 'type'],
+    pattern: '.*[.].*',
+    find: (subject, segment, caller) => {
+      const found = serviceInFolder(store, folderNameOf(subject), segment);
+      if (!found || !mayList(found, caller)) throw folderOrServiceNotFound();
+      return found;
+    },
+    list: listedByView,
+    resource: service,
+  });
+}
+
+function createFolderOperation({ store }: CatalogOptions): Operation {
+  return operation({
     title: 'Create folder',
     description: 'Creates an empty folder.',
     access: 'publisher',
@@ -157,60 +141,107 @@ export function catalogResource({
       return success;
     },
   });
+}
 
-  const createServiceOperation = operation({
+function deleteFolderOperation({ store }: CatalogOptions): Operation<Folder> {
+  return operation<Folder>({
+    title: 'Delete folder',
+    description: 'Deletes the folder, which must be empty.',
+    access: 'publisher',
+    effect: 'writes',
+    fields: {},
+    run: async ({ subject }) => {
+      await store.update((transaction) => deleteFolder(transaction, subject));
+      return success;
+    },
+  });
+}
+
+function createServiceOperation(options: CatalogOptions): Operation {
+  const { store, runtime, notify } = options;
+  return operation({
     title: 'Create service',
     description: 'Adds a service to the catalog.',
     access: 'publisher',
     effect: 'writes',
     fields: createFields,
-    check: ({ values: { folderName = rootFolder }, caller }) => ({
-      problems:
-        folderName === rootFolder || visibleFolder(folderName, caller) ? [] : [noSuchFolder(folderName)],
-    }),
+    check: ({ values: { folderName = rootFolder }, caller }) => {
+      const exists = folderName === rootFolder || visibleFolder(options, folderName, caller) !== undefined;
+      return { problems: exists ? [] : [unknownFolder(folderName)] };
+    },
     run: async ({ values, caller }) => {
       const { folderName = rootFolder, serviceName, type, url = null, ...traits } = values;
-      refuseGrant(caller, values.access);
+      requireMaySetAccess(caller, values.access);
       const at = runtime.now();
       const id = { folderName, serviceName, type };
       await store.update((transaction) => {
         createService(transaction, id, { ...traits, url }, at);
-        tell(transaction, 'Created', id, at);
+        notify(transaction, 'Created', id, at);
       });
       return success;
     },
   });
+}
 
-  return resource({
-    title: 'Services',
-    description: 'The root of the service catalog: its folders and services.',
-    access: 'member',
-    read: ({ caller }) => ({
-      folderName: rootFolder,
-      ...contents(rootFolder, caller, catalogCache.listing(audienceOf(caller)).folders),
+function editOperation({ store, runtime, notify }: CatalogOptions): Operation<Service> {
+  return operation<Service, typeof editFields>({
+    title: 'Edit service',
+    description: 'Changes the given fields. An empty text clears the field.',
+    access: 'publisher',
+    effect: 'writes',
+    fields: editFields,
+    present: (service) => ({
+      description: service.description,
+      capabilities: service.capabilities,
+      parentType: service.parentType,
+      url: service.url ?? '',
+      access: service.access,
     }),
-    view: views.root,
-    resources: beneath.resources,
-    operations: { createFolder: createFolderOperation, createService: createServiceOperation },
-    items: [
-      servicesOf(() => rootFolder),
-      items({
-        param: 'folder',
-        accepts: isId,
-        find: (_root, segment, caller) => {
-          const folder = visibleFolder(segment, caller);
-          if (!folder) throw noSuchThing();
-          return folder;
-        },
-        list: pageListsThem,
-        resource: folderResource,
-      }),
-    ],
+    run: async ({ subject, values, caller }) => {
+      const at = runtime.now();
+      requireMaySetAccess(caller, values.access);
+      const { url, ...rest } = values;
+      const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
+      await store.update((transaction) => {
+        editService(transaction, subject, change, at);
+        notify(transaction, 'Updated', subject, at);
+      });
+      return success;
+    },
   });
 }
 
-/** There may be thousands; the views link to as many as a page can bear. */
-const pageListsThem = () => [];
+function deleteOperation({ store, runtime, notify }: CatalogOptions): Operation<Service> {
+  return operation<Service>({
+    title: 'Delete service',
+    description: 'Removes the service from the catalog.',
+    access: 'publisher',
+    effect: 'writes',
+    fields: {},
+    run: async ({ subject }) => {
+      const at = runtime.now();
+      await store.update((transaction) => {
+        deleteService(transaction, subject);
+        notify(transaction, 'Deleted', subject, at);
+      });
+      return success;
+    },
+  });
+}
+
+function visibleFolder(
+  { store, catalogCache }: CatalogOptions,
+  name: string,
+  caller: Caller,
+): Folder | undefined {
+  const isVisible = catalogCache.listing(audienceOf(caller)).byFolder.has(name);
+  return isVisible ? findFolder(store, name) : undefined;
+}
+
+function servicesJson({ catalogCache }: CatalogOptions, folderName: string, caller: Caller): Json[] {
+  const listed = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
+  return listed.map(toJson);
+}
 
 function toJson(service: Service): Json {
   const { folderName, serviceName, type, description, capabilities, parentType, url, access } = service;

@@ -1,11 +1,11 @@
-// The catalog a first start shows when it is given none: 12 services in the root and three folders.
-import type { CatalogFile } from './catalog-file.ts';
+// The catalog of a first start without CATALOG_FILE: 12 services in the root and three folders.
+import type { InitialCatalog } from './catalog.ts';
 
-export const sampleCatalog: CatalogFile = {
+export const sampleCatalog: InitialCatalog = {
   folders: [
     { folderName: 'Maps', description: 'Base maps and thematic maps.' },
     { folderName: 'Tools', description: 'Services that compute something.' },
-    { folderName: 'Operations', description: 'What the people who run the deployment use.' },
+    { folderName: 'Operations', description: 'Services for the operators of the deployment.' },
   ],
   services: [
     sample('/', 'World', 'MapServer', 'Map,Query,Data', 'The world at small scales.'),

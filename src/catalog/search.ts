@@ -1,21 +1,21 @@
-// Finding services by words: every word must stand somewhere in the folder, name, type or description.
+// Searches services by words. Each word must occur in the folder, name, type or description.
 import { toNfc } from '../lib/text.ts';
 import { type Service, pathOfService } from './catalog.ts';
 import type { Listing } from './listing.ts';
 
 export type SearchResult = { readonly folders: readonly string[]; readonly services: readonly Service[] };
 
-/** Undefined where nothing is looked for. Case does not matter, nor how a letter with an accent was typed. */
+/** Ignores case and the Unicode composition of letters. Returns undefined if the query has no words. */
 export function searchListing(listing: Listing, query: string): SearchResult | undefined {
   const words = fold(query)
     .split(/\s+/)
     .filter((word) => word !== '');
   if (words.length === 0) return undefined;
-  const holdsAll = (text: string) => words.every((word) => text.includes(word));
+  const containsAll = (text: string) => words.every((word) => text.includes(word));
   return {
-    folders: listing.folders.filter((name) => holdsAll(fold(name))),
+    folders: listing.folders.filter((name) => containsAll(fold(name))),
     services: listing.services.filter((service) =>
-      holdsAll(fold(`${pathOfService(service)} ${service.description}`)),
+      containsAll(fold(`${pathOfService(service)} ${service.description}`)),
     ),
   };
 }

@@ -1,8 +1,8 @@
-// SOAP edge of the catalog: the seven operations of spec 4.2, answered as contract 7 says.
-import { toNfc, truncate } from '../lib/text.ts';
+// The seven SOAP operations of the catalog.
 import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
-import type { SoapOperation } from '../soap/handler.ts';
+import { toNfc, truncate } from '../lib/text.ts';
+import type { SoapCall, SoapOperation } from '../soap/handler.ts';
 import { escapeText } from '../soap/xml/escape.ts';
 import { type Service, addressOfService, rootFolder } from './catalog.ts';
 import type { CatalogCache } from './catalog-cache.ts';
@@ -10,12 +10,12 @@ import { audienceOf } from './listing.ts';
 import type { CatalogNames } from './wsdl.ts';
 
 export type CatalogSoapOptions = {
-  catalogCache: CatalogCache;
-  names: CatalogNames;
-  requireTokens: boolean;
-  /** `{base_url}` of the spec, as clients are told it. */
-  baseUrl: () => string;
-  tokenServiceUrl: () => string;
+  readonly catalogCache: CatalogCache;
+  readonly names: CatalogNames;
+  readonly requireTokens: boolean;
+  /** The address of the catalog. */
+  readonly baseUrl: () => string;
+  readonly tokenServiceUrl: () => string;
 };
 
 /** An operation and its one response field, as the WSDL declares it. */
@@ -35,43 +35,40 @@ export type OperationName =
 export function catalogOperations(options: CatalogSoapOptions): Record<OperationName, CatalogOperation> {
   const { catalogCache, names } = options;
 
-  /** What a client needs in order to sign in: a single value, the same for everybody. */
+  /** Answers are cached whole until the catalog changes; `key` is what they depend on besides the operation. */
+  const cached = ({ response }: SoapCall, key: string, content: () => string): Buffer =>
+    catalogCache.get(`${response.key} ${key}`, () => response.wrap(content()));
+
+  /** A client needs these before it can sign in: one value, the same for everybody. */
   const open = (field: string, type: string, value: () => string): CatalogOperation => ({
     arguments: [],
     access: 'open',
     response: { field, type },
-    answer: () => ({ key: '', make: () => element(field, escapeText(value())) }),
+    answer: (call) => cached(call, '', () => element(field, escapeText(value()))),
   });
 
   return {
-    GetMessageVersion: open('MessageVersion', names.versionType, () => names.versions[4]),
-    GetMessageFormats: open('MessageFormats', names.messageFormatType, () => names.messageFormats.soap),
+    GetMessageVersion: open('MessageVersion', names.versionType, () => names.version),
+    GetMessageFormats: open('MessageFormats', names.messageFormatType, () => names.messageFormat),
     GetTokenServiceURL: open('TokenServiceURL', 'string', options.tokenServiceUrl),
     GetFolders: {
       arguments: [],
       access: 'token',
       response: { field: 'FolderNames', type: 'ArrayOfString' },
-      answer: ({ caller }) => {
-        const audience = audienceOf(caller);
-        return {
-          key: audience,
-          make: () => {
-            const { folders } = catalogCache.listing(audience);
-            return element(
-              'FolderNames',
-              folders.map((name) => element('String', escapeText(name))).join(''),
-            );
-          },
-        };
+      answer: (call) => {
+        const audience = audienceOf(call.caller);
+        return cached(call, audience, () => foldersXml(catalogCache.listing(audience).folders));
       },
     },
     GetServiceDescriptions: {
       arguments: [],
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
-      answer: ({ caller }) => {
-        const audience = audienceOf(caller);
-        return { key: audience, make: () => servicesXml(catalogCache.listing(audience).services) };
+      answer: (call) => {
+        const audience = audienceOf(call.caller);
+        return cached(call, audience, () =>
+          servicesXml(catalogCache.listing(audience).services, options.baseUrl()),
+        );
       },
     },
     RequiresTokens: open('Result', 'boolean', () => String(options.requireTokens)),
@@ -79,26 +76,31 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
       arguments: ['FolderName'],
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
-      answer: ({ arguments: { FolderName }, caller }) => {
-        const folderName = toNfc(FolderName?.trim() ?? '') || rootFolder;
-        const services = servicesIn(folderName, caller);
-        return { key: `${audienceOf(caller)} ${folderName}`, make: () => servicesXml(services) };
+      answer: (call) => {
+        const folderName = toNfc(call.arguments.FolderName?.trim() ?? '') || rootFolder;
+        const services = servicesIn(catalogCache, folderName, call.caller);
+        return cached(call, `${audienceOf(call.caller)} ${folderName}`, () =>
+          servicesXml(services, options.baseUrl()),
+        );
       },
     },
   };
+}
 
-  function servicesIn(folderName: string, caller: Caller): readonly Service[] {
-    const services = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName);
-    if (services === undefined) {
-      throw new ServiceError('not-found', `There is no folder named ${truncate(folderName, 128)}.`);
-    }
-    return services;
+function servicesIn(catalogCache: CatalogCache, folderName: string, caller: Caller): readonly Service[] {
+  const services = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName);
+  if (services === undefined) {
+    throw new ServiceError('not-found', `There is no folder named ${truncate(folderName, 128)}.`);
   }
+  return services;
+}
 
-  function servicesXml(services: readonly Service[]): string {
-    const baseUrl = options.baseUrl();
-    return element('ServiceDescriptions', services.map((service) => serviceXml(service, baseUrl)).join(''));
-  }
+function foldersXml(folders: readonly string[]): string {
+  return element('FolderNames', folders.map((name) => element('String', escapeText(name))).join(''));
+}
+
+function servicesXml(services: readonly Service[], baseUrl: string): string {
+  return element('ServiceDescriptions', services.map((service) => serviceXml(service, baseUrl)).join(''));
 }
 
 function serviceXml(service: Service, baseUrl: string): string {

@@ -1,46 +1,45 @@
-// The one place that builds names from the neutral words of the spec, `svc` and `Product` (contract 1).
+// Builds every name that contains VENDOR_PREFIX or PRODUCT_NAME, and fills them into the WSDL template.
 
 export type CatalogNames = {
-  readonly messageFormatType: string;
-  readonly messageFormats: { readonly soap: string; readonly bin: string; readonly soapOrBin: string };
   readonly versionType: string;
-  /** Oldest first; the last one is what we speak. */
-  readonly versions: readonly [string, string, string, string, string];
+  /** The value of the version type that this server speaks. */
+  readonly version: string;
+  readonly messageFormatType: string;
+  /** The value of the message format type that this server speaks. */
+  readonly messageFormat: string;
 };
 
 export function catalogNames(vendorPrefix: string, productName: string): CatalogNames {
-  const messageFormatType = `${vendorPrefix}ServiceCatalogMessageFormat`;
   const versionType = `${vendorPrefix}${productName}Version`;
+  const messageFormatType = `${vendorPrefix}ServiceCatalogMessageFormat`;
   return {
-    messageFormatType,
-    messageFormats: {
-      soap: `${messageFormatType}Soap`,
-      bin: `${messageFormatType}Bin`,
-      soapOrBin: `${messageFormatType}SoapOrBin`,
-    },
     versionType,
-    versions: [
-      `${versionType}83`,
-      `${versionType}90`,
-      `${versionType}92`,
-      `${versionType}93`,
-      `${versionType}10`,
-    ],
+    version: `${versionType}10`,
+    messageFormatType,
+    messageFormat: `${messageFormatType}Soap`,
   };
 }
 
-/** Fills in the WSDL of this folder's service. */
-export function fillWsdl(
-  template: string,
-  values: { namespace: string; baseUrl: string; vendorPrefix: string; productName: string },
-): string {
-  const filled: Record<string, string> = {
-    '{catalog_namespace}': values.namespace,
-    '{base_url}': values.baseUrl,
-    '{svc}': values.vendorPrefix,
-    '{Product}': values.productName,
+export type WsdlValues = {
+  readonly namespace: string;
+  readonly baseUrl: string;
+  readonly names: CatalogNames;
+};
+
+/** Replaces the placeholders of wsdl/ServiceCatalog.wsdl and removes its comment. */
+export function fillWsdl(template: string, { namespace, baseUrl, names }: WsdlValues): string {
+  const values: Record<string, string> = {
+    '{catalog_namespace}': namespace,
+    '{base_url}': baseUrl,
+    '{version_type}': names.versionType,
+    '{message_format_type}': names.messageFormatType,
   };
   return template
     .replace(/<!--.*?-->\n/s, '')
-    .replace(/\{\w+\}/g, (mark) => (filled[mark] ?? mark).replaceAll('&', '&amp;').replaceAll('"', '&quot;'));
+    .replace(/\{\w+\}/g, (placeholder) => escapeAttribute(values[placeholder] ?? placeholder));
+}
+
+/** The values are URIs and names, which contain no < or >. */
+function escapeAttribute(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 }

@@ -1,33 +1,76 @@
-// Errors outside both APIs: unknown addresses, and requests that never became one.
-import type { FastifyReply, FastifyRequest } from 'fastify';
+// Errors over HTTP: the JSON body and status of each kind, errors of Fastify and its parsers, and bytes that are no HTTP.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Layout, sendHtml } from '../rest/html/layout.ts';
-import { errorPage } from '../rest/html/pages.ts';
-import { asServiceError, toErrorResponse, prefersHtml, sendJson } from '../rest/response.ts';
+import { type ErrorKind, ServiceError, errorHeaders, formatProblem, tooLarge } from '../errors.ts';
+import { lingerMs, maxBodyBytes } from './limits.ts';
 
-/** What there is around a page outside the directory. */
-export type BareFrame = Pick<Layout, 'assets' | 'crumbs'>;
+/** `code` differs from the status only where clients of this family of APIs expect it. */
+const table: Record<ErrorKind, { status: number; code: number }> = {
+  invalid: { status: 400, code: 400 },
+  'wrong-credentials': { status: 401, code: 400 },
+  'token-missing': { status: 401, code: 499 },
+  'token-invalid': { status: 401, code: 498 },
+  forbidden: { status: 403, code: 403 },
+  'not-found': { status: 404, code: 404 },
+  'method-not-allowed': { status: 405, code: 405 },
+  conflict: { status: 409, code: 409 },
+  'too-large': { status: 413, code: 413 },
+  'unsupported-media-type': { status: 415, code: 415 },
+  'too-many-requests': { status: 429, code: 429 },
+  unavailable: { status: 503, code: 503 },
+};
 
-export function sendSiteError(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  thrown: unknown,
-  frame: BareFrame,
-): FastifyReply {
-  const error = asServiceError(thrown);
-  if (error === undefined) request.log.error({ err: thrown }, 'request failed');
-  const { status, headers, body } = toErrorResponse(error);
-  void reply.headers(headers);
-  return prefersHtml(request.headers.accept)
-    ? sendHtml(reply, status, errorPage({ title: 'Error', ...frame }, body.error))
-    : sendJson(reply, status, body);
+export type ErrorBody = {
+  readonly status: 'error';
+  readonly error: { readonly code: number; readonly message: string; readonly details: readonly string[] };
+};
+
+export type ErrorResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: ErrorBody;
+};
+
+/** `undefined` is a defect of the server, of which nothing is revealed. */
+export function toErrorResponse(error: ServiceError | undefined): ErrorResponse {
+  const { status, code } = error ? table[error.kind] : { status: 500, code: 500 };
+  const message = error?.message ?? 'The server failed to handle this request.';
+  const details = (error?.problems ?? []).map(formatProblem);
+  return {
+    status,
+    headers: error ? errorHeaders(error) : {},
+    body: { status: 'error', error: { code, message, details } },
+  };
 }
 
-/** How long nothing may come from a client that was told to go, and does not close its side. */
-const lingerMs = 2_000;
+/** An error of Fastify or one of its parsers as ours; undefined for a defect of the server. */
+export function asServiceError(error: unknown): ServiceError | undefined {
+  if (error instanceof ServiceError) return error;
+  const { statusCode } = error as { statusCode?: unknown };
+  if (statusCode === 413) return tooLarge({ message: `The body must be at most ${maxBodyBytes} bytes.` });
+  if (statusCode === 415) return unsupportedMediaType();
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
+    return new ServiceError('invalid', 'The request body cannot be read.');
+  }
+  return undefined;
+}
 
-/** What Node could not read as HTTP at all, or waited for in vain. */
+export function unsupportedMediaType(): ServiceError {
+  return new ServiceError('unsupported-media-type', 'The content type of the request is not supported.', {
+    problems: [
+      {
+        field: 'Content-Type',
+        message: 'must be application/x-www-form-urlencoded or multipart/form-data.',
+      },
+    ],
+  });
+}
+
+export function notFound(): ServiceError {
+  return new ServiceError('not-found', 'There is nothing at this address.');
+}
+
+/** Answers what Node could not read as HTTP, or what did not arrive in time, and closes the connection. */
 export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

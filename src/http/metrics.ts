@@ -1,66 +1,82 @@
-// What /metrics shows: requests by route and status, webhook deliveries, and the process itself. No label names a user or an id.
-import type { Registry } from 'prom-client';
-import type { WebhookStats } from '../webhooks/stats.ts';
-import { addTo, createSpread, renderNumbers, renderSpreads } from './metrics-text.ts';
-import { type CountedRequest, createRequestFigures } from './request-figures.ts';
+// What /metrics shows: requests by route and status, and webhook deliveries. No label names a user, a receiver or an id.
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-export type Metrics = {
-  countRequest: (request: CountedRequest) => void;
-  countAttempt: (attempt: { succeeded: boolean; seconds: number }) => void;
-  countFailedDelivery: () => void;
-  render: () => Promise<{ contentType: string; text: string }>;
+export type ObservedRequest = {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly seconds: number;
 };
 
-const bounds = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60];
-const attemptDuration = {
-  name: 'steward_webhook_attempt_duration_seconds',
-  help: 'Time of an attempt to deliver an event, by how it ended.',
-};
-const failedDeliveries = {
-  name: 'steward_webhook_failures_total',
-  help: 'Deliveries whose attempts were all spent.',
+/** What the gauges show. It is read whenever /metrics is. */
+export type DeliveryStats = {
+  readonly pending: number;
+  readonly oldestPendingSeconds: number;
+  readonly deactivated: number;
 };
 
-/** `lookAtWebhooks` is asked when somebody looks. */
-export function createMetrics(lookAtWebhooks: () => Promise<WebhookStats>): Metrics {
-  const requests = createRequestFigures();
-  const succeeded = createSpread('outcome="succeeded"', bounds);
-  const failed = createSpread('outcome="failed"', bounds);
-  let failures = 0;
+export class Metrics {
+  readonly registry = new Registry();
+  readonly #requests = new Counter({
+    name: 'steward_http_requests_total',
+    help: 'Requests answered.',
+    labelNames: ['method', 'route', 'status'],
+    registers: [this.registry],
+  });
+  readonly #requestDuration = new Histogram({
+    name: 'steward_http_request_duration_seconds',
+    help: 'Time from a request to the end of its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
+    registers: [this.registry],
+  });
+  readonly #attemptDuration = new Histogram({
+    name: 'steward_webhook_attempt_duration_seconds',
+    help: 'Duration of an attempt to deliver an event, by its outcome.',
+    labelNames: ['outcome'],
+    buckets: [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
+    registers: [this.registry],
+  });
+  readonly #failedDeliveries = new Counter({
+    name: 'steward_webhook_failures_total',
+    help: 'Deliveries whose attempts all failed.',
+    registers: [this.registry],
+  });
+  readonly #pending = this.#gauge('deliveries_pending', 'Deliveries that have not ended.');
+  readonly #oldestPending = this.#gauge(
+    'oldest_pending_seconds',
+    'Age of the oldest delivery that has not ended.',
+  );
+  readonly #deactivated = this.#gauge('deactivated', 'Webhooks that were deactivated for their failures.');
+  readonly #readDeliveryStats: () => Promise<DeliveryStats>;
 
-  function renderWebhooks({ pending, oldestPendingSeconds, deactivated }: WebhookStats): string {
-    const gauge = (name: string, help: string, count: number) =>
-      renderNumbers('gauge', { name: `steward_webhook_${name}`, help }, [{ labels: '', count }]);
-    return [
-      renderSpreads(
-        attemptDuration,
-        [succeeded, failed].filter(({ count }) => count > 0),
-      ),
-      renderNumbers('counter', failedDeliveries, [{ labels: '', count: failures }]),
-      gauge('deliveries_pending', 'Deliveries that have not ended.', pending),
-      gauge('oldest_pending_seconds', 'Age of the oldest delivery that has not ended.', oldestPendingSeconds),
-      gauge('deactivated', 'Webhooks that were deactivated for their failures.', deactivated),
-    ].join('');
+  constructor(readDeliveryStats: () => Promise<DeliveryStats>) {
+    this.#readDeliveryStats = readDeliveryStats;
   }
 
-  let ofProcess: Promise<Registry> | undefined;
+  observeRequest({ method, route, status, seconds }: ObservedRequest): void {
+    const labels = { method, route, status };
+    this.#requests.inc(labels);
+    this.#requestDuration.observe(labels, seconds);
+  }
 
-  return {
-    countRequest: (request) => requests.count(request),
-    countAttempt: (attempt) => addTo(attempt.succeeded ? succeeded : failed, attempt.seconds),
-    countFailedDelivery: () => (failures += 1),
-    async render() {
-      const registry = await (ofProcess ??= watchProcess());
-      const own = requests.render() + renderWebhooks(await lookAtWebhooks());
-      return { contentType: registry.contentType, text: own + (await registry.metrics()) };
-    },
-  };
-}
+  observeAttempt({ succeeded, seconds }: { succeeded: boolean; seconds: number }): void {
+    this.#attemptDuration.observe({ outcome: succeeded ? 'succeeded' : 'failed' }, seconds);
+  }
 
-/** Loaded when somebody first looks, so that a start does not wait for it. */
-async function watchProcess(): Promise<Registry> {
-  const { Registry, collectDefaultMetrics } = await import('prom-client');
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry, prefix: 'steward_' });
-  return registry;
+  countFailedDelivery(): void {
+    this.#failedDeliveries.inc();
+  }
+
+  async render(): Promise<{ contentType: string; text: string }> {
+    const { pending, oldestPendingSeconds, deactivated } = await this.#readDeliveryStats();
+    this.#pending.set(pending);
+    this.#oldestPending.set(oldestPendingSeconds);
+    this.#deactivated.set(deactivated);
+    return { contentType: this.registry.contentType, text: await this.registry.metrics() };
+  }
+
+  #gauge(name: string, help: string): Gauge {
+    return new Gauge({ name: `steward_webhook_${name}`, help, registers: [this.registry] });
+  }
 }

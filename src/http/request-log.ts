@@ -1,30 +1,39 @@
-// What is counted and logged of every request.
-import type { FastifyBaseLogger } from 'fastify';
-import type { IncomingMessage } from 'node:http';
+// The access log and the request metrics, in one hook.
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
 
+/** Refusals whose client address is logged. */
 const refusals = [401, 403, 429];
 
-/** Of a request that has been answered; `route` as the metrics name it. */
-export type RequestLog = (
-  request: IncomingMessage,
-  answered: { readonly route: string; readonly status: number; readonly ms: number },
-) => void;
+export function logRequests(app: FastifyInstance, metrics: Metrics): void {
+  const isLogging = ['trace', 'debug', 'info'].includes(app.log.level);
+  app.addHook('onResponse', (request, reply, done) => {
+    const { method } = request;
+    const { statusCode: status, elapsedTime: ms } = reply;
+    metrics.observeRequest({ method, route: routeLabel(request), status, seconds: ms / 1000 });
+    if (isLogging) {
+      const address = refusals.includes(status) ? { address: clientAddress(request) } : {};
+      const path = pathOf(request);
+      request.log.info({ method, path, status, ...address, ms: Math.round(ms * 10) / 10 }, 'request');
+    }
+    done();
+  });
+}
 
-export function createRequestLog(
-  logger: FastifyBaseLogger,
-  metrics: Metrics,
-  addressOf: (request: IncomingMessage) => string,
-): RequestLog {
-  const isLogging = ['info', 'debug', 'trace'].includes(logger.level);
-  return (request, { route, status, ms }) => {
-    const { method = '', url = '/' } = request;
-    metrics.countRequest({ method, route, status, seconds: ms / 1000 });
-    if (!isLogging) return;
-    // What follows the path, or was meant to, may hold a token.
-    const [path] = url.split(/[?#;]|%3f/i, 1);
-    // Who tries what they may not is worth knowing.
-    const from = refusals.includes(status) ? { address: addressOf(request) } : {};
-    logger.info({ method, path, status, ...from, ms: Math.round(ms * 10) / 10 }, 'request');
-  };
+/** Without the query, or what was meant to be one: it may hold a token. */
+function pathOf({ url }: FastifyRequest): string {
+  return url.split(/[?#;]|%3f/i, 1)[0] ?? '';
+}
+
+const labels = new Map<string, string>();
+
+/** `/admin/services/:service(^.*[.].*$)` → `/admin/services/{service}`. */
+function routeLabel({ routeOptions: { url }, is404 }: FastifyRequest): string {
+  if (url === undefined || is404) return 'unknown';
+  const known = labels.get(url);
+  if (known !== undefined) return known;
+  const label = url.replace(/:(\w+)(\([^)]*\))?/g, '{$1}');
+  labels.set(url, label);
+  return label;
 }

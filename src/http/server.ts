@@ -1,90 +1,126 @@
-// The bare HTTP server: its limits, and errors outside both APIs.
-import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
-import { METHODS } from 'node:http';
-import { ServiceError, invalidField } from '../errors.ts';
-import { notFound } from '../rest/response.ts';
-import type { RequestLog } from './request-log.ts';
-import { type BareFrame, answerBadHttp, sendSiteError } from './errors.ts';
-import { createResponseClass } from './response.ts';
+// The Fastify instance: its limits, the hooks of every request, and errors outside the protocols' own scopes.
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
+import type { BlockList } from 'node:net';
+import { ServiceError, invalidField, methodNotAllowed } from '../errors.ts';
+import { isListed, plainAddress } from '../lib/address.ts';
+import { prefersHtml } from './accept.ts';
+import { AllowedMethods } from './allowed-methods.ts';
+import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
+import { sendJson } from './json.ts';
+import {
+  connectionTimeoutMs,
+  headersTimeoutMs,
+  keepAliveTimeoutMs,
+  maxBodyBytes,
+  maxHeaderBytes,
+  maxParamLength,
+  requestTimeoutMs,
+} from './limits.ts';
+import type { Metrics } from './metrics.ts';
+import { logRequests } from './request-log.ts';
 
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
-    /** For what goes on being told while the server is closing: the requests of all other routes are finished, and no new ones taken. */
+    /** For probes and assets, which are needed until the last request is answered. */
     answersWhileClosing?: true;
   }
 }
 
-export type HttpOptions = {
+export type ServerOptions = {
   readonly logger: FastifyBaseLogger;
-  readonly account: RequestLog;
-  readonly frame: () => BareFrame;
+  readonly metrics: Metrics;
+  readonly trustedProxies: BlockList;
   readonly isClosing: () => boolean;
+  readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => FastifyReply;
+  /** Whether a resource tree has the root, and with it the not-found handler of the root. */
+  readonly hasTreeAtRoot: boolean;
 };
 
-export function createHttp({ logger, account, frame, isClosing }: HttpOptions): FastifyInstance {
-  const http = fastify({
-    loggerInstance: shareLogger(logger),
+export function createServer(options: ServerOptions): FastifyInstance {
+  const { logger, trustedProxies, isClosing } = options;
+  const app = fastify({
+    loggerInstance: logger,
+    // Every line that concerns a request names its method and path: a child logger per request adds nothing.
+    childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
-    // The time-outs hold only because connections are looked at every second.
-    requestTimeout: 300_000,
-    keepAliveTimeout: 72_000,
+    trustProxy: (address) => isListed(plainAddress(address), trustedProxies),
+    bodyLimit: maxBodyBytes,
+    connectionTimeout: connectionTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
     http: {
+      // Without this, Node checks the two timeouts only every 30 seconds.
       connectionsCheckingInterval: 1000,
-      headersTimeout: 10_000,
-      maxHeaderSize: 16 * 1024,
-      // Refused below, with a word about it.
+      headersTimeout: headersTimeoutMs,
+      maxHeaderSize: maxHeaderBytes,
+      // A missing Host is refused by a hook, with the usual error body.
       requireHostHeader: false,
-      ServerResponse: createResponseClass({ isClosing, untakenMs: 120_000 }),
     },
-    bodyLimit: 1024 ** 2,
+    // The routes have no schemas. Loading the schema compilers would take a third of the time to start.
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength },
     clientErrorHandler: answerBadHttp,
-    // A path that cannot be decoded names nothing: made literal, it is answered, logged and counted like any other.
+    // Fastify runs no hooks for a path that cannot be decoded. Escaped once more, it is an unknown path: answered, logged and counted.
     rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
-    frameworkErrors: (_error, request, reply) => void sendSiteError(request, reply, notFound(), frame()),
   });
-  // An expectation that nobody knows is nothing to be refused for, least of all without a word.
-  http.server.on('checkExpectation', (...exchange) => http.server.emit('request', ...exchange));
-  // Methods that Fastify does not know by itself are refused like any other, not unheard of.
-  for (const method of METHODS) if (!http.supportedMethods.includes(method)) http.addHttpMethod(method);
-  // An unknown path, or a request to nobody, is answered without looking at the body.
-  http.addHook('onRequest', (request, reply, done) => {
+  // Without this, Node refuses an unknown Expect header with an empty 417.
+  app.server.on('checkExpectation', (...exchange) => app.server.emit('request', ...exchange));
+
+  const allowedMethods = new AllowedMethods(app);
+  logRequests(app, options.metrics);
+  app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff');
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
       throw invalidField('Host', 'must be given.');
-    if (request.is404) throw notFound();
+    // Without this, Fastify reads the body before it calls the not-found handler.
+    if (request.is404) refuseUnknown(request, allowedMethods);
     if (isClosing() && !request.routeOptions.config.answersWhileClosing)
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
     done();
   });
-
-  http.decorateRequest('progress', null);
-  http.decorateRequest('routeLabel', null);
-  http.addHook('onResponse', (request, reply, done) => {
-    const { statusCode: status, elapsedTime: ms } = reply;
-    account(request.raw, { route: request.routeLabel ?? 'unknown', status, ms });
-    done();
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    // A connection that is kept alive would keep the server from closing.
+    if (isClosing()) void reply.header('connection', 'close');
+    done(null, payload);
   });
-  http.setNotFoundHandler((request, reply) => sendSiteError(request, reply, notFound(), frame()));
-  http.setErrorHandler((error, request, reply) => sendSiteError(request, reply, error, frame()));
-  return http;
+  if (!options.hasTreeAtRoot) app.setNotFoundHandler((request) => refuseUnknown(request, allowedMethods));
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
+  return app;
 }
 
-/** The contract's fields are read by our own rules, so what compiles schemas need not be loaded: it takes as long as all else. */
+/** 405 where the path has another method, else 404. */
+function refuseUnknown(request: FastifyRequest, allowedMethods: AllowedMethods): never {
+  const allow = allowedMethods.find(request.url);
+  throw allow ? methodNotAllowed(request.method, allow) : notFound();
+}
+
+function sendError(
+  thrown: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { sendErrorPage }: ServerOptions,
+): FastifyReply {
+  const error = asServiceError(thrown);
+  if (error === undefined) request.log.error({ err: thrown }, 'request failed');
+  const response = toErrorResponse(error);
+  void reply.headers(response.headers);
+  return prefersHtml(request.headers.accept)
+    ? sendErrorPage(reply, response)
+    : sendJson(reply, response.status, response.body);
+}
+
 function noSchemas(): never {
   throw new Error('No route has a schema.');
-}
-
-/** One for all requests, since what is said of one says which. */
-function shareLogger(logger: FastifyBaseLogger): FastifyBaseLogger {
-  const shared = logger.child({});
-  shared.child = () => shared;
-  return shared;
 }
 
 function isDecodable(url: string): boolean {

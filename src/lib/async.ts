@@ -33,7 +33,7 @@ export async function withTimeout<T>(
   // The work may run many parts at the same time. Without this, Node warns about the eleventh part that listens to the signal.
   setMaxListeners(0, over.signal);
   const abort = () => over.abort();
-  // `AbortSignal.any` would leave a reference with `stopping`, which may live as long as the process.
+  // `AbortSignal.any` would leave a reference with `stopping`, which may outlive every request and job.
   stopping?.addEventListener('abort', abort);
   if (stopping?.aborted) abort();
   const timeout = sleep(ms, over.signal).then(() => {

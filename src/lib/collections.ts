@@ -1,4 +1,4 @@
-// What belongs together, put together in the order it comes.
+// Groups of equal keys, in the order of the input. Node 20 has no `Map.groupBy`.
 
 export function groupBy<K, T>(all: Iterable<T>, keyOf: (one: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();

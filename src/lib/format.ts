@@ -1,4 +1,4 @@
-// Numbers and spans of time in the words people use.
+// Counts and durations for people.
 
 let grouped: Intl.NumberFormat | undefined;
 
@@ -19,7 +19,7 @@ const units = [
   { name: 'second', ms: 1000 },
 ] as const;
 
-/** In whole units of the largest that fits; what is shorter than ten seconds is told more closely. */
+/** In whole units of the largest that fits; durations under ten seconds have more digits. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;

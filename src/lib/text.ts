@@ -1,28 +1,28 @@
-// What text may be taken in and kept, whatever it is for.
+// Rules for text that is stored: characters, normalisation, length.
 
-/** What XML 1.0 cannot carry: control characters but tab and line ends, lone surrogates, two non-characters. */
-// eslint-disable-next-line no-control-regex -- they are what is looked for
+/** Characters that XML 1.0 forbids: control characters except tab and line ends, lone surrogates, two non-characters. */
+// eslint-disable-next-line no-control-regex -- the expression looks for them
 export const forbiddenInXml = /[\x00-\x08\x0B\x0C\x0E-\x1F\uD800-\uDFFF\uFFFE\uFFFF]/u;
 
-/** What is kept here may be listed in a SOAP answer. */
+/** Stored text may be listed in a SOAP answer. */
 export function isXmlText(value: string): boolean {
   return !forbiddenInXml.test(value);
 }
 
-/** Much longer than anything that has a name, and soon brought into order. */
-const mostToCompose = 1024;
+/** Longer than any name, and still normalised quickly. */
+const maxNormalised = 1024;
 
-/** In the one form that letters with marks are kept in (NFC). What is too long to be a name stays as it is: it takes long, and is refused. */
+/** Normalises to NFC. A text too long for a name is returned unchanged: normalising it would take long, and it is refused anyway. */
 export function toNfc(value: string): string {
-  return value.length > mostToCompose ? value : value.normalize('NFC');
+  return value.length > maxNormalised ? value : value.normalize('NFC');
 }
 
-/** With a mark in the place of whatever cannot be kept. */
+/** Replaces every forbidden character. */
 export function toXmlText(value: string): string {
   return value.replaceAll(new RegExp(forbiddenInXml, 'gu'), '\uFFFD');
 }
 
-/** As much of it as a message needs. */
+/** The beginning of a text, for a message. */
 export function truncate(s: string, most = 64): string {
   return s.length > most ? s.slice(0, most).replace(/[\uD800-\uDBFF]$/, '') : s;
 }

@@ -1,10 +1,11 @@
-// Read-only mode: derived from a running job, or set by an administrator; and what it means for a request (contract 6).
+// Read-only mode. The system is read-only while an upgrade job runs, or when an administrator has set it so.
 import { ServiceError } from '../errors.ts';
 import type { Cell, Reader, Transaction } from '../store/transaction.ts';
 
-export type SetMode = { readonly isReadOnly: boolean; readonly message: string };
+/** What an administrator has set. */
+export type ModeSetting = { readonly isReadOnly: boolean; readonly message: string };
 
-export const setMode: Cell<SetMode> = { name: 'mode', initial: { isReadOnly: false, message: '' } };
+export const modeSetting: Cell<ModeSetting> = { name: 'mode', initial: { isReadOnly: false, message: '' } };
 
 export type Mode = {
   readonly isReadOnly: boolean;
@@ -13,14 +14,15 @@ export type Mode = {
 };
 
 export function currentMode(reader: Reader, isJobRunning: boolean): Mode {
-  const { isReadOnly, message } = reader.read(setMode);
-  const own = isReadOnly ? message : '';
-  if (isJobRunning)
-    return { isReadOnly: true, reason: 'upgrade', message: own || 'An upgrade job is in progress.' };
+  const { isReadOnly, message } = reader.read(modeSetting);
+  if (isJobRunning) {
+    const ownMessage = isReadOnly ? message : '';
+    return { isReadOnly: true, reason: 'upgrade', message: ownMessage || 'An upgrade job is in progress.' };
+  }
   return { isReadOnly, reason: isReadOnly ? 'administrator' : null, message };
 }
 
-/** What is set while a job runs holds after it. */
+/** Read-only mode set during a job stays on when the job has ended. */
 export function changeMode(
   transaction: Transaction,
   isReadOnly: boolean,
@@ -30,10 +32,9 @@ export function changeMode(
   if (isJobRunning && !isReadOnly) {
     throw new ServiceError('conflict', 'The system stays read-only until the upgrade job has ended.');
   }
-  transaction.write(setMode, { isReadOnly, message: message ?? transaction.read(setMode).message });
+  transaction.write(modeSetting, { isReadOnly, message: message ?? transaction.read(modeSetting).message });
 }
 
-/** The gate every write passes. */
 export function refuseWhileReadOnly({ isReadOnly, message }: Mode): void {
   if (!isReadOnly) return;
   throw new ServiceError('unavailable', 'The system is in read-only mode.', {

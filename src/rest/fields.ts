@@ -1,39 +1,40 @@
-// Form fields. One descriptor says how a value is read, what a person is shown and told, and what type comes out.
+// Form fields. One descriptor defines the parser, the type, the HTML control and the JSON Schema of a field.
+import { isDeeperThan } from '../lib/json.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import { type Problem, problemsOf } from '../errors.ts';
-import type { Form, FormFile, Raw } from './form.ts';
+import type { Form, FormFile, Raw, RequestedFields } from './form.ts';
 
-/** Most fields have one thing wrong with them; a whole file may have many. */
+/** A file may have many problems; other fields have one. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string | readonly string[] };
 
-/** How an HTML form asks for the value. */
+/** The HTML control of a field. */
 export type Control =
   | {
       readonly kind: 'text';
       readonly minLength?: number;
       readonly maxLength?: number;
       readonly pattern?: string;
-      /** What is allowed, in words. */
+      /** What is allowed, in words: completes "must be …". */
       readonly allowed?: string;
       readonly secret?: true;
       readonly lines?: true;
-      /** What the text is written in, where it is not plain text. */
+      /** The format of the text, where it is not plain text. */
       readonly holds?: 'url' | 'object' | 'reference';
     }
   | { readonly kind: 'number'; readonly from: number; readonly to: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'file' };
 
-/** `T` includes undefined where the field may be left out. */
+/** `T` includes undefined where the field is optional. */
 export type Field<T> = {
   readonly description: string;
   readonly required: boolean;
-  /** What an absent value counts as, in the form's own words. */
+  /** The default, as it would be entered. */
   readonly fallback?: string;
-  /** Present and blank empties what was there. */
+  /** A blank value empties the stored one. */
   readonly clearable?: true;
   readonly control: Control;
-  /** `undefined` for a field that is absent; blank text counts as absent unless the field is clearable. */
+  /** `raw` is undefined for an absent field. Blank text counts as absent unless the field is clearable. */
   readonly read: (raw: Raw) => Parsed<T>;
 };
 
@@ -42,7 +43,7 @@ export type Fields = Readonly<Record<string, Field<any>>>;
 
 export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never };
 
-/** The values of the good fields, and every problem, each naming its field. */
+/** The values of the fields that could be read, and the problems of the others. */
 export type FieldValues<F extends Fields = Fields> = {
   readonly values: Partial<Values<F>>;
   readonly problems: readonly Problem[];
@@ -57,6 +58,19 @@ export function readFields<F extends Fields>(fields: F, form: Form): FieldValues
     else values[name] = parsed.value;
   }
   return { values: values as Partial<Values<F>>, problems };
+}
+
+/** The fields of a resource or operation, and those that every route reads. */
+export function requestedFields(fields: Fields): RequestedFields {
+  const requested = new Map<string, 'text' | 'file'>([
+    ['f', 'text'],
+    ['token', 'text'],
+    ['next', 'text'],
+  ]);
+  for (const [name, field] of Object.entries(fields)) {
+    requested.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
+  }
+  return requested;
 }
 
 type TextOptions = {
@@ -129,7 +143,7 @@ export function httpUrl(description: string): Field<string | undefined> {
   });
 }
 
-/** Makes something else of what a field has read, or refuses it. */
+/** Parses the value of a field further. */
 export function refine<T, U>(
   field: Field<T | undefined>,
   parse: (value: T) => Parsed<U>,
@@ -144,7 +158,7 @@ export function refine<T, U>(
   };
 }
 
-/** A file; text sent under the name is the content of one without a name. */
+/** A file. Text is accepted as the content of a file without a name. */
 export function file(description: string): Field<FormFile | undefined> {
   return {
     description,
@@ -181,12 +195,12 @@ export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
   };
 }
 
-/** For changing an existing thing: absent keeps what is there, present and blank empties it. */
+/** For changes: an absent field keeps the stored value, a blank one empties it. */
 export function clearable(field: Field<string | undefined>): Field<string | undefined> {
   return { ...field, clearable: true, read: (raw) => (isBlank(raw) ? { value: '' } : field.read(raw)) };
 }
 
-/** What was given, where absent keeps what is there. */
+/** The values that are not undefined, for changes in which an absent field keeps the stored value. */
 export function definedOnly<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const given: { [K in keyof T]?: T[K] } = {};
   for (const name in values) if (values[name] !== undefined) given[name] = values[name];
@@ -197,7 +211,7 @@ function isBlank(raw: Raw): boolean {
   return typeof raw === 'string' && raw.trim() === '';
 }
 
-/** How fields are made: read where something is given. */
+/** An optional field: `parse` gets a value that is not blank. */
 export function optional<T>(
   description: string,
   control: Control,
@@ -209,4 +223,47 @@ export function optional<T>(
     required: false,
     read: (raw) => (typeof raw !== 'string' || isBlank(raw) ? { value: undefined } : parse(raw)),
   };
+}
+
+/** A JSON object, as text. */
+export function jsonObject(description: string): Field<Readonly<Record<string, unknown>> | undefined> {
+  return optional(description, { kind: 'text', lines: true, holds: 'object' }, parseJsonObject);
+}
+
+/** A JSON object that is stored as the text that was sent. */
+export function jsonText(description: string, mostBytes: number): Field<string | undefined> {
+  const control: Control = { kind: 'text', maxLength: mostBytes, lines: true, holds: 'object' };
+  return optional(description, control, (raw) => {
+    if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
+    const parsed = parseJsonObject(raw);
+    // A copy: a slice would keep the text of the whole form in memory.
+    return 'problem' in parsed ? parsed : { value: Buffer.from(raw.trim()).toString() };
+  });
+}
+
+/** JSON is serialized recursively, so that its depth must be bounded. */
+const maxNesting = 64;
+
+function parseJsonObject(raw: string): Parsed<Readonly<Record<string, unknown>>> {
+  try {
+    const value: unknown = JSON.parse(raw);
+    if (isDeeperThan(value, maxNesting))
+      return { problem: `must not be nested more than ${maxNesting} levels deep.` };
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      return { value: value as Record<string, unknown> };
+    }
+  } catch {
+    // Refused below.
+  }
+  return { problem: 'must be a JSON object.' };
+}
+
+/** The id in `{"id": "…"}`. */
+export function reference(description: string): Field<string | undefined> {
+  const problem = 'must be a JSON object of the form {"id": "…"}.';
+  return optional(description, { kind: 'text', lines: true, holds: 'reference' }, (raw) => {
+    const parsed = parseJsonObject(raw);
+    const id = 'value' in parsed ? parsed.value.id : undefined;
+    return typeof id === 'string' && id !== '' ? { value: id } : { problem };
+  });
 }

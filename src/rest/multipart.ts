@@ -1,89 +1,155 @@
-// A multipart body → one record of the fields asked for (contract 2).
+// A multipart body → the fields that a route asks for, within the limits on what may be in memory at once.
 import type { Multipart, MultipartFile } from '@fastify/multipart';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError, invalidField, tooLarge } from '../errors.ts';
+import { asServiceError } from '../http/errors.ts';
 import { truncate } from '../lib/text.ts';
-import { type Form, type Raw, type Wanted, maxTextBytes } from './form.ts';
-import { asServiceError } from './response.ts';
+import type { Runtime } from '../runtime.ts';
+import { type Form, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
+
+/** Callers without a valid bearer token: how many forms at once, and how long each may take to arrive. */
+const anonymous = { maxForms: 16, timeoutMs: 60_000 };
+
+/** All forms together, unless two files of the allowed size need more. */
+const maxBytesInProgress = 128 * 1024 ** 2;
 
 export type MultipartOptions = {
   readonly maxFileBytes: number;
-  /** Told of all that is kept in memory; may throw. */
-  readonly onBytes: (count: number) => void;
-  readonly yieldToEventLoop: () => Promise<void>;
+  readonly runtime: Pick<Runtime, 'sleep' | 'yieldToEventLoop'>;
 };
 
-/**
- * Every part is read as bytes (the plugin is told that each is a file), so that text is decoded in one way only. A text field may
- * come as a file part; an empty file part counts as absent; parts nobody asked for are passed over.
- */
-export async function readMultipart(
-  request: FastifyRequest,
-  wanted: Wanted,
-  { maxFileBytes, onBytes, yieldToEventLoop }: MultipartOptions,
-): Promise<Form> {
-  const form: Record<string, Raw> = {};
-  const seen = new Set<string>();
-  try {
-    for await (const part of partsOf(request, yieldToEventLoop)) {
-      const name = part.fieldname;
-      if (seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
-      seen.add(name);
-      if (part.type !== 'file') continue;
-      if (!wanted.has(name)) {
-        part.file.resume();
-        continue;
-      }
-      const isFile = (part.filename as string | undefined) !== undefined;
-      const asFile = isFile && wanted.get(name) === 'file';
-      const bytes = await readPart(part.file, name, asFile ? maxFileBytes : maxTextBytes, onBytes);
-      if (bytes.length === 0 && isFile) continue;
-      form[name] = asFile
-        ? { filename: part.filename, contentType: part.mimetype, bytes }
-        : decodeUtf8(bytes, name);
-    }
-  } catch (error) {
-    // What is left of the body would stand in the way of the next request.
-    request.raw.unpipe();
-    request.raw.resume();
-    // The plugin passes over a name that means something to JavaScript, and says so when all others are read.
-    if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
-    throw asServiceError(error) ?? new ServiceError('invalid', 'The multipart body is malformed.');
+/** One reader serves all trees of a server, since its limits hold for all of them together. */
+export class MultipartReader {
+  readonly maxFileBytes: number;
+  readonly #runtime: MultipartOptions['runtime'];
+  #anonymousForms = 0;
+  #bytesInProgress = 0;
+
+  constructor({ maxFileBytes, runtime }: MultipartOptions) {
+    this.maxFileBytes = maxFileBytes;
+    this.#runtime = runtime;
   }
-  return form;
-}
 
-/** So many turns after the whole body has come, what it holds has been found. */
-const turnsToFind = 20;
+  /** The options for @fastify/multipart. Every part is read as bytes, so that text is decoded in one way only. */
+  get pluginOptions() {
+    return {
+      isPartAFile: () => true,
+      limits: {
+        parts: maxParts,
+        fields: maxParts,
+        files: maxParts,
+        fileSize: Math.max(this.maxFileBytes, maxTextBytes),
+      },
+      // Without this the parser never ends where the last part is skipped and fills its buffer.
+      fileHwm: 1024 ** 2,
+    };
+  }
 
-/** The parts one after another. The plugin would wait for ever where the body ends among the headers of one. */
-async function* partsOf(
-  request: FastifyRequest,
-  yieldToEventLoop: () => Promise<void>,
-): AsyncGenerator<Multipart> {
-  const { raw } = request;
-  const hasCome = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
-  const parts = request.parts()[Symbol.asyncIterator]();
-  for (;;) {
-    const waiting = { is: true };
-    const nothing = (async () => {
-      await hasCome;
-      for (let turn = 0; waiting.is && turn < turnsToFind; turn += 1) await yieldToEventLoop();
-      throw new ServiceError('invalid', 'The multipart body is malformed.');
-    })();
-    nothing.catch(() => undefined);
+  async read(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    requested: RequestedFields,
+    isAnonymous: boolean,
+  ): Promise<Form> {
+    if (!isAnonymous) return this.#readForm(request, requested);
+    if (this.#anonymousForms >= anonymous.maxForms) throw tooManyForms();
+    this.#anonymousForms += 1;
+    const arrived = new AbortController();
+    const late = this.#runtime.sleep(anonymous.timeoutMs, arrived.signal).then(() => {
+      void reply.header('connection', 'close');
+      throw new ServiceError('invalid', 'The form did not arrive in time.');
+    });
+    late.catch(() => undefined);
     try {
-      const next: IteratorResult<Multipart, unknown> = await Promise.race([parts.next(), nothing]);
-      if (next.done) return;
-      waiting.is = false;
-      yield next.value;
+      return await Promise.race([this.#readForm(request, requested), late]);
     } finally {
-      waiting.is = false;
+      this.#anonymousForms -= 1;
+      arrived.abort();
     }
+  }
+
+  async #readForm(request: FastifyRequest, requested: RequestedFields): Promise<Form> {
+    const most = Math.max(maxBytesInProgress, 2 * this.maxFileBytes);
+    let bytes = 0;
+    const onBytes = (count: number) => {
+      bytes += count;
+      this.#bytesInProgress += count;
+      if (this.#bytesInProgress > most) throw tooManyForms();
+    };
+    try {
+      return await this.#readParts(request, requested, onBytes);
+    } finally {
+      this.#bytesInProgress -= bytes;
+    }
+  }
+
+  /** A text field may come as a file part; an empty file part counts as absent. */
+  async #readParts(
+    request: FastifyRequest,
+    requested: RequestedFields,
+    onBytes: (count: number) => void,
+  ): Promise<Form> {
+    const form: Record<string, Raw> = {};
+    const seen = new Set<string>();
+    try {
+      for await (const part of this.#parts(request)) {
+        const name = part.fieldname;
+        if (seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
+        seen.add(name);
+        if (part.type !== 'file') continue;
+        if (!requested.has(name)) {
+          part.file.resume();
+          continue;
+        }
+        const isFile = (part.filename as string | undefined) !== undefined;
+        const asFile = isFile && requested.get(name) === 'file';
+        const bytes = await readPart(part.file, name, asFile ? this.maxFileBytes : maxTextBytes, onBytes);
+        if (bytes.length === 0 && isFile) continue;
+        form[name] = asFile
+          ? { filename: part.filename, contentType: part.mimetype, bytes }
+          : decodeUtf8(bytes, name);
+      }
+    } catch (error) {
+      // Without this the rest of the body would stay on the connection, in front of the next request.
+      request.raw.unpipe();
+      request.raw.resume();
+      // The plugin skips a part named like a property of every object, and says so after all other parts.
+      if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
+      throw multipartError(error);
+    }
+    return form;
+  }
+
+  /** The plugin would wait for ever where the body ends within the headers of a part. */
+  async *#parts(request: FastifyRequest): AsyncGenerator<Multipart> {
+    const { raw } = request;
+    const ended = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
+    const parts = request.parts()[Symbol.asyncIterator]();
+    for (;;) {
+      const wait = { isOver: false };
+      const nothingLeft = this.#refuseWhenParsed(ended, wait);
+      nothingLeft.catch(() => undefined);
+      try {
+        const next: IteratorResult<Multipart, unknown> = await Promise.race([parts.next(), nothingLeft]);
+        if (next.done) return;
+        wait.isOver = true;
+        yield next.value;
+      } finally {
+        wait.isOver = true;
+      }
+    }
+  }
+
+  async #refuseWhenParsed(ended: Promise<unknown>, wait: { isOver: boolean }): Promise<never> {
+    await ended;
+    for (let turn = 0; !wait.isOver && turn < turnsToParse; turn += 1) await this.#runtime.yieldToEventLoop();
+    throw malformed();
   }
 }
 
-/** No more is taken in than may be there. */
+/** After so many turns of the event loop the parser has found everything in a body that has arrived. */
+const turnsToParse = 20;
+
 async function readPart(
   file: MultipartFile['file'],
   name: string,
@@ -94,11 +160,11 @@ async function readPart(
   let size = 0;
   for await (const chunk of file as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > most) throw tooLarge({ field: name, message: `must be at most ${most} bytes.` });
+    if (size > most) throw partTooLarge(name, most);
     onBytes(chunk.length);
     chunks.push(chunk);
   }
-  if (file.truncated) throw tooLarge({ field: name, message: `must be at most ${most} bytes.` });
+  if (file.truncated) throw partTooLarge(name, most);
   return Buffer.concat(chunks);
 }
 
@@ -108,4 +174,28 @@ function decodeUtf8(bytes: Buffer, field: string): string {
   } catch {
     throw invalidField(field, 'must be UTF-8 text.');
   }
+}
+
+const limitMessages: Readonly<Record<string, string>> = {
+  FST_PARTS_LIMIT: `A form must have at most ${maxParts} parts.`,
+  FST_FILES_LIMIT: `A form must have at most ${maxParts} parts.`,
+  FST_REQ_FILE_TOO_LARGE: 'A part of the form is larger than a file may be.',
+};
+
+function multipartError(error: unknown): ServiceError {
+  const message = limitMessages[String((error as { code?: unknown }).code)];
+  if (message !== undefined) return tooLarge({ message });
+  return asServiceError(error) ?? malformed();
+}
+
+function partTooLarge(field: string, most: number): ServiceError {
+  return tooLarge({ field, message: `must be at most ${most} bytes.` });
+}
+
+function malformed(): ServiceError {
+  return new ServiceError('invalid', 'The multipart body is malformed.');
+}
+
+function tooManyForms(): ServiceError {
+  return new ServiceError('unavailable', 'Too many forms are being read.', { retryAfterSeconds: 5 });
 }

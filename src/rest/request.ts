@@ -1,136 +1,138 @@
-// What the REST kit reads off a request before and beside its form.
-import { toNfc, isXmlText } from '../lib/text.ts';
+// One request to the form API: what it addresses, and what the hooks have found out about it so far.
 import type { FastifyRequest } from 'fastify';
-import type { Identity } from '../caller.ts';
-import type { Resource } from './resource.ts';
-import { type Field, type Fields, type FieldValues, readFields } from './fields.ts';
-import { type Form, type Wanted, noFields, parseUrlencoded, textIn } from './form.ts';
-import { type Format, prefersHtml, readFormat } from './response.ts';
-import { type Match, match, walk } from './routes.ts';
+import type { Access, Credentials, Identity } from '../caller.ts';
+import { bearerToken } from '../caller.ts';
+import { prefersHtml } from '../http/accept.ts';
+import { clientAddress } from '../http/client-address.ts';
+import { isXmlText, toNfc } from '../lib/text.ts';
+import { notFound } from '../http/errors.ts';
+import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
+import { type Entry, type RequestContext, accessOf } from './resource.ts';
+import { type Format, readFormat } from './response.ts';
 
 export const sessionCookie = 'steward_session';
-
-export type Route = {
-  readonly match: Match;
-  readonly path: string;
-  readonly segments: readonly string[];
-  /** As the metrics name it, with data segments as `{param}`. */
-  readonly label: string;
-  readonly asked: RequestedFields;
-};
-
-/** What a route asks for, the same for every request: the fields by name, and what there is to read where none is given. */
-export type RequestedFields = { readonly wanted: Wanted; readonly unanswered: FieldValues };
-
-/** How far a request has come: what an error page may build on. */
-export type Progress = {
-  route: Route | undefined;
-  format: Format | undefined;
-  form: Form;
-  identity: Identity | undefined;
-  subject: { readonly found: unknown } | undefined;
-};
-
-export function beginProgress(): Progress {
-  return { route: undefined, format: undefined, form: {}, identity: undefined, subject: undefined };
-}
 
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
-    progress: Progress | null;
-    routeLabel: string | null;
+    rest: RestRequest | null;
+  }
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyContextConfig {
+    /** Set on the routes of a resource tree. */
+    rest?: RestRoute;
   }
 }
 
-export type FindRoute = (url: string, method: string) => Route | undefined;
+/** What a route knows before any request. */
+export type RestRoute = { readonly entry: Entry; readonly requestedFields: RequestedFields };
 
-/** Most paths hold no data: where they lead is known beforehand. */
-export function createRouteFinder(root: Resource, prefix: string): FindRoute {
-  const fixed = { POST: new Map<string, Route>(), others: new Map<string, Route>() };
-  for (const { route, items } of walk(root)) {
-    if (items.length > 0) continue;
-    const path = [prefix, ...(route === '' ? [] : [route])].join('/');
-    for (const [method, routes] of Object.entries(fixed)) {
-      const found = findRoute(root, prefix, path, method);
-      if (found) routes.set(path, found);
-    }
+export class RestRequest implements RequestContext {
+  readonly entry: Entry;
+  readonly requestedFields: RequestedFields;
+  /** The decoded path beneath the root. */
+  readonly segments: readonly string[];
+  readonly isPost: boolean;
+  readonly headers: FastifyRequest['headers'];
+  readonly queryText: string;
+  /** The fields of a GET come from the query; of a POST from the body. */
+  form: Form = emptyForm;
+  query: Form = emptyForm;
+  format: Format | undefined;
+  identity: Identity | undefined;
+  /** Set once the ids in the path are resolved. */
+  subject: { readonly found: unknown } | undefined;
+  readonly #request: FastifyRequest;
+
+  /** Throws a not-found error for a path that no item can have. */
+  constructor(request: FastifyRequest, { entry, requestedFields }: RestRoute) {
+    this.#request = request;
+    this.entry = entry;
+    this.requestedFields = requestedFields;
+    this.segments = readSegments(entry, request.params as Readonly<Record<string, string>>);
+    this.isPost = request.method === 'POST';
+    this.headers = request.headers;
+    this.queryText = queryOf(request);
   }
-  return (url, method) => {
-    const mark = url.indexOf('?');
-    const path = mark < 0 ? url : url.slice(0, mark);
-    const known = method === 'POST' ? fixed.POST : fixed.others;
-    return known.get(path) ?? findRoute(root, prefix, path, method);
+
+  get access(): Access {
+    return accessOf(this.entry);
+  }
+
+  /** A GET on an operation shows its form. */
+  get showsForm(): boolean {
+    return this.entry.operation !== undefined && !this.isPost;
+  }
+
+  get address(): string {
+    return clientAddress(this.#request);
+  }
+
+  get cookie(): string | undefined {
+    return sessionCookieOf(this.#request);
+  }
+
+  get credentials(): Credentials {
+    return credentialsOf(this.#request, textIn(this.form, 'token'));
+  }
+
+  /** The data segments of the path with their items. */
+  get ids() {
+    const { route, items } = this.entry;
+    const places = route.split('/').flatMap((segment, index) => (segment.startsWith('{') ? index : []));
+    return items.map((item, index) => ({ item, segment: this.segments[places[index] ?? 0] ?? '' }));
+  }
+}
+
+/** Fastify has decoded each segment, so that an encoded slash stays inside its segment. */
+function readSegments({ route }: Entry, params: Readonly<Record<string, string>>): string[] {
+  if (route === '') return [];
+  return route.split('/').map((segment) => {
+    if (!segment.startsWith('{')) return segment;
+    const value = toNfc(params[segment.slice(1, -1)] ?? '');
+    // No item has such a name, so that the store need not be asked. A `%` is left where the path could not be decoded.
+    if (value === '' || value.includes('%') || !isXmlText(value)) throw notFound();
+    return value;
+  });
+}
+
+export function credentialsOf(request: FastifyRequest, field: string | undefined): Credentials {
+  return {
+    bearer: bearerToken(request.headers.authorization),
+    field: field?.trim() || undefined,
+    cookie: sessionCookieOf(request),
+    readsOnly: request.method !== 'POST',
+    address: clientAddress(request),
+    referer: request.headers.referer,
   };
 }
 
-/** One trailing slash is ignored; segments are decoded one by one, so an encoded slash stays inside its segment. */
-function findRoute(root: Resource, prefix: string, target: string, method: string): Route | undefined {
-  // It may name the whole address, and may be percent-encoded within the prefix.
-  const path = target.replace(/^https?:\/\/[^/]*/i, '').replace(/\/$/, '');
-  const segments: string[] = [];
-  for (const segment of path.split('/').slice(prefix.split('/').length)) {
-    try {
-      segments.push(toNfc(decodeURIComponent(segment)));
-    } catch {
-      return undefined;
-    }
-    // Nothing that is kept has such a name, and no store need be asked for it.
-    if (!isXmlText(segments.at(-1) ?? '')) return undefined;
-  }
-  const found = match(root, segments, method);
-  if (!found) return undefined;
-  const label = [prefix, found.route].filter((part) => part !== '').join('/') || '/';
-  return { match: found, path, segments, label, asked: askedBy(found) };
+function sessionCookieOf({ headers }: FastifyRequest): string | undefined {
+  const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${sessionCookie}=`));
+  return pair?.trim().slice(sessionCookie.length + 1) || undefined;
 }
 
-/** Worked out once for each record of fields. */
-const askedByFields = new WeakMap<Fields, RequestedFields>();
-
-function askedBy({ operation, resource }: Match): RequestedFields {
-  const { fields } = operation ?? resource;
-  const known = askedByFields.get(fields);
-  if (known) return known;
-  const wanted = new Map<string, 'text' | 'file'>([
-    ['f', 'text'],
-    ['token', 'text'],
-    ['next', 'text'],
-  ]);
-  for (const [name, field] of Object.entries(fields)) {
-    wanted.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
-  }
-  const asked = { wanted, unanswered: readFields(fields, noFields) };
-  askedByFields.set(fields, asked);
-  return asked;
-}
-
-/** A path of this server in the form a header carries; undefined for what a browser could read as another host's address. */
-export function ownPath(next: string): string | undefined {
-  const base = 'http://own';
-  const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
-  // Dots may have stood between two slashes.
-  const isOwn = url?.origin === base && !url.pathname.startsWith('//');
-  return isOwn ? url.pathname + url.search + url.hash : undefined;
-}
-
-/** The format before anything has been checked: good enough to say what is wrong. */
-export function guessFormat(request: FastifyRequest): Format {
-  try {
-    const form = parseUrlencoded(queryOf(request), new Map([['f', 'text']]));
-    return readFormat(textIn(form, 'f'), request.headers.accept) ?? 'json';
-  } catch {
-    return prefersHtml(request.headers.accept) ? 'html' : 'json';
-  }
-}
-
-export function queryOf(request: FastifyRequest): string {
-  const url = request.raw.url ?? '';
+function queryOf({ raw: { url = '' } }: FastifyRequest): string {
   const mark = url.indexOf('?');
   return mark < 0 ? '' : url.slice(mark + 1);
 }
 
-export function cookieOf(request: FastifyRequest): string | undefined {
-  const pair = request.headers.cookie?.split(';').find((part) => part.trim().startsWith(`${sessionCookie}=`));
-  const value = pair?.trim().slice(sessionCookie.length + 1);
-  return value === '' ? undefined : value;
+/** The format of an answer that is sent before the form has been read. */
+export function guessFormat(request: FastifyRequest): Format {
+  const { accept } = request.headers;
+  try {
+    const form = parseUrlencoded(queryOf(request), new Map([['f', 'text']]));
+    return readFormat(textIn(form, 'f'), accept) ?? 'json';
+  } catch {
+    return prefersHtml(accept) ? 'html' : 'json';
+  }
+}
+
+/** A path of this server, in the form a header carries; undefined for what a browser could read as another host's address. */
+export function ownPath(next: string): string | undefined {
+  const base = 'http://own';
+  const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
+  // Dot segments may have stood between two slashes.
+  const isOwn = url?.origin === base && !url.pathname.startsWith('//');
+  return isOwn ? url.pathname + url.search + url.hash : undefined;
 }

@@ -1,62 +1,228 @@
-// Ways through the tree: where a path leads, and everything there is.
-import type { Items, Operation, Resource } from './resource.ts';
+// The resource tree as Fastify routes. The hooks run in the order of the checks, and the first check that fails answers:
+// path, method, bearer token (onRequest) → content type and size (parsers) → form, format, caller, role, admission, ids (preHandler) → fields (handler).
+import formbody from '@fastify/formbody';
+import multipart from '@fastify/multipart';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Access, type Caller, type Identify, mayCall } from '../caller.ts';
+import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
+import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
+import type { RetryAfterRefresh } from '../store/refresh.ts';
+import { type FieldValues, readFields, requestedFields } from './fields.ts';
+import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
+import type { HtmlResponder } from './html/responder.ts';
+import type { MultipartReader } from './multipart.ts';
+import { RestRequest, credentialsOf, guessFormat } from './request.ts';
+import { type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
+import { formats, readFormat, sendAnswer } from './response.ts';
 
-/** Where a path leads: the chain of data segments on the way, and the resource or operation at its end. */
-export type Match = {
-  /** The path with its data segments as `{param}`. */
-  readonly route: string;
-  readonly steps: readonly { readonly items: Items; readonly segment: string }[];
-  readonly resource: Resource;
-  /** Set when the path names an operation of the resource, or the method does. */
-  readonly operation: Operation | undefined;
+export type RestOptions = {
+  readonly prefix: string;
+  readonly root: Resource;
+  readonly identify: Identify;
+  readonly retryAfterRefresh: RetryAfterRefresh;
+  /** Throws when a resource or operation is closed or the system is read-only. */
+  readonly admit: (entry: Entry, showsForm: boolean) => void;
+  readonly multipart: MultipartReader;
+  readonly responder: HtmlResponder;
+  /** Send JSON errors with HTTP 200. */
+  readonly errorStatus200: boolean;
 };
 
-export function match(root: Resource, segments: readonly string[], method: string): Match | undefined {
-  let at = root;
-  const route: string[] = [];
-  const steps: { items: Items; segment: string }[] = [];
-  for (const [index, segment] of segments.entries()) {
-    const child = own(at.resources, segment);
-    const operation = child ? undefined : own(at.operations, segment);
-    if (operation !== undefined) {
-      const isLast = index === segments.length - 1;
-      return isLast ? { route: [...route, segment].join('/'), steps, resource: at, operation } : undefined;
-    }
-    const items = child ? undefined : at.items.find((candidate) => candidate.accepts(segment));
-    const next = child ?? items?.resource;
-    if (next === undefined) return undefined;
-    if (items) steps.push({ items, segment });
-    route.push(items ? `{${items.param}}` : segment);
-    at = next;
+/** A Fastify plugin: register it with the prefix of the tree. */
+export async function restRoutes(scope: FastifyInstance, options: RestOptions): Promise<void> {
+  scope.decorateRequest('rest', null);
+  scope.removeAllContentTypeParsers();
+  // The body stays text: which fields are decoded depends on the route.
+  await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
+  await scope.register(multipart, options.multipart.pluginOptions);
+  scope.addContentTypeParser('*', acceptEmptyBody);
+
+  scope.addHook('onRequest', (request) => checkTarget(request, options));
+  scope.addHook('preHandler', (request, reply) => checkRequest(request, reply, options));
+  scope.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
+  scope.setNotFoundHandler(() => {
+    throw notFound();
+  });
+
+  for (const entry of walk(options.root)) {
+    scope.route({
+      method: methodsOf(entry),
+      url: urlOf(entry, options.prefix),
+      config: { rest: { entry, requestedFields: requestedFields(fieldsOf(entry)) } },
+      handler: (request, reply) => respond(restOf(request), reply, options),
+    });
   }
-  return {
-    route: route.join('/'),
-    steps,
-    resource: at,
-    operation: method === 'POST' ? at.onPost : undefined,
+}
+
+/** A resource answers GET and POST alike, unless a POST does something else; a GET on an operation shows its form. */
+function methodsOf({ resource, operation }: Entry): ('GET' | 'HEAD' | 'POST')[] {
+  if (operation !== undefined && operation === resource.onPost) return ['POST'];
+  return operation === undefined && resource.onPost ? ['GET', 'HEAD'] : ['GET', 'HEAD', 'POST'];
+}
+
+/** `services/{service}/edit` → `/services/:service(^.*[.].*$)/edit`. */
+function urlOf({ route, items }: Entry, prefix: string): string {
+  if (route === '') return prefix === '' ? '/' : '';
+  const patterns = new Map(items.map(({ param, pattern }) => [`{${param}}`, pattern]));
+  const segments = route.split('/').map((segment) => {
+    if (!segment.startsWith('{')) return segment;
+    const pattern = patterns.get(segment);
+    return `:${segment.slice(1, -1)}${pattern === undefined ? '' : `(^${pattern}$)`}`;
+  });
+  return `/${segments.join('/')}`;
+}
+
+/** A body without a content type is accepted only when it is empty; another content type is refused without reading the body. */
+async function acceptEmptyBody(request: FastifyRequest, payload: NodeJS.ReadableStream): Promise<void> {
+  if (request.headers['content-type'] !== undefined) throw unsupportedMediaType();
+  for await (const chunk of payload) if (chunk.length > 0) throw unsupportedMediaType();
+}
+
+function restOf({ rest }: FastifyRequest): RestRequest {
+  if (!rest) throw notFound();
+  return rest;
+}
+
+/** Path, method, and a bad bearer token, which is refused before the body is read. */
+async function checkTarget(request: FastifyRequest, options: RestOptions): Promise<void> {
+  const { rest: route } = request.routeOptions.config;
+  if (!route) throw notFound();
+  const rest = new RestRequest(request, route);
+  request.rest = rest;
+  if (rest.showsForm && guessFormat(request) !== 'html') throw methodNotAllowed(request.method, ['POST']);
+  const credentials = credentialsOf(request, undefined);
+  if (!rest.isPost || rest.access === 'anyone' || credentials.bearer === undefined) return;
+  rest.identity = await options.retryAfterRefresh(() => options.identify(credentials));
+}
+
+async function checkRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: RestOptions,
+): Promise<void> {
+  const rest = restOf(request);
+  await readForm(rest, request, reply, options);
+  rest.format = readFormat(textIn(rest.form, 'f') ?? textIn(rest.query, 'f'), request.headers.accept);
+  if (rest.format === undefined) throw invalidField('f', `must be one of ${formats.join(', ')}.`);
+  await identifyCaller(rest, options);
+  const caller = rest.identity?.caller;
+  requireRole(caller, rest.access);
+  options.admit(rest.entry, rest.showsForm);
+  if (rest.isPost) rest.entry.operation?.guard(rest);
+  if (rest.entry.items.length > 0)
+    rest.subject = { found: await options.retryAfterRefresh(() => findSubject(rest, caller)) };
+  else rest.subject = { found: undefined };
+}
+
+async function readForm(
+  rest: RestRequest,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { multipart }: RestOptions,
+): Promise<void> {
+  const { requestedFields, queryText } = rest;
+  if (!rest.isPost) {
+    rest.query = parseUrlencoded(queryText, requestedFields);
+    rest.form = rest.query;
+    return;
+  }
+  rest.query = parsePostQuery(queryText, requestedFields);
+  const { text = '' } = (request.body ?? {}) as { text?: string };
+  rest.form = request.isMultipart()
+    ? await multipart.read(request, reply, requestedFields, rest.identity === undefined)
+    : parseUrlencoded(text, requestedFields);
+}
+
+/** The caller is identified now that the body is here: the form may carry the token, and a token may have ended meanwhile. */
+async function identifyCaller(rest: RestRequest, options: RestOptions): Promise<void> {
+  rest.identity =
+    rest.access === 'anyone'
+      ? identifySession(rest, options)
+      : await options.retryAfterRefresh(() => options.identify(rest.credentials));
+}
+
+/** Pages that need no token still show whose session the browser has. */
+function identifySession(rest: RestRequest, { identify }: RestOptions) {
+  if (rest.isPost) return undefined;
+  try {
+    return identify({ ...rest.credentials, field: undefined });
+  } catch {
+    return undefined;
+  }
+}
+
+function requireRole(caller: Caller, access: Access): void {
+  if (mayCall(caller, access)) return;
+  throw caller === undefined
+    ? new ServiceError('token-missing', 'Token required.')
+    : new ServiceError('forbidden', `This needs the role ${access}.`);
+}
+
+async function findSubject(rest: RestRequest, caller: Caller): Promise<unknown> {
+  let subject: unknown;
+  for (const { item, segment } of rest.ids) subject = await item.find(subject, segment, caller);
+  return subject;
+}
+
+async function respond(
+  rest: RestRequest,
+  reply: FastifyReply,
+  { responder }: RestOptions,
+): Promise<FastifyReply> {
+  if (rest.showsForm) return responder.sendForm(rest, reply);
+  const outcome = await execute(rest);
+  if (outcome.headers) void reply.headers(outcome.headers);
+  return rest.format === 'html'
+    ? responder.sendOutcome(rest, reply, outcome)
+    : sendAnswer(reply, 200, outcome.json, rest.format);
+}
+
+/** Reads the fields, and runs the operation or reads the resource when all of them are good. */
+async function execute(rest: RestRequest): Promise<Outcome> {
+  const { operation, resource } = rest.entry;
+  const { values, problems }: FieldValues = readFields(fieldsOf(rest.entry), rest.form);
+  const call = {
+    subject: rest.subject?.found,
+    values: values as never,
+    caller: rest.identity?.caller,
+    request: rest,
   };
-}
-
-function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
-  return Object.hasOwn(record, key) ? record[key] : undefined;
-}
-
-export type Entry = {
-  readonly route: string;
-  /** What the data segments of the route stand for, in their order. */
-  readonly items: readonly Items[];
-  readonly resource: Resource;
-  readonly operation: Operation | undefined;
-};
-
-/** Every resource and operation of the tree, for whoever must look at all of them. */
-export function* walk(root: Resource, route = '', items: readonly Items[] = []): Generator<Entry> {
-  const below = (name: string) => (route === '' ? name : `${route}/${name}`);
-  yield { route, items, resource: root, operation: undefined };
-  if (root.onPost) yield { route, items, resource: root, operation: root.onPost };
-  for (const [name, operation] of Object.entries(root.operations)) {
-    yield { route: below(name), items, resource: root, operation };
+  if (!operation) {
+    refuseInvalid(problems);
+    return { json: await resource.read(call) };
   }
-  for (const [name, child] of Object.entries(root.resources)) yield* walk(child, below(name), items);
-  for (const item of root.items) yield* walk(item.resource, below(`{${item.param}}`), [...items, item]);
+  const checked = operation.check ? await operation.check(call) : { problems: [] };
+  refuseInvalid([...problems, ...checked.problems]);
+  return operation.run({ ...call, prepared: checked.prepared as never });
+}
+
+function refuseInvalid(problems: readonly Problem[]): void {
+  if (problems.length > 0) throw invalid(problems);
+}
+
+function sendError(
+  thrown: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { responder, identify, errorStatus200 }: RestOptions,
+): FastifyReply {
+  const error = asServiceError(thrown);
+  if (!error) request.log.error({ err: thrown }, 'request failed');
+  const response = toErrorResponse(error);
+  void reply.headers(response.headers);
+  const format = request.rest?.format ?? guessFormat(request);
+  if (format === 'html') {
+    const identity = request.rest?.identity ?? sessionFor(request, identify);
+    return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
+  }
+  return sendAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
+}
+
+/** The page of an error shows the session of the browser even where the request was not allowed to use it. */
+function sessionFor(request: FastifyRequest, identify: Identify) {
+  try {
+    return identify({ ...credentialsOf(request, undefined), readsOnly: true });
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,6 @@
-// What an operation is given: the elements within its own.
+// The arguments of an operation: the elements inside its own.
 import { ServiceError } from '../errors.ts';
-import { named, refuseText } from './envelope.ts';
+import { shortName, refuseText } from './envelope.ts';
 import type { XmlElement } from './xml/reader.ts';
 
 export type Arguments = Readonly<Record<string, string | undefined>>;
@@ -12,7 +12,7 @@ export function bindArguments(payload: XmlElement, names: readonly string[]): Ar
   for (const child of payload.children) {
     if (!names.includes(child.name)) {
       const known = names.length > 0 ? `its arguments are ${names.join(', ')}` : 'it takes none';
-      throw new ServiceError('invalid', `${payload.name} has no argument ${named(child)}; ${known}.`);
+      throw new ServiceError('invalid', `${payload.name} has no argument ${shortName(child)}; ${known}.`);
     }
     if (Object.hasOwn(bound, child.name)) {
       throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`);
@@ -21,7 +21,7 @@ export function bindArguments(payload: XmlElement, names: readonly string[]): Ar
     if (inner)
       throw new ServiceError(
         'invalid',
-        `The argument ${child.name} must be text; it holds a ${named(inner)}.`,
+        `The argument ${child.name} must be text; it holds a ${shortName(inner)}.`,
       );
     bound[child.name] = isNil(child) ? undefined : child.text;
   }

@@ -1,210 +1,154 @@
-// A document/literal service: a call is dispatched on the body element's name, and answered with an envelope or a fault.
-import type { FastifyBaseLogger } from 'fastify';
-import type { IncomingMessage } from 'node:http';
-import { after } from '../after.ts';
-import { type Caller, type Identify, type Identity, bearerToken } from '../caller.ts';
-import { ServiceError, errorHeaders } from '../errors.ts';
-import type { RetryAfterRefresh } from '../store/refresh.ts';
+// A SOAP call: bytes → envelope → operation → envelope. Document/literal: the name of the body's element selects the operation.
+import { gunzipSync } from 'node:zlib';
+import type { Caller } from '../caller.ts';
+import { ServiceError } from '../errors.ts';
 import { truncate } from '../lib/text.ts';
 import { type Arguments, bindArguments } from './arguments.ts';
-import { decodeXml } from './xml/decode.ts';
 import {
-  type Fault,
   type SoapVersion,
-  contentTypeOf,
-  faultOf,
-  named,
   notUnderstood,
-  openEnvelope,
-  payloadOf,
-  renderFault,
+  readEnvelope,
+  readPayload,
   responseFrame,
+  shortName,
   versionOf,
 } from './envelope.ts';
-import { bytesOf, charsetOf, guessVersion, readBody, refuseMediaType } from './request.ts';
+import { SoapFaultError } from './faults.ts';
+import { decodeXml } from './xml/decode.ts';
 import { type XmlElement, readXml } from './xml/reader.ts';
 
-/** What stands inside the response element. It is made once for its key and kept until what it shows changes. */
-export type Content = { readonly key: string; readonly make: () => string };
+export const maxRequestBytes = 16 * 1024;
+
+export type SoapCall = {
+  readonly arguments: Arguments;
+  readonly caller: Caller;
+  readonly response: ResponseEnvelope;
+};
+
+/** The envelope of the answer, for operations that cache whole answers. */
+export type ResponseEnvelope = {
+  /** Answers with the same key and the same content have the same bytes. */
+  readonly key: string;
+  /** `content` is what stands inside the response element. */
+  readonly wrap: (content: string) => Buffer;
+};
 
 export type SoapOperation = {
   readonly arguments: readonly string[];
   /** `open` operations need no token and ignore one. */
   readonly access: 'open' | 'token';
-  readonly answer: (call: { arguments: Arguments; caller: Caller }) => Content;
+  /** Returns the bytes of the whole answer. */
+  readonly answer: (call: SoapCall) => Buffer;
 };
 
-export type EndpointOptions = {
+/** A request as far as its envelope goes. */
+export type SoapRequest = {
+  readonly version: SoapVersion;
+  readonly payload: XmlElement;
+  readonly operation: SoapOperation;
+};
+
+export type MessageFormat = {
+  /** The version that the content type names. */
+  readonly version: SoapVersion;
+  readonly charset: string | undefined;
+  readonly isGzip: boolean;
+};
+
+export class SoapHandler {
   readonly namespace: string;
-  readonly operations: Readonly<Record<string, SoapOperation>>;
-  readonly requireTokens: boolean;
-  readonly identify: Identify;
-  readonly retryAfterRefresh: RetryAfterRefresh;
-  readonly addressOf: (request: IncomingMessage) => string;
-  readonly keep: <T>(key: string, make: () => T) => T;
-  readonly logger: FastifyBaseLogger;
-};
+  readonly #operations: ReadonlyMap<string, SoapOperation>;
+  readonly #isOurNamespace: (candidate: string) => boolean;
 
-export type Answer = {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Buffer;
-};
-
-export type Endpoint = {
-  /** Reads a call and answers it once. `token` is that of the query. */
-  call: (request: IncomingMessage, send: (answer: Answer) => void, token?: string) => void;
-  /** The fault for what was refused before it came here. */
-  refuse: (request: IncomingMessage, error: unknown) => Answer;
-};
-
-export function createEndpoint(options: EndpointOptions): Endpoint {
-  const { namespace, logger } = options;
-  const operations = new Map(Object.entries(options.operations));
-  const isOurNamespace = namespaceMatcher(namespace);
-
-  /** Undefined for what is our own fault, which is logged. */
-  function refusalOf(error: unknown): ServiceError | undefined {
-    if (error instanceof ServiceError) return error;
-    logger.error({ err: error }, 'request failed');
-    return undefined;
+  constructor(namespace: string, operations: Readonly<Record<string, SoapOperation>>) {
+    this.namespace = namespace;
+    this.#operations = new Map(Object.entries(operations));
+    this.#isOurNamespace = namespaceMatcher(namespace);
   }
 
-  function refuse(request: IncomingMessage, error: unknown): Answer {
-    return faultAnswer(guessVersion(request), faultOf(refusalOf(error), namespace), error);
+  /** `onVersion` is called as soon as the version of the envelope is known, for the form of a fault. */
+  read(bytes: Buffer, format: MessageFormat, onVersion: (version: SoapVersion) => void): SoapRequest {
+    const root = readXml(decodeXml(decompress(bytes, format), format.charset));
+    const version = versionOf(root);
+    if (version === undefined) throw refuseRoot(root, format.version);
+    onVersion(version);
+    const { headers, body } = readEnvelope(root, version);
+    const unknown = notUnderstood(headers, version);
+    if (unknown.length > 0) throw refuseHeaders(unknown);
+    const payload = readPayload(body);
+    return { version, payload, operation: this.#findOperation(payload) };
   }
 
-  function call(request: IncomingMessage, send: (answer: Answer) => void, token?: string): void {
-    try {
-      refuseMediaType(request);
-    } catch (error) {
-      return send(refuse(request, error));
-    }
-    readBody(request, (body) => {
-      if (body instanceof Buffer) return answer(request, send, token, body);
-      const refusal = refuse(request, body);
-      send({ ...refusal, headers: { ...refusal.headers, connection: 'close' } });
+  /** The answer is in the namespace of the request. */
+  answer({ version, payload, operation }: SoapRequest, caller: Caller): Buffer {
+    const { name, namespace } = payload;
+    const [before, after] = responseFrame(version, name, this.namespace);
+    const answer = operation.answer({
+      arguments: bindArguments(payload, operation.arguments),
+      caller,
+      response: {
+        key: `${version} ${name}`,
+        wrap: (content) => Buffer.from(before + content + after),
+      },
     });
+    if (namespace === this.namespace) return answer;
+    const content = answer.subarray(Buffer.byteLength(before), answer.length - Buffer.byteLength(after));
+    const [foreignBefore, foreignAfter] = responseFrame(version, name, namespace);
+    return Buffer.concat([Buffer.from(foreignBefore), content, Buffer.from(foreignAfter)]);
   }
 
-  function answer(
-    request: IncomingMessage,
-    send: (answer: Answer) => void,
-    token: string | undefined,
-    given: Buffer,
-  ): void {
-    let version = guessVersion(request);
-    let replyNamespace = namespace;
-    const fail = (error: unknown) =>
-      send(faultAnswer(version, faultOf(refusalOf(error), replyNamespace), error));
-    try {
-      const root = readXml(decodeXml(bytesOf(request, given), charsetOf(request)));
-      const ownVersion = versionOf(root);
-      if (ownVersion === undefined) return send(refuseEnvelope(root, version));
-      version = ownVersion;
-      const { headers, body } = openEnvelope(root, version);
-      const foreign = notUnderstood(headers, version);
-      if (foreign.length > 0) return send(faultAnswer(version, mustUnderstand(foreign)));
-
-      const payload = payloadOf(body);
-      const operation = operationFor(payload);
-      replyNamespace = payload.namespace;
-      const respond = (caller: Caller) => {
-        const content = operation.answer({ arguments: bindArguments(payload, operation.arguments), caller });
-        const envelope = keepEnvelope(ownVersion, payload, content);
-        send({ status: 200, headers: { 'content-type': contentTypeOf(ownVersion) }, body: envelope });
-      };
-      if (operation.access === 'open') return respond(undefined);
-      const answered = after(identityOf(request, token), (identity) => respond(callerOf(identity)));
-      if (answered) answered.catch(fail);
-    } catch (error) {
-      fail(error);
-    }
-  }
-
-  /** Envelopes in our own namespace are kept whole; for a client of another version its frame is put around the kept content. */
-  function keepEnvelope(version: SoapVersion, payload: XmlElement, { key, make }: Content): string | Buffer {
-    const frame = (content: Buffer) => {
-      const [head, tail] = responseFrame(version, payload.name, payload.namespace);
-      return Buffer.concat([Buffer.from(head), content, Buffer.from(tail)]);
-    };
-    if (payload.namespace === namespace) {
-      return options.keep(`${version} ${payload.name} ${key}`, () => sendable(frame(Buffer.from(make()))));
-    }
-    return frame(options.keep(`content ${payload.name} ${key}`, () => Buffer.from(make())));
-  }
-
-  function operationFor(payload: XmlElement): SoapOperation {
-    if (!isOurNamespace(payload.namespace)) {
+  #findOperation(payload: XmlElement): SoapOperation {
+    if (!this.#isOurNamespace(payload.namespace)) {
       const given =
         payload.namespace === '' ? 'no namespace' : `the namespace ${truncate(payload.namespace, 200)}`;
       throw new ServiceError(
         'invalid',
-        `The element ${named(payload)} is in ${given}; it must be in ${namespace}.`,
+        `The element ${shortName(payload)} is in ${given}; it must be in ${this.namespace}.`,
       );
     }
-    const operation = operations.get(payload.name);
+    const operation = this.#operations.get(payload.name);
     if (operation === undefined) {
-      const known = [...operations.keys()].join(', ');
+      const known = [...this.#operations.keys()].join(', ');
       throw new ServiceError(
         'invalid',
-        `There is no operation ${named(payload)}. The operations are ${known}.`,
+        `There is no operation ${shortName(payload)}. The operations are ${known}.`,
       );
     }
     return operation;
   }
+}
 
-  /** At once where the token is known; to look for it a second time takes a while. */
-  function identityOf(
-    request: IncomingMessage,
-    token: string | undefined,
-  ): Identity | undefined | Promise<Identity | undefined> {
-    return options.retryAfterRefresh(() =>
-      options.identify({
-        bearer: bearerToken(request.headers.authorization),
-        field: token,
-        cookie: undefined,
-        readsOnly: true,
-        address: options.addressOf(request),
-        referer: request.headers.referer,
-      }),
-    );
+function decompress(bytes: Buffer, { isGzip }: MessageFormat): Buffer {
+  if (bytes.length === 0) throw new ServiceError('invalid', 'The request has no body: send a SOAP Envelope.');
+  if (!isGzip) return bytes;
+  try {
+    return gunzipSync(bytes, { maxOutputLength: maxRequestBytes });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw requestTooLarge();
+    throw new ServiceError('invalid', 'The body is not valid gzip data.');
   }
-
-  function callerOf(identity: Identity | undefined): Caller {
-    if (!identity && options.requireTokens) throw new ServiceError('token-missing', 'Token required.');
-    return identity?.caller;
-  }
-
-  return { call, refuse };
 }
 
-/** Short ones as text, which leaves in one piece with the headers; of a long one another copy would be made each time. */
-function sendable(envelope: Buffer): string | Buffer {
-  return envelope.length < 8 * 1024 ? envelope.toString() : envelope;
+export function requestTooLarge(): ServiceError {
+  return new ServiceError('too-large', `A request must be at most ${maxRequestBytes} bytes.`);
 }
 
-function faultAnswer(version: SoapVersion, fault: Fault, cause?: unknown): Answer {
-  const { status, xml } = renderFault(version, fault);
-  const own = cause instanceof ServiceError ? errorHeaders(cause) : {};
-  return { status, headers: { 'content-type': contentTypeOf(version), ...own }, body: xml };
-}
-
-/** An envelope of an unknown version is answered in 1.1; no envelope at all, in the version the content type names. */
-function refuseEnvelope(root: XmlElement, guessed: SoapVersion): Answer {
+/** An envelope of an unknown version is answered in 1.1; any other document in the version that the content type names. */
+function refuseRoot(root: XmlElement, version: SoapVersion): Error {
   if (root.name === 'Envelope') {
     const given = root.namespace === '' ? 'no namespace' : truncate(root.namespace, 200);
     const message = `The Envelope is in ${given}; SOAP 1.1 and 1.2 are understood.`;
-    return faultAnswer('1.1', { code: 'VersionMismatch', message });
+    return new SoapFaultError({ code: 'VersionMismatch', message }, '1.1');
   }
-  const message = `The document is a ${named(root)}, not a SOAP Envelope.`;
-  if (guessed === '1.1') throw new ServiceError('invalid', message);
-  return faultAnswer('1.2', { code: 'VersionMismatch', message });
+  const message = `The document is a ${shortName(root)}, not a SOAP Envelope.`;
+  return version === '1.1'
+    ? new ServiceError('invalid', message)
+    : new SoapFaultError({ code: 'VersionMismatch', message });
 }
 
-function mustUnderstand(headers: XmlElement[]): Fault {
-  const names = headers.map(named).join(', ');
-  return { code: 'MustUnderstand', message: `These header blocks are not understood: ${names}.`, headers };
+function refuseHeaders(headers: readonly XmlElement[]): SoapFaultError {
+  const message = `These header blocks are not understood: ${headers.map(shortName).join(', ')}.`;
+  return new SoapFaultError({ code: 'MustUnderstand', message, headers });
 }
 
 /** Where the namespace ends in a version, clients made for another version are served too. */

@@ -1,40 +1,167 @@
-// Hangs a SOAP endpoint on Fastify: POST is a call, GET ?wsdl serves the description, GET alone shows a page.
+// The SOAP endpoint as a Fastify plugin: POST is a call, GET ?wsdl returns the WSDL, and GET alone shows a page.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { methodNotAllowed } from '../errors.ts';
-import type { Answer, Endpoint } from './handler.ts';
-
-const methods = ['GET', 'HEAD', 'POST'];
+import { type Caller, type Identify, bearerToken } from '../caller.ts';
+import { ServiceError } from '../errors.ts';
+import { clientAddress } from '../http/client-address.ts';
+import { notFound } from '../http/errors.ts';
+import type { RetryAfterRefresh } from '../store/refresh.ts';
+import { type SoapVersion, contentTypes } from './envelope.ts';
+import { SoapFaultError, toFault, toFaultResponse } from './faults.ts';
+import {
+  type MessageFormat,
+  type SoapHandler,
+  type SoapRequest,
+  maxRequestBytes,
+  requestTooLarge,
+} from './handler.ts';
 
 export type SoapOptions = {
-  readonly path: string;
-  readonly endpoint: Endpoint;
+  /** The path of the endpoint: the plugin is registered with it. */
+  readonly prefix: string;
+  readonly handler: SoapHandler;
+  readonly requireTokens: boolean;
+  readonly identify: Identify;
+  readonly retryAfterRefresh: RetryAfterRefresh;
   readonly wsdl: () => Buffer;
-  /** What a browser is shown. */
-  readonly showPage: (reply: FastifyReply) => FastifyReply;
+  readonly sendPage: (reply: FastifyReply) => FastifyReply;
 };
 
-export function mountSoap(scope: FastifyInstance, { path, endpoint, wsdl, showPage }: SoapOptions): void {
-  // The endpoint reads the body itself, so a call is answered before Fastify would.
-  scope.addHook('onRequest', (request, reply, done) => {
-    request.routeLabel = path;
-    if (!methods.includes(request.method)) throw methodNotAllowed(request.method, methods);
-    if (request.method !== 'POST') return done();
-    endpoint.call(request.raw, (answer) => send(reply, answer), tokenOf(request));
-  });
-  scope.setErrorHandler((error, request, reply) => send(reply, endpoint.refuse(request.raw, error)));
-
-  scope.all(path, (request, reply) => {
-    const wantsWsdl = Object.keys(request.query as object).some((key) => key.toLowerCase() === 'wsdl');
-    return wantsWsdl ? reply.header('content-type', 'text/xml; charset=utf-8').send(wsdl()) : showPage(reply);
-  });
+declare module 'fastify' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyRequest {
+    soap: SoapExchange | null;
+  }
 }
 
-function send(reply: FastifyReply, { status, headers, body }: Answer): void {
-  void reply.code(status).headers(headers).send(body);
+/** What a fault needs to know of the request it answers. */
+type SoapExchange = { readonly format: MessageFormat; version: SoapVersion; namespace: string };
+
+const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
+
+export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done: () => void): void {
+  const { handler, wsdl, sendPage } = options;
+  scope.decorateRequest('soap', null);
+  scope.removeAllContentTypeParsers();
+  const limits = { parseAs: 'buffer', bodyLimit: maxRequestBytes } as const;
+  scope.addContentTypeParser('*', limits, (_request, body, parsed) => parsed(null, body));
+
+  scope.addHook('onRequest', (request, _reply, next) => {
+    const format = readFormat(request.headers);
+    request.soap = { format, version: format.version, namespace: handler.namespace };
+    if (request.method === 'POST') refuseMediaType(request.headers);
+    next();
+  });
+  scope.setErrorHandler((error, request, reply) => sendFault(error, request, reply, options));
+
+  scope.post('', async (request, reply) => {
+    const answer = await call(request, options);
+    return reply.header('content-type', contentTypes[versionOf(request)]).send(answer);
+  });
+  scope.route({
+    method: ['GET', 'HEAD'],
+    url: '',
+    handler: (request, reply) => {
+      const wantsWsdl = Object.keys(request.query as object).some((key) => key.toLowerCase() === 'wsdl');
+      return wantsWsdl
+        ? reply.header('content-type', 'text/xml; charset=utf-8').send(wsdl())
+        : sendPage(reply);
+    },
+  });
+  // Without this, the error handler of the root would answer a wrong method.
+  scope.setNotFoundHandler(() => {
+    throw notFound();
+  });
+  done();
 }
 
-/** A token that is given twice is no token of ours. */
-function tokenOf(request: FastifyRequest): string | undefined {
+async function call(request: FastifyRequest, options: SoapOptions): Promise<Buffer> {
+  const { handler } = options;
+  const exchange = request.soap;
+  if (!exchange) throw new Error('The request is not a SOAP call.');
+  const body = (request.body as Buffer | undefined) ?? Buffer.alloc(0);
+  const soapRequest = handler.read(body, exchange.format, (version) => (exchange.version = version));
+  exchange.namespace = soapRequest.payload.namespace;
+  return handler.answer(soapRequest, await callerOf(request, soapRequest, options));
+}
+
+async function callerOf(
+  request: FastifyRequest,
+  { operation }: SoapRequest,
+  { identify, retryAfterRefresh, requireTokens }: SoapOptions,
+): Promise<Caller> {
+  if (operation.access === 'open') return undefined;
+  const credentials = {
+    bearer: bearerToken(request.headers.authorization),
+    field: queryToken(request),
+    cookie: undefined,
+    readsOnly: true,
+    address: clientAddress(request),
+    referer: request.headers.referer,
+  };
+  const identity = await retryAfterRefresh(() => identify(credentials));
+  if (!identity && requireTokens) throw new ServiceError('token-missing', 'Token required.');
+  return identity?.caller;
+}
+
+/** Two tokens are joined to one that is unknown. */
+function queryToken(request: FastifyRequest): string | undefined {
   const { token } = request.query as Record<string, string | string[] | undefined>;
   return token?.toString().trim() || undefined;
+}
+
+function versionOf({ soap, headers }: FastifyRequest): SoapVersion {
+  return soap?.version ?? readFormat(headers).version;
+}
+
+function readFormat(headers: FastifyRequest['headers']): MessageFormat {
+  const contentType = headers['content-type'] ?? '';
+  return {
+    version: mediaTypeOf(contentType).startsWith('application/soap+xml') ? '1.2' : '1.1',
+    charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1],
+    isGzip: /gzip/i.test(headers['content-encoding'] ?? ''),
+  };
+}
+
+function mediaTypeOf(contentType: string): string {
+  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+function refuseMediaType(headers: FastifyRequest['headers']): void {
+  const contentType = headers['content-type'];
+  if (contentType !== undefined && !mediaTypes.includes(mediaTypeOf(contentType))) {
+    throw new ServiceError(
+      'unsupported-media-type',
+      `The content type must be one of ${mediaTypes.join(', ')}.`,
+    );
+  }
+  const coding = headers['content-encoding']?.trim().toLowerCase();
+  if (coding !== undefined && !['identity', 'gzip', 'x-gzip'].includes(coding)) {
+    throw new ServiceError('unsupported-media-type', 'The content encoding must be gzip or identity.');
+  }
+}
+
+function sendFault(
+  thrown: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { handler }: SoapOptions,
+): FastifyReply {
+  const version = versionOf(request);
+  const error = asServiceError(thrown);
+  // An address beneath the endpoint is no SOAP address: the error handler of the root answers.
+  if (request.is404 && error?.kind === 'not-found') throw error;
+  if (!error && !(thrown instanceof SoapFaultError)) request.log.error({ err: thrown }, 'request failed');
+  const response =
+    thrown instanceof SoapFaultError
+      ? toFaultResponse(thrown.version ?? version, thrown.fault)
+      : toFaultResponse(version, toFault(error, request.soap?.namespace ?? handler.namespace), error);
+  return reply.code(response.status).headers(response.headers).send(response.body);
+}
+
+/** Fastify reports a body over the limit, or one that breaks off, by the status of its error. */
+function asServiceError(error: unknown): ServiceError | undefined {
+  if (error instanceof ServiceError) return error;
+  const { statusCode } = error as { statusCode?: unknown };
+  if (statusCode === 413) return requestTooLarge();
+  return statusCode === 400 ? new ServiceError('invalid', 'The request cannot be read.') : undefined;
 }

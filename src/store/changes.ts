@@ -1,14 +1,18 @@
-// What a transaction has written so far: the same for every store, which differ in how it takes effect.
+// Collects the writes of a transaction until the store commits them.
+//
+// A transaction never writes to the store directly. Writes to tables, cells and logs are recorded as final values and are visible to the
+// transaction itself; operations on queues are recorded as a list of acts in call order. The store then either applies the whole record
+// or drops it. Every store shares this part; only the commit differs.
 import type { Cell, Log, Queue, Reader, Table, Transaction } from './transaction.ts';
 
 export type Rows = Map<string, unknown>;
 
 export type Changes = {
-  /** By table and key; a removed row is there as `undefined`. */
+  /** Rows by table and key; `undefined` marks a removed row. */
   tables: Map<Table<never>, Rows>;
   cells: Map<Cell<unknown>, unknown>;
   logs: Map<Log<unknown>, Map<string, readonly unknown[]>>;
-  /** What is done to queues, in order. */
+  /** Operations on queues, in call order. */
   acts: Act[];
 };
 
@@ -25,7 +29,7 @@ export function createChanges(): Changes {
   return { tables: new Map(), cells: new Map(), logs: new Map(), acts: [] };
 }
 
-/** A new map for each, because one that is emptied again and again holds on to memory. */
+/** Replaces the maps instead of clearing them: a map that is cleared again and again keeps its memory. */
 export function clear(changes: Changes): void {
   if (changes.tables.size > 0) changes.tables = new Map();
   if (changes.cells.size > 0) changes.cells = new Map();
@@ -37,7 +41,7 @@ export function isEmpty({ tables, cells, logs, acts }: Changes): boolean {
   return tables.size === 0 && cells.size === 0 && logs.size === 0 && acts.length === 0;
 }
 
-/** The later changes as part of the earlier ones. */
+/** Adds `later` to `into`; later values win. */
 export function merge(into: Changes, later: Changes): void {
   for (const [table, rows] of later.tables) {
     const known = rowsIn(into, table);
@@ -50,7 +54,7 @@ export function merge(into: Changes, later: Changes): void {
   for (const act of later.acts) into.acts.push(act);
 }
 
-/** What is read once the changes have taken effect; queues as they were. */
+/** A reader that shows `base` with the changes applied. Queues are shown without their acts. */
 export function readThrough(base: Reader, changes: Changes): Reader {
   return {
     ...base,
@@ -70,13 +74,13 @@ export function readThrough(base: Reader, changes: Changes): Reader {
   };
 }
 
-/** Collects what is written, and shows it to the one who writes. `mustHold` throws where a row is not claimed. */
+/** A transaction that records its writes in `changes` and reads through them. `mustHold` throws if this process does not hold the claim. */
 export function createTransaction(
   base: Reader,
   changes: Changes,
   mustHold: <T>(queue: Queue<T>, claimed: T) => void,
 ): Transaction {
-  const act = (done: Act) => void changes.acts.push(done);
+  const record = (act: Act) => void changes.acts.push(act);
   return {
     ...readThrough(base, changes),
     entries: base.entries,
@@ -84,16 +88,16 @@ export function createTransaction(
     remove: (table, key) => void rowsIn(changes, table).set(key, undefined),
     write: (cell, value) => void changes.cells.set(cell, freeze(value)),
     append: (log, key, entries) => appendTo(changes, log, key, entries.map(freeze)),
-    enqueue: (queue, row) => act({ kind: 'enqueue', queue, row: freeze(row) as never }),
+    enqueue: (queue, row) => record({ kind: 'enqueue', queue, row: freeze(row) as never }),
     settle: (queue, claimed, row) => {
       mustHold(queue, claimed);
-      act({ kind: 'settle', queue, claimed: claimed as never, row: freeze(row) as never });
+      record({ kind: 'settle', queue, claimed: claimed as never, row: freeze(row) as never });
     },
     amend: (queue, owner, change) =>
-      act({ kind: 'amend', queue, owner, change: ((row: never) => freeze(change(row))) as never }),
-    thin: (queue, owner, keep) => act({ kind: 'thin', queue, owner, keep }),
-    trim: (queue, owner, keep) => act({ kind: 'trim', queue, owner, keep }),
-    drop: (queue, owner) => act({ kind: 'drop', queue, owner }),
+      record({ kind: 'amend', queue, owner, change: ((row: never) => freeze(change(row))) as never }),
+    thin: (queue, owner, keep) => record({ kind: 'thin', queue, owner, keep }),
+    trim: (queue, owner, keep) => record({ kind: 'trim', queue, owner, keep }),
+    drop: (queue, owner) => record({ kind: 'drop', queue, owner }),
   };
 }
 
@@ -114,9 +118,9 @@ function* mergeRows<T>(table: Table<T>, rows: Iterable<T>, changed: Rows): Itera
   for (const row of changed.values()) if (row !== undefined) yield row as T;
 }
 
-/** Values are handed out without copying, so nobody may change them. */
+/** Freezes a value deeply. The store returns values without copying them, so callers must not be able to change them. */
 export function freeze<T>(value: T): T {
-  // Bytes cannot be frozen; whoever puts them in gives them away.
+  // Typed arrays cannot be frozen: a caller must not change bytes after storing them.
   if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value))
     return value;
   for (const inner of Object.values(value)) freeze(inner);

@@ -1,18 +1,18 @@
-// Tables, cells and logs at hand: what the memory store is, and what any other store reads from.
+// Holds tables, cells and logs in memory. The memory store keeps its data here; the PostgreSQL store reads from it and keeps it up to date.
 import type { Changes, Rows } from './changes.ts';
 import type { Cell, Log, Reader, Table } from './transaction.ts';
 
 export type Copy = Pick<Reader, 'get' | 'all' | 'read' | 'entries'> & {
   apply: (changes: Changes) => void;
-  /** Makes a row or cell what it is elsewhere; `undefined` where it is not. */
+  /** Sets a row or cell to the value in the database; `undefined` removes it. */
   set: (kind: 'tables' | 'cells', name: string, key: string, value: unknown) => void;
   extend: (log: string, key: string, entries: readonly unknown[]) => void;
   clear: () => void;
   version: (of: { name: string }) => number;
   touch: (name: string) => void;
   onUpdate: (listener: () => void) => () => void;
-  /** Calls back whoever listens. */
-  tell: () => void;
+  /** Calls every listener. */
+  notify: () => void;
 };
 
 const noRows: Rows = new Map();
@@ -83,7 +83,7 @@ export function createCopy(): Copy {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    tell() {
+    notify() {
       for (const listener of listeners) listener();
     },
   };

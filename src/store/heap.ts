@@ -1,4 +1,4 @@
-// A binary heap: gives back first what sorts first. Entries that sort alike come back in the order they were added.
+// A binary min-heap. Entries with equal keys come out in the order they were added.
 
 export type Heap<T> = {
   push: (at: number, value: T) => void;

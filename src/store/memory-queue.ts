@@ -1,17 +1,21 @@
-// A queue in memory: rows by owner, the waiting ones in the order they are due, owners taking turns.
+// A queue in memory (transaction.ts explains the states of a row).
+//
+// Every owner has two heaps of its pending rows, ordered by due time: one for urgent rows and one for the others. A row that is replaced,
+// claimed or removed stays in its heap; reading the heap skips such outdated entries, and `tidy` rebuilds the heaps before they pile up.
+// `claim` goes round the owners: an owner whose row was claimed moves to the end of `turns`, so an owner with many rows cannot starve the
+// others.
 import { type Heap, createHeap } from './heap.ts';
 import type { Claim, Claimed } from './store.ts';
 import type { Queue } from './transaction.ts';
 
 export type MemoryQueue<T> = {
   put: (row: T) => void;
-  /** Whether the row is claimed, and as it was handed out. */
+  /** Whether the row is claimed and still the one that `claim` returned. */
   holds: (claimed: T) => boolean;
   settle: (claimed: T, row: T) => void;
   thin: (owner: string, keep: number) => void;
   trim: (owner: string, keep: number) => void;
   drop: (owner: string) => void;
-  /** Replaces rows that wait and are not claimed, of one owner or of all. */
   amend: (owner: string | undefined, change: (row: T) => T) => void;
   waiting: () => number;
   oldest: () => T | undefined;
@@ -22,12 +26,13 @@ export type MemoryQueue<T> = {
 
 type Lines<T> = { readonly urgent: Heap<T>; readonly other: Heap<T> };
 
+/** The rows of one owner. */
 type Shelf<T> = {
   /** Oldest first. */
   readonly rows: Map<string, T>;
-  /** By whether they are urgent. Also hold rows that have changed since: those are passed over. */
+  /** Pending rows by due time, and outdated entries. */
   due: Lines<T>;
-  /** Keys, the one that was finished first in front; those of dull rows apart. */
+  /** Keys in the order the rows finished; keys of dull rows are in `dull`. */
   readonly finished: Set<string>;
   readonly dull: Set<string>;
 };
@@ -37,7 +42,7 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
   const owners = new Map<string, Shelf<T>>();
   const rows = new Map<string, T>();
   const claimed = new Set<string>();
-  /** Owners that may have something due, whose turn it is in front. */
+  /** Owners that may have pending rows, in the order of their turns. */
   const turns = new Set<string>();
   let unfinished = 0;
 
@@ -62,7 +67,7 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     }
     unfinished += 1;
     forget(key, shelf);
-    line(shelf, at, row);
+    schedule(shelf, at, row);
     tidy(shelf);
     turns.add(owner);
   }
@@ -76,22 +81,22 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     forget(key, shelf);
   }
 
-  function line(shelf: Shelf<T>, at: number, row: T): void {
+  function schedule(shelf: Shelf<T>, at: number, row: T): void {
     (isUrgent(row) ? shelf.due.urgent : shelf.due.other).push(at, row);
   }
 
-  /** Leaves behind what is only passed over, before there is much of it. */
+  /** Rebuilds the heaps when they hold more than twice as many entries as the owner has rows. */
   function tidy(shelf: Shelf<T>): void {
     const { urgent, other } = shelf.due;
     if (urgent.size() + other.size() <= 2 * shelf.rows.size + 16) return;
     shelf.due = createLines();
     for (const [key, row] of shelf.rows) {
       const at = dueAt(row);
-      if (at !== null && !claimed.has(key)) line(shelf, at, row);
+      if (at !== null && !claimed.has(key)) schedule(shelf, at, row);
     }
   }
 
-  /** The first of a line that waits for its time. */
+  /** The first entry of the heap that is not outdated. */
   function headOf(heap: Heap<T>) {
     for (;;) {
       const head = heap.peek();
@@ -102,7 +107,7 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     }
   }
 
-  /** What the owner has to do next: what is urgent if it is due, or else what is due first. */
+  /** The owner's next row: an urgent row that is due, or else the row that is due first. */
   function nextOf({ due }: Shelf<T>, at: number) {
     const urgent = headOf(due.urgent);
     const other = headOf(due.other);
@@ -114,14 +119,14 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     const taken: T[] = [];
     const rooms = new Map<string, number>();
     let nextAt: number | undefined;
-    /** Whether there is room for one more of the owner's, which then has it. */
+    /** Takes one slot of the owner's lane; returns false if none is free. */
     function takeRoom(owner: string): boolean {
       const lane = laneOf(owner);
       const room = rooms.get(lane) ?? roomIn(lane);
       rooms.set(lane, Math.max(0, room - 1));
       return room > 0;
     }
-    // An owner that had its turn goes to the end, where this loop comes by again.
+    // The loop adds an owner to the end of the set it iterates over, so it visits the owner again.
     for (const owner of turns) {
       if (taken.length >= most) break;
       const shelf = shelfOf(owner);

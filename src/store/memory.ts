@@ -1,11 +1,11 @@
-// The default store: everything in this process's memory, gone when it ends.
+// The default store: keeps everything in the memory of this process and loses it when the process ends.
 import { type Act, clear, createChanges, createTransaction } from './changes.ts';
 import { createCopy } from './copy.ts';
 import { type MemoryQueue, createMemoryQueue } from './memory-queue.ts';
 import type { Store } from './store.ts';
 import { LostClaim, type Queue, type Reader } from './transaction.ts';
 
-const self = 'the only one';
+const self = 'memory';
 
 export function createMemoryStore(): Store {
   const copy = createCopy();
@@ -24,7 +24,7 @@ export function createMemoryStore(): Store {
     isAlive: (process) => process === self,
   };
 
-  // One for all updates, which come one after another: there are many, and they are short.
+  // Updates run one after another, so all of them reuse one transaction. Creating one per update costs measurable time.
   const changes = createChanges();
   const transaction = createTransaction(reader, changes, (queue, claimed) => {
     if (!queueOf(queue).holds(claimed)) throw new LostClaim(queue.keyOf(claimed));
@@ -46,7 +46,7 @@ export function createMemoryStore(): Store {
         } finally {
           clear(changes);
         }
-        copy.tell();
+        copy.notify();
       }),
     claim: (queue, claim) => Promise.resolve(queueOf(queue).claim(claim)),
     find: (queue, key) => Promise.resolve(queueOf(queue).find(key)),

@@ -1,23 +1,18 @@
-// What is missing may have been made by another process a moment ago: then a second look finds it.
+// Repeats a read once after a refresh of the store.
 import { ServiceError } from '../errors.ts';
 
-/** Looks; and when a token or a thing is unknown, looks again once all that others have changed is here. What is known is answered at once. */
-export type RetryAfterRefresh = <T>(look: () => T | Promise<T>) => T | Promise<T>;
+/** Repeats a read that found nothing: without this, a token or resource that another process created a moment ago would be missing. */
+export type RetryAfterRefresh = <T>(read: () => T | Promise<T>) => Promise<T>;
 
 export function createRetryAfterRefresh(refresh: () => Promise<void>): RetryAfterRefresh {
-  async function lookAgain<T>(look: () => T | Promise<T>, error: unknown): Promise<T> {
-    if (!isMissing(error)) throw error;
-    await refresh();
-    return look();
-  }
-
-  return (look) => {
+  return async (read) => {
     try {
-      const found = look();
-      return found instanceof Promise ? found.catch((error: unknown) => lookAgain(look, error)) : found;
+      return await read();
     } catch (error) {
-      return lookAgain(look, error);
+      if (!isMissing(error)) throw error;
     }
+    await refresh();
+    return read();
   };
 }
 

@@ -1,15 +1,15 @@
-// How the fields of a row are kept by a store that has columns. A feature says it beside its type; only such a store reads it.
+// Declares how the fields of a row map to columns. A feature declares the shape beside its type; only the PostgreSQL store reads it.
 
 /**
- * `key` and `owner`: the field is what `keyOf` or `ownerOf` answers. `number`: an integer. `secret`: anything that must not be
- * readable by whoever gets hold of the database.
+ * `key` and `owner`: the field holds the result of `keyOf` or `ownerOf`. `number`: an integer. `secret`: any value, encrypted at rest
+ * if a secret key is configured.
  */
 export type Kind = 'key' | 'owner' | 'text' | 'number' | 'flag' | 'json' | 'secret' | 'bytes';
 
-/** A list that only ever grows at its end, each entry a row of a table of its own. */
+/** An append-only list, stored as rows of a separate table. */
 export type RowsOf = { readonly table: string; readonly shape: AnyShape };
 
 export type AnyShape = { readonly [field: string]: Kind | RowsOf };
 
-/** Written `{ … } satisfies Shape<T>`, so that no field is forgotten. */
+/** Write `{ … } satisfies Shape<T>`: the compiler then reports a missing field. */
 export type Shape<T> = { readonly [F in keyof T]-?: T[F] extends readonly unknown[] ? Kind | RowsOf : Kind };

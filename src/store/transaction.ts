@@ -1,5 +1,14 @@
-// What a rule sees of the store: named tables, cells, logs, archives and queues of immutable values, read and changed within one
-// transaction.
+// Defines the kinds of stored data and the transaction that reads and changes them. All values are immutable.
+//
+// - A table holds rows by key. A cell holds one value. A log holds append-only lists by key. An archive is a table whose rows are read one
+//   at a time because they are large.
+// - A queue holds work for later. Every row has an owner, and owners take turns when rows are claimed. A row is pending while `dueAt`
+//   returns a time and finished when it returns null. A pending row is free or claimed by one process:
+//
+//       enqueue → free ── claim ──→ claimed ── settle ──→ free (due again later) or finished
+//
+//   `settle` fails with `LostClaim` if the process no longer holds the claim. `amend` and `thin` change free rows only; `trim` removes
+//   finished rows; `drop` removes every row of an owner, claimed ones included, and so makes their claims invalid.
 import type { AnyShape } from './shape.ts';
 
 export type Table<T> = {
@@ -11,27 +20,26 @@ export type Table<T> = {
 /** One value that always exists. */
 export type Cell<T> = { readonly name: string; readonly initial: T };
 
-/** Lists that only grow, each under its key. `entry` is never there: it ties the type of the entries to the log. */
+/** Append-only lists by key. `entry` is never set: it only carries the type of the entries. */
 export type Log<T> = { readonly name: string; readonly shape: AnyShape; readonly entry?: T };
 
-/** A table of rows too large to be at hand all the time: they are fetched. */
+/** A table with rows that are too large to keep in memory. `Store.fetch` reads one. */
 export type Archive<T> = Table<T> & { readonly isArchive: true };
 
-/** Work for later. What is listed, changed or removed together has one owner. */
 export type Queue<T> = {
   readonly name: string;
   readonly shape: AnyShape;
   readonly keyOf: (row: T) => string;
   readonly ownerOf: (row: T) => string;
-  /** When it may be taken up; null when nothing is left to do. */
+  /** The earliest time to claim the row; null when the row is finished. */
   readonly dueAt: (row: T) => number | null;
-  /** Whether it goes before the owner's other rows that are due. */
+  /** Whether the row is claimed before the owner's other due rows. */
   readonly isUrgent: (row: T) => boolean;
-  /** Whether it is the first to go when there are too many finished ones. */
+  /** Whether `trim` removes the row before the owner's other finished rows. */
   readonly isDull: (row: T) => boolean;
 };
 
-/** Definitions, for a store that must know beforehand what will be kept in it. Cells it takes as they come. */
+/** All definitions, for a store that needs its tables in advance. Cells need no definition. */
 export type Records = {
   readonly tables: readonly Table<never>[];
   readonly archives: readonly Archive<never>[];
@@ -43,11 +51,11 @@ export type Reader = {
   get: <T>(table: Table<T>, key: string) => T | undefined;
   all: <T>(table: Table<T>) => Iterable<T>;
   read: <T>(cell: Cell<T>) => T;
-  /** The entries under a key, oldest first; not a copy. */
+  /** The entries under a key, oldest first. The array is not copied and grows with the log. */
   entries: <T>(log: Log<T>, key: string) => readonly T[];
-  /** How many rows of the queue are not finished, claimed ones included. */
+  /** The number of unfinished rows in the queue, claimed ones included. */
   waiting: (queue: Queue<never>) => number;
-  /** Whether the process of that name is at work on this store; one that has just died may still seem to be. */
+  /** Whether the process is running. A process that died counts as alive until its lease expires. */
   isAlive: (process: string) => boolean;
 };
 
@@ -56,24 +64,24 @@ export type Transaction = Reader & {
   put: <T>(table: Table<T>, row: T) => void;
   remove: (table: Table<never>, key: string) => void;
   write: <T>(cell: Cell<T>, value: T) => void;
-  /** Appended entries are seen by readers once the transaction has taken effect. */
+  /** The transaction itself does not see the appended entries; readers see them after the commit. */
   append: <T>(log: Log<T>, key: string, entries: readonly T[]) => void;
-  // What is done to a queue is seen once the transaction has taken effect, also by the transaction itself.
-  /** Adds a row under a key that was never used. */
+  // Changes to a queue are visible after the commit only, also to the transaction itself.
+  /** Adds a row. Its key must never have been used in the queue. */
   enqueue: <T>(queue: Queue<T>, row: T) => void;
-  /** Replaces a row that this process has claimed and gives it free. Throws `LostClaim` where it is another's by now, or was dropped. */
+  /** Replaces a row that this process has claimed and releases the claim. Throws `LostClaim` if the process no longer holds it. */
   settle: <T>(queue: Queue<T>, claimed: T, row: T) => void;
-  /** Replaces the rows that wait and that nobody has claimed, of one owner or (undefined) of all. */
+  /** Replaces the pending, unclaimed rows of one owner, or of all owners if `owner` is undefined. */
   amend: <T>(queue: Queue<T>, owner: string | undefined, change: (row: T) => T) => void;
-  /** Removes the owner's rows that wait, are not urgent and that nobody has claimed, the first added first, until so many are left. */
+  /** Removes the owner's oldest pending rows that are neither urgent nor claimed until `keep` of them are left. */
   thin: (queue: Queue<never>, owner: string, keep: number) => void;
-  /** Removes the owner's finished rows, the dull ones before the others, the first finished first, until so many are left. */
+  /** Removes finished rows of the owner until `keep` are left: dull rows first, then the others, each in the order they finished. */
   trim: (queue: Queue<never>, owner: string, keep: number) => void;
-  /** Removes all rows of the owner. */
+  /** Removes every row of the owner, claimed ones included. */
   drop: (queue: Queue<never>, owner: string) => void;
 };
 
-/** What was claimed is no longer this process's to settle. */
+/** This process no longer holds the claim, so it must not settle the row. */
 export class LostClaim extends Error {
   constructor(key: string) {
     super(`The claim of ${key} is lost.`);

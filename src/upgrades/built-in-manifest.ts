@@ -1,7 +1,7 @@
-// The versions a fresh deployment knows: 10.9.1 with two patches, 11.0.0 with its patches, 11.1.0, 11.2.0 (contract 6).
+// The built-in version manifest: 10.9.1 with two patches, 11.0.0 with its patches, 11.1.0 and 11.2.0.
 import type { Container, Version } from './manifest.ts';
 
-// The part before the first underscore is the component a deployment belongs to.
+// The part of a name before the first underscore is its component.
 const core = [
   'ADMIN_API',
   'ADMIN_TOOLS',
@@ -53,7 +53,7 @@ const core = [
 const since110 = ['NOTEBOOK_HANDLER', 'NOTEBOOK_SERVER'];
 const since112 = ['VIDEO_SERVER'];
 
-function containersOf(names: readonly string[], label: string): Container[] {
+function createContainers(names: readonly string[], label: string): Container[] {
   return names.map((name) => ({
     name,
     image: `${name.toLowerCase().replaceAll('_', '-')}:${label}`,
@@ -63,7 +63,7 @@ function containersOf(names: readonly string[], label: string): Container[] {
 
 type Facts = { id: string; version: string; build: string; name: string; released: number };
 
-/** A version with the fields that only people read. */
+/** Adds the fields that are only shown to people. */
 type VersionWithNotes = Version & {
   readonly description: string;
   readonly previousVersion: string;
@@ -89,8 +89,8 @@ function release(
     newLicensesRequired,
     releaseNotes: '',
     url: `https://example.com/release-notes/${facts.version}`,
-    containers: containersOf(names, label),
-    newContainers: containersOf(newNames, label),
+    containers: createContainers(names, label),
+    newContainers: createContainers(newNames, label),
     userForm: [],
   };
 }
@@ -113,7 +113,7 @@ function patch(
     newLicensesRequired: false,
     releaseNotes: '',
     url: `https://example.com/release-notes/${facts.version}`,
-    containers: containersOf(names, `${facts.version}.${facts.build}`),
+    containers: createContainers(names, `${facts.version}.${facts.build}`),
     newContainers: [],
     userForm: [],
   };
@@ -224,5 +224,5 @@ export const builtInManifest: readonly Version[] = [
   ),
 ];
 
-/** Every container a built-in version has. */
+/** The names of all containers in the built-in versions. */
 export const builtInNames: ReadonlySet<string> = new Set([...core, ...since110, ...since112]);

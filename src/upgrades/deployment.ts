@@ -1,9 +1,9 @@
-// Where the deployment stands in the chain of versions, where it leads, and what may be installed (contract 6).
+// The installed versions, and which versions can be installed or rolled back to from there.
 import type { Cell, Reader } from '../store/transaction.ts';
 import { builtInManifest, freshRelease } from './built-in-manifest.ts';
-import { type Container, type Version, labelOf } from './manifest.ts';
+import { type Container, type Version, formatVersion } from './manifest.ts';
 
-/** The installed release, then its patches, oldest first. */
+/** The installed release and its installed patches, oldest first. */
 export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
 
 export const deployment: Cell<Deployment> = {
@@ -15,8 +15,8 @@ export type ImportedManifest = { readonly versions: readonly Version[]; readonly
 
 export const importedManifest: Cell<ImportedManifest | null> = { name: 'importedManifest', initial: null };
 
-/** What is not installed comes from the imported manifest, or the built-in one. */
-export function manifestOf(reader: Reader): readonly Version[] {
+/** The imported manifest, or the built-in one if none is imported. */
+export function currentManifest(reader: Reader): readonly Version[] {
   return reader.read(importedManifest)?.versions ?? builtInManifest;
 }
 
@@ -28,7 +28,7 @@ export function newestInstalled({ release, patches }: Deployment): Version {
   return patches.at(-1) ?? release;
 }
 
-/** Among what is installed and what the manifest knows. */
+/** Searches the manifest and the installed versions. */
 export function findVersion(
   manifest: readonly Version[],
   present: Deployment,
@@ -41,7 +41,7 @@ export function isInstalled(id: string, present: Deployment): boolean {
   return installedVersions(present).some((version) => version.id === id);
 }
 
-/** The patches of a release in the order of their links, beginning after `build`. */
+/** The patches of a release that follow `build`, in the order of their links. */
 export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
   const patches = manifest.filter(
     ({ type, releaseBuild }) => type === 'patch' && releaseBuild === release.build,
@@ -53,59 +53,64 @@ export function patchesAfter(manifest: readonly Version[], release: Version, bui
   return [...found];
 }
 
-/** Every version the chain leads to from here: the patches to come, then each release that follows, with all behind it. */
-export function versionsAhead(manifest: readonly Version[], present: Deployment): Version[] {
-  const behind = (release: Version): Version[] =>
+/**
+ * Every version that can be reached from the installed one: the next patches, then each release that follows, with its patches and
+ * the releases after it.
+ */
+export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
+  const releasesAfter = (release: Version): Version[] =>
     manifest
       .filter((version) => version.type === 'release' && version.previousReleaseBuild === release.build)
       .filter((version) => !isInstalled(version.id, present))
-      .flatMap((next) => [next, ...patchesAfter(manifest, next, next.build), ...behind(next)]);
+      .flatMap((next) => [next, ...patchesAfter(manifest, next, next.build), ...releasesAfter(next)]);
   const { release } = present;
-  return [...patchesAfter(manifest, release, newestInstalled(present).build), ...behind(release)];
+  return [...patchesAfter(manifest, release, newestInstalled(present).build), ...releasesAfter(release)];
 }
 
-/** Why a version may not be installed now; empty when it may. */
-export function reasonsAgainst(
+/** Why a version cannot be installed now; empty if it can. */
+export function reasonsNotToInstall(
   version: Version,
   manifest: readonly Version[],
   present: Deployment,
 ): string[] {
   const { release } = present;
-  if (isInstalled(version.id, present)) return [`${labelOf(version)} is installed already.`];
+  if (isInstalled(version.id, present)) return [`${formatVersion(version)} is installed already.`];
   if (version.type === 'patch') {
     if (version.releaseBuild !== release.build)
       return [
-        `${labelOf(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+        `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
       ];
     const isAhead = patchesAfter(manifest, release, newestInstalled(present).build).includes(version);
-    return isAhead ? [] : [`${labelOf(version)} does not follow ${labelOf(newestInstalled(present))}.`];
+    return isAhead
+      ? []
+      : [`${formatVersion(version)} does not follow ${formatVersion(newestInstalled(present))}.`];
   }
   if (version.previousReleaseBuild !== release.build) {
     return [
-      `${labelOf(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${labelOf(release)}.`,
+      `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
     ];
   }
   return patchesAfter(manifest, release, newestInstalled(present).build)
     .filter((patch) => patch.isMandatoryUpdate)
-    .map((patch) => `The mandatory patch ${labelOf(patch)} (${patch.id}) must be installed first.`);
+    .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`);
 }
 
-/** What lies ahead of the deployment, each with the reasons against installing it now. */
+/** Every reachable version, each with the reasons why it cannot be installed now. */
 export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
-  const manifest = manifestOf(reader);
+  const manifest = currentManifest(reader);
   const present = reader.read(deployment);
-  return versionsAhead(manifest, present).map((version) => ({
+  return reachableVersions(manifest, present).map((version) => ({
     version,
-    reasons: reasonsAgainst(version, manifest, present),
+    reasons: reasonsNotToInstall(version, manifest, present),
   }));
 }
 
-/** What one can go back to, newest first: earlier patches of the installed release, and the release itself. */
+/** The versions that a rollback can go back to, newest first: earlier patches of the installed release, and the release itself. */
 export function rollbackTargets(present: Deployment): Version[] {
   return [...installedVersions(present)].slice(0, -1).reverse();
 }
 
-/** The deployment once a version is installed, and the patches that come along with it. */
+/** The deployment after `versions` are installed in this order. */
 export function afterInstalling(present: Deployment, versions: readonly Version[]): Deployment {
   return versions.reduce<Deployment>(
     (at, version) =>
@@ -121,8 +126,8 @@ export function afterRollback(present: Deployment, target: Version): Deployment 
   return { ...present, patches: present.patches.slice(0, keep) };
 }
 
-/** The containers that are in place, by name, each as the newest version that has it. */
-export function containersOf(present: Deployment): ReadonlyMap<string, Container> {
+/** The installed containers by name, each as the newest installed version defines it. */
+export function installedContainers(present: Deployment): ReadonlyMap<string, Container> {
   const found = new Map<string, Container>();
   for (const { containers, newContainers } of installedVersions(present)) {
     for (const container of [...containers, ...newContainers]) found.set(container.name, container);

@@ -1,35 +1,46 @@
-// The runner carries a job to its end: asks the executor for one step after another, and records each with its messages in one update.
-import { withTimeout } from '../lib/async.ts';
+// Runs upgrade jobs: asks the executor for one step after another, and records each step with its messages in one update.
+//
+// The life of a job. A request stores a job in the state `in_progress` together with its plan, and `run` starts a background
+// task for it. The task repeats one decision until the job has ended (`#advance`):
+//
+// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or cancelled.
+// - If an administrator has asked to cancel the job, begin to revert.
+// - If a step is left, execute it. A step that throws fails the job; a failed patch begins to revert.
+// - If no step is left, complete the job.
+//
+// Each decision ends in one update of the store, which moves the job on and appends its messages. While the store is unavailable
+// the decision is repeated. So a step may be executed twice, but it is recorded once.
+//
+// A process that stops or dies leaves its job `in_progress`. Every process watches the store for such orphans: jobs whose
+// process (`runner`) is no longer alive, and jobs that were stored for this process but never started here, because the answer
+// of the store was lost. One process takes the orphan over: it increments `fence` and continues at the first step that is not
+// done. An update with an older fence changes nothing, so a process that was only slow cannot interfere.
+//
+// An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this the system would stay
+// read-only until the process restarts.
 import { isUnavailable } from '../errors.ts';
-import { retryWhileUnavailable } from '../lib/async.ts';
+import { retryWhileUnavailable, withTimeout } from '../lib/async.ts';
+import { toXmlText } from '../lib/text.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import { toXmlText } from '../lib/text.ts';
-import type { Runtime } from '../runtime.ts';
-import type { StepContext, Executor } from './executors/executor.ts';
+import type { Executor, StepContext } from './executors/executor.ts';
 import {
+  abortJob,
   advanceJob,
   beginCancel,
-  breakOffJob,
   completeJob,
-  continueJob,
-  endReverting,
   failJob,
+  finishReverting,
   nextToRevert,
   revertStep,
+  takeOverJob,
 } from './job.ts';
 import { type Job, type OnJobChange, jobs, newestJob, plans } from './job-table.ts';
 import type { Plan, Step } from './plan.ts';
 
-const revertTries = 3;
-
-export type JobRunner = {
-  /** Runs the job that is accepted or resumed by this; also when the store's answer to that was lost. */
-  run: <J extends Job | undefined>(accept: () => Promise<J>) => Promise<J>;
-  /** Goes on with a job that an earlier process has left behind, now or as soon as its process is gone. */
-  recover: () => Promise<void>;
-};
+const revertAttempts = 3;
 
 export type JobRunnerOptions = {
   store: Store;
@@ -37,191 +48,224 @@ export type JobRunnerOptions = {
   tasks: Tasks;
   executor: Executor;
   stepTimeoutMs: number;
-  tell: OnJobChange;
+  notify: OnJobChange;
 };
 
-export function createJobRunner({
-  store,
-  runtime,
-  tasks,
-  executor,
-  stepTimeoutMs,
-  tell,
-}: JobRunnerOptions): JobRunner {
-  /** Changes the job unless it has moved on meanwhile, by another's hand or because this had been done already. */
-  function change(
-    { id, fence, next, reverting }: Job,
-    rule: (transaction: Transaction, job: Job, at: number) => Job,
-  ): Promise<Job | undefined> {
-    const at = runtime.now();
-    return store.update((transaction) => {
-      const job = transaction.get(jobs, id);
-      if (job?.state !== 'in_progress' || job.fence !== fence || job.next !== next) return undefined;
-      if (job.reverting?.before !== reverting?.before) return undefined;
-      const changed = rule(transaction, job, at);
-      if (changed.state !== 'in_progress') tell(transaction, changed, at);
-      return changed;
-    });
+export class JobRunner {
+  readonly #store: Store;
+  readonly #runtime: Runtime;
+  readonly #tasks: Tasks;
+  readonly #executor: Executor;
+  readonly #stepTimeoutMs: number;
+  readonly #notify: OnJobChange;
+  /** The runs that this process has started, as `id fence`. */
+  readonly #started = new Set<string>();
+  /** How many jobs are being stored and not started yet. */
+  #accepting = 0;
+  #isTakingOver = false;
+
+  constructor({ store, runtime, tasks, executor, stepTimeoutMs, notify }: JobRunnerOptions) {
+    this.#store = store;
+    this.#runtime = runtime;
+    this.#tasks = tasks;
+    this.#executor = executor;
+    this.#stepTimeoutMs = stepTimeoutMs;
+    this.#notify = notify;
   }
 
-  function act(step: Step, errand: StepContext): Promise<void> {
-    const { action, workload } = step;
-    return workload === null || action === 'perform'
-      ? executor.perform(step.name, errand)
-      : executor[action](workload, errand);
-  }
-
-  function carryOut(
-    { id: jobId, fence, runStartedAt }: Job,
-    work: (errand: StepContext) => Promise<void>,
-    stopping: AbortSignal,
-  ): Promise<void> {
-    const assertOwnership = async () => {
-      await store.refresh();
-      if (store.get(jobs, jobId)?.fence !== fence) throw new Error('another process has taken the job up.');
-    };
-    return withTimeout(runtime, (signal) => work({ jobId, fence, runStartedAt, assertOwnership, signal }), {
-      ms: stepTimeoutMs,
-      message: `it took longer than ${stepTimeoutMs / 1000} seconds.`,
-      stopping,
-    });
-  }
-
-  async function takeStep(job: Job, step: Step, signal: AbortSignal): Promise<void> {
-    let failure: unknown;
+  /** Starts the job that `accept` stores or resumes. */
+  async run<J extends Job | undefined>(accept: () => Promise<J>): Promise<J> {
+    this.#accepting += 1;
     try {
-      await carryOut(job, (errand) => act(step, errand), signal);
+      const job = await accept();
+      if (job) {
+        this.#started.add(runName(job));
+        this.#tasks.start(`job ${job.id}`, (signal) => this.#runToEnd(job, signal));
+      }
+      return job;
+    } finally {
+      this.#accepting -= 1;
+    }
+  }
+
+  /** Takes over the job that an earlier process has left, now or as soon as that process is no longer alive. */
+  async recover(): Promise<void> {
+    const orphan = this.#findOrphan();
+    if (orphan) await this.#takeOver(orphan);
+    this.#tasks.start('take-over', async (stopping) => {
+      const stopListening = this.#store.onUpdate(() => this.#watchForOrphans());
+      await new Promise((resolve) => stopping.addEventListener('abort', resolve));
+      stopListening();
+    });
+  }
+
+  async #runToEnd(job: Job, signal: AbortSignal): Promise<void> {
+    const plan = this.#store.get(plans, job.id);
+    try {
+      while (
+        plan &&
+        (await retryWhileUnavailable(() => this.#advanceIfOwned(job, plan, signal), this.#runtime, signal))
+      );
+    } finally {
+      // A job that is still in progress keeps its lock for the process that takes it over.
+      if (this.#store.get(jobs, job.id)?.state !== 'in_progress') await this.#executor.release(job.id);
+    }
+  }
+
+  /** Returns false when the job has ended, belongs to another process, or this process stops. */
+  async #advanceIfOwned({ id, fence }: Job, plan: Plan, signal: AbortSignal): Promise<boolean> {
+    // Without this, steps that never wait would block every other request.
+    await this.#runtime.yieldToEventLoop();
+    const job = this.#store.get(jobs, id);
+    if (signal.aborted || job?.state !== 'in_progress' || job.fence !== fence) return false;
+    await this.#advance(job, plan, signal);
+    return true;
+  }
+
+  async #advance(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
+    const step = plan.steps[job.next];
+    try {
+      if (job.reverting) await this.#revert(job, plan, signal);
+      else if (job.cancelledBy !== null) await this.#update(job, beginCancel);
+      else if (step) await this.#runStep(job, step, signal);
+      else await this.#update(job, completeJob);
     } catch (error) {
-      // Interrupted is not failed: whoever takes the job up again does the step again.
+      if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');
+      throw error;
+    }
+  }
+
+  async #runStep(job: Job, step: Step, signal: AbortSignal): Promise<void> {
+    let failure: string | undefined;
+    try {
+      await this.#execute(job, (context) => this.#perform(step, context), signal);
+    } catch (error) {
+      // An interrupted step has not failed: the process that takes the job over repeats it.
       if (signal.aborted) return;
       if (isUnavailable(error)) throw error;
-      failure = error;
+      failure = errorText(error);
     }
-    await change(job, (transaction, current, at) =>
+    await this.#update(job, (transaction, current, at) =>
       failure === undefined
         ? advanceJob(transaction, current, step, at)
-        : failJob(transaction, current, step, reasonOf(failure), at),
+        : failJob(transaction, current, step, failure, at),
     );
   }
 
-  async function revert(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
-    const found = nextToRevert(job, plan);
-    const workload = found?.step.workload;
+  #perform({ name, action, workload }: Step, context: StepContext): Promise<void> {
+    return workload === null || action === 'perform'
+      ? this.#executor.perform(name, context)
+      : this.#executor[action](workload, context);
+  }
+
+  async #revert(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
+    const applied = nextToRevert(job, plan);
+    const workload = applied?.step.workload;
     let failure: string | undefined;
-    for (let tries = 1; workload; tries += 1) {
+    for (let attempt = 1; workload && attempt <= revertAttempts; attempt += 1) {
       try {
-        await carryOut(job, (errand) => executor.rollback(workload, errand), signal);
+        await this.#execute(job, (context) => this.#executor.rollback(workload, context), signal);
         failure = undefined;
         break;
       } catch (error) {
         if (signal.aborted) return;
         if (isUnavailable(error)) throw error;
-        failure = reasonOf(error);
-        if (tries === revertTries) break;
+        failure = errorText(error);
       }
     }
-    await change(job, (transaction, current, at) =>
-      found
-        ? revertStep(transaction, current, { ...found, failure }, at)
-        : endReverting(transaction, current, at),
+    await this.#update(job, (transaction, current, at) =>
+      applied
+        ? revertStep(transaction, current, { ...applied, failure }, at)
+        : finishReverting(transaction, current, at),
     );
   }
 
-  async function goOn(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
-    const step = plan.steps[job.next];
-    if (job.reverting) await revert(job, plan, signal);
-    else if (job.cancelledBy !== null) await change(job, beginCancel);
-    else if (step) await takeStep(job, step, signal);
-    else await change(job, completeJob);
+  async #abort(job: Job, stepName: string): Promise<void> {
+    await this.#update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
   }
 
-  async function breakOff(job: Job, { steps }: Plan): Promise<void> {
-    const name = steps[job.next]?.name ?? 'End';
-    await change(job, (transaction, current, at) => breakOffJob(transaction, current, name, at));
-  }
-
-  async function work({ id, fence }: Job, signal: AbortSignal): Promise<void> {
-    const plan = store.get(plans, id);
-    const goOnOnce = async () => {
-      // Steps without any waiting in them must not keep everybody else waiting.
-      await runtime.yieldToEventLoop();
-      const job = store.get(jobs, id);
-      if (!plan || signal.aborted || job?.state !== 'in_progress' || job.fence !== fence) return false;
-      await goOn(job, plan, signal).catch(async (error: unknown) => {
-        if (!signal.aborted && !isUnavailable(error)) await breakOff(job, plan);
-        throw error;
-      });
-      return true;
+  /** Calls the executor with the time limit of a step. */
+  #execute(
+    { id: jobId, fence, runStartedAt }: Job,
+    call: (context: StepContext) => Promise<void>,
+    stopping: AbortSignal,
+  ): Promise<void> {
+    const assertOwnership = async () => {
+      await this.#store.refresh();
+      if (this.#store.get(jobs, jobId)?.fence !== fence)
+        throw new Error('another process has taken over the job.');
     };
-    while (await retryWhileUnavailable(goOnOnce, runtime, signal));
+    return withTimeout(
+      this.#runtime,
+      (signal) => call({ jobId, fence, runStartedAt, assertOwnership, signal }),
+      {
+        ms: this.#stepTimeoutMs,
+        message: `it took longer than ${this.#stepTimeoutMs / 1000} seconds.`,
+        stopping,
+      },
+    );
   }
 
-  /** What is kept for a job stays with it until it has ended, whoever goes on with it. */
-  async function letGo({ id }: Job): Promise<void> {
-    if (store.get(jobs, id)?.state !== 'in_progress') await executor.release(id);
+  /**
+   * Applies a rule to the job, unless the job is no longer in the state that `seen` shows: another process has taken it over, or
+   * the same update was stored before and only its answer was lost.
+   */
+  #update(
+    seen: Job,
+    rule: (transaction: Transaction, job: Job, at: number) => Job,
+  ): Promise<Job | undefined> {
+    const at = this.#runtime.now();
+    return this.#store.update((transaction) => {
+      const job = transaction.get(jobs, seen.id);
+      if (job?.state !== 'in_progress' || job.fence !== seen.fence || job.next !== seen.next)
+        return undefined;
+      if (job.reverting?.before !== seen.reverting?.before) return undefined;
+      const changed = rule(transaction, job, at);
+      if (changed.state !== 'in_progress') this.#notify(transaction, changed, at);
+      return changed;
+    });
   }
 
-  const nameOf = ({ id, fence }: Job) => `${id} ${fence}`;
-  const begun = new Set<string>();
-  let accepting = 0;
-
-  async function run<J extends Job | undefined>(accept: () => Promise<J>): Promise<J> {
-    accepting += 1;
-    try {
-      const job = await accept();
-      if (job) {
-        begun.add(nameOf(job));
-        tasks.start(`job ${job.id}`, (signal) => work(job, signal).finally(() => letGo(job)));
-      }
-      return job;
-    } finally {
-      accepting -= 1;
-    }
+  #takeOver(orphan: Job): Promise<Job | undefined> {
+    return this.run(() =>
+      this.#update(orphan, (transaction, job, at) => takeOverJob(transaction, job, this.#store.self, at)),
+    );
   }
 
-  const takeUp = (job: Job) =>
-    run(() => change(job, (transaction, current, at) => continueJob(transaction, current, store.self, at)));
-
-  /** A running job whose process is gone; or that is this one's own, which has never heard of it. */
-  function findOrphan(): Job | undefined {
-    const job = newestJob(store);
+  #findOrphan(): Job | undefined {
+    const job = newestJob(this.#store);
     if (job?.state !== 'in_progress') return undefined;
-    const isRun = job.runner === store.self ? begun.has(nameOf(job)) : store.isAlive(job.runner);
-    return isRun ? undefined : job;
+    const isOwn = job.runner === this.#store.self;
+    const isRunning = isOwn ? this.#started.has(runName(job)) : this.#store.isAlive(job.runner);
+    return isRunning ? undefined : job;
   }
 
-  async function takeUpOrphans(signal: AbortSignal): Promise<void> {
-    const takeUpOne = async () => {
-      const orphan = findOrphan();
-      if (orphan) await takeUp(orphan);
+  #watchForOrphans(): void {
+    // A job that is being accepted is in the store before it is started: it is no orphan.
+    if (this.#isTakingOver || this.#accepting > 0 || !this.#findOrphan()) return;
+    this.#isTakingOver = true;
+    this.#tasks.start('take-over', (signal) => this.#takeOverOrphans(signal));
+  }
+
+  async #takeOverOrphans(signal: AbortSignal): Promise<void> {
+    const takeOverNext = async () => {
+      const orphan = this.#findOrphan();
+      if (orphan) await this.#takeOver(orphan);
       return orphan !== undefined;
     };
-    while (await retryWhileUnavailable(takeUpOne, runtime, signal));
+    try {
+      while (await retryWhileUnavailable(takeOverNext, this.#runtime, signal));
+    } finally {
+      this.#isTakingOver = false;
+    }
   }
-
-  let isTakingUp = false;
-  function lookForOrphan(): void {
-    // What is just being accepted is in the store before it is begun.
-    if (isTakingUp || accepting > 0 || !findOrphan()) return;
-    isTakingUp = true;
-    tasks.start('take-over', (signal) => takeUpOrphans(signal).finally(() => (isTakingUp = false)));
-  }
-
-  return {
-    run,
-    async recover() {
-      const left = findOrphan();
-      if (left) await takeUp(left);
-      tasks.start('take-over', async (stopping) => {
-        const stopListening = store.onUpdate(lookForOrphan);
-        await new Promise((resolve) => stopping.addEventListener('abort', resolve));
-        stopListening();
-      });
-    },
-  };
 }
 
-/** It may come from anywhere, and must be fit to be kept. */
-function reasonOf(error: unknown): string {
+function runName({ id, fence }: Job): string {
+  return `${id} ${fence}`;
+}
+
+/** The text comes from the executor and may hold characters that neither XML nor the database accepts. */
+function errorText(error: unknown): string {
   return toXmlText((error as Error).message);
 }

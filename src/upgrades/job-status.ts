@@ -1,21 +1,21 @@
-// What is told of a job: the status object of spec 2.3 with what the contract puts beside it, and entries of the history.
+// Builds the status object of a job and its entry in the history.
 import type { Reader } from '../store/transaction.ts';
 import { type Job, messages, stateCodes } from './job-table.ts';
 
-/** Without a job there is nothing but the state. Only the messages after the first `after` are told. */
-export function statusOf(reader: Reader, job: Job | undefined, at: number, after = 0) {
+/** The status of `job`, or of a deployment that was never upgraded. Leaves out the first `after` messages. */
+export function jobStatus(reader: Reader, job: Job | undefined, at: number, after = 0) {
   if (!job) return { status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] } };
   const all = reader.entries(messages, job.id);
   return {
     status: { state: job.state, code: stateCodes[job.state], messages: after === 0 ? all : all.slice(after) },
     jobId: job.id,
     messageCount: all.length,
-    progress: progressOf(job, at),
+    progress: jobProgress(job, at),
   };
 }
 
-/** The remaining time is what the rest takes at the pace so far; unknown before anything is done. */
-export function progressOf(job: Job, at: number) {
+/** `remainingMs` extrapolates the pace of this run; it is null until this run has completed a workload. */
+export function jobProgress(job: Job, at: number) {
   const { state, workloadsDone: done, workloads: total, doneBeforeRun, runStartedAt, endedAt } = job;
   const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);
   const percent = total === 0 ? (state === 'success' ? 100 : 0) : Math.floor((100 * done) / total);
@@ -24,7 +24,7 @@ export function progressOf(job: Job, at: number) {
   return { done, total, percent, elapsedMs, remainingMs: state === 'in_progress' ? estimate : 0 };
 }
 
-export function entryOf(job: Job) {
+export function jobToHistoryEntry(job: Job) {
   const { id, operation, from, to, state, startedAt, endedAt, startedBy } = job;
   return { id, operation, from, to, state, code: stateCodes[state], startedAt, endedAt, startedBy };
 }

@@ -1,4 +1,4 @@
-// What is stored of a job, and how it is found.
+// The stored records of jobs: the job itself, its plan and its messages.
 import type { Shape } from '../store/shape.ts';
 import type { Cell, Log, Reader, Table, Transaction } from '../store/transaction.ts';
 import type { Message } from './messages.ts';
@@ -11,12 +11,12 @@ export type JobState = Exclude<keyof typeof stateCodes, 'no_upgrade'>;
 
 export type Job = {
   readonly id: string;
-  /** Jobs in the order they were started. */
+  /** Counts jobs in the order they were started. */
   readonly number: number;
   readonly operation: 'upgrade' | 'rollback';
   readonly kind: 'release' | 'patch' | 'rollback';
   readonly targetId: string;
-  /** The ids of the versions it installs. */
+  /** The ids of the versions that the job installs. */
   readonly installs: readonly string[];
   readonly from: string;
   readonly to: string;
@@ -24,32 +24,34 @@ export type Job = {
   readonly startedAt: number;
   readonly endedAt: number | null;
   readonly startedBy: string;
-  /** The process that runs it. */
+  /** The id of the process that runs the job. */
   readonly runner: string;
-  /** Goes up whenever a process takes the job up: what is left of an earlier one changes nothing any more. */
+  /** Goes up when a job is resumed or taken over. Updates with an older fence change nothing. */
   readonly fence: number;
   readonly runStartedAt: number;
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
+  /** The index of the first step that is not done. */
   readonly next: number;
   readonly workloadsDone: number;
-  /** How many were done when this run began. */
+  /** `workloadsDone` when this run began. */
   readonly doneBeforeRun: number;
   readonly workloads: number;
+  /** The administrator who asked to cancel the job. */
   readonly cancelledBy: string | null;
-  /** Why its newest run failed or was cancelled. */
+  /** Why the newest run failed or was cancelled. */
   readonly reason: string | null;
-  /** Set while workloads are being put back: those applied by steps before `before`. */
+  /** Set while workloads are being reverted: next are those applied by steps before `before`. `then` is the final state. */
   readonly reverting: { readonly before: number; readonly then: 'failed' | 'cancelled' } | null;
-  /** Uploads that must not be deleted while it runs. */
+  /** The uploads that must not be deleted while the job runs. */
   readonly uploads: readonly string[];
   readonly lastMessageAt: number;
 };
 
-/** Kept apart from the job, which changes with every step. */
+/** A table of its own, because the job is stored again with every step and the plan never changes. */
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
 
-/** Told of each job when it has been started and when a run of it has ended, within the same update. */
+/** Called when a job has started and when a run has ended, within the same update. */
 export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
 
 export const jobs: Table<Job> = {
@@ -103,11 +105,12 @@ export function isJobRunning(reader: Reader): boolean {
   return newestJob(reader)?.state === 'in_progress';
 }
 
-/** The newest job that installed a version; no job installed what a fresh deployment has. */
-export function installerOf(reader: Reader, versionId: string): Job | undefined {
+/** The newest job that installed a version. A fresh deployment has a version that no job installed. */
+export function findInstallingJob(reader: Reader, versionId: string): Job | undefined {
   return listJobs(reader).find(({ state, installs }) => state === 'success' && installs.includes(versionId));
 }
 
+/** Newest first. */
 export function listJobs(reader: Reader): Job[] {
   return [...reader.all(jobs)].sort((a, b) => b.number - a.number);
 }

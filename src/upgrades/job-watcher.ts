@@ -1,44 +1,47 @@
-// The watcher tells when a job has something new to say, so that nobody has to ask again and again.
-import type { Store } from '../store/store.ts';
+// Lets requests wait until a job changes, so that clients need not poll.
 import type { Runtime } from '../runtime.ts';
+import type { Store } from '../store/store.ts';
 import { type Job, jobs, messages, newestJobId } from './job-table.ts';
 
-export type JobWatcher = {
-  /** Resolves once the job has more than `after` messages, is in another state, or the time is up; at once when it cannot change. */
-  waitForChange: (job: Job, after: number, waitMs: number) => Promise<void>;
-  /** Lets everybody go. */
-  stop: () => void;
-};
+export class JobWatcher {
+  readonly #store: Store;
+  readonly #runtime: Pick<Runtime, 'sleep'>;
+  readonly #waiting = new Set<AbortController>();
+  #isStopped = false;
 
-export function createJobWatcher(store: Store, runtime: Runtime): JobWatcher {
-  const waiting = new Set<() => void>();
-  let isStopping = false;
+  constructor(store: Store, runtime: Pick<Runtime, 'sleep'>) {
+    this.#store = store;
+    this.#runtime = runtime;
+  }
 
-  return {
-    async waitForChange(job, after, waitMs) {
-      const hasNews = () =>
-        store.entries(messages, job.id).length > after ||
-        store.get(jobs, job.id)?.state !== 'in_progress' ||
-        store.read(newestJobId) !== job.id;
-      if (isStopping || hasNews()) return;
-      const over = new AbortController();
-      await new Promise<void>((resolve) => {
-        const stopListening = store.onUpdate(() => {
-          if (hasNews()) finish();
-        });
-        const finish = () => {
-          waiting.delete(finish);
-          stopListening();
-          over.abort();
-          resolve();
-        };
-        waiting.add(finish);
-        runtime.sleep(waitMs, over.signal).then(finish, finish);
-      });
-    },
-    stop() {
-      isStopping = true;
-      for (const finish of waiting) finish();
-    },
-  };
+  /**
+   * Resolves when the job has more than `messageCount` messages, has ended, is no longer the newest, or after `waitMs`.
+   * Resolves at once when one of these is true already.
+   */
+  async waitForChange(job: Job, messageCount: number, waitMs: number): Promise<void> {
+    const hasChanged = () =>
+      this.#store.entries(messages, job.id).length > messageCount ||
+      this.#store.get(jobs, job.id)?.state !== 'in_progress' ||
+      this.#store.read(newestJobId) !== job.id;
+    if (this.#isStopped || hasChanged()) return;
+    const wait = new AbortController();
+    const stopListening = this.#store.onUpdate(() => {
+      if (hasChanged()) wait.abort();
+    });
+    this.#waiting.add(wait);
+    try {
+      await this.#runtime.sleep(waitMs, wait.signal);
+    } catch (error) {
+      if (!wait.signal.aborted) throw error;
+    } finally {
+      this.#waiting.delete(wait);
+      stopListening();
+    }
+  }
+
+  /** Ends every wait, now and from now on. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const wait of this.#waiting) wait.abort();
+  }
 }

@@ -1,10 +1,12 @@
-// An upgrade job as a state machine (spec 3.1, contract 6).
+// The rules of an upgrade job, a state machine. Every function takes the job inside a transaction and stores its next state.
 //
-// A job is `in_progress` from the moment it is accepted until its run ends in `success`, `failed` or `cancelled`; a failed one
-// may be resumed, which begins a new run. `next` is the first step of its plan that is not done: it moves on as steps are done, and
-// back when a failed or cancelled patch puts its workloads back, newest first (`reverting`). Read-only mode is nothing of its own: the
-// system is read-only while a job is in progress, so it cannot stay on. Each run announces it once (2165) and its end once (2166), whatever
-// happens to the process in between; the end of a run, its closing messages and its state are one update.
+// A job is `in_progress` from the moment it is accepted until its run ends in `success`, `failed` or `cancelled`. A failed job can be
+// resumed, which begins a new run. `next` is the first step of the plan that is not done. It goes up as steps are done, and down
+// while a failed or cancelled patch reverts its workloads, newest first (`reverting`).
+//
+// Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
+// mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
+// its closing messages and its state are one update.
 import { ServiceError } from '../errors.ts';
 import type { Reader, Transaction } from '../store/transaction.ts';
 import {
@@ -20,7 +22,7 @@ import {
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './deployment.ts';
-import { nameImages } from './workloads.ts';
+import { formatImages } from './workloads.ts';
 
 export type NewJob = Pick<
   Job,
@@ -30,16 +32,24 @@ export type NewJob = Pick<
   readonly after: Deployment;
 };
 
-export function startJob(transaction: Transaction, asked: NewJob, at: number): Job {
+export function startJob(transaction: Transaction, newJob: NewJob, at: number): Job {
   const { plan, after, id, operation, kind, targetId, installs, from, to, startedBy, runner, uploads } =
-    asked;
-  const given = { id, operation, kind, targetId, installs, from, to, startedBy, runner, uploads };
-  const reason = reasonNotToStart(transaction, given);
+    newJob;
+  const reason = reasonNotToStart(transaction, newJob);
   if (reason !== undefined) throw new ServiceError('conflict', reason);
   const number = (newestJob(transaction)?.number ?? 0) + 1;
   const job: Job = {
-    ...given,
+    id,
     number,
+    operation,
+    kind,
+    targetId,
+    installs,
+    from,
+    to,
+    startedBy,
+    runner,
+    uploads,
     state: 'in_progress',
     startedAt: at,
     endedAt: null,
@@ -55,32 +65,35 @@ export function startJob(transaction: Transaction, asked: NewJob, at: number): J
     reverting: null,
     lastMessageAt: at,
   };
-  transaction.put(plans, { ...plan, jobId: job.id, after });
-  transaction.write(newestJobId, job.id);
-  return record(transaction, job, [[given.operation === 'upgrade' ? 2010 : 2072]], at);
+  transaction.put(plans, { ...plan, jobId: id, after });
+  transaction.write(newestJobId, id);
+  return record(transaction, job, [[operation === 'upgrade' ? 2010 : 2072]], at);
 }
 
-/** Why no such job may start now: one at a time, and after a failed release or rollback only what mends it. */
+/**
+ * Why such a job cannot start now, or undefined if it can. Only one job runs at a time. After a failed release or rollback only a
+ * job that repairs it is accepted.
+ */
 export function reasonNotToStart(
   reader: Reader,
   wanted: { operation: string; targetId: string },
 ): string | undefined {
   const newest = newestJob(reader);
   if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
-  // A cancelled job has changed nothing: what stood before it still stands.
-  const standing = listJobs(reader).find(({ state }) => state !== 'cancelled');
-  if (standing?.state !== 'failed' || standing.kind === 'patch') return undefined;
-  const mends =
-    standing.kind === 'release' && wanted.operation === 'upgrade' && wanted.targetId === standing.targetId;
-  if (mends) return undefined;
-  const ways = [
-    ...(standing.id === newest?.id ? ['resume it'] : []),
-    ...(standing.kind === 'release' ? [`upgrade to ${standing.targetId} again`] : []),
+  // A cancelled job has changed nothing, so the job before it decides.
+  const last = listJobs(reader).find(({ state }) => state !== 'cancelled');
+  if (last?.state !== 'failed' || last.kind === 'patch') return undefined;
+  const isRepair =
+    last.kind === 'release' && wanted.operation === 'upgrade' && wanted.targetId === last.targetId;
+  if (isRepair) return undefined;
+  const remedies = [
+    ...(last.id === newest?.id ? ['resume it'] : []),
+    ...(last.kind === 'release' ? [`upgrade to ${last.targetId} again`] : []),
   ];
-  return `The job ${standing.id} to ${standing.to} has failed: ${ways.join(', or ')}.`;
+  return `The job ${last.id} to ${last.to} has failed: ${remedies.join(', or ')}.`;
 }
 
-/** The step at `next` is done. */
+/** Records that the step at `next` is done. */
 export function advanceJob(transaction: Transaction, job: Job, step: Step, at: number): Job {
   const { counts, workload } = step;
   const isAnnouncement = (code: Code) => code === 2165;
@@ -93,7 +106,7 @@ export function advanceJob(transaction: Transaction, job: Job, step: Step, at: n
   const codes = step.codes.filter((code) => !(job.announced && isAnnouncement(code)));
   const facts = {
     name: step.subject,
-    image: nameImages(workload, step.action === 'rollback' ? 'formerImage' : 'image'),
+    image: formatImages(workload, step.action === 'rollback' ? 'formerImage' : 'image'),
     ...counts,
   };
   return record(
@@ -111,9 +124,11 @@ export function completeJob(transaction: Transaction, job: Job, at: number): Job
   return record(transaction, end(job, 'success', at), [[2166], [2011], [closing]], at);
 }
 
-/** A failed patch puts back what it moved, the failed workload included; a failed release or rollback stays where it is. */
+/**
+ * Records that the step at `next` has failed. A patch begins to revert its workloads, including the failed one. A release or a
+ * rollback ends, and keeps what it has done.
+ */
 export function failJob(transaction: Transaction, job: Job, step: Step, cause: string, at: number): Job {
-  // Whoever asked for it to be cancelled is told both.
   const cancelled: Line[] = job.cancelledBy === null ? [] : [[2903, { cause: job.cancelledBy }]];
   const state = job.cancelledBy === null ? 'failed' : 'cancelled';
   const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
@@ -125,36 +140,36 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   return record(transaction, end(failed, state, at), [...lines, [2166]], at);
 }
 
-/** It cannot go on, through no fault of the deployment's: it ends where it is, so that the system is not read-only for ever. */
-export function breakOffJob(transaction: Transaction, job: Job, name: string, at: number): Job {
-  const cause = 'something unexpected happened, which the log tells.';
-  const broken = { ...job, reason: `${name}: ${cause}` };
+/** Ends the job after a defect of the server. Without this the system would stay read-only. */
+export function abortJob(transaction: Transaction, job: Job, name: string, at: number): Job {
+  const cause = 'an unexpected error occurred; see the log.';
+  const aborted = { ...job, reason: `${name}: ${cause}` };
   return record(
     transaction,
-    end(broken, 'failed', at),
+    end(aborted, 'failed', at),
     [...announcement(job), [2901, { name, cause }], [2166]],
     at,
   );
 }
 
-/** What an administrator asks for; it happens at the next border between steps. */
-export function requestCancel(transaction: Transaction, job: Job, planned: Plan, by: string): void {
-  const why = reasonNotToCancel(job, planned);
+/** Records an administrator's request to cancel. The runner stops the job after the current step. */
+export function requestCancel(transaction: Transaction, job: Job, plan: Plan, by: string): void {
+  const why = reasonNotToCancel(job, plan);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
   transaction.put(jobs, { ...job, cancelledBy: by });
 }
 
-export function reasonNotToCancel(job: Job, planned: Plan): string | undefined {
+export function reasonNotToCancel(job: Job, plan: Plan): string | undefined {
   if (job.state !== 'in_progress') return `it is ${job.state}`;
   if (job.kind === 'rollback') return 'it is a rollback';
-  if (job.reverting) return 'its workloads are being put back';
-  const executes = planned.steps.findIndex(({ codes }) => codes.includes(2271));
-  return job.kind === 'release' && job.next > executes
+  if (job.reverting) return 'its workloads are being reverted';
+  const executing = plan.steps.findIndex(({ codes }) => codes.includes(2271));
+  return job.kind === 'release' && job.next > executing
     ? 'the plan of a release is being executed'
     : undefined;
 }
 
-/** The messages with which a job can no longer be cancelled: a plan is executed, a step failed, it is cancelled. */
+/** The message codes after which the job can no longer be cancelled. The page hides its button when one arrives. */
 export function endsOfCancelling({ kind }: Job): readonly Code[] {
   return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];
 }
@@ -166,7 +181,7 @@ export function beginCancel(transaction: Transaction, job: Job, at: number): Job
   return record(transaction, { ...job, reason, announced: true, reverting }, lines, at);
 }
 
-/** The newest applied step that is still to be put back. */
+/** The newest `apply` step whose workload is not reverted yet. */
 export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: Step } | undefined {
   for (let index = (job.reverting?.before ?? 0) - 1; index >= 0; index -= 1) {
     const step = steps[index];
@@ -175,7 +190,7 @@ export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: 
   return undefined;
 }
 
-/** The workload of an apply step is back at its former image, or could not be put back: the steps of it are not done. */
+/** Records that the workload of an `apply` step was reverted, or could not be. Its steps count as not done. */
 export function revertStep(
   transaction: Transaction,
   job: Job,
@@ -187,7 +202,7 @@ export function revertStep(
   const verified =
     later?.find(({ action, subject }) => action === 'verify' && subject === step.subject)?.counts?.done ?? 1;
   const workloadsDone = Math.min(job.workloadsDone, verified - 1);
-  const image = nameImages(step.workload, 'formerImage');
+  const image = formatImages(step.workload, 'formerImage');
   const line: Line =
     failure === undefined
       ? [2904, { name: step.subject, image }]
@@ -196,11 +211,11 @@ export function revertStep(
   return record(transaction, reverted, [line], at);
 }
 
-export function endReverting(transaction: Transaction, job: Job, at: number): Job {
+export function finishReverting(transaction: Transaction, job: Job, at: number): Job {
   return record(transaction, end(job, job.reverting?.then ?? 'failed', at), [[2166]], at);
 }
 
-/** Only the newest job, and only when it has failed. */
+/** Begins a new run of the newest job, which must have failed. */
 export function resumeJob(
   transaction: Transaction,
   job: Job,
@@ -229,8 +244,8 @@ export function reasonNotToResume(reader: Reader, job: Job): string | undefined 
   return newestJob(reader)?.id === job.id ? undefined : 'it is not the newest';
 }
 
-/** The process that ran it is gone; the run goes on. */
-export function continueJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
+/** Gives the job to another process, because its own is no longer alive. The run stays the same. */
+export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
   const taken = { ...job, runner, fence: job.fence + 1 };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }
@@ -245,17 +260,25 @@ function end(job: Job, state: JobState, at: number): Job {
   return { ...job, state, endedAt: Math.max(at, job.lastMessageAt), reverting: null, announced: false };
 }
 
-/** Stores the job and appends its messages, whose times never go back. */
+/** Stores the job and appends its messages. Their times never go back, even if the clock does. */
 function record(transaction: Transaction, job: Job, lines: readonly Line[], at: number): Job {
   const when = Math.max(at, job.lastMessageAt);
-  const known = { from: job.from, to: job.to, elapsedMs: when - job.runStartedAt };
-  const unknown = { name: '', image: '', done: job.workloadsDone, total: job.workloads, cause: '' };
+  const defaults: Facts = {
+    from: job.from,
+    to: job.to,
+    name: '',
+    image: '',
+    done: job.workloadsDone,
+    total: job.workloads,
+    elapsedMs: when - job.runStartedAt,
+    cause: '',
+  };
   const stored = { ...job, lastMessageAt: when };
   transaction.put(jobs, stored);
   transaction.append(
     messages,
     job.id,
-    lines.map(([code, facts]) => writeMessage(code, { ...unknown, ...known, ...facts }, when)),
+    lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when)),
   );
   return stored;
 }

@@ -1,6 +1,6 @@
-// The links between the versions of a manifest, and what may be wrong with them (contract 6).
+// Checks the links between the versions of a manifest.
 
-/** What ties a version to others; a link that cannot be read is undefined. */
+/** The links of a version to others. A build that cannot be read is undefined. */
 export type Link = {
   readonly id: string;
   readonly type: 'release' | 'patch';
@@ -18,44 +18,51 @@ type Entry = {
   readonly previousBuild?: unknown;
 };
 
-/** None for an entry that cannot be told apart from others. */
+/** Returns no link for an entry without a readable id, type or build. */
 export function readLink(entry: unknown): Link[] {
   const { id, type, build, previousReleaseBuild, releaseBuild, previousBuild } = (entry ?? {}) as Entry;
-  const word = (value: unknown) =>
+  const readBuild = (value: unknown) =>
     typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
-  const ownBuild = word(build);
+  const ownBuild = readBuild(build);
   if (typeof id !== 'string' || ownBuild === undefined) return [];
   if (type === 'release')
-    return [{ id, type, build: ownBuild, release: ownBuild, previous: word(previousReleaseBuild) }];
+    return [{ id, type, build: ownBuild, release: ownBuild, previous: readBuild(previousReleaseBuild) }];
   if (type === 'patch')
-    return [{ id, type, build: ownBuild, release: word(releaseBuild), previous: word(previousBuild) }];
+    return [
+      { id, type, build: ownBuild, release: readBuild(releaseBuild), previous: readBuild(previousBuild) },
+    ];
   return [];
 }
 
-/** An id or a place taken twice, links that lead nowhere, circles. */
-export function findBrokenChains(links: readonly Link[], installed: readonly Link[]): string[] {
+/** Finds repeated ids and builds, patches whose links name no version, and circles. */
+export function findLinkProblems(links: readonly Link[], installed: readonly Link[]): string[] {
   const ids = new Set<string>();
   const repeated = links
     .filter(({ id }) => ids.has(id) || !ids.add(id))
-    .map(({ id }) => `${id}: is there more than once.`);
+    .map(({ id }) => `${id}: occurs more than once.`);
   const all = [...links, ...installed.filter(({ id }) => !ids.has(id))];
 
-  const places = new Map<string, Link>();
-  const taken: string[] = [];
+  const byBuild = new Map<string, Link>();
+  const sameBuild: string[] = [];
   for (const link of all) {
-    const rival = places.get(placeOf(link, link.build));
+    const rival = byBuild.get(linkKey(link, link.build));
     if (rival && rival.id !== link.id)
-      taken.push(`${link.id}: has the same build ${link.build} as ${rival.id}.`);
-    places.set(placeOf(link, link.build), link);
+      sameBuild.push(`${link.id}: has the same build ${link.build} as ${rival.id}.`);
+    byBuild.set(linkKey(link, link.build), link);
   }
   const releases = new Set(all.filter(({ type }) => type === 'release').map(({ build }) => build));
   const before = (link: Link) =>
-    link.previous === undefined ? undefined : places.get(placeOf(link, link.previous));
-  return [...repeated, ...taken, ...findBadPatches(links, releases, before), ...findCircles(links, before)];
+    link.previous === undefined ? undefined : byBuild.get(linkKey(link, link.previous));
+  return [
+    ...repeated,
+    ...sameBuild,
+    ...findBadPatches(links, releases, before),
+    ...findCircles(links, before),
+  ];
 }
 
-/** Builds of releases are unique, builds of patches within their release. */
-function placeOf({ type, release }: Link, build: string): string {
+/** Builds of releases are unique in the manifest, builds of patches only within their release. */
+function linkKey({ type, release }: Link, build: string): string {
   return type === 'release' ? `release ${build}` : `patch ${release ?? ''} ${build}`;
 }
 
@@ -74,25 +81,25 @@ function findBadPatches(
     if (previous !== release && !before(link)) {
       return [`${id}: previousBuild ${previous} is no patch of its release in the file or installed.`];
     }
-    const rival = successors.get(placeOf(link, previous));
-    successors.set(placeOf(link, previous), link);
+    const rival = successors.get(linkKey(link, previous));
+    successors.set(linkKey(link, previous), link);
     return rival && rival.id !== id ? [`${id}: has the same previousBuild ${previous} as ${rival.id}.`] : [];
   });
 }
 
-/** Every link is walked once: what has been walked and is not on this walk leads to no new circle. */
+/** Follows the links backwards from each version. A version of an earlier walk cannot lead to a new circle, so each is visited once. */
 function findCircles(links: readonly Link[], before: (link: Link) => Link | undefined): string[] {
-  const walked = new Set<Link>();
+  const visited = new Set<Link>();
   const problems: string[] = [];
   for (const start of links) {
     const walk = new Set<Link>();
     let at: Link | undefined = start;
-    while (at && !walked.has(at) && !walk.has(at)) {
+    while (at && !visited.has(at) && !walk.has(at)) {
       walk.add(at);
       at = before(at);
     }
     if (at && walk.has(at)) problems.push(`${at.id}: the versions before it form a circle.`);
-    for (const link of walk) walked.add(link);
+    for (const link of walk) visited.add(link);
   }
   return problems;
 }

@@ -1,20 +1,20 @@
-// The version manifest: what a version object is, and when a manifest is refused (spec 2.3, contract 6).
+// Reads version manifests: the version object, and the rules that a manifest must meet.
 import { z } from 'zod';
 import { isDeeperThan } from '../lib/json.ts';
 import { isXmlText } from '../lib/text.ts';
-import { findBrokenChains, readLink } from './manifest-links.ts';
+import { findLinkProblems, readLink } from './manifest-links.ts';
 
 export type Container = { readonly name: string; readonly checksum: string; readonly image: string };
 
-/** Unknown fields of the file are kept beside these. */
+/** A version object. Unknown fields of the file are kept. */
 export type Version = {
   readonly id: string;
   readonly type: 'release' | 'patch';
   readonly version: string;
   readonly build: string;
-  /** Release: the build of the release it follows. */
+  /** Releases only: the build of the previous release. */
   readonly previousReleaseBuild?: string;
-  /** Patch: the build of its release, and of the patch or release right before it. */
+  /** Patches only: the build of the release, and the build of the patch or release right before this patch. */
   readonly releaseBuild?: string;
   readonly previousBuild?: string;
   readonly isMandatoryUpdate: boolean;
@@ -26,8 +26,8 @@ export type Version = {
 
 export type UserInput = { readonly id: string; readonly type: string; readonly [key: string]: unknown };
 
-/** How a version reads in messages. */
-export function labelOf({ version, build }: { version: string; build: string }): string {
+/** `11.0.0.2632`, the form used in messages and answers. */
+export function formatVersion({ version, build }: { version: string; build: string }): string {
   return `${version}.${build}`;
 }
 
@@ -82,12 +82,12 @@ const schemas = {
   ),
 };
 
-const most = { versions: 2000, nesting: 32, problems: 200 };
+const limits = { versions: 2000, nesting: 32, problems: 200 };
 
 export type ManifestResult =
   { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 
-/** Reads a manifest file: a bare array or `{"versions":[…]}`. All reasons against it are told at once. */
+/** Reads a manifest file: an array of versions, or `{"versions":[…]}`. Returns every problem at once. */
 export function readManifest(bytes: Uint8Array, installed: readonly Version[]): ManifestResult {
   let json: unknown;
   try {
@@ -99,20 +99,20 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
   if (!Array.isArray(list)) {
     return { problems: ['must be a JSON array of versions, or an object with the array "versions".'] };
   }
-  if (list.length > most.versions) return { problems: [`must have at most ${most.versions} versions.`] };
-  if (isDeeperThan(list, most.nesting))
-    return { problems: [`must not be nested more than ${most.nesting} levels deep.`] };
+  if (list.length > limits.versions) return { problems: [`must have at most ${limits.versions} versions.`] };
+  if (isDeeperThan(list, limits.nesting))
+    return { problems: [`must not be nested more than ${limits.nesting} levels deep.`] };
 
-  const unkeepable = findUnkeepable(list);
-  if (unkeepable.length > 0) {
+  const unstorable = findControlCharacters(list);
+  if (unstorable.length > 0) {
     return {
-      problems: unkeepable
-        .slice(0, most.problems)
+      problems: unstorable
+        .slice(0, limits.problems)
         .map((where) => `${where}: must not have control characters.`),
     };
   }
 
-  const entries = (list as unknown[]).map(withOneSpelling);
+  const entries = (list as unknown[]).map(normalizeMandatoryFlag);
   const parsed = entries.map((entry) => schemas[kindOf(entry)].safeParse(entry));
   const problems = parsed.flatMap((result, index) =>
     (result.error?.issues ?? []).map(({ path, message }) => {
@@ -122,9 +122,9 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
       return `[${index}]${where}: ${message}.`;
     }),
   );
-  // The chain is looked at whatever else is wrong, as far as it can be read.
-  problems.push(...findBrokenChains(entries.flatMap(readLink), installed.flatMap(readLink)));
-  if (problems.length > 0) return { problems: problems.slice(0, most.problems) };
+  // Links are checked even if fields are wrong, so that one answer reports every problem.
+  problems.push(...findLinkProblems(entries.flatMap(readLink), installed.flatMap(readLink)));
+  if (problems.length > 0) return { problems: problems.slice(0, limits.problems) };
   return { versions: parsed.flatMap((result) => (result.data ? [result.data as Version] : [])) };
 }
 
@@ -133,20 +133,20 @@ function kindOf(entry: unknown): keyof typeof schemas {
   return type === 'release' || type === 'patch' ? type : 'neither';
 }
 
-/** The files in use spell one flag in two ways. */
-function withOneSpelling(entry: unknown): unknown {
-  const isOther = typeof entry === 'object' && entry !== null && 'ismandatoryUpdate' in entry;
-  return isOther && !('isMandatoryUpdate' in entry)
+/** Existing manifest files also spell the flag `ismandatoryUpdate`. */
+function normalizeMandatoryFlag(entry: unknown): unknown {
+  const hasOtherSpelling = typeof entry === 'object' && entry !== null && 'ismandatoryUpdate' in entry;
+  return hasOtherSpelling && !('isMandatoryUpdate' in entry)
     ? { ...entry, isMandatoryUpdate: entry.ismandatoryUpdate }
     : entry;
 }
 
-/** Where the file has characters that can be neither shown nor kept. */
-function findUnkeepable(value: unknown, where = ''): string[] {
+/** The paths of all values with characters that neither XML nor the database accepts. */
+function findControlCharacters(value: unknown, where = ''): string[] {
   if (typeof value === 'string') return isXmlText(value) ? [] : [where];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) => {
-    const place = Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`;
-    return isXmlText(key) ? findUnkeepable(inner, place) : [where];
+    const path = Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`;
+    return isXmlText(key) ? findControlCharacters(inner, path) : [where];
   });
 }

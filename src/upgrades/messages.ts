@@ -1,14 +1,14 @@
-// Every message code of an upgrade and its text (spec 2.4, contract 6: the codes 29xx and 2072 are our own).
+// The message codes of upgrade jobs and their texts. Clients parse some of these texts, so they must not change.
 
 export type Message = { readonly code: number; readonly message: string; readonly when: number };
 
-/** What a text may have to name. A step carries the facts of its own; the rest is known when it is recorded. */
+/** The values that appear in texts. */
 export type Facts = {
   readonly from: string;
   readonly to: string;
   readonly name: string;
   readonly image: string;
-  /** N out of M. */
+  /** Workloads: `done` out of `total`. */
   readonly done: number;
   readonly total: number;
   readonly elapsedMs: number;

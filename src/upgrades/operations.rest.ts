@@ -1,18 +1,27 @@
-// REST edge of the upgrade procedure: its operations beneath the upgrades resource (spec 4.4, 4.5, contract 6).
+// REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
 import { formatProblem, invalid } from '../errors.ts';
-import { type Checked, operation, success } from '../rest/resource.ts';
 import { type Json, asJson } from '../lib/json.ts';
-import { type Field, boolean, file, refine, required } from '../rest/fields.ts';
-import { jsonObject, reference } from '../rest/json-fields.ts';
+import { type Field, boolean, file, jsonObject, reference, refine, required } from '../rest/fields.ts';
+import { type Checked, type Operation, operation, success } from '../rest/resource.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
-import type { Runtime } from '../runtime.ts';
+import {
+  currentManifest,
+  deployment,
+  findVersion,
+  importedManifest,
+  installedVersions,
+} from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
 import { startJob } from './job.ts';
+import type { JobRunner } from './job-runner.ts';
+import { jobStatus } from './job-status.ts';
 import type { OnJobChange } from './job-table.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { planToJson } from './plan.ts';
-import { type Prepared, prepareRollback } from './preflight.ts';
+import { type PreparedJob, prepareRollback } from './preflight.ts';
+import { settingsOf } from './settings.ts';
 import {
   type UpgradeInputs,
   type UpgradeValues,
@@ -20,31 +29,38 @@ import {
   prepare,
   readUpgradeInputs,
 } from './upgrade-request.ts';
-import { deployment, findVersion, importedManifest, installedVersions, manifestOf } from './deployment.ts';
-import type { JobRunner } from './job-runner.ts';
-import { settingsOf } from './settings.ts';
-import { statusOf } from './job-status.ts';
 
 export type OperationsOptions = {
   store: Store;
   runtime: Runtime;
   executor: Executor;
-  runner: JobRunner;
-  tell: OnJobChange;
+  jobRunner: JobRunner;
+  notify: OnJobChange;
 };
+
+export function upgradeOperations(options: OperationsOptions): Record<string, Operation> {
+  return {
+    getUpgradeSettings: getUpgradeSettingsOperation(options),
+    plan: planOperation(options),
+    upgrade: upgradeOperation(options),
+    rollback: rollbackOperation(options),
+    importManifest: importManifestOperation(options),
+    deleteImportedManifest: deleteImportedManifestOperation(options),
+  };
+}
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
-export function upgradeOperations({ store, runtime, executor, runner, tell }: OperationsOptions) {
-  /** A version manifest as a file: the versions in it, or all reasons against it. */
-  function manifestField(description: string): Field<readonly Version[] | undefined> {
-    return refine(file(description), ({ bytes }) => {
-      const result = readManifest(bytes, installedVersions(store.read(deployment)));
-      return 'versions' in result ? { value: result.versions } : { problem: result.problems };
-    });
-  }
+/** A file field whose value is the versions in the manifest. A broken manifest is refused with every problem in it. */
+function manifestField(store: Store, description: string): Field<readonly Version[] | undefined> {
+  return refine(file(description), ({ bytes }) => {
+    const result = readManifest(bytes, installedVersions(store.read(deployment)));
+    return 'versions' in result ? { value: result.versions } : { problem: result.problems };
+  });
+}
 
-  const upgradeFields = {
+function upgradeFields(store: Store) {
+  return {
     versionManifest: versionField,
     upgradeSettings: jsonObject(
       'The settings of getUpgradeSettings for the same id, edited. Required for a release from 11.0 on.',
@@ -52,145 +68,169 @@ export function upgradeOperations({ store, runtime, executor, runner, tell }: Op
     licenseFile: file('A license file. Deprecated since 11.0: the setting licenseUpload replaces it.'),
     updateToLatestPatch: boolean('Deprecated since 11.0: the setting of the same name replaces it.'),
     versionManifestFile: manifestField(
-      'A version manifest to use, and to keep once the upgrade is accepted.',
+      store,
+      'A version manifest to use for this upgrade. It is imported when the upgrade is accepted.',
     ),
   };
+}
 
-  /** Everything that blocks an upgrade, as far as its fields can be read. */
-  async function checkUpgrade({
-    values,
-  }: {
-    values: Partial<UpgradeValues>;
-  }): Promise<Checked<UpgradeInputs>> {
-    const { versionManifest, upgradeSettings } = values;
-    if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: [] };
-    const readable = { ...values, versionManifest, upgradeSettings };
-    const inputs = await readUpgradeInputs(store, executor, readable);
-    const { problems } = prepare(store, readable, inputs);
-    // Without the settings only the version itself can be judged.
-    const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
-    return {
-      problems: hasSettings ? problems : problems.filter(({ field }) => field === 'versionManifest'),
-      prepared: inputs,
-    };
-  }
+function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
+  const find = (id: string) => findVersion(currentManifest(store), store.read(deployment), id);
+  return operation({
+    title: 'Get upgrade settings',
+    description: 'The settings a version asks for. Edit their values and pass the whole object to upgrade.',
+    access: 'administrator',
+    effect: 'reads',
+    fields: { upgradeId: versionField },
+    check: ({ values: { upgradeId } }) => ({
+      problems:
+        upgradeId === undefined || find(upgradeId)
+          ? []
+          : [{ field: 'upgradeId', message: `there is no version with the id ${upgradeId}.` }],
+    }),
+    run: ({ values: { upgradeId } }) => {
+      const version = find(upgradeId);
+      return { json: asJson(version ? settingsOf(version) : { userInputs: [] }) };
+    },
+  });
+}
 
-  const knownVersion = (id: string) => findVersion(manifestOf(store), store.read(deployment), id);
+function planOperation({ store, executor }: OperationsOptions): Operation {
+  return operation({
+    title: 'Plan',
+    description: 'Shows what an upgrade would do and what blocks it. Starts nothing.',
+    access: 'administrator',
+    effect: 'reads',
+    fields: upgradeFields(store),
+    run: async ({ values }) => {
+      const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
+      return {
+        json: {
+          from,
+          to,
+          steps: planToJson(plan),
+          problems: problems.map(formatProblem),
+          ...(notices.length > 0 && { notices }),
+        },
+      };
+    },
+  });
+}
 
-  /** `prepareIn` runs inside the transaction, so that it checks the state the job starts from. */
-  async function start(
-    prepareIn: (reader: Reader) => Prepared,
-    startedBy: string,
-    manifest?: readonly Version[],
-  ): Promise<Json> {
-    const id = runtime.newId();
-    const at = runtime.now();
-    const job = await runner.run(() =>
-      store.update((transaction) => {
-        const { problems, to, ...prepared } = prepareIn(transaction);
-        if (problems.length > 0 || to === null) throw invalid(problems);
-        if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
-        const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
-        tell(transaction, started, at);
-        return started;
+function upgradeOperation(options: OperationsOptions): Operation {
+  return operation({
+    title: 'Upgrade',
+    description:
+      'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: upgradeFields(options.store),
+    check: ({ values }) => checkUpgrade(options, values),
+    run: async ({ values, caller, prepared: inputs }) => ({
+      json: await start(options, {
+        prepareIn: (reader) => prepare(reader, values, inputs),
+        startedBy: caller?.username ?? '',
+        manifest: values.versionManifestFile,
       }),
-    );
-    const accepted = statusOf(store, job, at);
-    // The answer shows the job as it was accepted, whatever the runner adds meanwhile.
-    const answer = { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
-    return answer;
-  }
+    }),
+  });
+}
 
+/** Finds everything that blocks an upgrade, as far as its fields could be read. `run` reuses the inputs that are read here. */
+async function checkUpgrade(
+  { store, executor }: OperationsOptions,
+  values: Partial<UpgradeValues>,
+): Promise<Checked<UpgradeInputs>> {
+  const { versionManifest, upgradeSettings } = values;
+  if (versionManifest === undefined || !('versionManifestFile' in values)) return { problems: [] };
+  const readable = { ...values, versionManifest, upgradeSettings };
+  const inputs = await readUpgradeInputs(store, executor, readable);
+  const { problems } = prepare(store, readable, inputs);
+  // Settings that could not be read are reported already; without them only the version can be checked.
+  const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
   return {
-    getUpgradeSettings: operation({
-      title: 'Get upgrade settings',
-      description: 'The settings a version asks for. Edit their values and pass the whole object to upgrade.',
-      access: 'administrator',
-      effect: 'reads',
-      fields: { upgradeId: versionField },
-      check: ({ values: { upgradeId } }) => ({
-        problems:
-          upgradeId === undefined || knownVersion(upgradeId)
-            ? []
-            : [{ field: 'upgradeId', message: `there is no version with the id ${upgradeId}.` }],
-      }),
-      run: ({ values: { upgradeId } }) => {
-        const version = knownVersion(upgradeId);
-        return { json: asJson(version ? settingsOf(version) : { userInputs: [] }) };
-      },
-    }),
-    plan: operation({
-      title: 'Plan',
-      description: 'What an upgrade would do, and what stands against it. Starts nothing.',
-      access: 'administrator',
-      effect: 'reads',
-      fields: upgradeFields,
-      run: async ({ values }) => {
-        const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
-        const known = notices.length > 0 ? { notices } : {};
-        return {
-          json: { from, to, steps: planToJson(plan), problems: problems.map(formatProblem), ...known },
-        };
-      },
-    }),
-    upgrade: operation({
-      title: 'Upgrade',
-      description:
-        'Starts an upgrade of the deployment to a patch or a release. The upgrades resource tells its progress.',
-      access: 'administrator',
-      effect: 'writes',
-      fields: upgradeFields,
-      check: checkUpgrade,
-      run: async ({ values, caller, prepared: inputs }) => ({
-        json: await start(
-          (reader) => prepare(reader, values, inputs),
-          caller?.username ?? '',
-          values.versionManifestFile,
-        ),
-      }),
-    }),
-    rollback: operation({
-      title: 'Rollback',
-      description: 'Takes back patches: names the version to go back to, one that checkRollback lists.',
-      access: 'administrator',
-      effect: 'writes',
-      fields: { versionManifest: versionField },
-      run: async ({ values, caller }) => {
-        const inventory = await executor.inventory();
-        const json = await start(
-          (reader) => prepareRollback(reader, values.versionManifest, inventory),
-          caller?.username ?? '',
-        );
-        return { json };
-      },
-    }),
-    importManifest: operation({
-      title: 'Import manifest',
-      description: 'Replaces the version manifest for all that is not installed.',
-      access: 'administrator',
-      effect: 'writes',
-      fields: {
-        manifestFile: required(
-          manifestField('A version manifest: a JSON array of versions, or {"versions": […]}.'),
-        ),
-      },
-      run: async ({ values }) => {
-        const { manifestFile: versions } = values;
-        const importedAt = runtime.now();
-        await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
-        return success;
-      },
-    }),
-    deleteImportedManifest: operation({
-      title: 'Delete imported manifest',
-      description: 'Goes back to the built-in version manifest.',
-      access: 'administrator',
-      effect: 'writes',
-      fields: {},
-      run: async () => {
-        await store.update((transaction) => transaction.write(importedManifest, null));
-        return success;
-      },
-    }),
+    problems: hasSettings ? problems : problems.filter(({ field }) => field === 'versionManifest'),
+    prepared: inputs,
   };
+}
+
+function rollbackOperation(options: OperationsOptions): Operation {
+  return operation({
+    title: 'Rollback',
+    description: 'Rolls patches back to the given version, which must be one that checkRollback lists.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: { versionManifest: versionField },
+    run: async ({ values, caller }) => {
+      const inventory = await options.executor.inventory();
+      const json = await start(options, {
+        prepareIn: (reader) => prepareRollback(reader, values.versionManifest, inventory),
+        startedBy: caller?.username ?? '',
+      });
+      return { json };
+    },
+  });
+}
+
+type StartRequest = {
+  /** Runs inside the transaction, so that it checks the state the job starts from. */
+  readonly prepareIn: (reader: Reader) => PreparedJob;
+  readonly startedBy: string;
+  /** Imported together with the start of the job. */
+  readonly manifest?: readonly Version[] | undefined;
+};
+
+async function start(
+  { store, runtime, jobRunner, notify }: OperationsOptions,
+  { prepareIn, startedBy, manifest }: StartRequest,
+): Promise<Json> {
+  const id = runtime.newId();
+  const at = runtime.now();
+  const job = await jobRunner.run(() =>
+    store.update((transaction) => {
+      const { problems, to, ...prepared } = prepareIn(transaction);
+      if (problems.length > 0 || to === null) throw invalid(problems);
+      if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
+      const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
+      notify(transaction, started, at);
+      return started;
+    }),
+  );
+  const accepted = jobStatus(store, job, at);
+  // Without the copy, messages that the job runner appends meanwhile would appear in the answer.
+  return { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
+}
+
+function importManifestOperation({ store, runtime }: OperationsOptions): Operation {
+  return operation({
+    title: 'Import manifest',
+    description: 'Replaces the version manifest for all versions that are not installed.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: {
+      manifestFile: required(
+        manifestField(store, 'A version manifest: a JSON array of versions, or {"versions": […]}.'),
+      ),
+    },
+    run: async ({ values }) => {
+      const { manifestFile: versions } = values;
+      const importedAt = runtime.now();
+      await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
+      return success;
+    },
+  });
+}
+
+function deleteImportedManifestOperation({ store }: OperationsOptions): Operation {
+  return operation({
+    title: 'Delete imported manifest',
+    description: 'Deletes the imported version manifest, so that the built-in one is used again.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: {},
+    run: async () => {
+      await store.update((transaction) => transaction.write(importedManifest, null));
+      return success;
+    },
+  });
 }

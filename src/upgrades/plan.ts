@@ -1,20 +1,20 @@
-// The plan of a job: a list of steps computed once from its inputs, stored, and done one after another (contract 6).
+// The plan of a job: a list of steps. It is computed once, stored, and executed step by step.
 import type { Code } from './messages.ts';
 import type { Workload } from './workloads.ts';
 
-/** What the executor is asked to do in a step: nothing but wait, or something with one workload. */
+/** The method of the executor that a step calls. `perform` concerns the whole deployment, the others one workload. */
 export type Action = 'perform' | 'apply' | 'verify' | 'rollback';
 
 export type Step = {
   readonly name: string;
   readonly action: Action;
-  /** The workload the step belongs to. */
+  /** The workload that the action moves. */
   readonly workload: Workload | null;
-  /** Recorded together with the step once it is done. */
+  /** The messages that are recorded when the step is done. */
   readonly codes: readonly Code[];
-  /** What its messages name: a component, or the workload. */
+  /** The name in its messages: a component or a workload. */
   readonly subject: string;
-  /** N out of M once the step is done; only steps that complete a workload have one. */
+  /** Set in steps that complete a workload: how many are done after this step. */
   readonly counts: Counts | null;
 };
 
@@ -22,7 +22,7 @@ export type Counts = { readonly done: number; readonly total: number };
 
 export type Plan = {
   readonly steps: readonly Step[];
-  /** How many workloads the whole job moves. */
+  /** How many workloads the job moves. */
   readonly workloads: number;
 };
 
@@ -39,10 +39,10 @@ function workloadStep(name: string, action: Action, workload: Workload, ...codes
   return { name: `${name} ${workload.name}`, action, workload, codes, subject: workload.name, counts: null };
 }
 
-/** What is done for a workload: to begin with it, and to see it through. */
+/** The steps of one workload: those that update it, and those that wait until it runs. */
 type Stages = { readonly begin: readonly Step[]; readonly verify: readonly Step[] };
 
-/** So many workloads are on their way at once; they are seen through in their order. */
+/** Updates up to `parallelism` workloads before the first of them is verified. They are verified in their order. */
 function interleave(stages: readonly Stages[], parallelism: number): Step[] {
   const ahead = parallelism - 1;
   return [
@@ -75,8 +75,8 @@ function planDeployments(workloads: readonly Workload[], parallelism: number): S
 }
 
 /**
- * The patches in turn, each with its workloads: one patch is through before the next begins, which may move the same ones.
- * `before` workloads of the same job are done by then, so that the count never goes down.
+ * Plans one patch after another. A patch must be verified before the next begins, because both may move the same workload.
+ * `before` is the number of workloads that earlier steps of the job have completed.
  */
 function planModules(patches: Workloads, parallelism: number, before = 0): Step[] {
   const total = before + patches.flat().length;
@@ -93,10 +93,10 @@ function planModules(patches: Workloads, parallelism: number, before = 0): Step[
   return patches.flatMap((workloads) => interleave(workloads.map(stagesOf), parallelism));
 }
 
-/** Those of each version in turn. */
+/** The workloads of each version, in the order of installation. */
 type Workloads = readonly (readonly Workload[])[];
 
-/** The release, then the patches of it that come along in the same job, each with its workloads. */
+/** Plans a release, and the patches that are installed in the same job. */
 export function planRelease([deployments = [], ...patches]: Workloads, parallelism: number): Plan {
   const steps = [
     step('Launch the upgrader', 2168),
@@ -142,7 +142,7 @@ export function planPatches(patches: Workloads, parallelism: number): Plan {
   return { steps, workloads: patches.flat().length };
 }
 
-/** Every workload that the undone patches moved goes to the image it has in the version gone back to. */
+/** Moves each workload to the image it has in the version that the rollback goes back to. */
 export function planRollback(workloads: readonly Workload[]): Plan {
   const steps = [
     step('Launch the upgrader', 2168),
@@ -157,7 +157,7 @@ export function planRollback(workloads: readonly Workload[]): Plan {
   return { steps, workloads: workloads.length };
 }
 
-/** The components whose workloads a plan moves, in its order, and how many of the workloads are new. */
+/** The components that a plan updates, in order, and how many workloads are new. */
 export function summarisePlan({ steps }: Plan) {
   const moved = steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
   return {

@@ -1,8 +1,8 @@
-// Everything that is checked before anything changes, all problems at once (contract 6).
+// Checks an upgrade or a rollback before anything changes, and builds its plan. Finds every problem at once.
 import { problemsOf } from '../errors.ts';
 import type { Reader } from '../store/transaction.ts';
 import type { NewJob } from './job.ts';
-import { type Version, labelOf } from './manifest.ts';
+import { type Version, formatVersion } from './manifest.ts';
 import { type Plan, planPatches, planRelease, planRollback } from './plan.ts';
 import {
   type Deployment,
@@ -10,36 +10,36 @@ import {
   afterRollback,
   deployment,
   findVersion,
-  manifestOf,
+  currentManifest,
   newestInstalled,
   patchesAfter,
-  reasonsAgainst,
+  reasonsNotToInstall,
   rollbackTargets,
 } from './deployment.ts';
-import { type Given, type SettingProblem, readSettings } from './settings.ts';
+import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, movesBetween } from './workloads.ts';
 
-/** A job that could be started, or what it would be but for its problems. */
-export type Prepared = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
+/** A job that can be started, unless it has problems. */
+export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
   readonly to: string | null;
   readonly problems: readonly SettingProblem[];
-  /** What should be known before it is started. */
+  /** Remarks for the administrator that do not block the job. */
   readonly notices: readonly string[];
 };
 
-const nothing: Plan = { steps: [], workloads: 0 };
+const emptyPlan: Plan = { steps: [], workloads: 0 };
 
-/** `manifest` is what came with the request, where something did; `inventory` is what the executor found. */
+/** `requestManifest` is the manifest that was sent with the request, if any. */
 export function prepareUpgrade(
   reader: Reader,
   id: string,
-  given: Given,
-  givenManifest: readonly Version[] | undefined,
+  submitted: SubmittedSettings,
+  requestManifest: readonly Version[] | undefined,
   inventory: Inventory,
-): Prepared {
-  const manifest = givenManifest ?? manifestOf(reader);
+): PreparedJob {
+  const manifest = requestManifest ?? currentManifest(reader);
   const present = reader.read(deployment);
-  const from = labelOf(newestInstalled(present));
+  const from = formatVersion(newestInstalled(present));
   const base = {
     operation: 'upgrade',
     kind: 'release',
@@ -48,37 +48,37 @@ export function prepareUpgrade(
     from,
     uploads: [],
   } as const;
-  const nowhere = { plan: nothing, after: present, notices: [] } as const;
+  const noPlan = { plan: emptyPlan, after: present, notices: [] } as const;
   const target = findVersion(manifest, present, id);
   if (!target) {
     return {
       ...base,
-      ...nowhere,
+      ...noPlan,
       to: null,
       problems: [{ field: 'versionManifest', message: `there is no version with the id ${id}.` }],
     };
   }
-  const { uploads, updateToLatestPatch, problems } = readSettings(target, given);
+  const { uploads, updateToLatestPatch, problems } = readSettings(target, submitted);
   const known = { ...base, kind: target.type, uploads };
-  const reasons = problemsOf('versionManifest', reasonsAgainst(target, manifest, present));
+  const reasons = problemsOf('versionManifest', reasonsNotToInstall(target, manifest, present));
   if (reasons.length > 0)
-    return { ...known, ...nowhere, to: labelOf(target), problems: [...reasons, ...problems] };
+    return { ...known, ...noPlan, to: formatVersion(target), problems: [...reasons, ...problems] };
 
   const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
-  const placement = inventory.place(versions, present);
+  const movePlan = inventory.planMoves(versions, present);
   const planVersions = versions[0]?.type === 'release' ? planRelease : planPatches;
   return {
     ...known,
     installs: versions.map((version) => version.id),
-    to: labelOf(versions.at(-1) ?? target),
-    plan: planVersions(placement.workloads, inventory.parallelism),
+    to: formatVersion(versions.at(-1) ?? target),
+    plan: planVersions(movePlan.workloads, inventory.parallelism),
     after: afterInstalling(present, versions),
-    problems: [...problems, ...placement.problems],
-    notices: placement.notices,
+    problems: [...problems, ...movePlan.problems],
+    notices: movePlan.notices,
   };
 }
 
-/** A patch brings the earlier ones along; with updateToLatestPatch the later ones come too. */
+/** A patch needs the earlier patches of its release. `toLatest` adds the later ones. */
 function versionsToInstall(
   target: Version,
   manifest: readonly Version[],
@@ -92,10 +92,10 @@ function versionsToInstall(
   return toLatest ? patches : patches.slice(0, patches.indexOf(target) + 1);
 }
 
-/** Back to an earlier patch of the installed release, or to the release without patches. */
-export function prepareRollback(reader: Reader, id: string, inventory: Inventory): Prepared {
+/** Prepares a rollback to an earlier patch of the installed release, or to the release without patches. */
+export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {
   const present = reader.read(deployment);
-  const from = labelOf(newestInstalled(present));
+  const from = formatVersion(newestInstalled(present));
   const base = {
     operation: 'rollback',
     kind: 'rollback',
@@ -111,13 +111,20 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
     return {
       ...base,
       to: null,
-      plan: nothing,
+      plan: emptyPlan,
       after: present,
-      problems: [{ field: 'versionManifest', message: `${id} is nothing to go back to; ${allowed}.` }],
+      problems: [{ field: 'versionManifest', message: `${id} is not a rollback target; ${allowed}.` }],
       notices: [],
     };
   }
   const after = afterRollback(present, target);
-  const { workloads, problems, notices } = inventory.placeBack(movesBetween(present, after));
-  return { ...base, to: labelOf(target), plan: planRollback(workloads.flat()), after, problems, notices };
+  const { workloads, problems, notices } = inventory.planReverts(movesBetween(present, after));
+  return {
+    ...base,
+    to: formatVersion(target),
+    plan: planRollback(workloads.flat()),
+    after,
+    problems,
+    notices,
+  };
 }

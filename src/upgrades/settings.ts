@@ -1,8 +1,8 @@
-// Upgrade settings: what a version asks for, and what an administrator sends back (spec 2.3, contract 6).
+// Upgrade settings: the inputs that a version asks for, and the check of the values that an administrator sends.
 import type { Problem } from '../errors.ts';
 import type { UserInput, Version } from './manifest.ts';
 
-/** The shape of spec 2.3; `userForm` of a manifest may bring further keys along. */
+/** An input as `getUpgradeSettings` returns it. The `userForm` of a manifest may add further keys. */
 export type SettingEntry = UserInput & { readonly seqNum: number; readonly newfield: string };
 
 export type UpgradeSettings = { readonly userInputs: readonly SettingEntry[] };
@@ -37,71 +37,70 @@ const volumes: UserInput = {
   required: false,
 };
 
-/** A patch asks for nothing. */
+/** The inputs of a release. A patch has none. */
 export function settingsOf(version: Version): UpgradeSettings {
   if (version.type === 'patch') return { userInputs: [] };
-  const asked = version.userForm.flatMap(({ groupInputs }) => groupInputs);
-  const inputs = asked.length > 0 ? asked : [latestPatch, license(version.newLicensesRequired)];
+  const formInputs = version.userForm.flatMap(({ groupInputs }) => groupInputs);
+  const inputs = formInputs.length > 0 ? formInputs : [latestPatch, license(version.newLicensesRequired)];
   const all = [...inputs.filter(({ id }) => id !== volumes.id), volumes];
-  // `seqNum` is the position in the result, whatever the form says.
+  // `seqNum` is the position in the result; a value from the form is ignored.
   return {
     userInputs: all.map(({ seqNum: _given, ...input }, seqNum) => ({ seqNum, ...input, newfield: '' })),
   };
 }
 
-/** A file as far as settings care: its name and what is in it. */
 export type SettingFile = { readonly name: string; readonly bytes: Uint8Array };
 
-/** What came with the request: the settings, and the parts they replace since 11.0. */
-export type Given = {
+/** The settings of a request, and the two deprecated fields that they replace since 11.0. */
+export type SubmittedSettings = {
   readonly upgradeSettings: { readonly userInputs?: unknown } | undefined;
   readonly licenseFile: SettingFile | undefined;
   readonly updateToLatestPatch: boolean | undefined;
   readonly findUpload: (id: string) => SettingFile | undefined;
 };
 
-export type Chosen = {
+export type ReadSettings = {
   readonly updateToLatestPatch: boolean;
-  /** The uploads the settings name. */
+  /** The ids of the uploads in the settings. */
   readonly uploads: readonly string[];
   readonly problems: readonly SettingProblem[];
 };
 
-/** `setting` is the id of the entry that the problem is about, where it is about one. */
+/** `setting` is the id of the input that the problem concerns, if it concerns one. */
 export type SettingProblem = Problem & { readonly setting?: string };
 
-export function readSettings(version: Version, given: Given): Chosen {
+export function readSettings(version: Version, submitted: SubmittedSettings): ReadSettings {
   const problems: SettingProblem[] = [];
-  const values = readValues(version, given, problems);
-  if (given.upgradeSettings === undefined && version.type === 'release' && isSince11(version.version)) {
+  const values = readValues(version, submitted, problems);
+  if (submitted.upgradeSettings === undefined && version.type === 'release' && isSince11(version.version)) {
     problems.push(inSettings(`is required for a release to ${version.version}.`));
   }
-  const asked = values.get('updateToLatestPatch');
-  const chosenInSettings = typeof asked === 'boolean' ? asked : undefined;
+  const value = values.get('updateToLatestPatch');
+  const chosenInSettings = typeof value === 'boolean' ? value : undefined;
   if (
     chosenInSettings !== undefined &&
-    given.updateToLatestPatch !== undefined &&
-    chosenInSettings !== given.updateToLatestPatch
+    submitted.updateToLatestPatch !== undefined &&
+    chosenInSettings !== submitted.updateToLatestPatch
   ) {
     problems.push({
       field: 'updateToLatestPatch',
-      message: `is ${given.updateToLatestPatch}, but ${chosenInSettings} in upgradeSettings; send one of them.`,
+      message: `is ${submitted.updateToLatestPatch}, but ${chosenInSettings} in upgradeSettings; send one of them.`,
     });
   }
   const uploads: string[] = [];
   const entries = settingsOf(version).userInputs;
   for (const entry of entries) {
-    if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), given, uploads));
+    if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), submitted, uploads));
   }
   const fallback = entries.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
-  const chosen = chosenInSettings ?? given.updateToLatestPatch ?? fallback;
+  const chosen = chosenInSettings ?? submitted.updateToLatestPatch ?? fallback;
   return { updateToLatestPatch: chosen, uploads, problems };
 }
 
-/** The values by id, each of the type its entry has. */
+/** The values by id. Adds a problem for each value of a wrong type. */
 function readValues(
   version: Version,
-  { upgradeSettings }: Given,
+  { upgradeSettings }: SubmittedSettings,
   problems: SettingProblem[],
 ): Map<string, unknown> {
   const values = new Map<string, unknown>();
@@ -110,7 +109,7 @@ function readValues(
     problems.push(inSettings('userInputs must be an array.'));
     return values;
   }
-  // A patch asks for nothing, but may be told to go on to the newest.
+  // A patch has no inputs, but accepts `updateToLatestPatch`.
   const inputs = version.type === 'patch' ? [latestPatch] : settingsOf(version).userInputs;
   const types = new Map(inputs.map(({ id, type }) => [id, type]));
   for (const [index, entry] of (list as unknown[]).entries()) {
@@ -127,15 +126,16 @@ function readValues(
     } else if (values.has(id)) {
       problems.push(inSettings(`${where} repeats the id ${id}.`));
     } else {
-      const wrong = describeWrongValue(types.get(id) ?? '', value);
-      if (wrong) problems.push(inSettings(`the value of ${id} must be ${wrong}.`, id));
+      const expected = violatedType(types.get(id) ?? '', value);
+      if (expected) problems.push(inSettings(`the value of ${id} must be ${expected}.`, id));
       values.set(id, value);
     }
   }
   return values;
 }
 
-function describeWrongValue(type: string, value: unknown): string | undefined {
+/** What the value must be, or undefined if it is that. */
+function violatedType(type: string, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   if (type === 'Boolean') return typeof value === 'boolean' ? undefined : 'true or false';
   if (type === 'File') return typeof value === 'string' ? undefined : 'the id of an upload, as text';
@@ -143,17 +143,23 @@ function describeWrongValue(type: string, value: unknown): string | undefined {
   return type !== 'JSON' || isObject ? undefined : 'a JSON object';
 }
 
-function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: string[]): SettingProblem[] {
-  const part = entry.id === 'licenseUpload' ? given.licenseFile : undefined;
+function checkFile(
+  entry: SettingEntry,
+  value: unknown,
+  submitted: SubmittedSettings,
+  uploads: string[],
+): SettingProblem[] {
+  const licenseFile = entry.id === 'licenseUpload' ? submitted.licenseFile : undefined;
   const uploadId = typeof value === 'string' ? value.trim() : '';
   if (uploadId === '') {
-    if (part) return isJson(part.bytes) ? [] : [{ field: 'licenseFile', message: 'must be a JSON file.' }];
+    if (licenseFile)
+      return isJson(licenseFile.bytes) ? [] : [{ field: 'licenseFile', message: 'must be a JSON file.' }];
     const instead = entry.id === 'licenseUpload' ? ', or send licenseFile' : '';
     return entry.required === true
       ? [inSettings(`${entry.id} needs the id of an upload${instead}.`, entry.id)]
       : [];
   }
-  const upload = given.findUpload(uploadId);
+  const upload = submitted.findUpload(uploadId);
   if (!upload)
     return [inSettings(`${entry.id} names the upload ${uploadId}, which does not exist.`, entry.id)];
   uploads.push(uploadId);
@@ -168,7 +174,7 @@ function checkFile(entry: SettingEntry, value: unknown, given: Given, uploads: s
   if (extensions.some((allowed) => allowed.toLowerCase() === 'json') && !isJson(upload.bytes)) {
     problems.push(inSettings(`${entry.id} names ${upload.name}, which is not valid JSON.`, entry.id));
   }
-  if (part && !Buffer.from(part.bytes).equals(upload.bytes)) {
+  if (licenseFile && !Buffer.from(licenseFile.bytes).equals(upload.bytes)) {
     problems.push({
       field: 'licenseFile',
       message: 'differs from the upload that licenseUpload names in upgradeSettings; send one of them.',
@@ -181,7 +187,7 @@ function inSettings(message: string, setting?: string): SettingProblem {
   return { field: 'upgradeSettings', message, ...(setting !== undefined && { setting }) };
 }
 
-/** The extensions a file for the setting may have; none for any. */
+/** The allowed file extensions; empty if any is allowed. */
 export function extensionsOf({ validFileExtensions }: UserInput): readonly string[] {
   return (Array.isArray(validFileExtensions) ? validFileExtensions : []).map(String);
 }

@@ -1,27 +1,26 @@
-// The request for an upgrade: its fields, what must be read before it can be checked, and the check itself.
-import type { FormFile } from '../rest/form.ts';
+// The request for an upgrade: its fields, the inputs it needs, and its check.
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { uploadContents, uploads } from '../uploads/upload.ts';
 import type { Executor } from './executors/executor.ts';
 import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
-import { type Prepared, prepareUpgrade } from './preflight.ts';
-import type { Given } from './settings.ts';
+import { type PreparedJob, prepareUpgrade } from './preflight.ts';
+import type { SubmittedSettings } from './settings.ts';
 import type { Inventory } from './workloads.ts';
 
 export type UpgradeValues = {
   readonly versionManifest: string;
   readonly upgradeSettings: Readonly<Record<string, unknown>> | undefined;
-  readonly licenseFile?: FormFile | undefined;
+  readonly licenseFile?: { readonly filename: string; readonly bytes: Uint8Array } | undefined;
   readonly updateToLatestPatch?: boolean | undefined;
   readonly versionManifestFile?: readonly Version[] | undefined;
 };
 
-/** What a request needs from outside the store. It is read once per request; everything after it is pure. */
+/** The inputs that must be read asynchronously. They are read once per request; everything after that is pure. */
 export type UpgradeInputs = {
   readonly inventory: Inventory;
-  /** The content of the uploads that the settings name, by id. */
+  /** The contents of the uploads in the settings, by id. */
   readonly uploadContents: ReadonlyMap<string, Uint8Array>;
 };
 
@@ -54,9 +53,9 @@ async function readUploads(
 }
 
 /** Checks the request against the state that `reader` sees. */
-export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): Prepared {
+export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): PreparedJob {
   const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
-  const given: Given = {
+  const submitted: SubmittedSettings = {
     upgradeSettings,
     updateToLatestPatch,
     licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
@@ -66,15 +65,15 @@ export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeIn
       return upload && bytes && { name: upload.itemName, bytes };
     },
   };
-  return prepareUpgrade(reader, values.versionManifest, given, versionManifestFile, inputs.inventory);
+  return prepareUpgrade(reader, values.versionManifest, submitted, versionManifestFile, inputs.inventory);
 }
 
-/** What an upgrade would do, and everything that blocks it at the moment. */
+/** Prepares an upgrade without starting it. Its problems include a job that blocks it now. */
 export async function planUpgrade(
   store: Store,
   executor: Executor,
   values: UpgradeValues,
-): Promise<Prepared> {
+): Promise<PreparedJob> {
   const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values));
   const message = reasonNotToStart(store, prepared);
   return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };

@@ -1,11 +1,9 @@
-// REST edge of upgrades: the resource that tells the progress, and what lies beneath it (spec 4.4, contract 6).
-import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
+// REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
 import { CachedJson, type Json, asJson } from '../lib/json.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
-import { historyResource, jobsResource } from './jobs.rest.ts';
-import { type Job, installerOf, messages, newestJob } from './job-table.ts';
-import { upgradesPage } from './pages/upgrades.ts';
-import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
+import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Store } from '../store/store.ts';
 import {
   availableVersions,
   deployment,
@@ -14,92 +12,116 @@ import {
   newestInstalled,
   rollbackTargets,
 } from './deployment.ts';
-import { statusOf } from './job-status.ts';
+import { jobStatus } from './job-status.ts';
+import { type Job, findInstallingJob, messages, newestJob } from './job-table.ts';
 import type { JobWatcher } from './job-watcher.ts';
+import { historyResource, jobsResource } from './jobs.rest.ts';
+import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
+import { upgradesPage } from './pages/upgrades.ts';
 
-export type UpgradesOptions = OperationsOptions & { watcher: JobWatcher };
+export type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
 export function systemResource(options: UpgradesOptions): Resource {
-  const { store, runtime, watcher } = options;
-  const present = () => store.read(deployment);
+  return folder(
+    { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
+    { upgrades: closeBeneathDuringJob(upgradesResource(options)), jobs: jobsResource(options) },
+  );
+}
 
-  const child = (title: string, description: string, read: () => Json) =>
-    resource({ title, description, access: 'administrator', read });
-
-  /** The status of an ended job does not change until the job is resumed. */
-  let endedStatus: { job: Job; messageCount: number; status: CachedJson } | undefined;
-
-  function readStatus(job: Job | undefined, after: number): Json | CachedJson {
-    if (!job || job.state === 'in_progress' || after > 0)
-      return asJson(statusOf(store, job, runtime.now(), after));
-    const messageCount = store.entries(messages, job.id).length;
-    if (endedStatus?.job !== job || endedStatus.messageCount !== messageCount) {
-      const status = new CachedJson(asJson(statusOf(store, job, runtime.now())));
-      endedStatus = { job, messageCount, status };
-    }
-    return endedStatus.status;
-  }
-
-  const upgrades = resource({
+function upgradesResource(options: UpgradesOptions): Resource {
+  const { store, runtime, jobWatcher } = options;
+  const statusReader = new StatusReader(store, runtime);
+  return resource({
     title: 'Upgrades',
-    description: 'Where the deployment stands, where it can go, and the newest job on its way.',
+    description:
+      'The status and the messages of the newest job. The page also shows the installed and the available versions.',
     access: 'administrator',
     fields: {
-      after: defaultTo(integer('Only the messages after the first so many.', 0, 1_000_000_000), 0),
-      wait: defaultTo(integer('Seconds to wait for something new.', 0, 60), 0),
-      jobId: text('The job the waiting is for; where it is not the newest there is no waiting.', { to: 128 }),
+      after: defaultTo(
+        integer('How many messages to leave out, counted from the first.', 0, 1_000_000_000),
+        0,
+      ),
+      wait: defaultTo(integer('Seconds to wait for a new message or another state.', 0, 60), 0),
+      jobId: text('The job to wait for. If it is not the newest, the answer comes at once.', { to: 128 }),
     },
     read: async ({ values: { after, wait, jobId } }) => {
       const job = newestJob(store);
-      if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id)) return readStatus(job, after);
-      await watcher.waitForChange(job, after, wait * 1000);
-      return readStatus(newestJob(store), after);
+      if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id))
+        return statusReader.read(job, after);
+      await jobWatcher.waitForChange(job, after, wait * 1000);
+      return statusReader.read(newestJob(store), after);
     },
     view: upgradesPage(options),
     operations: upgradeOperations(options),
-    resources: {
-      available: child(
-        'Available versions',
-        'The version manifest: every version that can be reached from here.',
-        () => {
-          return availableVersions(store).map(({ version, reasons }) => ({
-            ...asJson(version),
-            installable: reasons.length === 0,
-            reasons,
-          }));
-        },
-      ),
-      installed: child('Installed versions', 'The installed release, then its patches.', () => ({
-        updates: installedVersions(present()).map(asJson),
-      })),
-      currentVersion: child(
-        'Current version',
-        'The newest installed version, and the messages of the job that installed it.',
-        () => {
-          const version = newestInstalled(present());
-          const installer = installerOf(store, version.id);
-          return {
-            ...asJson(version),
-            messages: asJson(installer ? store.entries(messages, installer.id) : []),
-          };
-        },
-      ),
-      history: historyResource(options),
-      manifestStatus: child('Manifest status', 'Where the version manifest comes from.', () => {
-        const imported = store.read(importedManifest);
-        return {
-          versionManifestSource: imported ? 'imported' : 'built-in',
-          lastImportedTimestamp: imported?.importedAt ?? null,
-        };
-      }),
-      checkRollback: child('Check rollback', 'The versions that can be gone back to, newest first.', () => ({
-        updates: rollbackTargets(present()).map(asJson),
-      })),
-    },
+    resources: childResources(options),
   });
+}
 
-  return folder(
-    { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
-    { upgrades: closeBeneathDuringJob(upgrades), jobs: jobsResource(options) },
-  );
+/** Reads the status of a job. The status of an ended job is cached, because it stays the same until the job is resumed. */
+class StatusReader {
+  readonly #store: Store;
+  readonly #runtime: Runtime;
+  #cached: { job: Job; messageCount: number; status: CachedJson } | undefined;
+
+  constructor(store: Store, runtime: Runtime) {
+    this.#store = store;
+    this.#runtime = runtime;
+  }
+
+  read(job: Job | undefined, after: number): Json | CachedJson {
+    const at = this.#runtime.now();
+    if (!job || job.state === 'in_progress' || after > 0)
+      return asJson(jobStatus(this.#store, job, at, after));
+    const messageCount = this.#store.entries(messages, job.id).length;
+    if (this.#cached?.job !== job || this.#cached.messageCount !== messageCount) {
+      const status = new CachedJson(asJson(jobStatus(this.#store, job, at)));
+      this.#cached = { job, messageCount, status };
+    }
+    return this.#cached.status;
+  }
+}
+
+function childResources({ store, runtime }: UpgradesOptions): Record<string, Resource> {
+  const present = () => store.read(deployment);
+  const child = (title: string, description: string, read: () => Json) =>
+    resource({ title, description, access: 'administrator', read });
+  return {
+    available: child(
+      'Available versions',
+      'The version manifest: every version that can be reached from the installed one, in order.',
+      () =>
+        availableVersions(store).map(({ version, reasons }) => ({
+          ...asJson(version),
+          installable: reasons.length === 0,
+          reasons,
+        })),
+    ),
+    installed: child('Installed versions', 'The installed release, then its patches.', () => ({
+      updates: installedVersions(present()).map(asJson),
+    })),
+    currentVersion: child(
+      'Current version',
+      'The newest installed version, and the messages of the job that installed it.',
+      () => {
+        const version = newestInstalled(present());
+        const job = findInstallingJob(store, version.id);
+        return { ...asJson(version), messages: asJson(job ? store.entries(messages, job.id) : []) };
+      },
+    ),
+    history: historyResource({ store, runtime }),
+    manifestStatus: child('Manifest status', 'Where the version manifest comes from.', () => {
+      const imported = store.read(importedManifest);
+      return {
+        versionManifestSource: imported ? 'imported' : 'built-in',
+        lastImportedTimestamp: imported?.importedAt ?? null,
+      };
+    }),
+    checkRollback: child(
+      'Check rollback',
+      'The versions that a rollback can go back to, newest first.',
+      () => ({
+        updates: rollbackTargets(present()).map(asJson),
+      }),
+    ),
+  };
 }

@@ -1,34 +1,83 @@
-// REST edge of uploads (contract 6).
+// REST resources of uploads.
 import { ServiceError } from '../errors.ts';
-import { type Resource, isId, items, operation, resource, success } from '../rest/resource.ts';
 import { asJson } from '../lib/json.ts';
+import { isXmlText } from '../lib/text.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
+import { type Operation, type Resource, items, operation, resource, success } from '../rest/resource.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
-import { isXmlText } from '../lib/text.ts';
-import type { Runtime } from '../runtime.ts';
 import { type Upload, deleteUpload, listUploads, plainFileName, storeUpload, uploads } from './upload.ts';
 
 export type UploadsOptions = {
-  store: Store;
-  runtime: Runtime;
-  mostBytesInAll: number;
-  /** Whether something that runs needs the upload. */
-  isInUse: (reader: Reader, itemID: string) => boolean;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly maxTotalBytes: number;
+  /** Whether a running job needs the upload. */
+  readonly isInUse: (reader: Reader, itemID: string) => boolean;
 };
 
-export function uploadsResource({ store, runtime, mostBytesInAll, isInUse }: UploadsOptions): Resource {
-  const upload = operation({
+export function uploadsResource(options: UploadsOptions): Resource {
+  const { store } = options;
+  return resource({
+    title: 'Uploads',
+    description: 'Uploaded files, for example licenses.',
+    access: 'administrator',
+    read: () => ({ items: listUploads(store).map(asJson) }),
+    operations: { upload: uploadOperation(options) },
+    items: [
+      items({
+        param: 'itemID',
+        find: (_root, id) => {
+          const found = store.get(uploads, id);
+          if (!found) throw new ServiceError('not-found', 'There is no such upload.');
+          return found;
+        },
+        list: () => listUploads(store).map(({ itemID }) => itemID),
+        resource: uploadResource(options),
+      }),
+    ],
+  });
+}
+
+function uploadResource({ store, isInUse }: UploadsOptions): Resource<Upload> {
+  return resource<Upload>({
+    title: 'Upload',
+    titleOf: ({ itemName }) => itemName,
+    description: 'One uploaded file.',
+    access: 'administrator',
+    read: ({ subject }) => asJson(subject),
+    operations: {
+      delete: operation<Upload>({
+        title: 'Delete upload',
+        description: 'Deletes the file.',
+        access: 'administrator',
+        effect: 'writes',
+        fields: {},
+        run: async ({ subject }) => {
+          await store.update((transaction) =>
+            deleteUpload(transaction, subject, isInUse(transaction, subject.itemID)),
+          );
+          return success;
+        },
+      }),
+    },
+  });
+}
+
+function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Operation {
+  return operation({
     title: 'Upload file',
-    description: 'Keeps a file for an operation that takes one by its id.',
+    description: 'Stores a file. Other operations refer to it by its id.',
     access: 'administrator',
     effect: 'writes',
     fields: {
       itemFile: required(file('The file.')),
-      description: defaultTo(text('What it is.', { to: 1000 }), ''),
+      description: defaultTo(text('A description of the file.', { to: 1000 }), ''),
     },
     check: ({ values: { itemFile } }) => {
-      const name = plainFileName(itemFile?.filename ?? 'x');
+      if (itemFile === undefined) return { problems: [] };
+      const name = plainFileName(itemFile.filename);
       const isNamed = name !== '' && name.length <= 255 && isXmlText(name);
       const message = 'must be a file with a name of at most 255 characters.';
       return { problems: isNamed ? [] : [{ field: 'itemFile', message }] };
@@ -43,52 +92,8 @@ export function uploadsResource({ store, runtime, mostBytesInAll, isInUse }: Upl
         contentType: itemFile.contentType,
         size: itemFile.bytes.length,
       };
-      await store.update((transaction) => storeUpload(transaction, item, itemFile.bytes, mostBytesInAll));
+      await store.update((transaction) => storeUpload(transaction, item, itemFile.bytes, maxTotalBytes));
       return { json: { status: 'success', item: asJson(item) }, names: { itemID: item.itemID } };
     },
-  });
-
-  const item = resource<Upload>({
-    title: 'Upload',
-    titleOf: ({ itemName }) => itemName,
-    description: 'One uploaded file.',
-    access: 'administrator',
-    read: ({ subject }) => asJson(subject),
-    operations: {
-      delete: operation<Upload>({
-        title: 'Delete upload',
-        description: 'Forgets the file.',
-        access: 'administrator',
-        effect: 'writes',
-        fields: {},
-        run: async ({ subject }) => {
-          await store.update((transaction) =>
-            deleteUpload(transaction, subject, isInUse(transaction, subject.itemID)),
-          );
-          return success;
-        },
-      }),
-    },
-  });
-
-  return resource({
-    title: 'Uploads',
-    description: 'Files that were uploaded, for example licenses.',
-    access: 'administrator',
-    read: () => ({ items: listUploads(store).map(asJson) }),
-    operations: { upload },
-    items: [
-      items({
-        param: 'itemID',
-        accepts: isId,
-        find: (_root, id) => {
-          const found = store.get(uploads, id);
-          if (!found) throw new ServiceError('not-found', 'There is no such upload.');
-          return found;
-        },
-        list: () => listUploads(store).map(({ itemID }) => itemID),
-        resource: item,
-      }),
-    ],
   });
 }

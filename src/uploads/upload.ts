@@ -1,4 +1,4 @@
-// Uploaded files: what is kept of them, and within which limits (contract 6).
+// Uploaded files and the limit on their total size.
 import { toNfc } from '../lib/text.ts';
 import { ServiceError } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
@@ -45,18 +45,14 @@ export function storeUpload(
   transaction: Transaction,
   upload: Upload,
   bytes: Uint8Array,
-  mostInAll: number,
+  maxTotalBytes: number,
 ): void {
   let total = upload.size;
   for (const { size } of transaction.all(uploads)) total += size;
-  if (total > mostInAll) {
+  if (total > maxTotalBytes) {
+    const message = `all uploads together must be at most ${maxTotalBytes} bytes; delete some first.`;
     throw new ServiceError('too-large', 'There is no room for this upload.', {
-      problems: [
-        {
-          field: 'itemFile',
-          message: `all uploads together must be at most ${mostInAll} bytes; delete some first.`,
-        },
-      ],
+      problems: [{ field: 'itemFile', message }],
     });
   }
   transaction.put(uploads, upload);
@@ -70,7 +66,7 @@ export function deleteUpload(transaction: Transaction, { itemID }: Upload, isInU
   transaction.remove(uploadContents, itemID);
 }
 
-/** The last part of a name that may come with a path of somebody's machine. */
+/** The name without its path: some browsers send the path on the user's machine. */
 export function plainFileName(name: string): string {
   return toNfc(name.split(/[/\\]/).at(-1) ?? '').trim();
 }

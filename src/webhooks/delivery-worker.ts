@@ -1,12 +1,29 @@
-// The deliveryWorker carries deliveries to their receivers: claims what is due while there are slots, sends it, and records what came of it.
-// A slow receiver takes up its own few slots and nobody else's.
-import { EarliestTimer } from '../lib/async.ts';
+// Sends deliveries to their receivers.
+//
+// The life of a delivery, as the worker handles it (delivery.ts has the rules and the states):
+//
+// 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. An update of the delivery queue
+//    wakes the worker, and so does a timer that is set to the next due time.
+// 2. The worker claims it. A claimed delivery belongs to this process until it is settled, or until the process is dead. The worker
+//    claims only while it has free slots: `concurrency` in total and four per receiver, so that a slow receiver cannot use up the
+//    slots of the others.
+// 3. The worker attempts it: it composes and signs the request with the webhook and the settings of that moment, sends it, and waits
+//    for a complete response or the timeout. If the webhook was deleted or deactivated meanwhile, the delivery is discarded without
+//    an attempt. A ping is sent to an inactive webhook too.
+// 4. One update settles it: the update stores the attempt and either ends the delivery or sets its next attempt (back to 1). A
+//    failure that deactivates the webhook publishes its event in the same update. While the store is unavailable, the update is
+//    repeated.
+//
+// When the process stops, attempts in progress have three seconds to end. The worker then aborts them and settles their deliveries
+// unchanged, so that the next process attempts them again. If a claim was lost, because other processes took this one for dead or
+// because the webhook was deleted, the result of the attempt is dropped. A receiver may therefore get a delivery more than once.
 import { isUnavailable } from '../errors.ts';
-import { retryWhileUnavailable, retryAfterMs } from '../lib/async.ts';
+import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../lib/async.ts';
+import { formatCount } from '../lib/format.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import type { Runtime } from '../runtime.ts';
 import {
   type Attempt,
   type Deactivated,
@@ -19,108 +36,170 @@ import {
 } from './delivery.ts';
 import { deactivatedEvent } from './event.ts';
 import type { EventPublisher } from './event-publisher.ts';
-import { receiverOf } from './target-policy.ts';
+import type { HttpClient, OutgoingRequest } from './http-client.ts';
 import { webhookSettings } from './settings.ts';
 import { signBody } from './signature.ts';
+import { receiverOf } from './target-policy.ts';
 import { type Webhook, signingKeys, webhooks } from './webhook.ts';
 
-const mostPerReceiver = 4;
+const slotsPerReceiver = 4;
 
-/** How long attempts under way may take to end when the process stops. */
+/** How long attempts in progress may continue when the process stops. */
 const graceMs = 3_000;
 
 export type DeliveryWorkerOptions = {
   store: Store;
   runtime: Runtime;
   tasks: Tasks;
+  httpClient: HttpClient;
   eventPublisher: EventPublisher;
-  /** Attempts under way at once. */
+  /** The most attempts in progress at a time. */
   concurrency: number;
-  /** Finished deliveries kept of each webhook. */
+  /** How many finished deliveries are kept for each webhook. */
   history: number;
   userAgent: string;
-  /** Told after each attempt, for the metrics. */
   onAttempt: (attempt: Attempt, delivery: Delivery) => void;
   onDeactivated: (deactivated: Deactivated) => void;
 };
 
-export function startDeliveryWorker(options: DeliveryWorkerOptions): void {
-  const { store, runtime, tasks, eventPublisher, history } = options;
-  /** What ends each attempt that is under way, and when at the latest. */
-  const underway = new Map<AbortController, { endsAt: number; why: 'late' | 'stopping' }>();
-  /** How many slots each receiver has taken; of all, and from the claim to the end of the attempt. */
-  const perReceiver = new Map<string, number>();
-  let taken = 0;
-  const nextDue = new EarliestTimer(runtime, wake);
-  const nextDeadline = new EarliestTimer(runtime, endOverdue);
-  let seenVersion = -1;
-  let isClaiming = false;
-  let hasNews = false;
+/** When an attempt in progress is aborted, and why. */
+type Deadline = { readonly at: number; readonly reason: 'timeout' | 'stopping' };
 
-  /** By the webhook as it is; a changed one is another object. */
-  const receivers = new WeakMap<Webhook, string>();
+export class DeliveryWorker {
+  readonly #options: DeliveryWorkerOptions;
+  readonly #deadlines = new Map<AbortController, Deadline>();
+  readonly #nextDeadline: EarliestTimer;
+  readonly #nextDue: EarliestTimer;
+  /** Slots in use by receiver, from the claim of a delivery to the end of its attempt. */
+  readonly #slotsByReceiver = new Map<string, number>();
+  #slotsInUse = 0;
+  /** Parsed once per webhook. An edited webhook is a new object. */
+  readonly #receivers = new WeakMap<Webhook, string>();
+  /** The version of the queue at the last claim. */
+  #claimedVersion = -1;
+  #isClaiming = false;
+  /** Whether the queue or the slots changed since the last claim. */
+  #mustClaim = false;
 
-  function receiverOfWebhook(webhookId: string): string {
-    const webhook = store.get(webhooks, webhookId);
-    if (!webhook) return '';
-    const receiver = receivers.get(webhook) ?? receiverOf(webhook.hookUrl);
-    receivers.set(webhook, receiver);
-    return receiver;
+  constructor(options: DeliveryWorkerOptions) {
+    this.#options = options;
+    this.#nextDue = new EarliestTimer(options.runtime, () => this.#wake());
+    this.#nextDeadline = new EarliestTimer(options.runtime, () => this.#abortOverdue());
   }
 
-  function take(receiver: string, slots: 1 | -1): void {
-    const left = (perReceiver.get(receiver) ?? 0) + slots;
-    if (left === 0) perReceiver.delete(receiver);
-    else perReceiver.set(receiver, left);
-    taken += slots;
+  start(): void {
+    const { store, tasks } = this.#options;
+    const stopListening = store.onUpdate(() => {
+      if (store.version(deliveries) !== this.#claimedVersion) this.#wake();
+    });
+    tasks.start('delivery worker', async (stopping) => {
+      await new Promise((resolve) => stopping.addEventListener('abort', resolve));
+      stopListening();
+      this.#nextDue.cancel();
+      this.#limitAttempts();
+    });
+    this.#wake();
   }
 
-  /** Claims again as long as there was news meanwhile. */
-  async function claim(stopping: AbortSignal): Promise<void> {
+  #wake(): void {
+    this.#mustClaim = true;
+    if (this.#isClaiming) return;
+    this.#isClaiming = true;
+    this.#options.tasks.start('delivery worker', (stopping) => this.#claim(stopping));
+  }
+
+  /** Claims due deliveries and starts their attempts, until nothing has changed since the last claim. */
+  async #claim(stopping: AbortSignal): Promise<void> {
+    const { store, runtime, tasks, concurrency } = this.#options;
     const isStopping = () => stopping.aborted;
     try {
-      while (hasNews && !isStopping()) {
-        // What ends at the same time is followed by one claim.
+      while (this.#mustClaim && !isStopping()) {
+        // Without this, attempts that end at the same time would each cause a claim.
         await runtime.yieldToEventLoop();
-        hasNews = false;
-        seenVersion = store.version(deliveries);
+        this.#mustClaim = false;
+        this.#claimedVersion = store.version(deliveries);
         const { rows, nextAt } = await store.claim(deliveries, {
           at: runtime.now(),
-          most: options.concurrency - taken,
-          laneOf: receiverOfWebhook,
-          roomIn: (receiver) => mostPerReceiver - (perReceiver.get(receiver) ?? 0),
+          most: concurrency - this.#slotsInUse,
+          laneOf: (webhookId) => this.#receiverOf(webhookId),
+          roomIn: (receiver) => slotsPerReceiver - (this.#slotsByReceiver.get(receiver) ?? 0),
         });
-        if (isStopping()) return await putBack(rows, stopping);
+        if (isStopping()) return await this.#putBack(rows, stopping);
         for (const delivery of rows) {
-          const receiver = receiverOfWebhook(delivery.webhookId);
-          take(receiver, 1);
-          tasks.start('delivery', (signal) => carry(delivery, receiver, signal));
+          const receiver = this.#receiverOf(delivery.webhookId);
+          this.#changeSlots(receiver, 1);
+          tasks.start('delivery', (signal) => this.#attempt(delivery, receiver, signal));
         }
-        if (nextAt !== undefined) nextDue.fireAt(nextAt);
+        if (nextAt !== undefined) this.#nextDue.fireAt(nextAt);
       }
     } catch (error) {
-      if (!isStopping()) nextDue.fireAt(runtime.now() + retryAfterMs);
-      // The store itself tells when it is away.
+      if (!isStopping()) this.#nextDue.fireAt(runtime.now() + retryAfterMs);
+      // The store logs by itself that it is unavailable.
       if (!isUnavailable(error)) throw error;
     } finally {
-      isClaiming = false;
+      this.#isClaiming = false;
     }
   }
 
-  /** As if they had never been claimed. */
-  async function putBack(rows: readonly Delivery[], stopping: AbortSignal): Promise<void> {
+  #receiverOf(webhookId: string): string {
+    const webhook = this.#options.store.get(webhooks, webhookId);
+    if (!webhook) return '';
+    const receiver = this.#receivers.get(webhook) ?? receiverOf(webhook.hookUrl);
+    this.#receivers.set(webhook, receiver);
+    return receiver;
+  }
+
+  #changeSlots(receiver: string, by: 1 | -1): void {
+    const inUse = (this.#slotsByReceiver.get(receiver) ?? 0) + by;
+    if (inUse === 0) this.#slotsByReceiver.delete(receiver);
+    else this.#slotsByReceiver.set(receiver, inUse);
+    this.#slotsInUse += by;
+  }
+
+  async #attempt(delivery: Delivery, receiver: string, stopping: AbortSignal): Promise<void> {
+    const { store, eventPublisher, history, onAttempt, onDeactivated } = this.#options;
+    const webhook = store.get(webhooks, delivery.webhookId);
+    if (!webhook || !(webhook.active || delivery.isPing)) {
+      this.#changeSlots(receiver, -1);
+      return this.#discard(delivery, stopping);
+    }
+    const attempt = await this.#send(delivery, webhook);
+    this.#changeSlots(receiver, -1);
+    if (attempt === 'interrupted') return this.#putBack([delivery], stopping);
+    const recorded = await this.#record(stopping, (transaction) => {
+      const result = settleAttempt(transaction, delivery, attempt, { sentTo: webhook, keep: history });
+      if (result.deactivated)
+        eventPublisher.publishWithin(transaction, deactivatedEvent(result.deactivated), endOf(attempt));
+      return result;
+    });
+    if (!recorded) return;
+    onAttempt(attempt, recorded.delivery);
+    if (recorded.deactivated) onDeactivated(recorded.deactivated);
+  }
+
+  async #discard(delivery: Delivery, stopping: AbortSignal): Promise<void> {
+    const { runtime, history } = this.#options;
+    const at = runtime.now();
+    await this.#record(stopping, (transaction) => {
+      const webhook = transaction.get(webhooks, delivery.webhookId);
+      // This process may not have known yet that another one created or activated the webhook.
+      if (webhook && (webhook.active || delivery.isPing)) transaction.settle(deliveries, delivery, delivery);
+      else discardClaimed(transaction, delivery, { keep: history, at });
+    });
+  }
+
+  /** Ends the claims and leaves the deliveries unchanged. */
+  async #putBack(claimed: readonly Delivery[], stopping: AbortSignal): Promise<void> {
     await Promise.all(
-      rows.map((delivery) =>
-        record(stopping, (transaction) => transaction.settle(deliveries, delivery, delivery)),
+      claimed.map((delivery) =>
+        this.#record(stopping, (transaction) => transaction.settle(deliveries, delivery, delivery)),
       ),
     );
   }
 
-  /** Settles claims, however long the store is away. What is another's by now, or gone, is nobody's concern here. */
-  async function record<T>(
-    stopping: AbortSignal,
-    change: (transaction: Transaction) => T,
-  ): Promise<T | undefined> {
+  /** Settles a claim. Returns undefined if the claim was lost. */
+  async #record<T>(stopping: AbortSignal, change: (transaction: Transaction) => T): Promise<T | undefined> {
+    const { store, runtime } = this.#options;
     try {
       return await retryWhileUnavailable(() => store.update(change), runtime, stopping);
     } catch (error) {
@@ -129,89 +208,40 @@ export function startDeliveryWorker(options: DeliveryWorkerOptions): void {
     }
   }
 
-  function wake(): void {
-    hasNews = true;
-    if (isClaiming) return;
-    isClaiming = true;
-    tasks.start('deliveryWorker', claim);
-  }
-
-  function endOverdue(): void {
-    const at = runtime.now();
-    for (const [over, { endsAt, why }] of underway) {
-      if (endsAt <= at) over.abort(why);
-      else nextDeadline.fireAt(endsAt);
-    }
-  }
-
-  /** One attempt, from the claim to its record. The webhook and the settings are those of this moment. */
-  async function carry(delivery: Delivery, receiver: string, stopping: AbortSignal): Promise<void> {
-    const webhook = store.get(webhooks, delivery.webhookId);
-    if (!webhook || !(webhook.active || delivery.isPing)) {
-      take(receiver, -1);
-      const at = runtime.now();
-      return record(stopping, (transaction) => {
-        const current = transaction.get(webhooks, delivery.webhookId);
-        // Another process may have known before this one that there is such a webhook, or that it is active.
-        if (current && (current.active || delivery.isPing))
-          transaction.settle(deliveries, delivery, delivery);
-        else discardClaimed(transaction, delivery, { keep: history, at });
-      });
-    }
-    const attempt = await send(delivery, webhook);
-    take(receiver, -1);
-    if (attempt === 'interrupted') return putBack([delivery], stopping);
-    const recorded = await record(stopping, (transaction) => {
-      const result = settleAttempt(transaction, delivery, attempt, { sentTo: webhook, keep: history });
-      if (result.deactivated)
-        eventPublisher.publishWithin(transaction, deactivatedEvent(result.deactivated), endOf(attempt));
-      return result;
-    });
-    if (!recorded) return;
-    options.onAttempt(attempt, recorded.delivery);
-    if (recorded.deactivated) options.onDeactivated(recorded.deactivated);
-  }
-
-  async function send(delivery: Delivery, webhook: Webhook): Promise<Attempt | 'interrupted'> {
+  async #send(delivery: Delivery, webhook: Webhook): Promise<Attempt | 'interrupted'> {
+    const { store, runtime, httpClient } = this.#options;
     const seconds = store.read(webhookSettings).notificationTimeOutInSeconds;
     const when = runtime.now();
-    const over = new AbortController();
-    const endsAt = when + seconds * 1000;
-    underway.set(over, { endsAt, why: 'late' });
-    nextDeadline.fireAt(endsAt);
-    const end = (status: number | null, error: string | null, response: string | null): Attempt => ({
+    const abort = new AbortController();
+    this.#setDeadline(abort, { at: when + seconds * 1000, reason: 'timeout' });
+    const end = (outcome: Pick<Attempt, 'status' | 'error' | 'response'>): Attempt => ({
       when,
       durationMs: Math.max(0, runtime.now() - when),
-      status,
-      error,
-      response,
+      ...outcome,
     });
+    const fail = (error: string) => end({ status: null, error, response: null });
     try {
-      const { status, body } = await runtime.post(compose(delivery, webhook, when), over.signal);
-      const isGood = status >= 200 && status < 300;
-      return end(status, isGood ? null : `The receiver answered ${status}.`, readText(body));
+      const request = this.#composeRequest(delivery, webhook, when);
+      const { status, body } = await httpClient.post(request, abort.signal);
+      const error = status >= 200 && status < 300 ? null : `The receiver answered ${status}.`;
+      return end({ status, error, response: toText(body) });
     } catch (error) {
-      if (over.signal.reason === 'late')
-        return end(
-          null,
-          `There was no complete answer within ${seconds} second${seconds === 1 ? '' : 's'}.`,
-          null,
-        );
-      if (over.signal.aborted) return 'interrupted';
-      return end(null, (error as Error).message, null);
+      if (abort.signal.reason === 'timeout')
+        return fail(`There was no complete answer within ${formatCount(seconds, 'second')}.`);
+      return abort.signal.aborted ? 'interrupted' : fail((error as Error).message);
     } finally {
-      underway.delete(over);
-      if (underway.size === 0) nextDeadline.cancel();
+      this.#deadlines.delete(abort);
+      if (this.#deadlines.size === 0) this.#nextDeadline.cancel();
     }
   }
 
-  function compose(delivery: Delivery, webhook: Webhook, at: number) {
+  #composeRequest(delivery: Delivery, webhook: Webhook, at: number): OutgoingRequest {
     const { id } = delivery.event;
     const body = bodyOf(delivery, webhook);
     const timestampSeconds = Math.floor(at / 1000);
     const headers = {
       'content-type': webhook.contentType,
-      'user-agent': options.userAgent,
+      'user-agent': this.#options.userAgent,
       'webhook-id': id,
       'webhook-timestamp': String(timestampSeconds),
       'webhook-signature': signBody({ id, timestampSeconds, body, keys: signingKeys(webhook, at) }),
@@ -219,26 +249,34 @@ export function startDeliveryWorker(options: DeliveryWorkerOptions): void {
     return { url: webhook.hookUrl, headers, body };
   }
 
-  const stopListening = store.onUpdate(() => {
-    if (store.version(deliveries) !== seenVersion) wake();
-  });
-  tasks.start('deliveryWorker', async (stopping) => {
-    await new Promise((resolve) => stopping.addEventListener('abort', resolve));
-    stopListening();
-    nextDue.cancel();
-    const endsAt = runtime.now() + graceMs;
-    for (const [over, limit] of underway) {
-      if (limit.endsAt > endsAt) underway.set(over, { endsAt, why: 'stopping' });
-      nextDeadline.fireAt(endsAt);
+  #setDeadline(abort: AbortController, deadline: Deadline): void {
+    this.#deadlines.set(abort, deadline);
+    this.#nextDeadline.fireAt(deadline.at);
+  }
+
+  #abortOverdue(): void {
+    const now = this.#options.runtime.now();
+    for (const [abort, { at, reason }] of this.#deadlines) {
+      if (at <= now) abort.abort(reason);
+      else this.#nextDeadline.fireAt(at);
     }
-  });
-  wake();
+  }
+
+  /** The process stops: attempts in progress end within the grace period. */
+  #limitAttempts(): void {
+    const end = this.#options.runtime.now() + graceMs;
+    for (const [abort, { at }] of this.#deadlines) {
+      if (at > end) this.#setDeadline(abort, { at: end, reason: 'stopping' });
+    }
+  }
 }
 
-/** As text, without a character that was cut in two at the end. */
-function readText(bytes: Buffer): string {
-  return bytes
-    .toString()
-    .replaceAll('\0', '\uFFFD')
-    .replace(/\uFFFD$/, '');
+function toText(bytes: Buffer): string {
+  return (
+    bytes
+      .toString()
+      .replaceAll('\0', '\uFFFD')
+      // The client may have cut the last character in two.
+      .replace(/\uFFFD$/, '')
+  );
 }

@@ -1,23 +1,24 @@
-// A delivery: one event on its way to one webhook (spec 4.3, contract 5).
+// A delivery is one event for one webhook.
 //
-// It is `pending` from the moment its event is stored. Each attempt ends it as `delivered` or, while the settings in force at that moment
-// allow another, leaves it pending until the wait is over; the last one ends it as `failed`. A delivery whose webhook is deactivated
-// meanwhile is `discarded`; that of a deleted webhook is gone. A failed delivery counts towards the deactivation of its webhook
-// (failure-window.ts). A ping is tried once, whether or not the webhook is active, and never counts.
+// It is `pending` from the moment its event is stored. A successful attempt ends it as `delivered`. After a failed attempt it stays
+// pending until the next attempt is due; if the settings at the end of the attempt allow no further one, it ends as `failed`. If the
+// webhook is deactivated, its pending deliveries end as `discarded`; if it is deleted, they are deleted too. A failed delivery counts
+// towards the deactivation of its webhook (failure-window.ts). A ping is attempted once, even if the webhook is inactive, and its
+// failure never counts.
 import type { Shape } from '../store/shape.ts';
 import type { Queue, Transaction } from '../store/transaction.ts';
 import type { WebhookEvent } from './event.ts';
 import { type FailureWindow, countFailure } from './failure-window.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { type Webhook, deactivation, wants, webhooks } from './webhook.ts';
+import { type Webhook, deactivation, subscribesTo, webhooks } from './webhook.ts';
 
 export type Attempt = {
   readonly when: number;
   readonly durationMs: number;
   readonly status: number | null;
-  /** Null when it succeeded. */
+  /** Null if the attempt succeeded. */
   readonly error: string | null;
-  /** The first of the receiver's answer, as text. */
+  /** The beginning of the response body. */
   readonly response: string | null;
 };
 
@@ -57,10 +58,10 @@ export const deliveries: Queue<Delivery> = {
   } satisfies Shape<Delivery>,
   keyOf: ({ id }) => id,
   ownerOf: ({ webhookId }) => webhookId,
-  // Clocks cut off parts of a millisecond: one more, and no wait is shorter than it should be.
+  // Times are whole milliseconds, rounded down. Without the added one, a wait could be up to a millisecond too short.
   dueAt: ({ nextAttemptAt, attempts }) =>
     nextAttemptAt === null || attempts.length === 0 ? nextAttemptAt : nextAttemptAt + 1,
-  // What has begun is brought to its end before more is begun: a receiver that does not answer is found out soon.
+  // Retries go before first attempts. Without this, a receiver with many pending deliveries that never answers would be deactivated late.
   isUrgent: ({ isPing, attempts }) => isPing || attempts.length > 0,
   isDull: ({ state, attempts }) => state === 'discarded' && attempts.length === 0,
 };
@@ -70,7 +71,7 @@ const noAttempts: readonly Attempt[] = Object.freeze([]);
 export type NewDelivery = Pick<Delivery, 'id' | 'webhookId' | 'event' | 'isPing'>;
 
 export function addDelivery(transaction: Transaction, given: NewDelivery, at: number): void {
-  // Written out, because there may be many: an object that is put together from others takes three times the memory.
+  // There may be many deliveries, and an object made with spread syntax takes three times the memory.
   transaction.enqueue(deliveries, {
     id: given.id,
     webhookId: given.webhookId,
@@ -84,21 +85,20 @@ export function addDelivery(transaction: Transaction, given: NewDelivery, at: nu
   });
 }
 
-/** Stores a delivery for every active webhook that wants the event; answers how many. */
+/** Stores a delivery for every active webhook that subscribes to the event. Returns their number. */
 export function addDeliveries(transaction: Transaction, event: WebhookEvent, newId: () => string): number {
-  const wanting = [...transaction.all(webhooks)].filter((webhook) => wants(webhook, event));
-  for (const { id: webhookId } of wanting) {
+  const subscribed = [...transaction.all(webhooks)].filter((webhook) => subscribesTo(webhook, event));
+  for (const { id: webhookId } of subscribed) {
     addDelivery(transaction, { id: newId(), webhookId, event, isPing: false }, event.timestamp);
   }
-  return wanting.length;
+  return subscribed.length;
 }
 
-/** When an attempt was over. */
 export function endOf({ when, durationMs }: Attempt): number {
   return when + durationMs;
 }
 
-/** How an attempt that is now over leaves its delivery. */
+/** The delivery after an attempt that has just ended. */
 function endAttempt(
   delivery: Delivery,
   attempt: Attempt,
@@ -106,21 +106,22 @@ function endAttempt(
   isActive: boolean,
 ): Delivery {
   const at = endOf(attempt);
-  const tried = { ...delivery, attempts: [...delivery.attempts, attempt] };
-  if (attempt.error === null) return end(tried, 'delivered', at);
-  if (delivery.isPing || tried.attempts.length >= notificationAttempts) return end(tried, 'failed', at);
-  if (!isActive) return end(tried, 'discarded', at);
-  return { ...tried, nextAttemptAt: at + notificationElapsedTimeInSeconds * 1000 };
+  const attempted = { ...delivery, attempts: [...delivery.attempts, attempt] };
+  if (attempt.error === null) return end(attempted, 'delivered', at);
+  if (delivery.isPing || attempted.attempts.length >= notificationAttempts)
+    return end(attempted, 'failed', at);
+  if (!isActive) return end(attempted, 'discarded', at);
+  return { ...attempted, nextAttemptAt: at + notificationElapsedTimeInSeconds * 1000 };
 }
 
 function end(delivery: Delivery, state: 'delivered' | 'failed' | 'discarded', at: number): Delivery {
   return { ...delivery, state, endedAt: at, nextAttemptAt: null };
 }
 
-/** A webhook that was deactivated for its failures, and the window that did it. */
+/** A webhook that failures have deactivated, with its failure window. */
 export type Deactivated = { readonly webhook: Webhook; readonly window: FailureWindow };
 
-/** Records a claimed delivery's attempt, and what follows from it for the webhook. */
+/** Stores the attempt of a claimed delivery, and counts a failure of the webhook. */
 export function settleAttempt(
   transaction: Transaction,
   delivery: Delivery,
@@ -130,7 +131,7 @@ export function settleAttempt(
   const webhook = transaction.get(webhooks, delivery.webhookId);
   const settings = transaction.read(webhookSettings);
   const at = endOf(attempt);
-  // One that was off and on again meanwhile is not to get what was sent before.
+  // A webhook that was deactivated and activated again during the attempt counts as inactive: its deliveries were discarded.
   const isActive = webhook?.active === true && webhook.deactivations === sentTo.deactivations;
   const settled = endAttempt(delivery, attempt, settings, isActive);
   transaction.settle(deliveries, delivery, settled);
@@ -154,13 +155,13 @@ function recordFailure(
   return { webhook, window };
 }
 
-/** Nothing more is sent to the webhook; an attempt that is under way still ends. */
+/** Discards the pending deliveries of a webhook, except pings. Claimed deliveries are settled by their attempt. */
 export function discardPending(
   transaction: Transaction,
   webhookId: string,
   { keep, at }: { keep: number; at: number },
 ): void {
-  // There may be very many that were never tried: those that the history has no room for are not ended first.
+  // Untried deliveries that exceed the history are removed first: there may be very many, and `trim` would remove them anyway.
   transaction.thin(deliveries, webhookId, keep);
   transaction.amend(deliveries, webhookId, (delivery) =>
     delivery.isPing ? delivery : end(delivery, 'discarded', at),
@@ -168,7 +169,7 @@ export function discardPending(
   transaction.trim(deliveries, webhookId, keep);
 }
 
-/** A claimed delivery whose webhook was deactivated before it could be sent. */
+/** Discards a claimed delivery whose webhook was deactivated or deleted before the attempt. */
 export function discardClaimed(
   transaction: Transaction,
   delivery: Delivery,
@@ -178,7 +179,7 @@ export function discardClaimed(
   transaction.trim(deliveries, delivery.webhookId, keep);
 }
 
-/** Changed settings hold for the next attempt of every delivery: waits that have begun are reckoned anew. */
+/** Changes the settings. A new wait between attempts also applies to deliveries that already wait. */
 export function changeSettings(transaction: Transaction, change: Partial<WebhookSettings>): WebhookSettings {
   const before = transaction.read(webhookSettings);
   const settings = { ...before, ...change };
@@ -192,7 +193,7 @@ export function changeSettings(transaction: Transaction, change: Partial<Webhook
   return settings;
 }
 
-/** What is sent: the same for every attempt. */
+/** The body of the request. It is the same for every attempt. */
 export function bodyOf({ event }: Delivery, { id, name, contentType }: Webhook): string {
   const { type, timestamp, service, data } = event;
   const head = JSON.stringify({ id: event.id, type, timestamp, service, webhookId: id, webhookName: name });

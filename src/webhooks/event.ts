@@ -1,19 +1,19 @@
-// Events: what has happened and whom it concerns (spec 6 leaves them open; contract 5).
+// Events: their format, the rules for published ones, and the events of the server itself.
 import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
 import type { Job } from '../upgrades/job-table.ts';
 
-/** What has happened, before it has an id and a time. */
+/** An event without id and time. */
 export type EventDraft = {
   readonly type: string;
-  /** `Folder/Name.Type`; null for what concerns no single service. */
+  /** `Folder/Name.Type`; null if the event concerns no service. */
   readonly service: string | null;
-  /** A JSON object as text: it is sent far more often than it is looked into. */
+  /** A JSON object, serialised: it is sent as it is. */
   readonly data: string;
 };
 
 export type WebhookEvent = EventDraft & { readonly id: string; readonly timestamp: number };
 
-/** Written out, because there may be many: see `addDelivery`. */
+// Without spread syntax, for the same reason as `addDelivery`.
 export function eventOf({ type, service, data }: EventDraft, id: string, timestamp: number): WebhookEvent {
   return { id, type, timestamp, service, data };
 }
@@ -28,16 +28,16 @@ export const eventIdRule = {
   allowed: '1 to 64 letters, digits, _ or -',
 };
 
-export const mostPayloadBytes = 256 * 1024;
+export const maxPayloadBytes = 256 * 1024;
 
-const mostChangeTypes = 100;
+const maxChangeTypes = 100;
 
-/** A JSON array or a comma list of change types, `*` for all; undefined when it is neither. */
+/** Parses a JSON array or comma list of change types, `*` for all. Returns undefined if it is neither. */
 export function readChangeTypes(text: string): readonly string[] | undefined {
   const entries = text.trim().startsWith('[') ? readArray(text) : text.split(',');
   const types = new Set(entries?.map((entry) => entry.trim()).filter((entry) => entry !== ''));
-  const isGood = [...types].every((type) => type === '*' || changeTypeRule.pattern.test(type));
-  if (!isGood || types.size === 0 || types.size > mostChangeTypes) return undefined;
+  const isValid = [...types].every((type) => type === '*' || changeTypeRule.pattern.test(type));
+  if (!isValid || types.size === 0 || types.size > maxChangeTypes) return undefined;
   return types.has('*') ? ['*'] : [...types];
 }
 
@@ -50,7 +50,7 @@ function readArray(text: string): string[] | undefined {
   }
 }
 
-export const changeTypesRule = `a JSON array or comma list of 1 to ${mostChangeTypes} change types, each ${changeTypeRule.allowed}, or * for all`;
+export const changeTypesRule = `a JSON array or comma list of 1 to ${maxChangeTypes} change types, each ${changeTypeRule.allowed}, or * for all`;
 
 export function serviceEvent(
   change: ServiceChange,
@@ -67,13 +67,13 @@ const typeOfJob: Readonly<Record<Job['state'], string>> = {
   cancelled: 'UpgradeCancelled',
 };
 
-/** For a job that has just been started or has ended. */
+/** The event of a job that has just started or ended. */
 export function jobEvent({ id, operation, from, to, state, reason }: Job): EventDraft {
   const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
   return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
 }
 
-/** For a webhook that was deactivated for its failures. */
+/** The event of a webhook that failures have deactivated. */
 export function deactivatedEvent({
   webhook,
   window,
@@ -90,5 +90,4 @@ export function deactivatedEvent({
   return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
 }
 
-/** What a receiver gets to see that it can be reached. */
 export const pingEvent: EventDraft = { type: 'Ping', service: null, data: '{}' };

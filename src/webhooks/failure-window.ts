@@ -1,12 +1,12 @@
-// When failed deliveries deactivate a webhook (spec 3.2, contract 5).
+// Decides when failed deliveries deactivate a webhook.
 //
-// A failure is a delivery whose attempts are all spent. A webhook without a window gets one at its first failure: it starts at that
-// moment and lasts `daysInPast` times 24 hours. A failure before the end is counted in it, and the one that brings the count to
-// `numberOfFailures` deactivates; a failure at or after the end leaves the old window behind and is the first of a new one. Nothing else
-// moves a window: a success leaves it as it is, its end passes unnoticed until the next failure, and only activating clears it.
+// A failure is a delivery whose attempts have all failed. The first failure of a webhook opens a window, which lasts `daysInPast` times
+// 24 hours. A failure before the end of the window is counted in it. The failure that brings the count to `numberOfFailures`
+// deactivates the webhook. A failure at or after the end opens a new window and is its first failure. Nothing else changes a window: a
+// success does not, and neither does its end; only activating the webhook clears it.
 //
-// What is kept is the start and the count. The end is worked out at each failure from the settings of that moment, so a policy that was
-// changed stretches or shortens a window that is open, and one that was lowered deactivates nothing before the next failure.
+// The stored window consists of its start and its count. Its end is computed at each failure from the settings of that moment. Changed
+// settings therefore lengthen or shorten an open window, and lower limits deactivate no webhook before its next failure.
 
 export type FailurePolicy = { readonly numberOfFailures: number; readonly daysInPast: number };
 
@@ -19,14 +19,14 @@ export function countFailure(
   window: FailureWindow | null,
   at: number,
 ): { readonly window: FailureWindow; readonly deactivates: boolean } {
-  // Only the end is asked for: a failure that seems older than the start, because a clock went back, is counted all the same.
+  // The start is not compared. Otherwise a failure would not count after the clock was set back.
   const isOpen = window !== null && at < endOfWindow(policy, window);
   const counted = isOpen ? { start: window.start, count: window.count + 1 } : { start: at, count: 1 };
-  // Not only on reaching the number: a policy that was lowered meanwhile may have been passed already.
+  // Not `===`: the count may already exceed a limit that was lowered.
   return { window: counted, deactivates: counted.count >= policy.numberOfFailures };
 }
 
-/** The first moment that is no longer inside. */
+/** The first moment after the window. */
 export function endOfWindow(policy: FailurePolicy, window: FailureWindow): number {
   return window.start + policy.daysInPast * dayMs;
 }

@@ -1,4 +1,4 @@
-// The fields of webhooks, as creating and editing ask for them.
+// The form fields of webhooks.
 import { toNfc } from '../lib/text.ts';
 import type { BlockList } from 'node:net';
 import type { Caller } from '../caller.ts';
@@ -11,12 +11,12 @@ import { receiverProblem } from './target-policy.ts';
 import { isSignatureKey, signatureKeyRule } from './signature.ts';
 import { contentTypes } from './webhook.ts';
 
-const tidy = (value: string) => toNfc(value.trim());
+const normalise = (value: string) => toNfc(value.trim());
 
-/** `Folder/Name.Type`: as long as its parts may be. */
-export const serviceField = (description: string) => text(description, { to: 322, normalise: tidy });
+/** `Folder/Name.Type`. The limit is the sum of the limits of its parts. */
+export const serviceField = (description: string) => text(description, { to: 322, normalise });
 
-/** What stands against a service that a field names, for this caller. */
+/** Problems if the service does not exist or the caller may not see it. */
 export function serviceProblems(
   reader: Reader,
   path: string | undefined,
@@ -34,27 +34,29 @@ export function serviceProblems(
       ];
 }
 
-/** `allowed`: special addresses that receivers may have all the same. */
+/** `allowed`: special addresses that receivers may have. */
 export function webhookFields(allowed: BlockList) {
   const fields = {
-    name: text('A name for people, unlike any other.', { to: 128, normalise: tidy }),
-    hookUrl: refine(httpUrl('The http or https address events are posted to.'), (url) => {
+    name: text('A unique name.', { to: 128, normalise }),
+    hookUrl: refine(httpUrl('The http or https URL to which events are sent.'), (url) => {
       const problem = receiverProblem(url, allowed);
       return problem === undefined ? { value: url } : { problem };
     }),
     changeTypes: refine(
-      text('The types of events it is told: a JSON array or comma list, * for all.', { to: 8192 }),
+      text('The types of the events to send: a JSON array or comma list, * for all.', { to: 8192 }),
       (list) => {
         const types = readChangeTypes(list);
         return types ? { value: types } : { problem: `must be ${changeTypesRule}.` };
       },
     ),
-    contentType: choice('How the event is sent.', contentTypes),
-    active: boolean('Whether it is told anything.'),
+    contentType: choice('The content type of the requests.', contentTypes),
+    active: boolean('Whether events are sent to the webhook.'),
   };
-  const service = serviceField('The service whose events it is told, as Folder/Name.Type; blank for all.');
+  const service = serviceField(
+    'The service whose events are sent, as Folder/Name.Type; blank for all events.',
+  );
   const signatureKey = refine(
-    text('What deliveries are signed with; one is made up when absent.', {
+    text('The key that signs deliveries; generated if absent.', {
       to: 128,
       secret: true,
       normalise: (value) => value.trim(),

@@ -1,115 +1,144 @@
-// Every request that the server sends goes out here: to an address that was checked, once, without redirect, retry or proxy.
+// The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows, without redirects,
+// retries or proxies.
 import { type BlockList, type LookupFunction, isIP } from 'node:net';
-import { Client, buildConnector } from 'undici';
-import type { Answer, Runtime } from '../runtime.ts';
-import { isForbidden } from './target-policy.ts';
+import type * as Undici from 'undici';
 import { type Resolve, resolveName } from './resolver.ts';
+import { isForbidden } from './target-policy.ts';
 
-/** How much of an answer's body is waited for, and how much of it is handed on. */
-export const readBytes = 16 * 1024;
-export const keptBytes = 1024;
-
-/** `close` ends what is under way. */
-export type HttpClient = { readonly post: Runtime['post']; readonly close: () => Promise<void> };
-
-/**
- * One connection and no queue: a pool would let a request wait for another's connection, and would go on connecting
- * for a request that was given up.
- */
-type Line = {
-  readonly origin: string;
-  readonly client: Client;
-  readonly end: AbortController;
+export type HttpClient = {
+  /**
+   * Sends a POST request. Rejects when there is no complete response, with a message for people, and as soon as the signal is
+   * aborted.
+   */
+  post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse>;
+  /** Closes all connections. Requests in progress fail. */
+  close(): Promise<void>;
 };
 
-// Shorter than receivers keep an idle connection, so that they do not close it just as a request sets out.
+export type OutgoingRequest = {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/** `body` holds the first bytes of the response body, not decoded. */
+export type ReceivedResponse = { readonly status: number; readonly body: Buffer };
+
+/** A response is complete at the end of its body or after this many bytes. */
+export const readBytes = 16 * 1024;
+/** How many bytes of the body are returned. */
+export const keptBytes = 1024;
+
+// Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a request is sent on it.
 const idleMs = 1000;
 
-/** An error whose message is for people as it is. */
-class EgressError extends Error {}
+/** An error whose message may be shown to people. */
+class RequestError extends Error {}
 
 export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveName): HttpClient {
-  const lines = new Set<Line>();
-  const idle = new Map<string, Line[]>();
+  return new GuardedHttpClient(allowed, resolve);
+}
 
-  function open(origin: string): Line {
-    const end = new AbortController();
+/**
+ * One undici client per connection. An undici pool would let a request wait for the connection of another one, and would continue to
+ * connect for a request that was aborted.
+ */
+type Connection = {
+  readonly origin: string;
+  readonly client: Undici.Client;
+  /** Aborts a connection that is being established. */
+  readonly abort: AbortController;
+};
+
+class GuardedHttpClient implements HttpClient {
+  readonly #allowed: BlockList;
+  readonly #resolve: Resolve;
+  readonly #connections = new Set<Connection>();
+  /** Connections without a request, by origin. */
+  readonly #idle = new Map<string, Connection[]>();
+  #undici: Promise<typeof Undici> | undefined;
+
+  constructor(allowed: BlockList, resolve: Resolve) {
+    this.#allowed = allowed;
+    this.#resolve = resolve;
+  }
+
+  async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
+    // Load undici only when the first delivery is sent.
+    const undici = await (this.#undici ??= import('undici'));
+    if (signal.aborted) throw requestAborted(signal);
+    const { protocol, origin } = new URL(request.url);
+    if (!/^https?:$/.test(protocol)) throw new RequestError('The address is not http or https.');
+    const connection = this.#idle.get(origin)?.pop() ?? this.#open(undici, origin);
+    return this.#send(connection, request, signal);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#connections].map((connection) => this.#drop(connection)));
+  }
+
+  #open({ Client, buildConnector }: typeof Undici, origin: string): Connection {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const lookup = createCheckedLookup(this.#allowed, this.#resolve, signal);
     const client = new Client(origin, {
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: idleMs,
       keepAliveMaxTimeout: idleMs,
       connect: (options, callback) => {
-        // A connection to a literal asks no lookup.
+        // Node calls no lookup for an IP address.
         const { hostname } = options;
-        if (isIP(hostname) !== 0 && isForbidden(hostname, allowed)) return callback(refuse(hostname), null);
-        // Only the signal ends a connection in the making.
-        const { signal } = end;
-        buildConnector({ lookup: guard(allowed, resolve, signal), signal, timeout: 0, maxCachedSessions: 0 })(
-          options,
-          callback,
-        );
+        if (isIP(hostname) !== 0 && isForbidden(hostname, this.#allowed)) {
+          callback(addressNotAllowed(hostname), null);
+          return;
+        }
+        buildConnector({ lookup, signal, timeout: 0, maxCachedSessions: 0 })(options, callback);
       },
     });
-    const line: Line = { origin, client, end };
+    const connection: Connection = { origin, client, abort };
     client.on('disconnect', () => {
-      if (idle.get(origin)?.includes(line)) void drop(line);
+      if (this.#idle.get(origin)?.includes(connection)) void this.#drop(connection);
     });
-    lines.add(line);
-    return line;
+    this.#connections.add(connection);
+    return connection;
   }
 
-  function release(line: Line): void {
-    if (!lines.has(line)) return;
-    const others = idle.get(line.origin);
-    if (others) others.push(line);
-    else idle.set(line.origin, [line]);
-  }
-
-  function drop(line: Line): Promise<void> {
-    const others = idle.get(line.origin)?.filter((other) => other !== line) ?? [];
-    if (others.length > 0) idle.set(line.origin, others);
-    else idle.delete(line.origin);
-    lines.delete(line);
-    const gone = line.client.destroy();
-    line.end.abort();
-    return gone;
-  }
-
-  function send(...[outgoing, signal]: Parameters<Runtime['post']>): Promise<Answer> {
-    const { headers, body } = outgoing;
-    const { protocol, origin, pathname, search } = new URL(outgoing.url);
-    if (!/^https?:$/.test(protocol)) throw new EgressError('The address is not http or https.');
-    const line = idle.get(origin)?.pop() ?? open(origin);
+  #send(
+    connection: Connection,
+    { url, headers, body }: OutgoingRequest,
+    signal: AbortSignal,
+  ): Promise<ReceivedResponse> {
+    const { pathname, search } = new URL(url);
     return new Promise((resolve, reject) => {
       let status = 0;
-      let read = 0;
+      let received = 0;
       const kept: Buffer[] = [];
       const succeed = () => {
-        signal.removeEventListener('abort', stop);
+        signal.removeEventListener('abort', onAbort);
         resolve({ status, body: Buffer.concat(kept) });
       };
       const fail = (error: Error) => {
-        signal.removeEventListener('abort', stop);
-        reject(explain(error));
-        void drop(line);
+        signal.removeEventListener('abort', onAbort);
+        reject(toRequestError(error));
+        void this.#drop(connection);
       };
-      const stop = () => fail(givenUp(signal));
-      signal.addEventListener('abort', stop);
-      line.client.dispatch(
+      const onAbort = () => fail(requestAborted(signal));
+      signal.addEventListener('abort', onAbort);
+      connection.client.dispatch(
         { method: 'POST', path: pathname + search, headers, body },
         {
           onRequestStart: () => undefined,
           onResponseStart: (_, code) => void (status = code),
           onResponseData: (_, chunk) => {
-            if (read < keptBytes) kept.push(chunk.subarray(0, keptBytes - read));
-            read += chunk.length;
-            if (read < readBytes) return;
+            if (received < keptBytes) kept.push(chunk.subarray(0, keptBytes - received));
+            received += chunk.length;
+            if (received < readBytes) return;
             succeed();
-            void drop(line);
+            void this.#drop(connection);
           },
           onResponseEnd: () => {
-            release(line);
+            this.#release(connection);
             succeed();
           },
           onResponseError: (_, error) => fail(error),
@@ -118,47 +147,60 @@ export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveN
     });
   }
 
-  return {
-    post: async (outgoing, signal) => {
-      if (signal.aborted) throw givenUp(signal);
-      return send(outgoing, signal);
-    },
-    close: async () => {
-      await Promise.all([...lines].map(drop));
-    },
-  };
+  /** Keeps the connection for the next request, unless it was dropped meanwhile. */
+  #release(connection: Connection): void {
+    if (!this.#connections.has(connection)) return;
+    const others = this.#idle.get(connection.origin) ?? [];
+    this.#idle.set(connection.origin, [...others, connection]);
+  }
+
+  #drop(connection: Connection): Promise<void> {
+    const { origin, client, abort } = connection;
+    const others = this.#idle.get(origin)?.filter((other) => other !== connection) ?? [];
+    if (others.length > 0) this.#idle.set(origin, others);
+    else this.#idle.delete(origin);
+    this.#connections.delete(connection);
+    const destroyed = client.destroy();
+    abort.abort();
+    return destroyed;
+  }
 }
 
-/** Gives a connection the addresses that were checked, so that a name cannot change its mind in between. */
-function guard(allowed: BlockList, resolve: Resolve, signal: AbortSignal): LookupFunction {
-  async function check(name: string) {
+/** Returns only addresses that it has checked, so that a name cannot resolve to another address between check and connection. */
+function createCheckedLookup(allowed: BlockList, resolve: Resolve, signal: AbortSignal): LookupFunction {
+  async function resolveAllowed(name: string) {
     const addresses = await resolve(name, signal).catch(() => []);
     const forbidden = addresses.find((address) => isForbidden(address, allowed));
-    if (forbidden !== undefined) throw refuse(forbidden);
+    if (forbidden !== undefined) throw addressNotAllowed(forbidden);
     const [first, ...others] = addresses.map((address) => ({ address, family: isIP(address) }));
-    if (!first) throw new EgressError(`The name ${name} does not resolve.`);
+    if (!first) throw new RequestError(`The name ${name} does not resolve.`);
     return [first, ...others] as const;
   }
-  return (name, { all }, callback) => {
-    check(name).then(
-      ([first, ...others]) => {
-        if (all) callback(null, [first, ...others]);
-        else callback(null, first.address, first.family);
-      },
-      (error: unknown) => callback(error as Error, ''),
-    );
-  };
+
+  async function lookup(...[name, { all }, callback]: Parameters<LookupFunction>): Promise<void> {
+    let addresses;
+    try {
+      addresses = await resolveAllowed(name);
+    } catch (error) {
+      callback(error as Error, '');
+      return;
+    }
+    const [first, ...others] = addresses;
+    if (all) callback(null, [first, ...others]);
+    else callback(null, first.address, first.family);
+  }
+  return (...parameters) => void lookup(...parameters);
 }
 
-function refuse(address: string): EgressError {
-  return new EgressError(`The address ${address} is not allowed.`);
+function addressNotAllowed(address: string): RequestError {
+  return new RequestError(`The address ${address} is not allowed.`);
 }
 
-function givenUp({ reason }: AbortSignal): EgressError {
-  return new EgressError('The request was given up before its answer was complete.', { cause: reason });
+function requestAborted({ reason }: AbortSignal): RequestError {
+  return new RequestError('The request was cancelled before the answer was complete.', { cause: reason });
 }
 
-const explanations: readonly (readonly [codes: RegExp, text: string])[] = [
+const messages: readonly (readonly [codes: RegExp, message: string])[] = [
   [/^ECONNREFUSED$/, 'The connection was refused.'],
   [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'The connection was not made in time.'],
   [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'The address cannot be reached.'],
@@ -169,18 +211,18 @@ const explanations: readonly (readonly [codes: RegExp, text: string])[] = [
   [/^UND_ERR_HEADERS_OVERFLOW$/, 'The headers of the answer are too large.'],
   [/^HTTPParserError$/, 'The answer is not valid HTTP.'],
   [/^(EPROTO|ERR_SSL_.*)$/, 'The TLS handshake failed.'],
-  [/^UND_ERR_DESTROYED$/, 'The request was given up: the server is stopping.'],
+  [/^UND_ERR_DESTROYED$/, 'The request was cancelled: the server is stopping.'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'The certificate is not valid: it is for another name.'],
 ];
 
-/** Says what happened without the request's path, query or headers, which may hold secrets. */
-function explain(error: Error): EgressError {
-  if (error instanceof EgressError) return error;
+/** The message contains no path, query or header of the request: those may hold secrets. */
+function toRequestError(error: Error): RequestError {
+  if (error instanceof RequestError) return error;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
-  const known = explanations.find(([codes]) => codes.test(code))?.[1];
-  // What OpenSSL says of a certificate is short; after a semicolon Node adds advice for its command line.
-  const [said = ''] = error.message.split(';', 1);
+  const known = messages.find(([codes]) => codes.test(code))?.[1];
+  // Node appends advice about its command line after a semicolon.
+  const [reason = ''] = error.message.split(';', 1);
   const isCertificate = /^(?!ERR_).*CERT|^UNABLE_TO_|^INVALID_(CA|PURPOSE)$/.test(code);
-  const text = isCertificate ? `The certificate is not valid: ${said}.` : `The request failed: ${code}.`;
-  return new EgressError(known ?? text, { cause: error });
+  const message = isCertificate ? `The certificate is not valid: ${reason}.` : `The request failed: ${code}.`;
+  return new RequestError(known ?? message, { cause: error });
 }

@@ -1,4 +1,4 @@
-// What is remembered of events that came with an id of their own, so that a repeat is known (contract 5).
+// Remembers the events that were published with an id, so that a repeated `publish` is recognised for 24 hours.
 import type { Shape } from '../store/shape.ts';
 import type { Table } from '../store/transaction.ts';
 

@@ -1,15 +1,15 @@
-// Names to addresses. The system's own look-up blocks one of few threads until it is done, so that two names nobody answers for
-// would hold up all others: it is asked only where DNS knows the name not at all.
+// Resolves the names of receivers: from the hosts file, then by DNS, and with the lookup of the operating system only if DNS does not
+// know the name. That lookup blocks one of few threads, so that a few names without an answer would block all others.
 import { Resolver, lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 
-/** All addresses of a name; may reject. An abort ends it. */
+/** Returns all addresses of a name. May reject, and ends when the signal is aborted. */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 const hostsFile = '/etc/hosts';
 
-/** Answers that say there is no such name, or that there is no DNS to ask. */
-const unknown = ['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'];
+/** DNS does not know the name, or there is no DNS server. */
+const unknownCodes = ['ENOTFOUND', 'ENODATA', 'ECONNREFUSED'];
 
 export const resolveName: Resolve = async (name, signal) => {
   const known = findInHosts(await readFile(hostsFile, 'utf8').catch(() => ''), name);
@@ -22,13 +22,14 @@ export const resolveName: Resolve = async (name, signal) => {
   signal.removeEventListener('abort', cancel);
   const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   const isUnknown = answers.every(
-    (answer) => answer.status === 'rejected' && unknown.includes((answer.reason as { code: string }).code),
+    (answer) =>
+      answer.status === 'rejected' && unknownCodes.includes((answer.reason as { code: string }).code),
   );
-  // Search domains, for one, are the system's affair.
+  // The operating system may know more names, for example with search domains.
   return isUnknown ? (await lookup(name, { all: true })).map(({ address }) => address) : found;
 };
 
-/** The addresses that a hosts file has for the name. */
+/** The addresses of the name in a hosts file. */
 export function findInHosts(text: string, name: string): string[] {
   const wanted = name.toLowerCase().replace(/\.$/, '');
   return text.split('\n').flatMap((line) => {

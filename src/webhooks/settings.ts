@@ -1,4 +1,4 @@
-// The delivery policy of webhooks: what an administrator sets (spec 2.2 and 4.3, contract 5).
+// The settings of webhook deliveries: attempts, timeouts, and when failures deactivate a webhook.
 import type { Cell } from '../store/transaction.ts';
 
 export type WebhookSettings = {

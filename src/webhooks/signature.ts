@@ -1,21 +1,21 @@
-// How a receiver knows that a delivery is ours: signatures and keys as Standard Webhooks has them (contract 5).
+// Signs deliveries and checks signature keys, as Standard Webhooks defines them.
 import { createHmac } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** `default` is the length of a key that is made here. */
-export const signatureKeyBytes = { least: 24, default: 32, most: 64 } as const;
+/** `default` is the length of generated keys. */
+export const signatureKeyBytes = { min: 24, default: 32, max: 64 } as const;
 
 /** Completes "must be …". */
-export const signatureKeyRule = `${prefix} and the base64 of ${signatureKeyBytes.least} to ${signatureKeyBytes.most} bytes, with its padding`;
+export const signatureKeyRule = `${prefix} and the base64 of ${signatureKeyBytes.min} to ${signatureKeyBytes.max} bytes, with its padding`;
 
 export function isSignatureKey(text: string): boolean {
   const secret = secretOf(text);
-  // Node skips what is not base64. What is not spelled the one right way, another toolkit may refuse or decode to other bytes.
+  // Compare with the canonical form: Node ignores invalid base64 characters, other libraries refuse them or decode other bytes.
   return (
     text === makeSignatureKey(secret) &&
-    secret.length >= signatureKeyBytes.least &&
-    secret.length <= signatureKeyBytes.most
+    secret.length >= signatureKeyBytes.min &&
+    secret.length <= signatureKeyBytes.max
   );
 }
 
@@ -25,10 +25,10 @@ export function makeSignatureKey(secret: Buffer): string {
 
 export type SignedBody = {
   readonly id: string;
-  /** Whole seconds since the Unix epoch, as the receiver is told. */
+  /** Whole seconds since the Unix epoch. */
   readonly timestampSeconds: number;
   readonly body: string;
-  /** More than one while a key is being replaced: a receiver is content with the one it knows. */
+  /** More than one during a key rotation. A receiver accepts the body if any of the signatures is valid. */
   readonly keys: readonly string[];
 };
 

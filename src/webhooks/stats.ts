@@ -1,4 +1,4 @@
-// What an operator watches of webhooks.
+// Computes the numbers about webhooks for the metrics and the home page.
 import { isUnavailable } from '../errors.ts';
 import type { Store } from '../store/store.ts';
 import { deliveries } from './delivery.ts';
@@ -7,7 +7,7 @@ import { webhooks } from './webhook.ts';
 export type WebhookStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
-  /** Those deactivated for their failures. */
+  /** Webhooks that failures have deactivated. */
   readonly deactivated: number;
 };
 
@@ -20,7 +20,7 @@ export async function webhookStats(store: Store, at: number): Promise<WebhookSta
   };
 }
 
-/** Nothing where it cannot be known at the moment. */
+/** NaN while the store is unavailable. */
 async function ageOfOldest(store: Store, at: number): Promise<number> {
   try {
     const oldest = await store.oldest(deliveries);

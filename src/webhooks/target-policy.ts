@@ -1,8 +1,8 @@
-// Where a webhook may point (contract 5, "Receivers"): which addresses are refused, and what a form is told about one.
+// Decides which receivers a webhook may have. Special addresses are forbidden unless the configuration allows them.
 import { BlockList, isIP } from 'node:net';
 import { httpUrlRule, isHttpUrl } from '../lib/text.ts';
 
-/** The IANA special-purpose registry, multicast, and what was meant for 6to4 relays. */
+/** The IANA special-purpose registry, multicast, and the former 6to4 relays. */
 const special4 = listOf('ipv4', [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -24,7 +24,7 @@ const special4 = listOf('ipv4', [
   '240.0.0.0/4',
 ]);
 
-/** All that has been given out for global unicast; what lies outside is local, a translation or not in use. */
+/** The allocated global unicast addresses. All others are local, translated or unused. */
 const global6 = listOf('ipv6', ['2000::/3']);
 const special6 = listOf('ipv6', [
   '2001::/23',
@@ -44,10 +44,10 @@ function listOf(family: 'ipv4' | 'ipv6', ranges: readonly string[]): BlockList {
   return list;
 }
 
-/** A BlockList takes an IPv4-mapped address for the IPv4 address it carries. What is no plain address is forbidden. */
+/** Also forbids text that is no plain IP address. A BlockList treats an IPv4-mapped address like its IPv4 address. */
 export function isForbidden(address: string, allowed: BlockList): boolean {
   const version = isIP(address);
-  // A zone makes an address of this machine, yet a BlockList passes over it.
+  // An address with a zone is local to this machine, but a BlockList ignores the zone.
   if (version === 0 || address.includes('%')) return true;
   const family = version === 4 ? 'ipv4' : 'ipv6';
   if (allowed.check(address, family)) return false;
@@ -58,10 +58,10 @@ export function isForbidden(address: string, allowed: BlockList): boolean {
 const refused =
   'loopback, private and other special addresses are refused unless WEBHOOK_ALLOW_CIDRS allows them.';
 
-/** What is wrong with a hookUrl, to follow the field's name. Names are judged when they are connected to. */
+/** What is wrong with a `hookUrl`. Host names are checked when the HTTP client connects to them. */
 export function receiverProblem(url: string, allowed: BlockList): string | undefined {
   if (!isHttpUrl(url)) return `must be ${httpUrlRule}.`;
-  // In a URL's hostname every spelling of an address has become one.
+  // `URL` normalises every spelling of an IP address.
   const { username, password, hostname, port } = new URL(url);
   if (username !== '' || password !== '') return 'must not contain a user name or password.';
   if (port === '0') return 'must not have the port 0.';
@@ -74,7 +74,7 @@ export function receiverProblem(url: string, allowed: BlockList): string | undef
   return isLocal && !mayBeLocal ? `must not point to ${host}: ${refused}` : undefined;
 }
 
-/** Scheme, host and port: what the limits count by. */
+/** Scheme, host and port: limits apply to each receiver. */
 export function receiverOf(url: string): string {
   return new URL(url).origin;
 }

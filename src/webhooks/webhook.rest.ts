@@ -1,213 +1,208 @@
-// REST edge of the registry: webhooks are listed, created, changed, rotated, pinged and deleted (contract 5).
+// REST resource of one webhook, and its operations.
 import type { BlockList } from 'node:net';
-import { type Service, pathOfService } from '../catalog/catalog.ts';
-import { type Outcome, isId, items, operation, resource, success } from '../rest/resource.ts';
-import { defaultTo, definedOnly, integer } from '../rest/fields.ts';
-import type { Json } from '../lib/json.ts';
-import type { Store } from '../store/store.ts';
+import { definedOnly, defaultTo, integer } from '../rest/fields.ts';
+import {
+  type Items,
+  type Operation,
+  type Outcome,
+  type Resource,
+  items,
+  operation,
+  resource,
+  success,
+} from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Store } from '../store/store.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
 import { addDelivery, deliveries, discardPending } from './delivery.ts';
 import { eventOf, pingEvent } from './event.ts';
 import { serviceProblems, webhookFields } from './fields.ts';
-import { showWebhook, showWebhooks } from './pages/webhooks.ts';
+import { showWebhook } from './pages/webhooks.ts';
 import { webhookSettings } from './settings.ts';
 import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
 import {
   type Webhook,
-  type WebhookTraits,
   activation,
-  createWebhook,
   deactivation,
-  webhookToJson,
   editWebhook,
-  listWebhooks,
   previousKeyUntil,
   requireWebhook,
   rotateKey,
+  webhookToJson,
   webhooks,
 } from './webhook.ts';
 
-export type RegistryOptions = {
+export type WebhookDeps = {
   store: Store;
   runtime: Runtime;
-  /** Special addresses that receivers may have all the same. */
+  /** Special addresses that receivers may have. */
   allowed: BlockList;
-  /** Finished deliveries kept of each webhook. */
+  /** How many finished deliveries are kept for each webhook. */
   history: number;
 };
 
-export function webhookRegistry({ store, runtime, allowed, history }: RegistryOptions) {
-  const fields = webhookFields(allowed);
-
-  const newKey = () => makeSignatureKey(runtime.newSecret(signatureKeyBytes.default));
-  const toJson = (webhook: Webhook): Json =>
-    webhookToJson(webhook, store.read(webhookSettings), runtime.now());
-  const list = (path?: string): Json => ({ webhooks: listWebhooks(store, path).map(toJson) });
-
-  type Created = WebhookTraits & { active: boolean; signatureKey: string | undefined };
-
-  async function create({ signatureKey: given, ...traits }: Created) {
-    const at = runtime.now();
-    const key = given ?? newKey();
-    const id = runtime.newId();
-    const webhook = await store.update((transaction) =>
-      createWebhook(transaction, { ...traits, id, signatureKey: key }, at),
-    );
-    return { json: { status: 'success', webhook: toJson(webhook), signatureKey: key } };
-  }
-
-  const described = {
-    title: 'Create webhook',
-    description: 'Registers a receiver. The answer shows its signature key, which is never shown again.',
-    access: 'administrator',
-    effect: 'writes',
-  } as const;
-
-  const createForAll = operation({
-    ...described,
-    fields: fields.createForAll,
-    check: ({ values, caller }) => ({ problems: serviceProblems(store, values.service, caller) }),
-    run: ({ values }) => create({ ...values, service: values.service ?? null }),
+/** The items `{webhook}` of a list of webhooks. */
+export function webhookItems(deps: WebhookDeps): Items {
+  return items<unknown, Webhook>({
+    param: 'webhook',
+    find: (_list, id) => requireWebhook(deps.store, id),
+    // Empty, because the page of the list has its own links to the webhooks.
+    list: () => [],
+    resource: webhookResource(deps),
   });
+}
 
-  const ofService = resource<Service>({
-    title: 'Webhooks of the service',
-    description: 'Who is told what happens to this service.',
-    access: 'administrator',
-    read: ({ subject }) => list(pathOfService(subject)),
-    view: showWebhooks(store, runtime, pathOfService),
-    operations: {
-      create: operation<Service, typeof fields.create>({
-        ...described,
-        fields: fields.create,
-        run: ({ subject, values }) => create({ ...values, service: pathOfService(subject) }),
-      }),
-    },
-  });
-
-  /** Changes the webhook; one that is no longer active is sent nothing more. */
-  async function change(id: string, changeOf: (webhook: Webhook, at: number) => Partial<Webhook>) {
-    const at = runtime.now();
-    await store.update((transaction) => {
-      const { active } = editWebhook(transaction, id, (webhook) => changeOf(webhook, at), at);
-      if (!active) discardPending(transaction, id, { keep: history, at });
-    });
-    return success;
-  }
-
-  const setActive = (webhook: Webhook, active: boolean, at: number): Partial<Webhook> => {
-    if (active === webhook.active) return {};
-    return active ? activation : deactivation(webhook, 'administrator', at);
-  };
-
-  /** An operation on one webhook that administrators may do, without fields. */
-  const act = (title: string, description: string, run: (webhook: Webhook) => Promise<Outcome>) =>
-    operation<Webhook>({
-      title,
-      description,
-      access: 'administrator',
-      effect: 'writes',
-      fields: {},
-      run: ({ subject }) => run(subject),
-    });
-
-  const webhook = resource<Webhook>({
+function webhookResource(deps: WebhookDeps): Resource<Webhook> {
+  const { store, runtime } = deps;
+  return resource<Webhook>({
     title: 'Webhook',
     titleOf: ({ name }) => name,
-    description: 'One receiver: what it is told, where, and how it has been doing.',
+    description: 'One webhook: its receiver, the events it gets, its state and its failures.',
     access: 'administrator',
-    read: ({ subject }) => toJson(subject),
+    read: ({ subject }) => toJson(deps, subject),
     view: showWebhook(store, runtime),
     resources: { deliveries: deliveriesResource(store, runtime) },
     operations: {
-      edit: operation<Webhook, typeof fields.edit>({
-        title: 'Edit webhook',
-        description: 'Changes what is given. What is pending is sent to the new address.',
-        access: 'administrator',
-        effect: 'writes',
-        fields: fields.edit,
-        // A form that is sent late must not activate what was deactivated meanwhile: `active` is left open.
-        present: (subject) => ({
-          name: subject.name,
-          hookUrl: subject.hookUrl,
-          changeTypes: subject.changeTypes.join(','),
-          contentType: subject.contentType,
-          service: subject.service ?? '',
-        }),
-        // A service that was deleted may stay where it is.
-        check: ({ subject, values, caller }) => ({
-          problems:
-            values.service === subject.service
-              ? []
-              : serviceProblems(store, values.service || undefined, caller),
-        }),
-        run: ({ subject, values: { active, service: path, ...traits } }) =>
-          change(subject.id, (current, at) => ({
-            ...definedOnly(traits),
-            ...(path !== undefined && { service: path === '' ? null : path }),
-            ...(active !== undefined && setActive(current, active, at)),
-          })),
-      }),
-      delete: act('Delete webhook', 'Forgets the webhook and its deliveries.', async (subject) => {
-        await store.update((transaction) => {
-          transaction.remove(webhooks, subject.id);
-          transaction.drop(deliveries, subject.id);
-        });
-        return success;
-      }),
-      activate: act(
+      edit: editOperation(deps),
+      delete: actOperation('Delete webhook', 'Deletes the webhook and its deliveries.', ({ id }) =>
+        deleteWebhook(deps, id),
+      ),
+      activate: actOperation(
         'Activate webhook',
-        'Tells it events again. Failures are counted from the beginning.',
-        (subject) => change(subject.id, () => activation),
+        'Sends events to the webhook again and resets its failure count.',
+        ({ id }) => changeWebhook(deps, id, () => activation),
       ),
-      deactivate: act(
+      deactivate: actOperation(
         'Deactivate webhook',
-        'Tells it nothing more; what is pending is discarded.',
-        (subject) => change(subject.id, (current, at) => setActive(current, false, at)),
+        'Sends no more events to the webhook and discards its pending deliveries.',
+        ({ id }) => changeWebhook(deps, id, (webhook, at) => setActive(webhook, false, at)),
       ),
-      rotateKey: operation<Webhook, typeof rotateFields>({
-        title: 'Rotate key',
-        description: 'Makes a new signature key, shown only now. Until the grace is over both keys sign.',
-        access: 'administrator',
-        effect: 'writes',
-        fields: rotateFields,
-        run: async ({ subject, values: { graceHours } }) => {
-          const key = newKey();
-          const at = runtime.now();
-          const webhook = await store.update((transaction) =>
-            rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
-          );
-          return {
-            json: { status: 'success', signatureKey: key, previousKeyUntil: previousKeyUntil(webhook, at) },
-          };
-        },
-      }),
-      ping: act('Ping', 'Sends one event of the type Ping, once, also while inactive.', async (subject) => {
-        const at = runtime.now();
-        const id = runtime.newId();
-        const event = eventOf(pingEvent, runtime.newId(), at);
-        await store.update((transaction) => {
-          requireWebhook(transaction, subject.id);
-          addDelivery(transaction, { id, webhookId: subject.id, event, isPing: true }, at);
-        });
-        return { json: { status: 'success', deliveryId: id } };
-      }),
+      rotateKey: rotateKeyOperation(deps),
+      ping: actOperation(
+        'Ping',
+        'Sends one event of the type Ping, in one attempt, even if the webhook is inactive.',
+        ({ id }) => ping(deps, id),
+      ),
     },
   });
+}
 
-  const byId = items<unknown, Webhook>({
-    param: 'webhook',
-    accepts: isId,
-    find: (_all, id) => requireWebhook(store, id),
-    // The page itself leads to each by its name.
-    list: () => [],
-    resource: webhook,
+export function toJson({ store, runtime }: WebhookDeps, webhook: Webhook) {
+  return webhookToJson(webhook, store.read(webhookSettings), runtime.now());
+}
+
+export function newSignatureKey({ runtime }: WebhookDeps): string {
+  return makeSignatureKey(runtime.newSecret(signatureKeyBytes.default));
+}
+
+function editOperation(deps: WebhookDeps): Operation<Webhook> {
+  const { edit: fields } = webhookFields(deps.allowed);
+  return operation<Webhook, typeof fields>({
+    title: 'Edit webhook',
+    description: 'Changes the given fields. Pending deliveries are sent to the new address.',
+    access: 'administrator',
+    effect: 'writes',
+    fields,
+    // Without `active`: a form that was opened earlier must not activate a webhook that was deactivated meanwhile.
+    present: (webhook) => ({
+      name: webhook.name,
+      hookUrl: webhook.hookUrl,
+      changeTypes: webhook.changeTypes.join(','),
+      contentType: webhook.contentType,
+      service: webhook.service ?? '',
+    }),
+    // The webhook keeps a service that was deleted.
+    check: ({ subject, values, caller }) => ({
+      problems:
+        values.service === subject.service
+          ? []
+          : serviceProblems(deps.store, values.service || undefined, caller),
+    }),
+    run: ({ subject, values: { active, service: path, ...traits } }) =>
+      changeWebhook(deps, subject.id, (webhook, at) => ({
+        ...definedOnly(traits),
+        ...(path !== undefined && { service: path === '' ? null : path }),
+        ...(active !== undefined && setActive(webhook, active, at)),
+      })),
   });
-
-  return { list, createForAll, byId, ofService };
 }
 
 const rotateFields = {
-  graceHours: defaultTo(integer('How many hours the former key signs too.', 0, 168), 24),
+  graceHours: defaultTo(integer('Hours during which the previous key signs too.', 0, 168), 24),
 };
+
+function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
+  const { store, runtime } = deps;
+  return operation<Webhook, typeof rotateFields>({
+    title: 'Rotate key',
+    description:
+      'Generates a new signature key and shows it once. Both keys sign until the grace period ends.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: rotateFields,
+    run: async ({ subject, values: { graceHours } }) => {
+      const key = newSignatureKey(deps);
+      const at = runtime.now();
+      const webhook = await store.update((transaction) =>
+        rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
+      );
+      return {
+        json: { status: 'success', signatureKey: key, previousKeyUntil: previousKeyUntil(webhook, at) },
+      };
+    },
+  });
+}
+
+/** An operation without fields. */
+function actOperation(
+  title: string,
+  description: string,
+  run: (webhook: Webhook) => Promise<Outcome>,
+): Operation<Webhook> {
+  return operation<Webhook>({
+    title,
+    description,
+    access: 'administrator',
+    effect: 'writes',
+    fields: {},
+    run: ({ subject }) => run(subject),
+  });
+}
+
+/** Changes the webhook, and discards its pending deliveries if it is then inactive. */
+async function changeWebhook(
+  { store, runtime, history }: WebhookDeps,
+  id: string,
+  changeOf: (webhook: Webhook, at: number) => Partial<Webhook>,
+): Promise<Outcome> {
+  const at = runtime.now();
+  await store.update((transaction) => {
+    const { active } = editWebhook(transaction, id, (webhook) => changeOf(webhook, at), at);
+    if (!active) discardPending(transaction, id, { keep: history, at });
+  });
+  return success;
+}
+
+function setActive(webhook: Webhook, active: boolean, at: number): Partial<Webhook> {
+  if (active === webhook.active) return {};
+  return active ? activation : deactivation(webhook, 'administrator', at);
+}
+
+async function deleteWebhook({ store }: WebhookDeps, id: string): Promise<Outcome> {
+  await store.update((transaction) => {
+    transaction.remove(webhooks, id);
+    transaction.drop(deliveries, id);
+  });
+  return success;
+}
+
+async function ping({ store, runtime }: WebhookDeps, webhookId: string): Promise<Outcome> {
+  const at = runtime.now();
+  const id = runtime.newId();
+  const event = eventOf(pingEvent, runtime.newId(), at);
+  await store.update((transaction) => {
+    requireWebhook(transaction, webhookId);
+    addDelivery(transaction, { id, webhookId, event, isPing: true }, at);
+  });
+  return { json: { status: 'success', deliveryId: id } };
+}

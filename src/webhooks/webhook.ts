@@ -1,4 +1,4 @@
-// Webhooks: who is told what, where, and signed with which keys; and the rules for changing them (contract 5).
+// Webhooks: their receivers, subscriptions and keys, and the rules for changing them.
 import { ServiceError } from '../errors.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Reader, Table, Transaction } from '../store/transaction.ts';
@@ -10,7 +10,7 @@ export const contentTypes = ['application/json', 'application/x-www-form-urlenco
 export type WebhookTraits = {
   readonly name: string;
   readonly hookUrl: string;
-  /** `*` stands for all. */
+  /** `*` for all. */
   readonly changeTypes: readonly string[];
   /** `Folder/Name.Type`; null for the whole organization. */
   readonly service: string | null;
@@ -24,11 +24,11 @@ export type Webhook = WebhookTraits & {
   readonly updatedAt: number;
   readonly deactivatedAt: number | null;
   readonly deactivatedBy: 'failures' | 'administrator' | null;
-  /** How often that has happened. */
+  /** How often the webhook was deactivated. */
   readonly deactivations: number;
   readonly window: FailureWindow | null;
   readonly signatureKey: string;
-  /** Newest first; each signs too until its time is over. */
+  /** Newest first. Each key signs until its time. */
   readonly previousKeys: readonly { readonly key: string; readonly until: number }[];
 };
 
@@ -60,11 +60,13 @@ export function listWebhooks(reader: Reader, service?: string): Webhook[] {
   return listed.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
 }
 
-export function wants(webhook: Webhook, { type, service }: Pick<EventDraft, 'type' | 'service'>): boolean {
-  const isConcerned = webhook.service === null || webhook.service === service;
-  return (
-    webhook.active && isConcerned && webhook.changeTypes.some((wanted) => wanted === '*' || wanted === type)
-  );
+export function subscribesTo(
+  webhook: Webhook,
+  { type, service }: Pick<EventDraft, 'type' | 'service'>,
+): boolean {
+  const matchesService = webhook.service === null || webhook.service === service;
+  const matchesType = webhook.changeTypes.some((subscribed) => subscribed === '*' || subscribed === type);
+  return webhook.active && matchesService && matchesType;
 }
 
 export type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
@@ -91,7 +93,7 @@ export function requireWebhook(reader: Reader, id: string): Webhook {
   return webhook;
 }
 
-/** Changes the webhook as it is now, not as it was when it was found. */
+/** Changes the stored webhook, which may have changed since the request found it. */
 export function editWebhook(
   transaction: Transaction,
   id: string,
@@ -105,7 +107,7 @@ export function editWebhook(
   return edited;
 }
 
-/** Begins with an empty window, whatever there was before. */
+/** Activating clears the failure window. */
 export const activation = { active: true, deactivatedAt: null, deactivatedBy: null, window: null } as const;
 
 export function deactivation({ deactivations }: Webhook, by: 'failures' | 'administrator', at: number) {
@@ -113,18 +115,18 @@ export function deactivation({ deactivations }: Webhook, by: 'failures' | 'admin
   return { active: false, deactivatedAt: at, deactivatedBy: by, ...counted } as const;
 }
 
-const mostPreviousKeys = 4;
+const maxPreviousKeys = 4;
 
-/** Without a grace no former key signs any more. */
+/** Without a grace period, all previous keys stop signing. */
 export function rotateKey(
   transaction: Transaction,
   id: string,
   { key, graceMs }: { key: string; graceMs: number },
   at: number,
 ): Webhook {
-  const change = ({ signatureKey: former, previousKeys }: Webhook) => {
-    const kept = [{ key: former, until: at + graceMs }, ...previousKeys.filter(({ until }) => at < until)];
-    return { signatureKey: key, previousKeys: graceMs === 0 ? [] : kept.slice(0, mostPreviousKeys) };
+  const change = ({ signatureKey: previous, previousKeys }: Webhook) => {
+    const kept = [{ key: previous, until: at + graceMs }, ...previousKeys.filter(({ until }) => at < until)];
+    return { signatureKey: key, previousKeys: graceMs === 0 ? [] : kept.slice(0, maxPreviousKeys) };
   };
   return editWebhook(transaction, id, change, at);
 }
@@ -133,18 +135,18 @@ export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number)
   return [signatureKey, ...previousKeys.filter(({ until }) => at < until).map(({ key }) => key)];
 }
 
-/** When the last of the former keys stops signing; null when none does. */
+/** When the last previous key stops signing; null if none signs. */
 export function previousKeyUntil({ previousKeys }: Webhook, at: number): number | null {
   const latest = Math.max(0, ...previousKeys.map(({ until }) => until));
   return at < latest ? latest : null;
 }
 
-/** What is told of a webhook: everything but its keys. */
+/** The webhook without its keys. */
 export function webhookToJson(webhook: Webhook, policy: FailurePolicy, at: number) {
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy, window } = webhook;
-  // A window that is over counts for nothing, but it still tells why a webhook was deactivated.
-  const told = window && active && at >= endOfWindow(policy, window) ? null : window;
+  // An ended window is not shown, unless it explains why the webhook was deactivated.
+  const shown = window && active && at >= endOfWindow(policy, window) ? null : window;
   return {
     id,
     name,
@@ -158,9 +160,9 @@ export function webhookToJson(webhook: Webhook, policy: FailurePolicy, at: numbe
     deactivatedAt,
     deactivatedBy,
     failures: {
-      count: told?.count ?? 0,
-      windowStart: told?.start ?? null,
-      windowEnd: told && endOfWindow(policy, told),
+      count: shown?.count ?? 0,
+      windowStart: shown?.start ?? null,
+      windowEnd: shown && endOfWindow(policy, shown),
     },
     previousKeyUntil: previousKeyUntil(webhook, at),
   };

@@ -1,74 +1,121 @@
-// REST edge of webhooks as a whole: the list, their settings, and publishing events (spec 4.3, contract 5).
-import type { Service } from '../catalog/catalog.ts';
-import { type Resource, operation, resource } from '../rest/resource.ts';
-import { defaultTo, definedOnly, integer, required, text } from '../rest/fields.ts';
-import { jsonText } from '../rest/json-fields.ts';
+// REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, publishing events, and the settings.
+import { type Service, pathOfService } from '../catalog/catalog.ts';
+import type { Json } from '../lib/json.ts';
+import { defaultTo, definedOnly, integer, jsonText, required, text } from '../rest/fields.ts';
+import { type Operation, type Outcome, type Resource, operation, resource } from '../rest/resource.ts';
 import type { Store } from '../store/store.ts';
 import { changeSettings } from './delivery.ts';
-import { changeTypeRule, eventIdRule, mostPayloadBytes } from './event.ts';
+import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import type { EventPublisher } from './event-publisher.ts';
+import { serviceField, serviceProblems, webhookFields } from './fields.ts';
 import { showSettings, showWebhooks } from './pages/webhooks.ts';
-import { serviceField, serviceProblems } from './fields.ts';
-import { type RegistryOptions, webhookRegistry } from './webhook.rest.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
+import { type WebhookTraits, createWebhook, listWebhooks } from './webhook.ts';
+import { type WebhookDeps, newSignatureKey, toJson, webhookItems } from './webhook.rest.ts';
 
-export type WebhooksOptions = RegistryOptions & { eventPublisher: EventPublisher };
+/** `services/webhooks`. */
+export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
+  const { store, runtime, eventPublisher } = deps;
+  return resource({
+    title: 'Webhooks',
+    description: 'The webhooks that receive events.',
+    access: 'administrator',
+    read: () => listToJson(deps),
+    view: showWebhooks(store, runtime, () => undefined),
+    resources: { settings: settingsResource(store) },
+    operations: { create: createOperation(deps), publish: publishOperation(store, eventPublisher) },
+    items: [webhookItems(deps)],
+  });
+}
 
-export type WebhookResources = {
-  /** Beneath `services`. */
-  readonly ofAll: Resource;
-  /** Beneath each service. */
-  readonly ofService: Resource<Service>;
+/** `webhooks` beneath a service. */
+export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
+  const { store, runtime } = deps;
+  return resource<Service>({
+    title: 'Webhooks of the service',
+    description: 'The webhooks that receive the events of this service only.',
+    access: 'administrator',
+    read: ({ subject }) => listToJson(deps, pathOfService(subject)),
+    view: showWebhooks(store, runtime, pathOfService),
+    operations: { create: createForServiceOperation(deps) },
+  });
+}
+
+function listToJson(deps: WebhookDeps, service?: string): Json {
+  return { webhooks: listWebhooks(deps.store, service).map((webhook) => toJson(deps, webhook)) };
+}
+
+const createDescription = {
+  title: 'Create webhook',
+  description: 'Registers a receiver. Only this answer shows the signature key.',
+  access: 'administrator',
+  effect: 'writes',
+} as const;
+
+function createOperation(deps: WebhookDeps): Operation {
+  return operation({
+    ...createDescription,
+    fields: webhookFields(deps.allowed).createForAll,
+    check: ({ values, caller }) => ({ problems: serviceProblems(deps.store, values.service, caller) }),
+    run: ({ values }) => create(deps, { ...values, service: values.service ?? null }),
+  });
+}
+
+function createForServiceOperation(deps: WebhookDeps): Operation<Service> {
+  const { create: fields } = webhookFields(deps.allowed);
+  return operation<Service, typeof fields>({
+    ...createDescription,
+    fields,
+    run: ({ subject, values }) => create(deps, { ...values, service: pathOfService(subject) }),
+  });
+}
+
+async function create(
+  deps: WebhookDeps,
+  given: WebhookTraits & { active: boolean; signatureKey: string | undefined },
+): Promise<Outcome> {
+  const { store, runtime } = deps;
+  const at = runtime.now();
+  const signatureKey = given.signatureKey ?? newSignatureKey(deps);
+  const id = runtime.newId();
+  const webhook = await store.update((transaction) =>
+    createWebhook(transaction, { ...given, id, signatureKey }, at),
+  );
+  return { json: { status: 'success', webhook: toJson(deps, webhook), signatureKey } };
+}
+
+const trim = (value: string) => value.trim();
+
+const publishFields = {
+  changeType: required(text('The type of the event.', { to: 64, ...changeTypeRule, normalise: trim })),
+  service: serviceField('The service that the event concerns, as Folder/Name.Type; absent for none.'),
+  payload: defaultTo(jsonText('The data of the event: a JSON object.', maxPayloadBytes), '{}'),
+  eventId: text('The id of the event. Publishing it again within 24 hours has no effect.', {
+    to: 64,
+    ...eventIdRule,
+    normalise: trim,
+  }),
 };
 
-export function webhookResources({ eventPublisher, ...options }: WebhooksOptions): WebhookResources {
-  const { store, runtime } = options;
-  const registry = webhookRegistry(options);
-
-  const publish = operation({
+function publishOperation(store: Store, eventPublisher: EventPublisher): Operation {
+  return operation<unknown, typeof publishFields>({
     title: 'Publish event',
-    description: 'Tells an event to every active webhook that wants it.',
+    description: 'Sends an event to every active webhook that subscribes to it.',
     access: 'publisher',
     effect: 'writes',
-    fields: {
-      changeType: required(
-        text('The type of the event.', { to: 64, ...changeTypeRule, normalise: (value) => value.trim() }),
-      ),
-      service: serviceField('The service it concerns, as Folder/Name.Type; absent for none.'),
-      payload: defaultTo(jsonText('What happened: a JSON object.', mostPayloadBytes), '{}'),
-      eventId: text('Its id. Published again within 24 hours it does nothing.', {
-        to: 64,
-        ...eventIdRule,
-        normalise: (value: string) => value.trim(),
-      }),
-    },
-    // A repeat is answered as before, also when the service is gone by now.
+    fields: publishFields,
+    // A repeated event gets the first answer, even if its service was deleted meanwhile.
     check: ({ values: { eventId, service }, caller }) => ({
       problems:
         eventId !== undefined && eventPublisher.remembers(eventId)
           ? []
           : serviceProblems(store, service, caller),
     }),
-    run: async ({ values: { changeType: type, service = null, payload, eventId } }) => ({
-      json: {
-        status: 'success',
-        ...(await eventPublisher.publish({ type, service, data: payload }, eventId)),
-      },
-    }),
+    run: async ({ values: { changeType: type, service = null, payload, eventId } }) => {
+      const result = await eventPublisher.publish({ type, service, data: payload }, eventId);
+      return { json: { status: 'success', ...result } };
+    },
   });
-
-  const ofAll = resource({
-    title: 'Webhooks',
-    description: 'Who is told when something happens.',
-    access: 'administrator',
-    read: () => registry.list(),
-    view: showWebhooks(store, runtime, () => undefined),
-    resources: { settings: describeSettings(store) },
-    operations: { create: registry.createForAll, publish },
-    items: [registry.byId],
-  });
-
-  return { ofAll, ofService: registry.ofService };
 }
 
 const settingField = (name: keyof WebhookSettings, description: string) =>
@@ -94,16 +141,16 @@ const settingFields = {
   ),
 };
 
-function describeSettings(store: Store): Resource {
+function settingsResource(store: Store): Resource {
   return resource({
     title: 'Webhook settings',
-    description: 'How often and how long deliveries are tried, and when a webhook is deactivated.',
+    description: 'How often deliveries are attempted, the timeout, and when a webhook is deactivated.',
     access: 'administrator',
-    read: () => toJson(store.read(webhookSettings)),
+    read: () => settingsToJson(store.read(webhookSettings)),
     view: showSettings(store),
     onPost: operation({
       title: 'Update webhook settings',
-      description: 'Changes what is given, from the next attempt of every delivery on.',
+      description: 'Changes the given settings. They apply from the next attempt of every delivery.',
       access: 'administrator',
       effect: 'writes',
       fields: settingFields,
@@ -111,13 +158,16 @@ function describeSettings(store: Store): Resource {
         Object.fromEntries(
           Object.entries(store.read(webhookSettings)).map(([name, value]) => [name, String(value)]),
         ),
-      run: async ({ values }) => ({
-        json: toJson(await store.update((transaction) => changeSettings(transaction, definedOnly(values)))),
-      }),
+      run: async ({ values }) => {
+        const settings = await store.update((transaction) =>
+          changeSettings(transaction, definedOnly(values)),
+        );
+        return { json: settingsToJson(settings) };
+      },
     }),
   });
 }
 
-function toJson(settings: WebhookSettings) {
+function settingsToJson(settings: WebhookSettings): Json {
   return { ...settings, status: 'success' };
 }

@@ -1,12 +1,12 @@
-// Who may do what, over the whole directory: every resource and operation, every role, both modes.
+// Access to every resource and operation, for every role, during a job and in read-only mode.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Role, roles } from '../../src/caller.ts';
-import { walk } from '../../src/rest/routes.ts';
+import { walk } from '../../src/rest/resource.ts';
 import { adminNames } from '../../src/config.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
-/** The contract's table: the least role, and for operations what they do. An entry that is missing here fails. */
-const contract: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes always')?]> = {
+/** The lowest role that may call each resource and operation, and the effect of operations. */
+const expected: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes always')?]> = {
   'admin ': ['member'],
   'admin mode': ['member'],
   'admin mode/update': ['administrator', 'writes always'],
@@ -74,7 +74,7 @@ const contract: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes a
 };
 
 let server: Server;
-/** With a job that does not get anywhere. */
+/** A server with a job that never ends. */
 let busy: Server;
 beforeAll(async () => {
   server = await startServer();
@@ -84,42 +84,42 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([server.close(), busy.close()]));
 
-/** Ids that exist nowhere: nothing is changed by asking, and everybody who is let through gets a 404 or 400. */
+/** Uses ids that do not exist, so that a request changes nothing and an allowed caller gets 404 or 400. */
 const pathOf = (entry: string) =>
   `/${entry
     .replace(' ', '/')
     .replace(/\{service\}/g, 'None.Such')
     .replace(/\{\w+\}/g, 'None')}`;
 
-/** A resource that does something else on POST is read with GET. */
-function ask(on: Server, entry: string, headers: Record<string, string>) {
+/** Reads a resource with GET if POST runs an operation there. */
+function request(on: Server, entry: string, headers: Record<string, string>) {
   const path = pathOf(entry.replace(' (POST)', ''));
-  return `${entry} (POST)` in contract ? on.get(path, headers) : on.post(path, {}, headers);
+  return `${entry} (POST)` in expected ? on.get(path, headers) : on.post(path, {}, headers);
 }
 
-it('the table names every resource and operation there is', () => {
-  const { admin, tokens } = server.app.directories;
+it('the table contains every resource and operation', () => {
+  const { admin, tokens } = server.app.trees;
   const entries = (name: string, root: typeof admin) =>
     [...walk(root)].map(({ route, resource, operation }) => {
       const isOnPost = operation !== undefined && operation === resource.onPost;
       return `${name} ${route}${isOnPost ? ' (POST)' : ''}`;
     });
   expect([...entries('admin', admin), ...entries('tokens', tokens)].sort()).toEqual(
-    Object.keys(contract).sort(),
+    Object.keys(expected).sort(),
   );
 });
 
-it('the configuration reserves every name at the top of the admin tree', () => {
-  const { resources, operations } = server.app.directories.admin;
+it('the configuration reserves every name at the root of the admin directory', () => {
+  const { resources, operations } = server.app.trees.admin;
   const served = ['assets', 'openapi.json', ...Object.keys(resources), ...Object.keys(operations)];
   expect(served.sort()).toEqual([...adminNames].sort());
 });
 
-describe.each(Object.entries(contract))('%s', (entry, [access, effect]) => {
-  it.each(['anonymous', ...roles] as const)('%s', async (who) => {
+describe.each(Object.entries(expected))('%s', (entry, [access, effect]) => {
+  it.each(['anonymous', ...roles] as const)('called by: %s', async (who) => {
     const headers: Record<string, string> =
       who === 'anonymous' ? {} : { authorization: `Bearer ${server.token(who)}` };
-    const { statusCode } = await ask(server, entry, headers);
+    const { statusCode } = await request(server, entry, headers);
     const allowed =
       access === 'anyone' || (who !== 'anonymous' && roles.indexOf(who) >= roles.indexOf(access));
     if (allowed) expect([200, 400, 404]).toContain(statusCode);
@@ -128,9 +128,8 @@ describe.each(Object.entries(contract))('%s', (entry, [access, effect]) => {
 
   it('while a job runs', async () => {
     const headers = { authorization: `Bearer ${busy.token('administrator')}` };
-    const { statusCode } = await ask(busy, entry, headers);
+    const { statusCode } = await request(busy, entry, headers);
     const isChild = entry.startsWith('admin system/upgrades/');
-    // Taking read-only mode off is what a job does not allow; without its field that is a bad request.
     if (isChild) expect(statusCode).toBe(409);
     else if (effect === 'writes') expect(statusCode).toBe(503);
     else expect([200, 400, 404]).toContain(statusCode);
@@ -139,7 +138,7 @@ describe.each(Object.entries(contract))('%s', (entry, [access, effect]) => {
   it('in read-only mode', async () => {
     const headers = { authorization: `Bearer ${server.token('administrator')}` };
     await server.post('/admin/mode/update', { isReadOnly: 'true' }, headers);
-    const { statusCode } = await ask(server, entry, headers);
+    const { statusCode } = await request(server, entry, headers);
     if (effect === 'writes') expect(statusCode).toBe(503);
     else expect([200, 400, 404]).toContain(statusCode);
     await server.post('/admin/mode/update', { isReadOnly: 'false' }, headers);

@@ -1,33 +1,10 @@
-// The pure parts of authentication as tables.
-import { BlockList } from 'node:net';
+// Rules of authentication: bearer tokens, passwords, and the limits on sign-ins.
 import { describe, expect, it } from 'vitest';
-import { clientAddress, networkOf } from '../../src/auth/address.ts';
+import { networkOf } from '../../src/lib/address.ts';
 import { hashPassword, passwordMatches, unmatchableHash } from '../../src/auth/password.ts';
-import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { createFairLimiter } from '../../src/auth/fair-limiter.ts';
+import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
+import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { bearerToken } from '../../src/caller.ts';
-
-describe('the address of a client', () => {
-  const trusted = new BlockList();
-  trusted.addSubnet('10.0.0.0', 8, 'ipv4');
-  trusted.addSubnet('fd00::', 8, 'ipv6');
-  it.each<[string, string | undefined, string, string]>([
-    ['198.51.100.1', undefined, '198.51.100.1', 'the connection itself'],
-    ['198.51.100.1', '203.0.113.9', '198.51.100.1', 'no stranger is believed'],
-    ['10.0.0.1', '203.0.113.9', '203.0.113.9', 'a trusted proxy is'],
-    ['10.0.0.1', '1.1.1.1, 203.0.113.9', '203.0.113.9', 'what the client wrote itself is not'],
-    ['10.0.0.1', '203.0.113.9, 10.0.0.2', '203.0.113.9', 'a chain of proxies'],
-    ['10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3', 'the farthest when all are trusted'],
-    ['10.0.0.1', 'nonsense', '10.0.0.1', 'what is no address ends the chain'],
-    ['10.0.0.1', '203.0.113.9, nonsense', '10.0.0.1', 'so that nothing behind it counts'],
-    ['::ffff:10.0.0.1', '::ffff:203.0.113.9', '203.0.113.9', 'IPv4 written as IPv6'],
-    ['fd00::1', '2001:DB8::1', '2001:db8::1', 'IPv6'],
-    ['10.0.0.1', '::ffff:cb00:7109', '203.0.113.9', 'IPv4 written as IPv6 in hexadecimal'],
-    ['10.0.0.1', '2001:0db8:0:0::0001', '2001:db8::1', 'IPv6 spelled out'],
-  ])('%s forwarded for %s is %s: %s', (peer, forwarded, expected) => {
-    expect(clientAddress(peer, forwarded, trusted)).toBe(expected);
-  });
-});
 
 describe('bearer tokens', () => {
   it.each([
@@ -45,51 +22,51 @@ describe('bearer tokens', () => {
 });
 
 describe('passwords', () => {
-  it('match their hash however they are composed', async () => {
+  it('match their hash in any Unicode composition', async () => {
     const hash = await hashPassword('caf\u00e9 au lait', Buffer.alloc(16, 1));
     expect(await passwordMatches('cafe\u0301 au lait', hash)).toBe(true);
     expect(await passwordMatches('cafe au lait', hash)).toBe(false);
   });
 
-  it('never match the hash that stands in for unknown users', async () => {
+  it('never match the hash used for unknown users', async () => {
     expect(await passwordMatches('', unmatchableHash)).toBe(false);
   });
 });
 
 describe('failed sign-ins', () => {
-  it('of one address count over all users, each for a minute', () => {
-    const limit = createSignInLimit();
+  it('of one network are counted over all users, each for a minute', () => {
+    const limit = new SignInLimit();
     for (let i = 0; i < 100; i += 1) limit.countFailure(`user${i}`, 'here', i * 100);
-    expect(limit.waitSeconds('somebody', 'here', 10_000)).toBe(50);
-    expect(limit.waitSeconds('somebody', 'elsewhere', 10_000)).toBe(0);
-    expect(limit.waitSeconds('somebody', 'here', 60_000)).toBe(0);
+    expect(limit.waitSeconds('another user', 'here', 10_000)).toBe(50);
+    expect(limit.waitSeconds('another user', 'elsewhere', 10_000)).toBe(0);
+    expect(limit.waitSeconds('another user', 'here', 60_000)).toBe(0);
   });
 
-  it('of one user and address are forgiven one by one', () => {
-    const limit = createSignInLimit();
+  it('of one user and network expire one by one', () => {
+    const limit = new SignInLimit();
     for (let i = 0; i < 10; i += 1) limit.countFailure('ann', 'here', i * 1000);
     expect(limit.waitSeconds('Ann', 'here', 9000)).toBe(51);
     expect(limit.waitSeconds('ann', 'here', 60_000)).toBe(0);
     limit.countFailure('ann', 'here', 60_000);
     expect(limit.waitSeconds('ann', 'here', 60_000)).toBe(1);
-    limit.forget(200_000);
+    limit.removeExpired(200_000);
     expect(limit.waitSeconds('ann', 'here', 60_000)).toBe(0);
   });
 });
 
-describe('a limiter', () => {
-  const limits = { inside: 2, inLane: 3, waiting: 5 };
+describe('the fair limiter', () => {
+  const limits = { running: 2, waitingPerNetwork: 3, waiting: 5 };
 
-  it('lets so many in at once and the others in turn', async () => {
-    const limiter = createFairLimiter(limits);
+  it('runs a limited number of calls at once and the others in order', async () => {
+    const limiter = new FairLimiter(limits);
     const order: string[] = [];
     let most = 0;
-    let inside = 0;
+    let running = 0;
     const work = (name: string) =>
-      limiter('here', async () => {
-        most = Math.max(most, (inside += 1));
+      limiter.run('here', async () => {
+        most = Math.max(most, (running += 1));
         await new Promise(setImmediate);
-        inside -= 1;
+        running -= 1;
         order.push(name);
         if (name === 'b') throw new Error('b fails');
       });
@@ -98,20 +75,22 @@ describe('a limiter', () => {
     expect(most).toBe(2);
   });
 
-  it('takes the lines in turn, and turns away who waits in too long a one', async () => {
-    const limiter = createFairLimiter(limits);
+  it('lets networks take turns and refuses calls beyond the limits', async () => {
+    const limiter = new FairLimiter(limits);
     const order: string[] = [];
-    const come = (lane: string, name: string) =>
-      limiter(lane, async () => {
-        await new Promise(setImmediate);
-        order.push(name);
-      }).catch((error: unknown) => order.push(`${name}: ${(error as Error).message}`));
-    const many = ['1', '2', '3', '4', '5', '6'].map((name) => come('many', name));
-    const few = ['x', 'y'].map((name) => come('few', name));
-    await Promise.all([...many, ...few, come('more', 'z')]);
+    const call = (network: string, name: string) =>
+      limiter
+        .run(network, async () => {
+          await new Promise(setImmediate);
+          order.push(name);
+        })
+        .catch((error: unknown) => order.push(`${name}: ${(error as Error).message}`));
+    const many = ['1', '2', '3', '4', '5', '6'].map((name) => call('many', name));
+    const few = ['x', 'y'].map((name) => call('few', name));
+    await Promise.all([...many, ...few, call('more', 'z')]);
     expect(order).toEqual([
-      '6: Too many passwords to work on.',
-      'z: Too many passwords to work on.',
+      '6: Too many passwords are being processed.',
+      'z: Too many passwords are being processed.',
       '1',
       '2',
       '3',
@@ -128,11 +107,11 @@ it.each([
   ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
   ['2001:db8::6', '2001:db8:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
-])('%s tries to sign in from %s', (address, network) => {
+])('%s belongs to the network %s', (address, network) => {
   expect(networkOf(address)).toBe(network);
 });
 
-it('a bearer is read quickly, however it is written', () => {
+it('reads a bearer token of any length quickly', () => {
   expect(bearerToken('Bearer  abc ')).toBe('abc');
   expect(bearerToken('bearer a b')).toBe('a b');
   expect(bearerToken('Bearer   ')).toBeUndefined();

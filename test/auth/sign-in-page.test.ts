@@ -1,4 +1,4 @@
-// Signing in and out with a browser (contract 3).
+// Signing in and out with a browser.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { type Token, signInPath } from './tokens-kit.ts';
@@ -9,18 +9,18 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-describe('in a browser', () => {
+describe('a browser', () => {
   const form = { username: 'administrator', password, f: 'html' };
 
-  it('shows the sign-in form', async () => {
+  it('gets the sign-in form', async () => {
     const response = await server.get(signInPath, { accept: 'text/html' });
     expect(response.statusCode).toBe(200);
     expect(response.body).toContain('name="password" type="password"');
-    // With no-referrer a browser would send the form with Origin: null, which is refused.
+    // With no-referrer a browser sends Origin: null with the form, which the server refuses.
     expect(response.headers['referrer-policy']).toBe('same-origin');
   });
 
-  it('starts a session and goes on to the page asked for', async () => {
+  it('gets a session and is redirected to the page in next', async () => {
     const response = await server.post(signInPath, { ...form, next: '/admin/mode?x=1' });
     expect(response.statusCode).toBe(303);
     expect(response.headers.location).toBe('/admin/mode?x=1');
@@ -29,7 +29,7 @@ describe('in a browser', () => {
     );
   });
 
-  it('puts any path into the form a header carries', async () => {
+  it('gets a Location header with an encoded path', async () => {
     const response = await server.post(signInPath, { ...form, next: '/admin/services/地図?x=é' });
     expect(response.statusCode).toBe(303);
     expect(response.headers.location).toBe('/admin/services/%E5%9C%B0%E5%9B%B3?x=%C3%A9');
@@ -44,7 +44,7 @@ describe('in a browser', () => {
     '/%2e//evil.example',
     'admin',
     '',
-  ])('goes home when next is %j', async (next) => {
+  ])('is redirected to the home page if next is %j', async (next) => {
     const response = await server.post(signInPath, { ...form, next });
     expect(response.headers.location).toBe('/admin');
   });
@@ -59,17 +59,17 @@ describe('in a browser', () => {
     [{ origin: 'https://evil.example' }, 403],
     [{ origin: 'null' }, 403],
     [{ origin: 'https://evil.example', 'content-type': 'application/x-www-form-urlencoded' }, 403],
-  ])('answers a form with %j → %d', async (headers, status) => {
+  ])('that sends a form with the headers %j gets %d', async (headers, status) => {
     expect((await server.post(signInPath, form, headers as Record<string, string>)).statusCode).toBe(status);
   });
 
-  it('says a page needs signing in with 401 and the form that leads back to it', async () => {
+  it('without a session gets 401 and a sign-in form that leads back to the page', async () => {
     const response = await server.get('/admin/services/Maps', { accept: 'text/html' });
     expect(response.statusCode).toBe(401);
     expect(response.body).toContain('<input type="hidden" name="next" value="/admin/services/Maps" />');
   });
 
-  it('shows a wrong password on the form and keeps the name, not the password', async () => {
+  it('with a wrong password gets the form again with the user name, without the password', async () => {
     const response = await server.post(signInPath, { ...form, password: 'wrong-secret' });
     expect(response.statusCode).toBe(401);
     expect(response.body).toContain('Unable to generate token.');
@@ -77,7 +77,7 @@ describe('in a browser', () => {
     expect(response.body).not.toContain('wrong-secret');
   });
 
-  it('is Secure where the public address is https', async () => {
+  it('gets a Secure cookie if the public address is https', async () => {
     const secure = await startServer({ env: { PUBLIC_URL: 'https://steward.example.com/ops/' } });
     const response = await secure.post(signInPath, form);
     expect(response.headers['set-cookie']).toMatch(/; Secure$/);
@@ -86,12 +86,12 @@ describe('in a browser', () => {
     await secure.close();
   });
 
-  it('refuses a foreign form before it looks at its fields', async () => {
+  it('with a form of another site is refused before the fields are checked', async () => {
     const response = await server.post(signInPath, { f: 'html' }, { origin: 'https://evil.example' });
     expect(response.statusCode).toBe(403);
   });
 
-  it('knows a signed-in browser on the pages that need no token', async () => {
+  it('with a session is recognised on pages that need no token', async () => {
     const cookie = 'steward_session=token-of-the-member';
     const page = await server.get('/tokens/revokeToken', { cookie, accept: 'text/html' });
     expect(page.body).toContain('Signed in as <strong>member</strong>');
@@ -99,7 +99,7 @@ describe('in a browser', () => {
     expect(stale.statusCode).toBe(200);
   });
 
-  it('signs out with the form token of the page', async () => {
+  it('signs out with the form token of a page', async () => {
     const signedIn = await server.post(signInPath, form);
     const cookie = String(signedIn.headers['set-cookie']).split(';')[0] ?? '';
     const page = await server.get('/admin', { cookie, accept: 'text/html' });
@@ -109,14 +109,14 @@ describe('in a browser', () => {
     expect((await server.get('/admin', { cookie })).statusCode).toBe(401);
   });
 
-  it('never puts the session token into a page', async () => {
+  it('never finds the session token in a page', async () => {
     const cookie = 'steward_session=token-of-the-administrator';
     const page = await server.get('/admin/mode/update', { cookie, accept: 'text/html' });
     expect(page.body).toContain('form_');
     expect(page.body).not.toContain('token-of-the-administrator');
   });
 
-  it('leaves the token of a form empty on a page opened without the cookie', async () => {
+  it('without the cookie gets a form with an empty token', async () => {
     const page = await server.get('/admin/mode/update?f=html&token=token-of-the-administrator');
     expect(page.body).toContain('name="token" value=""');
     expect(page.body).toContain('Sign in</a> first');

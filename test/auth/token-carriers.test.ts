@@ -1,4 +1,4 @@
-// How a token comes along: header, field, cookie and form token, and what each is good for (contract 3).
+// Where a request may carry a token: header, field, cookie and form token, and what each allows.
 import { createHmac } from 'node:crypto';
 import { Agent, get } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -12,10 +12,10 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-describe('carriers', () => {
+describe('tokens in requests', () => {
   const admin = { authorization: 'Bearer token-of-the-administrator' };
 
-  it('the bearer header counts before the field, the field before the cookie', async () => {
+  it('the bearer header has precedence over the field, the field over the cookie', async () => {
     const users = '/admin/security/users';
     const member = 'token-of-the-member';
     const cookie = `steward_session=${member}`;
@@ -25,11 +25,11 @@ describe('carriers', () => {
     expect((await server.get(`${users}?token=`, { cookie })).statusCode).toBe(403);
   });
 
-  it('each request of a connection is answered by the token it carries, as it is by then', async () => {
+  it('the token is checked for every request of a connection', async () => {
     const address = await server.listen();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const ports = new Set<number | undefined>();
-    const askAs = (role: Role) =>
+    const statusFor = (role: Role) =>
       new Promise<number | undefined>((resolve, reject) => {
         const headers = { authorization: `Bearer ${server.token(role)}` };
         get(`${address}/admin/security/users`, { agent, headers }, (response) => {
@@ -37,22 +37,22 @@ describe('carriers', () => {
           response.resume().on('end', () => resolve(response.statusCode));
         }).on('error', reject);
       });
-    expect(await askAs('administrator')).toBe(200);
-    expect(await askAs('member')).toBe(403);
-    expect(await askAs('administrator')).toBe(200);
+    expect(await statusFor('administrator')).toBe(200);
+    expect(await statusFor('member')).toBe(403);
+    expect(await statusFor('administrator')).toBe(200);
     await server.post('/tokens/revokeToken', { token: server.token('administrator') });
-    expect(await askAs('administrator')).toBe(401);
+    expect(await statusFor('administrator')).toBe(401);
     expect(ports.size).toBe(1);
     agent.destroy();
   });
 
-  it('another scheme is not looked at', async () => {
+  it('other authorization schemes are ignored', async () => {
     const authorization = 'Basic dXNlcjpwYXNz';
     expect((await server.get('/admin', { authorization })).json<Failure>().error.code).toBe(499);
     expect((await server.get('/admin?token=token-of-the-member', { authorization })).statusCode).toBe(200);
   });
 
-  it('the cookie is good for reading only', async () => {
+  it('the cookie alone allows reading only', async () => {
     const cookie = 'steward_session=token-of-the-administrator';
     expect((await server.get('/admin', { cookie })).statusCode).toBe(200);
     expect((await server.post('/admin', {}, { cookie })).json<Failure>().error.code).toBe(499);
@@ -61,7 +61,7 @@ describe('carriers', () => {
     );
   });
 
-  it('a form token is good for POST and only with the cookie it belongs to', async () => {
+  it('a form token allows POST, together with the cookie it belongs to', async () => {
     const session = 'token-of-the-administrator';
     const cookie = `steward_session=${session}`;
     const token = `form_${createHmac('sha256', session).update('form').digest('base64url')}`;
@@ -74,7 +74,7 @@ describe('carriers', () => {
     expect((await server.get('/admin', { authorization: `Bearer ${token}`, cookie })).statusCode).toBe(401);
   });
 
-  it('a bad bearer header is answered before the body is read', async () => {
+  it('a bad bearer token is refused before the body is read', async () => {
     const response = await server.http.inject({
       method: 'POST',
       url: '/admin/mode/update',

@@ -1,4 +1,4 @@
-// What the tests of tokens share: signing in, and whether a token works.
+// Helpers for the tests of tokens: signing in, and checking whether a token works.
 import { expect } from 'vitest';
 import { type Server, password } from '../kit/server.ts';
 
@@ -6,7 +6,7 @@ export const signInPath = '/tokens/generateToken';
 export type Token = { token: string; expires: number; ssl: boolean };
 export type Failure = { error: { code: number; message: string; details: string[] } };
 
-/** Asks the server that is there then. */
+/** Takes a function because the server is started anew for each test. */
 export function tokensOf(server: () => Server) {
   async function signIn(
     fields: Record<string, string> = {},

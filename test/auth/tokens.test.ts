@@ -1,4 +1,4 @@
-// Signing in, its limits, what tokens are bound to, how they end (contract 3).
+// Signing in and its limits, the bindings of tokens, and revoking them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { tokens } from '../../src/auth/token.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
@@ -13,7 +13,7 @@ afterEach(() => server.close());
 const { signIn, statusOf } = tokensOf(() => server);
 
 describe('generateToken', () => {
-  it('answers a token that works, when it expires, and whether the address is https', async () => {
+  it('returns a valid token, its expiry, and whether the public address is https', async () => {
     const { token, expires, ssl } = await signIn();
     expect(Buffer.from(token, 'base64url')).toHaveLength(32);
     expect(expires).toBe(server.runtime.now() + 120 * 60_000);
@@ -21,7 +21,7 @@ describe('generateToken', () => {
     expect(await statusOf(token)).toBe(200);
   });
 
-  it('stores the hash of a token, never the token', async () => {
+  it('stores only the hash of a token', async () => {
     const { token } = await signIn();
     expect(JSON.stringify([...server.store.all(tokens)])).not.toContain(token);
   });
@@ -32,7 +32,7 @@ describe('generateToken', () => {
     ['20160', 20160],
     ['20161', 20160],
     ['999999999999', 20160],
-  ])('expiration %s lasts %d minutes', async (expiration, minutes) => {
+  ])('with expiration=%s issues a token for %d minutes', async (expiration, minutes) => {
     const { token, expires } = await signIn({ expiration });
     expect(expires).toBe(server.runtime.now() + minutes * 60_000);
     await server.runtime.advance(minutes * 60_000 - 1);
@@ -47,7 +47,7 @@ describe('generateToken', () => {
     expect(response.json<Failure>().error.details[0]).toMatch(/^expiration: must be an integer from 1/);
   });
 
-  it('answers an unknown user exactly as a wrong password', async () => {
+  it('gives the same answer for an unknown user and a wrong password', async () => {
     const wrong = await server.post(signInPath, { username: 'member', password: 'not this one' });
     const unknown = await server.post(signInPath, { username: 'nobody', password: 'not this one' });
     expect(wrong.statusCode).toBe(401);
@@ -60,7 +60,7 @@ describe('generateToken', () => {
     expect(unknown.body).toBe(wrong.body);
   });
 
-  it('refuses credentials in the address', async () => {
+  it('refuses credentials in the query', async () => {
     const response = await server.post(`${signInPath}?username=member&password=x`, {
       username: 'member',
       password,
@@ -73,7 +73,7 @@ describe('generateToken', () => {
     expect((await server.get(`${signInPath}?username=member&password=x`)).statusCode).toBe(405);
   });
 
-  it('notes when a user last signed in', async () => {
+  it('records when a user last signed in', async () => {
     await server.runtime.advance(5000);
     await signIn();
     const response = await server.get(`/admin/security/users?token=${server.token('administrator')}`);
@@ -82,7 +82,7 @@ describe('generateToken', () => {
     expect(users.find(({ username }) => username === 'publisher')?.lastSignIn).toBeNull();
   });
 
-  it('forgets tokens that have expired', async () => {
+  it('deletes expired tokens', async () => {
     await signIn({ expiration: '1' });
     const before = [...server.store.all(tokens)].length;
     await server.runtime.advance(120_000);
@@ -91,7 +91,7 @@ describe('generateToken', () => {
 });
 
 describe('bindings', () => {
-  it('a token bound to the address it was asked from works only from there', async () => {
+  it('a token bound to the address of its request works only from there', async () => {
     const here = await server.http.inject({
       method: 'POST',
       url: signInPath,
@@ -123,7 +123,7 @@ describe('bindings', () => {
     ['https://app.example.com.evil.example/page', 401],
     ['http://app.example.com/page', 401],
     ['nonsense', 401],
-  ])('a token bound to a page, with Referer %s → %d', async (referer, status) => {
+  ])('a token bound to a page, used with Referer %s, gets %d', async (referer, status) => {
     const { token } = await signIn({ client: 'referer', referer: 'https://app.example.com/page' });
     expect(await statusOf(token, { referer })).toBe(status);
     expect(await statusOf(token)).toBe(200);
@@ -147,7 +147,7 @@ describe('revokeToken', () => {
     expect(await statusOf(token)).toBe(401);
   });
 
-  it('answers success for a token it does not know', async () => {
+  it('returns success for an unknown token', async () => {
     expect((await server.post('/tokens/revokeToken', { token: 'never issued' })).json()).toEqual({
       status: 'success',
     });
@@ -171,7 +171,7 @@ describe('sign-in limits', () => {
       remoteAddress,
     });
 
-  it('refuses after ten failures of one user from one address within a minute, then lets in again', async () => {
+  it('refuses a sign-in after ten failures of one user and address, for a minute', async () => {
     for (let i = 0; i < 10; i += 1) expect((await attempt('member', 'wrong')).statusCode).toBe(401);
     const refused = await attempt('MEMBER', password);
     expect(refused.statusCode).toBe(429);
@@ -182,7 +182,7 @@ describe('sign-in limits', () => {
     expect((await attempt('member', password)).statusCode).toBe(200);
   });
 
-  it('answers a burst without computing every hash', async () => {
+  it('refuses a burst of attempts without computing every hash', async () => {
     const burst = await Promise.all(Array.from({ length: 50 }, () => attempt('nobody', 'wrong')));
     const failed = burst.filter(({ statusCode }) => statusCode === 401).length;
     expect(failed).toBeGreaterThanOrEqual(10);

@@ -1,4 +1,4 @@
-// Users and roles (contract 3).
+// Users and roles.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, password, startServer } from '../kit/server.ts';
 
@@ -31,7 +31,7 @@ describe('security/users', () => {
     });
   });
 
-  it('adds a user who can sign in', async () => {
+  it('adds a user, who can then sign in', async () => {
     const added = await server.post(`${users}/add`, {
       token,
       username: 'Ann',
@@ -62,7 +62,7 @@ describe('security/users', () => {
     expect(response.json<Failure>().error.details).toEqual(problems);
   });
 
-  it('takes names that differ only in case for one', async () => {
+  it('refuses a name that differs from another only in case', async () => {
     const response = await server.post(`${users}/add`, {
       token,
       username: 'MEMBER',
@@ -73,14 +73,14 @@ describe('security/users', () => {
     expect(response.json<Failure>().error.message).toBe('A user named member exists already.');
   });
 
-  it('a new role holds at once for tokens already issued', async () => {
+  it('applies a new role at once to tokens issued before', async () => {
     const member = server.token('member');
     expect((await server.get(`${users}?token=${member}`)).statusCode).toBe(403);
     await server.post(`${users}/update`, { token, username: 'member', role: 'administrator' });
     expect((await server.get(`${users}?token=${member}`)).statusCode).toBe(200);
   });
 
-  it('a new password ends the tokens of the user and no others', async () => {
+  it('ends the tokens of a user with a new password, and no others', async () => {
     const issued = await signIn('member', password);
     await server.post(`${users}/update`, { token, username: 'member', password: 'a new password' });
     expect((await server.get(`/admin?token=${issued}`)).json<Failure>().error.code).toBe(498);
@@ -88,7 +88,7 @@ describe('security/users', () => {
     expect(await signIn('member', 'a new password')).toHaveLength(43);
   });
 
-  it('removal ends the tokens of the user, even when another of that name is added', async () => {
+  it('ends the tokens of a removed user, even if a user with the same name is added', async () => {
     await server.post(`${users}/remove`, { token, username: 'member' });
     await server.post(`${users}/add`, {
       token,
@@ -99,13 +99,13 @@ describe('security/users', () => {
     expect((await server.get(`/admin?token=${server.token('member')}`)).statusCode).toBe(401);
   });
 
-  it.each(['update', 'remove'])('%s names a user who does not exist as a bad field', async (operation) => {
+  it.each(['update', 'remove'])('%s reports an unknown user as a bad field', async (operation) => {
     const response = await server.post(`${users}/${operation}`, { token, username: 'nobody', role: 'king' });
     expect(response.statusCode).toBe(400);
     expect(response.json<Failure>().error.details).toContain('username: there is no user named nobody.');
   });
 
-  it('never loses the last administrator', async () => {
+  it('refuses to remove or demote the last administrator', async () => {
     const removed = await server.post(`${users}/remove`, { token, username: 'administrator' });
     expect(removed.statusCode).toBe(409);
     const demoted = await server.post(`${users}/update`, {

@@ -1,9 +1,9 @@
-// Every page of the directory, read by axe-core as assistive technology would, in light and dark, wide and narrow.
+// Checks every page with axe-core for accessibility problems, wide and light, narrow and dark.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { walk } from '../../src/rest/routes.ts';
+import { walk } from '../../src/rest/resource.ts';
 import { findBarriers, hasChromium, password, startSteward, useBrowser } from '../kit/browser.ts';
 import { startServer } from '../kit/server.ts';
 
@@ -21,17 +21,17 @@ afterEach(() => {
 const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
 const release = 'rel_14072022_2632';
 
-/** Every route of both trees as an address; `ids` says what its data segments are. */
+/** The addresses of all routes of both trees; `ids` gives the values of their parameters. */
 async function addressesOfAll(ids: Readonly<Record<string, string>>): Promise<string[]> {
   const server = await startServer();
-  const { admin, tokens } = server.app.directories;
+  const { admin, tokens } = server.app.trees;
   const fill = (route: string) =>
-    // A service at the root has another name than one in a folder.
+    // `ids.service` is at the root and does not exist in a folder.
     route
       .replace('{folder}/{service}', `{folder}/${ids.serviceInFolder}`)
       .replaceAll(/\{(\w+)\}/g, (_whole, param: string) => {
         const id = ids[param];
-        if (id === undefined) throw new Error(`An id for {${param}} is needed.`);
+        if (id === undefined) throw new Error(`There is no id for {${param}}.`);
         return encodeURIComponent(id);
       });
   const addresses = [
@@ -42,8 +42,8 @@ async function addressesOfAll(ids: Readonly<Record<string, string>>): Promise<st
   return [...new Set(addresses)];
 }
 
-/** Something of every kind, in the states that are told apart by colour. */
-async function furnish(steward: Steward): Promise<Record<string, string>> {
+/** Creates data of every kind, in all states that the pages distinguish by colour. */
+async function createSampleData(steward: Steward): Promise<Record<string, string>> {
   const { act, read } = steward;
   await act('services/webhooks/settings', { notificationAttempts: '1' });
   await act('security/users/add', { username: 'mia', password, role: 'member' });
@@ -76,22 +76,22 @@ async function furnish(steward: Steward): Promise<Record<string, string>> {
   };
 }
 
-/** What another width or colours can change. */
-const rulesOfLook = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
+/** The rules whose result depends on width or colours. */
+const visualRules = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
-/** Wide and light, then narrow and dark, with everything opened. */
-async function look(page: Page): Promise<string[]> {
+/** Opens all details of the page and checks it wide and light, then narrow and dark. */
+async function checkPage(page: Page): Promise<string[]> {
   await page.evaluate('for (const part of document.querySelectorAll("details")) part.open = true');
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 1280, height: 900 });
   const wide = await findBarriers(page);
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.setViewportSize({ width: 360, height: 740 });
-  const narrow = await findBarriers(page, rulesOfLook);
+  const narrow = await findBarriers(page, visualRules);
   return [...wide.map((barrier) => `wide: ${barrier}`), ...narrow.map((barrier) => `narrow: ${barrier}`)];
 }
 
-describe.skipIf(!hasChromium)('no barrier', { timeout: 300_000 }, () => {
+describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 }, () => {
   const open = useBrowser();
 
   async function openAs(address: string, token: string): Promise<Page> {
@@ -100,60 +100,60 @@ describe.skipIf(!hasChromium)('no barrier', { timeout: 300_000 }, () => {
     return page;
   }
 
-  /** What is wrong, by address. Two pages at a time: one waits while the other is worked on. */
-  async function lookAtAll(address: string, token: string, paths: readonly string[]) {
-    const left = paths.values();
+  /** Returns the problems by address. Two pages run in parallel: one loads while axe-core checks the other. */
+  async function checkAll(address: string, token: string, paths: readonly string[]) {
+    const remaining = paths.values();
     const found: Record<string, string[]> = {};
-    const lane = async () => {
+    const worker = async () => {
       const page = await openAs(address, token);
-      for (const path of left) {
+      for (const path of remaining) {
         const status = (await page.goto(path))?.status();
-        const barriers = [...(status === 200 ? [] : [`HTTP ${status}`]), ...(await look(page))];
+        const barriers = [...(status === 200 ? [] : [`HTTP ${status}`]), ...(await checkPage(page))];
         if (barriers.length > 0) found[path] = barriers;
       }
     };
-    await Promise.all([lane(), lane()]);
+    await Promise.all([worker(), worker()]);
     return found;
   }
 
-  it('is on any page of the directory', async () => {
+  it('on any page of the directory', async () => {
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
     const steward = await startSteward({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', UPGRADE_STEP_MS: '0' });
-    const ids = await furnish(steward);
-    const procedure = `/admin/system/upgrades?version=${release}`;
+    const ids = await createSampleData(steward);
+    const upgradePage = `/admin/system/upgrades?version=${release}`;
     const paths = [
       ...(await addressesOfAll(ids)),
       '/services',
       '/admin/services?q=map',
       '/admin/services/Operations',
-      procedure,
-      `${procedure}&step=plan`,
-      `${procedure}&step=plan&setting.licenseUpload=${ids.itemID}`,
+      upgradePage,
+      `${upgradePage}&step=plan`,
+      `${upgradePage}&step=plan&setting.licenseUpload=${ids.itemID}`,
     ];
     expect(paths.length).toBeGreaterThan(60);
-    expect(await lookAtAll(steward.address, await steward.tokenOf('admin'), paths)).toEqual({});
+    expect(await checkAll(steward.address, await steward.tokenOf('admin'), paths)).toEqual({});
   });
 
-  it('is where something is refused, has failed or is under way', async () => {
+  it('on error pages, on forms with a problem or a result, and during an upgrade', async () => {
     const steward = await startSteward({ UPGRADE_STEP_MS: '600000' });
     const { address } = steward;
     await steward.act('security/users/add', { username: 'mia', password, role: 'member' });
     const found: Record<string, string[]> = {};
     const visit = async (page: Page, path: string, status: number) => {
       expect((await page.goto(path))?.status(), path).toBe(status);
-      found[`${path}: ${status}`] = await look(page);
+      found[`${path}: ${status}`] = await checkPage(page);
     };
 
-    async function comeAsOthers() {
-      const stranger = await open(address);
-      await visit(stranger, '/admin/services', 401);
-      await visit(stranger, '/nothing', 404);
+    async function visitAsOthers() {
+      const anonymous = await open(address);
+      await visit(anonymous, '/admin/services', 401);
+      await visit(anonymous, '/nothing', 404);
       const mia = await openAs(address, await steward.tokenOf('mia'));
       await visit(mia, '/admin', 200);
       await visit(mia, '/admin/system', 403);
     }
 
-    async function comeAsAdministrator() {
+    async function visitAsAdministrator() {
       const page = await openAs(address, await steward.tokenOf('admin'));
       await visit(page, '/admin/nothing', 404);
       await page.goto('/admin/services/webhooks/settings');
@@ -161,17 +161,17 @@ describe.skipIf(!hasChromium)('no barrier', { timeout: 300_000 }, () => {
       await page.locator('#daysInPast').fill('0');
       await update.click();
       await page.getByRole('alert').waitFor();
-      found['a form with a problem'] = await look(page);
+      found['a form with a problem'] = await checkPage(page);
       await page.locator('#daysInPast').fill('1');
       await update.click();
       await page.getByRole('status').waitFor();
-      found['a form with its result'] = await look(page);
+      found['a form with its result'] = await checkPage(page);
       await steward.act('system/upgrades/upgrade', patch);
       await visit(page, '/admin/system/upgrades', 200);
       await visit(page, '/admin/system/upgrades/history', 409);
     }
 
-    await Promise.all([comeAsOthers(), comeAsAdministrator()]);
+    await Promise.all([visitAsOthers(), visitAsAdministrator()]);
     expect(Object.entries(found).filter(([, barriers]) => barriers.length > 0)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// The directory in a browser: a session from its beginning to its end, and the catalog searched and tried.
+// Tests the directory in a browser: sign-in and sign-out, the catalog search, and the SOAP operations page.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { hasChromium, password, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
@@ -8,7 +8,7 @@ const settings = '/admin/services/webhooks/settings';
 describe.skipIf(!hasChromium)('the directory', patience, () => {
   const open = useBrowser();
 
-  it('asks to sign in, goes on to the page that was asked for, and forgets the session at the sign-out', async () => {
+  it('asks for a sign-in, opens the requested page, and ends the session with the sign-out', async () => {
     const { address } = await startSteward();
     const page = await open(address, { permissions: ['clipboard-read', 'clipboard-write'] });
     expect((await page.goto(settings))?.status()).toBe(401);
@@ -33,12 +33,12 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await page.getByLabel('Password').waitFor();
     expect(await page.context().cookies()).toEqual([]);
     expect((await page.goto('/admin'))?.status()).toBe(401);
-    // The token itself has ended, not only what the browser knew of it.
+    // The token is revoked, not only removed from the browser.
     await page.context().addCookies([{ name: 'steward_session', value: cookie?.value ?? '', url: address }]);
     expect((await page.goto('/admin'))?.status()).toBe(401);
   });
 
-  it('finds services, and tries the SOAP operations that list them', async () => {
+  it('finds services, and sends the SOAP operations that list them', async () => {
     const { address } = await startSteward();
     const page = await open(address);
     await signIn(page, '/admin/services');
@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
   });
 });
 
-/** What is copied is what is shown, and carries no token. */
+/** Copies the curl command: it must be the displayed one and contain no token. */
 async function copyCommand(page: Page, address: string): Promise<void> {
   await page.getByRole('button', { name: 'Copy' }).click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();

@@ -1,4 +1,4 @@
-// Whole upgrades in a browser, as the page leads through them: with script the page follows the job by itself.
+// Tests upgrades in a browser. With scripts, the page updates itself while the job runs.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { hasChromium, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
@@ -10,14 +10,13 @@ const license = {
   buffer: Buffer.from('{"licensed":true}'),
 };
 
-/** For polls. */
 const endsWithin = { timeout: 30_000 };
 
-/** The word for the state of the newest job. */
+/** The label with the state of the newest job. */
 const stateOf = (page: Page) => page.locator('#job .state');
 const messagesOf = (page: Page) => page.getByRole('region', { name: /^Messages/ }).getByRole('listitem');
 
-/** Choose the release, upload its licence, have the settings checked, start. */
+/** Chooses the release, uploads its license, checks the settings and starts the upgrade. */
 async function startRelease(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
   await checkSettings(page);
@@ -37,7 +36,7 @@ const checkSettings = (page: Page) => page.getByRole('button', { name: 'Check th
 describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   const open = useBrowser();
 
-  it('is followed to its success without a hand, in every browser that looks', async () => {
+  it('updates the page in every open browser until it succeeds', async () => {
     const { address } = await startSteward({ UPGRADE_STEP_MS: '40' });
     const [page, other] = await Promise.all([open(address), open(address)]);
     await Promise.all([signIn(page, upgrades), signIn(other, '/admin')]);
@@ -53,25 +52,25 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
 
     const bar = page.getByRole('progressbar');
     const seen = { done: [] as number[], messages: [] as number[] };
-    const look = async () => {
+    const readProgress = async () => {
       const before = await stateOf(page).innerText();
       if (before !== 'In progress') return before;
       const done = Number(await bar.getAttribute('value'));
       const messages = await messagesOf(page).count();
-      // The page may have been loaded anew meanwhile, and be empty for a moment.
+      // The page may have reloaded meanwhile and be empty for a moment.
       const state = await stateOf(page).innerText();
       if (state !== 'In progress') return state;
       seen.done.push(done);
       seen.messages.push(messages);
       return state;
     };
-    await expect.poll(look, endsWithin).toBe('Succeeded');
+    await expect.poll(readProgress, endsWithin).toBe('Succeeded');
     for (const counts of Object.values(seen)) {
       expect(counts).toEqual(counts.toSorted((a, b) => a - b));
       expect(new Set(counts).size, counts.join()).toBeGreaterThan(4);
     }
     await expect.poll(() => stateOf(other).innerText()).toBe('Succeeded');
-    // Once, by the script, to show the end.
+    // The script reloads the page once, when the job has ended.
     await expect.poll(() => loads).toBe(1);
     expect(await messagesOf(page).last().innerText()).toMatch(/ 2012 /);
     expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
@@ -79,7 +78,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     expect(await stateOf(page).innerText()).toBe('Succeeded');
   });
 
-  it('that fails says why, and is resumed to its success', async () => {
+  it('that fails shows the reason, and succeeds after it is resumed', async () => {
     const { address } = await startSteward({ UPGRADE_STEP_MS: '5', SIMULATED_FAILURES: 'MAP_SERVER:1' });
     const page = await open(address);
     await signIn(page, upgrades);
@@ -97,7 +96,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     ).toBe(2);
   });
 
-  it('to a patch is cancelled', async () => {
+  it('to a patch can be cancelled', async () => {
     const { address } = await startSteward({ UPGRADE_STEP_MS: '200' });
     const page = await open(address);
     await signIn(page, upgrades);
@@ -110,7 +109,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     expect(await page.locator('#installed + dl').innerText()).toContain('10.9.1.1234');
   });
 
-  it('needs no script, only reloading', async () => {
+  it('works without scripts, by reloading the page', async () => {
     const { address } = await startSteward({ UPGRADE_STEP_MS: '5' });
     const page = await open(address, { javaScriptEnabled: false });
     await signIn(page, upgrades);

@@ -1,4 +1,4 @@
-// Webhooks in a browser: the policy is set, a receiver fails, is looked into, and is sent its event again.
+// Tests webhooks in a browser: settings, a failing receiver, its deliveries, and a redelivery.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
@@ -6,9 +6,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { hasChromium, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
 
 const receiver = createServer((request, response) => {
-  request.resume().on('end', () => response.writeHead(answers).end('out of order'));
+  request.resume().on('end', () => response.writeHead(responseStatus).end('out of order'));
 });
-let answers = 503;
+let responseStatus = 503;
 afterEach(() => {
   receiver.closeAllConnections();
   receiver.close();
@@ -17,12 +17,12 @@ afterEach(() => {
 describe.skipIf(!hasChromium)('webhooks', patience, () => {
   const open = useBrowser();
 
-  it('are given a policy, fail by it, and show what became of every delivery', async () => {
+  it('follow the settings, and show the result of every delivery', async () => {
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
     const { address } = await startSteward({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
     const page = await open(address);
     await signIn(page, '/admin/services/webhooks/settings');
-    await setPolicy(page);
+    await changeSettings(page);
     await register(page, (receiver.address() as AddressInfo).port);
 
     await page.goto('/admin/services/webhooks/publish');
@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
     await page.getByText('out of order').waitFor();
     await page.goBack();
 
-    answers = 204;
+    responseStatus = 204;
     await rows.first().getByRole('button', { name: 'Redeliver' }).click();
     await expect.poll(newest).toMatch(/HarbourClosed[\s\S]*delivered[\s\S]*204/);
     expect(await rows.count()).toBe(2);
@@ -60,8 +60,8 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
   });
 });
 
-/** First with a number that is out of its range. */
-async function setPolicy(page: Page): Promise<void> {
+/** Changes the settings, first with a number out of range. */
+async function changeSettings(page: Page): Promise<void> {
   const attempts = page.locator('#notificationAttempts');
   const update = page.getByRole('button', { name: 'Update webhook settings' });
   expect(await attempts.inputValue()).toBe('3');

@@ -1,17 +1,19 @@
-// CATALOG_FILE and the built-in sample (contract 4).
-import { describe, expect, it } from 'vitest';
+// CATALOG_FILE and the built-in sample.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { accesses } from '../../src/catalog/catalog.ts';
+import { formatProblem } from '../../src/errors.ts';
+import { type Server, startServer } from '../kit/server.ts';
 import { readCatalogFile } from '../../src/catalog/catalog-file.ts';
 import { byCodePoint } from '../../src/catalog/listing.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 
 const problemsOf = (content: unknown) => {
   const result = readCatalogFile(typeof content === 'string' ? content : JSON.stringify(content));
-  return 'problems' in result ? result.problems : [];
+  return 'problems' in result ? result.problems.map(formatProblem) : [];
 };
 
 describe('a catalog file', () => {
-  it('fills in what is left out and makes folders that only a service names', () => {
+  it('gets defaults for missing fields, and the folders that only a service names', () => {
     const result = readCatalogFile(
       JSON.stringify({
         folders: [{ folderName: 'A', description: 'first' }],
@@ -47,20 +49,20 @@ describe('a catalog file', () => {
     });
   });
 
-  it('takes what the API shows, a byte order mark and a blank address', () => {
+  it('may contain the JSON of the API, a byte order mark and a blank address', () => {
     const shown = { folderName: '/', serviceName: 'x', type: 'T', url: '', createdAt: 1, updatedAt: 2 };
     expect(problemsOf(`\uFEFF${JSON.stringify({ services: [shown] })}`)).toEqual([]);
   });
 
-  it('says what is allowed where something is missing, beside what is there twice', () => {
+  it('is refused for missing fields and repeated names', () => {
     const twice = { serviceName: 'x', type: 'T' };
     expect(problemsOf({ services: [twice, { serviceName: 'y' }, { ...twice, type: 't' }] })).toEqual([
-      'services[1].type: must be a letter and up to 63 letters or digits.',
-      'services[2]: has the same name as services[0] but for case.',
+      'services[1].type: is required.',
+      'services[2]: has the same name as services[0], ignoring case.',
     ]);
   });
 
-  it('is refused with all its problems at once', () => {
+  it('is refused with a list of all its problems', () => {
     const service = { serviceName: 'ok', type: 'MapServer' };
     expect(
       problemsOf({
@@ -84,7 +86,10 @@ describe('a catalog file', () => {
 
   it.each([
     ['{', /^is not JSON/],
-    [[], /^The file: /],
+    [[], /^must be an object with the arrays folders and services\.$/],
+    [{ folders: {} }, /^folders: must be an array\.$/],
+    [{ services: ['x'] }, /^services\[0\]: must be an object\.$/],
+    [{ folders: [{ folderName: 'A', extra: 1 }] }, /^folders\[0\]: has the unknown key "extra"\.$/],
     [
       { folders: [{ folderName: 'A' }, { folderName: 'a' }] },
       /^folders\[1\]: has the same name as folders\[0\]/,
@@ -107,6 +112,128 @@ describe('a catalog file', () => {
   });
 });
 
+describe('the catalog file and REST apply the same rules', () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await startServer();
+  });
+  afterAll(() => server.close());
+
+  const nameRule =
+    'must be 1 to 128 characters, no blank at either end, no control characters and none of / \\ ? # % * : " < > |';
+  const folderRule = `${nameRule}, no dot, and not webhooks, createFolder or createService.`;
+  const typeRule = 'must be a letter and up to 63 letters or digits.';
+  const urlRule = 'must be an absolute http or https address of at most 2048 characters.';
+  const emoji = '\u{1F5FA}';
+
+  /** The problems that REST reports for the operation, each with its field. */
+  async function restProblems(operation: string, fields: Record<string, string>): Promise<string[]> {
+    const token = server.token('administrator');
+    const response = await server.post(`/admin/services/${operation}`, { ...fields, token });
+    return response.statusCode === 200 ? [] : response.json<{ error: { details: string[] } }>().error.details;
+  }
+
+  const service = { serviceName: 'Test', type: 'MapServer' };
+  it.each([
+    ['serviceName', '', 'is required.'],
+    ['serviceName', ' x', `${nameRule}.`],
+    ['serviceName', 'a/b', `${nameRule}.`],
+    ['serviceName', '..', `${nameRule}.`],
+    ['serviceName', 'a\nb', `${nameRule}.`],
+    ['serviceName', 'x'.repeat(129), `${nameRule}.`],
+    ['serviceName', emoji.repeat(129), `${nameRule}.`],
+    ['serviceName', 'a\u2028b', 'must be one line.'],
+    ['type', '', 'is required.'],
+    ['type', '1', typeRule],
+    ['type', 'Map Server', typeRule],
+    ['type', 'x'.repeat(65), typeRule],
+    ['description', 'x'.repeat(4001), 'must be at most 4000 characters.'],
+    ['description', emoji.repeat(4001), 'must be at most 4000 characters.'],
+    ['description', 'a\u0007b', 'must not contain control characters.'],
+    ['capabilities', 'Map\nQuery', 'must be one line.'],
+    ['capabilities', 'Map\u2028Query', 'must be one line.'],
+    ['capabilities', 'x'.repeat(1001), 'must be at most 1000 characters.'],
+    ['capabilities', 'a\u0007b', 'must not contain control characters.'],
+    ['parentType', '1', typeRule],
+    ['parentType', 'x'.repeat(65), typeRule],
+    ['url', 'ftp://x', urlRule],
+    ['url', '/relative', urlRule],
+    ['url', `https://x.example/${'x'.repeat(2048)}`, urlRule],
+    ['access', 'me', 'must be one of public, organization, administrators.'],
+    ['access', 'Public', 'must be one of public, organization, administrators.'],
+  ])('a service with the %s %j', async (name, value, message) => {
+    const bad = { ...service, [name]: value };
+    expect(await restProblems('createService', bad)).toEqual([`${name}: ${message}`]);
+    expect(problemsOf({ services: [bad] })).toEqual([`services[0].${name}: ${message}`]);
+  });
+
+  it.each([
+    ['folderName', 'a.b', folderRule],
+    ['folderName', 'a ', folderRule],
+    ['folderName', 'Webhooks', folderRule],
+    ['folderName', '.', folderRule],
+    ['folderName', 'x'.repeat(129), folderRule],
+    ['folderName', 'a\u2028b', 'must be one line.'],
+  ])('a folder, also one named by a service, with the %s %j', async (name, value, message) => {
+    expect(await restProblems('createFolder', { [name]: value })).toEqual([`${name}: ${message}`]);
+    expect(problemsOf({ folders: [{ [name]: value }] })).toEqual([`folders[0].${name}: ${message}`]);
+    const named = { ...service, [name]: value };
+    expect(problemsOf({ services: [named] })).toEqual([`services[0].${name}: ${message}`]);
+  });
+
+  it.each([
+    ['folderName', '', 'is required.'],
+    ['folderName', '/', folderRule],
+    ['description', 'x'.repeat(4001), 'must be at most 4000 characters.'],
+    ['description', 'a\u0007b', 'must not contain control characters.'],
+  ])('a folder with the %s %j', async (name, value, message) => {
+    const bad = { folderName: 'Test', [name]: value };
+    expect(await restProblems('createFolder', bad)).toEqual([`${name}: ${message}`]);
+    expect(problemsOf({ folders: [bad] })).toEqual([`folders[0].${name}: ${message}`]);
+  });
+
+  it.each([
+    { description: emoji.repeat(4000) },
+    { description: 'two\nlines' },
+    { capabilities: ` Map ,${' '.repeat(2000)},Query ` },
+    { serviceName: emoji.repeat(128), type: 'x'.repeat(64) },
+    { url: ' ', parentType: ' ', access: ' ', folderName: ' ' },
+    { folderName: '/', url: ' https://x.example ', access: ' public ' },
+  ])('both accept %j', async (traits) => {
+    const good = { serviceName: 'Good', type: 'T', ...traits };
+    expect(await restProblems('createService', good)).toEqual([]);
+    const name = encodeURIComponent(`${good.serviceName}.${good.type}`);
+    const path = `/admin/services/${name}`;
+    const token = server.token('administrator');
+    const stored = (await server.get(`${path}?token=${token}`)).json<Record<string, unknown>>();
+    const result = readCatalogFile(JSON.stringify({ services: [good] }));
+    const { createdAt, updatedAt, ...fields } = stored;
+    expect([typeof createdAt, typeof updatedAt]).toEqual(['number', 'number']);
+    expect(result).toEqual({ catalog: { folders: [], services: [fields] } });
+    await server.post(`${path}/delete`, { token });
+  });
+
+  it.each([1, true, null, [], {}])('a value of the file that is not text: %j', (value) => {
+    const names = [
+      'folderName',
+      'serviceName',
+      'type',
+      'description',
+      'capabilities',
+      'parentType',
+      'access',
+    ];
+    const bad = Object.fromEntries(names.map((name) => [name, value]));
+    expect(problemsOf({ services: [bad] })).toEqual(
+      names.map((name) => `services[0].${name}: must be text.`),
+    );
+    const withUrl = { ...service, url: value };
+    expect(problemsOf({ services: [withUrl] })).toEqual(
+      value === null ? [] : ['services[0].url: must be text.'],
+    );
+  });
+});
+
 it('the sample has 12 services in the root and three folders: 9 public, 2 organization, 1 administrators', () => {
   expect(sampleCatalog.folders).toHaveLength(3);
   expect(new Set(sampleCatalog.services.map(({ folderName }) => folderName)).size).toBe(4);
@@ -116,7 +243,7 @@ it('the sample has 12 services in the root and three folders: 9 public, 2 organi
   expect(problemsOf(sampleCatalog)).toEqual([]);
 });
 
-it('names sort by code point, not by UTF-16 unit', () => {
+it('names are sorted by code point, not by UTF-16 unit', () => {
   const names = ['\u{1F5FA}', '\uFF21', 'b', 'B', 'a', '', 'ab'];
   expect(names.sort(byCodePoint)).toEqual(['', 'B', 'a', 'ab', 'b', '\uFF21', '\u{1F5FA}']);
 });

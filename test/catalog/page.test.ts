@@ -1,7 +1,7 @@
-// The catalog for people: lists, search, and one service.
+// The pages of the catalog: lists, search, and one service.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/caller.ts';
-import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 let server: Server;
@@ -19,7 +19,7 @@ async function show(path: string, role: Role = 'administrator', from = server): 
   return page.body;
 }
 
-/** What stands in the first column of the tables. */
+/** The first column of the tables. */
 const namesIn = (page: string) =>
   [...page.matchAll(/<th role="rowheader" scope="row"><a [^>]*>(.*?)<\/a>/g)].map(([, name]) => name);
 const headingsIn = (page: string) =>
@@ -28,13 +28,13 @@ const create = (fields: Record<string, string>) =>
   server.post(`${services}/createService`, { token: server.token('administrator'), ...fields });
 
 describe('the list', () => {
-  it('shows folders and services with type, access and description, each linked', async () => {
+  it('shows folders and services with links, type, access and description', async () => {
     const page = await show(services);
     expect(namesIn(page)).toEqual(['Maps', 'Operations', 'Tools', 'Geometry', 'Places', 'World']);
     expect(page).toContain(`href="${services}/Maps"`);
     expect(page).toContain(`href="${services}/Geometry.GeometryServer"`);
     expect(page).toContain('GeometryServer</div></td>');
-    expect(page).toContain('everybody</div></td>');
+    expect(page).toContain('everyone</div></td>');
     expect(page).toContain('Geometric computations.</div></td>');
     expect(page).toContain('href="http://localhost:8080/services?wsdl"');
   });
@@ -46,20 +46,20 @@ describe('the list', () => {
     expect(page).not.toContain('Delete folder …');
   });
 
-  it('shows nobody what they may not see', async () => {
+  it('hides services that the caller may not see', async () => {
     expect(namesIn(await show(services, 'publisher'))).not.toContain('Operations');
     expect(namesIn(await show(`${services}?q=diagnostics`, 'publisher'))).toEqual([]);
     expect(namesIn(await show(`${services}?q=diagnostics`))).toEqual(['Diagnostics']);
   });
 
-  it('escapes what is in it', async () => {
+  it('escapes HTML', async () => {
     await create({ serviceName: 'Odd', type: 'MapServer', description: '<script>"&\'</script>' });
     const page = await show(services);
     expect(page).toContain('&lt;script&gt;&quot;&amp;&#39;&lt;/script&gt;');
     expect(await show(`${services}?q=%22%3E%3Cb%3E`)).toContain('0 services for “&quot;&gt;&lt;b&gt;”');
   });
 
-  it('lets a publisher delete an empty folder, in two steps and back to the list', async () => {
+  it('lets a publisher delete an empty folder in two steps and returns to the list', async () => {
     await server.post(`${services}/createFolder`, { token: server.token('publisher'), folderName: 'New' });
     expect(await show(`${services}/New`, 'member')).not.toContain('Delete folder …');
     const page = await show(`${services}/New`, 'publisher');
@@ -79,22 +79,22 @@ describe('the search', () => {
   const found = async (query: string) => namesIn(await show(`${services}?q=${encodeURIComponent(query)}`));
 
   it.each([
-    ['rOaDs', 'by name', ['Roads']],
-    ['geocodeserver', 'by type', ['Places']],
+    ['rOaDs', 'by its name', ['Roads']],
+    ['geocodeserver', 'by its type', ['Places']],
     ['tools stat', 'by folder and name', ['Statistics']],
-    ['sea LEVEL', 'by description', ['Elevation']],
-    ['maps/roads.mapserver', 'by path', ['Roads']],
-    ['no such thing', 'not at all', []],
-  ])('%j finds %s', async (query, _how, names) => {
+    ['sea LEVEL', 'by its description', ['Elevation']],
+    ['maps/roads.mapserver', 'by its path', ['Roads']],
+    ['no such service', 'nothing', []],
+  ])('for %j finds a service %s', async (query, _how, names) => {
     expect(await found(query)).toEqual(names);
   });
 
-  it('finds folders too, empty ones among them', async () => {
+  it('finds folders too, also empty ones', async () => {
     await server.post(`${services}/createFolder`, { token: server.token('publisher'), folderName: 'Карты' });
     expect(await found('КАРТЫ')).toEqual(['Карты']);
   });
 
-  it('keeps what was asked, and asks nothing when blank', async () => {
+  it('shows the query again; a blank query shows the whole list', async () => {
     expect(await show(`${services}?q=Roads`)).toMatch(/<input[^>]*name="q"[^>]*value="Roads"/);
     expect(headingsIn(await show(`${services}?q=Roads`))).toContain('1 service for “Roads”');
     expect(namesIn(await show(`${services}?q=+`))).toContain('Geometry');
@@ -117,7 +117,7 @@ describe('ten thousand services', () => {
   const atRoot = numbered(10_000, (index) => `Service ${index + 10_000}`);
   const inFolder = numbered(450, (index) => `Inner ${index + 100}`);
   const folders = numbered(1000, (index) => `Folder ${index + 1000}`);
-  const catalog: CatalogFile = {
+  const catalog: InitialCatalog = {
     folders: folders.map((folderName) => ({ folderName, description: 'd'.repeat(4000) })),
     services: [...atRoot.map(service('/')), ...inFolder.map(service('Folder 1000'))],
   };
@@ -128,14 +128,14 @@ describe('ten thousand services', () => {
   afterAll(() => own.close());
   const see = (path: string) => show(`${services}${path}`, 'member', own);
 
-  /** The addresses a page leads on to, by what they are called. */
-  const waysIn = (page: string, label: string) => {
+  /** The links of a pager, by their text. */
+  const pagerLinks = (page: string, label: string) => {
     const pager = page.split(`aria-label="Pages: ${label}"`)[1]?.split('</nav>')[0] ?? '';
     const links = [...pager.matchAll(/<a href="([^"]*)">(\w+)<\/a>/g)];
     return Object.fromEntries(links.map(([, href = '', name = '']) => [name, href.replaceAll('&amp;', '&')]));
   };
 
-  it('are shown in small parts, which say how many there are', async () => {
+  it('are shown page by page, with their total number', async () => {
     const page = await see('');
     expect(page.length).toBeLessThan(250_000);
     expect(page).toContain('Services 1 to 200 of 10,000.');
@@ -143,30 +143,30 @@ describe('ten thousand services', () => {
     expect(namesIn(page)).toEqual([...folders.slice(0, 200), ...atRoot.slice(0, 200)]);
   });
 
-  it('can be gone through, folders and services each by themselves', async () => {
-    const second = await see(waysIn(await see(''), 'Services').Next ?? '');
+  it('have separate pagers for folders and services', async () => {
+    const second = await see(pagerLinks(await see(''), 'Services').Next ?? '');
     expect(namesIn(second)).toEqual([...folders.slice(0, 200), ...atRoot.slice(200, 400)]);
-    const both = await see(waysIn(second, 'Folders').Next ?? '');
+    const both = await see(pagerLinks(second, 'Folders').Next ?? '');
     expect(namesIn(both)).toEqual([...folders.slice(200, 400), ...atRoot.slice(200, 400)]);
     const last = await see('?start=9800');
     expect(namesIn(last)).toContain('Service 19999');
-    expect(Object.keys(waysIn(last, 'Services'))).toEqual(['Previous']);
+    expect(Object.keys(pagerLinks(last, 'Services'))).toEqual(['Previous']);
   });
 
-  it('can be gone through in a folder', async () => {
+  it('have a pager in a folder', async () => {
     const path = '/Folder%201000';
-    const page = await see(`${path}${waysIn(await see(path), 'Services').Next}`);
+    const page = await see(`${path}${pagerLinks(await see(path), 'Services').Next}`);
     expect(namesIn(page)).toEqual(inFolder.slice(200, 400));
     expect(page).toContain('Services 201 to 400 of 450.');
   });
 
-  it('can be gone through as they were found, and no token goes along', async () => {
+  it('have a pager for search results, whose links contain no token', async () => {
     const token = own.token('member');
     const page = await see(`?q=service+%26+19&token=${token}`);
     expect(page).toContain('0 services for');
     const first = await see(`?q=service+19&token=${token}`);
     expect(first).toContain('1,279 services for');
-    const next = waysIn(first, 'Services').Next ?? '';
+    const next = pagerLinks(first, 'Services').Next ?? '';
     expect(next).toBe('?q=service+19&start=200&num=200');
     const second = await see(next);
     expect(second).toContain('Services 201 to 400 of 1,279.');
@@ -174,17 +174,17 @@ describe('ten thousand services', () => {
     expect(second).toMatch(/<input[^>]*name="q"[^>]*value="service 19"/);
   });
 
-  it('lead back from beyond their end', async () => {
+  it('have a link back to the last page from beyond the end', async () => {
     const page = await see('?start=500000');
     expect(page).toContain('There are 10,000.');
-    expect(waysIn(page, 'Services').Previous).toBe('?start=9800&num=200');
+    expect(pagerLinks(page, 'Services').Previous).toBe('?start=9800&num=200');
   });
 });
 
 describe('a service', () => {
   const path = `${services}/Maps/Roads.MapServer`;
 
-  it('shows its facts and the address the catalog tells', async () => {
+  it('shows its properties and its address', async () => {
     const page = await show(path, 'member');
     expect(headingsIn(page)).toContain('Roads.MapServer');
     expect(page).toContain('Roads and paths.');
@@ -194,7 +194,7 @@ describe('a service', () => {
     expect(await show(`${services}/Far.MapServer`)).toContain('href="https://far.example/x?a=1&amp;b=2"');
   });
 
-  it('offers to be changed to those who may', async () => {
+  it('shows links to edit and delete it to publishers only', async () => {
     expect(await show(path, 'member')).not.toMatch(/Delete service|Edit service/);
     const page = await show(path, 'publisher');
     expect(page).toContain(`href="${path}/edit"`);

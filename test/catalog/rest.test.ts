@@ -1,4 +1,4 @@
-// Administration of the catalog (contract 4); the SOAP answer changes at once.
+// Changes to the catalog over REST, which appear in SOAP answers at once.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 
@@ -23,7 +23,7 @@ async function namesBySoap(): Promise<string[]> {
 }
 
 describe('folders', () => {
-  it('are created empty, seen by everybody, and deleted', async () => {
+  it('are created empty, are visible to everyone, and can be deleted', async () => {
     expect((await post('/createFolder', { folderName: 'New', description: 'Fresh' })).json()).toEqual({
       status: 'success',
     });
@@ -39,16 +39,16 @@ describe('folders', () => {
     expect((await read('')).folders).not.toContain('New');
   });
 
-  it('are not deleted while they hold something', async () => {
+  it('are not deleted while they contain a service', async () => {
     const response = await post('/Maps/deleteFolder', {});
     expect(response.statusCode).toBe(409);
     expect(response.json<Failure>().error.message).toBe('The folder Maps is not empty.');
   });
 
-  it('are unique but for case, looked up exactly', async () => {
+  it('have names that are unique, ignoring case, but are looked up exactly', async () => {
     const taken = await post('/createFolder', { folderName: 'mAPS' });
     expect(taken.statusCode).toBe(409);
-    // Not the stored spelling, which the caller may not be allowed to see.
+    // The message must not reveal the stored spelling: the caller may not be allowed to see the folder.
     expect(taken.json<Failure>().error.message).toBe('A folder named mAPS exists already.');
     expect((await server.get(`${services}/maps?token=token-of-the-member`)).statusCode).toBe(404);
   });
@@ -79,7 +79,7 @@ describe('folders', () => {
     expect(response.json<Failure>().error.details[0]).toMatch(/^folderName: must be 1 to 128 characters/);
   });
 
-  it('may be called anything else, in one normal form', async () => {
+  it('may have any other name, which is normalised to NFC', async () => {
     for (const folderName of [
       'Карты',
       '地図',
@@ -97,7 +97,7 @@ describe('folders', () => {
     expect((await post('/createFolder', { folderName: 'CAF\u00c9' })).statusCode).toBe(409);
   });
 
-  it('that hold only what a caller may not see are not there for them', async () => {
+  it('are hidden from callers who may see none of their services', async () => {
     expect((await read('', 'token-of-the-administrator')).folders).toEqual(['Maps', 'Operations', 'Tools']);
     expect((await read('')).folders).toEqual(['Maps', 'Tools']);
     expect((await server.get(`${services}/Operations?token=token-of-the-publisher`)).statusCode).toBe(404);
@@ -115,7 +115,7 @@ describe('folders', () => {
 describe('services', () => {
   const city = { folderName: 'Maps', serviceName: 'City.v2', type: 'MapServer' };
 
-  it('are created with every field and read back in full', async () => {
+  it('are created with every field and returned with all of them', async () => {
     const traits = {
       description: 'Streets & <squares>',
       capabilities: ' Map , Query,, ',
@@ -142,7 +142,7 @@ describe('services', () => {
     ]);
   });
 
-  it('show in the SOAP answer at once, and are gone from it at once', async () => {
+  it('appear in and disappear from the SOAP answer at once', async () => {
     await post('/createService', city);
     expect(await namesBySoap()).toContain('Maps/City.v2');
     await post('/Maps/City.v2.MapServer/delete', {});
@@ -152,7 +152,7 @@ describe('services', () => {
     ).toBe(404);
   });
 
-  it.each(['', '/', undefined])('go to the root with folderName %j', async (folderName) => {
+  it.each(['', '/', undefined])('are created in the root with folderName %j', async (folderName) => {
     await post('/createService', {
       serviceName: 'Rooted',
       type: 'MapServer',
@@ -161,7 +161,7 @@ describe('services', () => {
     expect((await read('/Rooted.MapServer')).folderName).toBe('/');
   });
 
-  it('are edited field by field: absent keeps, blank empties', async () => {
+  it('keep absent fields when edited, and clear blank ones', async () => {
     await post('/createService', {
       ...city,
       description: 'one',
@@ -184,7 +184,7 @@ describe('services', () => {
     expect((await post('/createService', { serviceName, type: 'T' })).statusCode).toBe(400);
   });
 
-  it('are unique but for case by folder, name and type', async () => {
+  it('are unique by folder, name and type, ignoring case', async () => {
     expect(
       (await post('/createService', { folderName: 'Maps', serviceName: 'ROADS', type: 'mapserver' }))
         .statusCode,
@@ -202,7 +202,7 @@ describe('services', () => {
     );
   });
 
-  it('for administrators are seen, set and edited by administrators only', async () => {
+  it('restricted to administrators can be seen, created and edited by them only', async () => {
     const hidden = { folderName: 'Maps', serviceName: 'Hidden', type: 'MapServer', access: 'administrators' };
     expect((await post('/createService', hidden)).statusCode).toBe(403);
     expect((await post('/createService', hidden, 'token-of-the-administrator')).statusCode).toBe(200);
@@ -219,13 +219,13 @@ describe('services', () => {
     expect(edited.statusCode).toBe(200);
   });
 
-  it('are filtered by what the caller may see', async () => {
+  it('are listed only if the caller may see them', async () => {
     const count = async (token: string) => (await read('/Maps', token)).services.length;
     expect(await count('token-of-the-member')).toBe(5);
     expect(await namesBySoap()).toHaveLength(9);
   });
 
-  it('have a page with a form that shows what is there', async () => {
+  it('have an edit form that shows the current values', async () => {
     const headers = { cookie: 'steward_session=token-of-the-publisher', accept: 'text/html' };
     const page = await server.get(`${services}/Maps/Roads.MapServer/edit`, headers);
     expect(page.body).toContain('Roads and paths.</textarea>');

@@ -1,4 +1,4 @@
-// What cannot be served over SOAP is a proper fault (spec 4.2, contract 7).
+// Requests that the SOAP endpoint refuses, and their faults.
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, namespace, startServer } from '../kit/server.ts';
@@ -12,13 +12,13 @@ afterAll(() => server.close());
 
 const post = postTo(() => server);
 
-describe('what cannot be served is a proper fault', () => {
+describe('a fault is returned for', () => {
   const rows: [string, string | Buffer, string, string, Record<string, string>?][] = [
-    ['no XML', 'hello', 'Client', ''],
+    ['text that is not XML', 'hello', 'Client', ''],
     ['an empty body', '', 'Client', 'The request has no body'],
     ['a DOCTYPE', `<!DOCTYPE x>${envelope(call('GetFolders'))}`, 'Client', 'DOCTYPE'],
     ['another document', '<a/>', 'Client', 'The document is a a, not a SOAP Envelope.'],
-    ['an envelope of another version', '<Envelope xmlns="urn:other"/>', 'VersionMismatch', 'urn:other'],
+    ['an envelope in an unknown namespace', '<Envelope xmlns="urn:other"/>', 'VersionMismatch', 'urn:other'],
     ['no Body', `<e:Envelope xmlns:e="${soap11}"/>`, 'Client', 'optional Header and then a Body'],
     ['an empty Body', envelope(''), 'Client', 'The Body is empty'],
     [
@@ -98,12 +98,12 @@ describe('what cannot be served is a proper fault', () => {
     expect(response.headers['content-type']).toBe('text/xml; charset=utf-8');
     expect(response.body).toContain(`<faultcode>soap:${code}</faultcode>`);
     expect(response.body).toContain(fragment);
-    // Programs find the code in the detail; about header blocks SOAP 1.1 allows none.
+    // SOAP 1.1 allows no detail for faults about header blocks.
     expect(response.body.includes('<detail><Error xmlns=')).toBe(code === 'Client');
     expect(response.body).not.toMatch(/at .*\.[jt]s|node_modules/);
   });
 
-  it.each([soap11, soap12])('header blocks are looked at before the Body (%s)', async (version) => {
+  it.each([soap11, soap12])('header blocks before problems of the Body (%s)', async (version) => {
     const header = '<e:Header><Sec xmlns="urn:sec" e:mustUnderstand="1"/></e:Header>';
     const body = (inside: string) =>
       `<e:Envelope xmlns:e="${version}">${header}<e:Body>${inside}</e:Body></e:Envelope>`;
@@ -112,20 +112,20 @@ describe('what cannot be served is a proper fault', () => {
     }
   });
 
-  it('a block in the namespace of XML itself is named as one', async () => {
+  it('a header block in the XML namespace, with its name', async () => {
     const header = '<e:Header><xml:Sec e:mustUnderstand="1"/></e:Header>';
     const response = await post(`<e:Envelope xmlns:e="${soap12}">${header}<e:Body/></e:Envelope>`);
     expect(response.body).toContain('<soap:NotUnderstood qname="xml:Sec"/>');
   });
 
-  it('what is no envelope is a VersionMismatch to SOAP 1.2, with the envelopes that are understood', async () => {
+  it('a SOAP 1.2 request without an envelope, with the supported envelopes', async () => {
     const response = await post('<foo/>', { 'content-type': 'application/soap+xml' });
     expect(response.statusCode).toBe(500);
     expect(response.body).toContain('<soap:Value>soap:VersionMismatch</soap:Value>');
     expect(response.body).toContain(`<soap:SupportedEnvelope qname="e:Envelope" xmlns:e="${soap12}"/>`);
   });
 
-  it('in SOAP 1.2 the sender’s mistakes have 400, header blocks are named', async () => {
+  it('SOAP 1.2 requests: status 400 for the sender, and the names of header blocks', async () => {
     const type = { 'content-type': 'application/soap+xml' };
     const sender = await post(envelope(call('GetEverything'), soap12), type);
     expect(sender.statusCode).toBe(400);
@@ -140,7 +140,7 @@ describe('what cannot be served is a proper fault', () => {
     expect((await post('nonsense', type)).body).toContain('soap:Sender');
   });
 
-  it('too large is 413 with a fault, compressed or not', async () => {
+  it('a request that is too large, compressed or not, with status 413', async () => {
     const large = envelope(`<!--${'x'.repeat(100_000)}-->${call('GetFolders')}`);
     for (const response of [await post(large), await post(gzipSync(large), { 'content-encoding': 'gzip' })]) {
       expect(response.statusCode).toBe(413);
@@ -148,22 +148,22 @@ describe('what cannot be served is a proper fault', () => {
     }
   });
 
-  it('another content type or encoding is 415', async () => {
+  it('another content type or encoding, with status 415', async () => {
     expect((await post('{}', { 'content-type': 'application/json' })).statusCode).toBe(415);
     expect((await post('x', { 'content-encoding': 'br' })).statusCode).toBe(415);
   });
 
-  it('another method is 405', async () => {
+  it('another method, with status 405', async () => {
     const response = await server.http.inject({ method: 'PUT', url: '/services', payload: 'x' });
     expect(response.statusCode).toBe(405);
     expect(response.headers.allow).toBe('GET, HEAD, POST');
-    const unheardOf = await server.http.inject({ method: 'PROPFIND' as 'GET', url: '/services' });
-    expect(unheardOf.statusCode).toBe(405);
+    const unknownMethod = await server.http.inject({ method: 'PROPFIND' as 'GET', url: '/services' });
+    expect(unknownMethod.statusCode).toBe(405);
   });
+});
 
-  it('an address beneath the catalog is not served', async () => {
-    const response = await server.get('/services/Maps/Roads/MapServer');
-    expect(response.statusCode).toBe(404);
-    expect(response.json()).toMatchObject({ status: 'error', error: { code: 404 } });
-  });
+it('an address beneath the catalog is not served', async () => {
+  const response = await server.get('/services/Maps/Roads/MapServer');
+  expect(response.statusCode).toBe(404);
+  expect(response.json()).toMatchObject({ status: 'error', error: { code: 404 } });
 });

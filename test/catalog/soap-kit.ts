@@ -1,4 +1,4 @@
-// What the tests of SOAP over the wire share: envelopes, calls and how they are posted.
+// Helpers for the tests of the SOAP endpoint: envelopes, calls and posting them.
 import { type Server, namespace } from '../kit/server.ts';
 
 export const soap11 = 'http://schemas.xmlsoap.org/soap/envelope/';
@@ -6,7 +6,7 @@ export const soap12 = 'http://www.w3.org/2003/05/soap-envelope';
 export const operations = ['GetMessageVersion', 'GetMessageFormats', 'GetTokenServiceURL', 'RequiresTokens'];
 export const guardedOperations = ['GetFolders', 'GetServiceDescriptions', 'GetServiceDescriptionsEx'];
 
-/** Posts to the server that is there then, with the headers of a plain client unless told otherwise. */
+/** Takes a function because the server is started before the tests, not when the file is loaded. */
 export const postTo =
   (server: () => Server) =>
   (payload: string | Buffer, headers: Record<string, string | undefined> = {}) => {

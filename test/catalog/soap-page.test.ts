@@ -1,4 +1,4 @@
-// The page at the SOAP address, which lets the operations be tried.
+// The page at the address of the SOAP service.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, namespace, operationNames, startServer } from '../kit/server.ts';
 
@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-describe('the page at the SOAP address', () => {
+describe('the page of the SOAP service', () => {
   const page = async (from = server) => (await from.get('/services', { accept: 'text/html' })).body;
   const textOf = (markup: string) =>
     markup
@@ -23,7 +23,7 @@ describe('the page at the SOAP address', () => {
   const commandsIn = (markup: string) =>
     [...markup.matchAll(/data-copy>(.*?)<\/pre>/gs)].map(([, text]) => textOf(text ?? ''));
 
-  it('shows the request of every operation, and each is answered', async () => {
+  it('shows a working request for every operation', async () => {
     const requests = requestsIn(await page());
     expect(requests).toHaveLength(operationNames.length);
     for (const [index, payload] of requests.entries()) {
@@ -38,7 +38,7 @@ describe('the page at the SOAP address', () => {
     }
   });
 
-  it('shows a command that sends the same, with a token in the shell where one is needed', async () => {
+  it('shows a command that sends the request, with a token variable if a token is required', async () => {
     const markup = await page();
     const commands = commandsIn(markup);
     for (const [index, request] of requestsIn(markup).entries()) {
@@ -52,14 +52,14 @@ describe('the page at the SOAP address', () => {
     await own.close();
   });
 
-  it('marks where an argument goes, for the script', async () => {
+  it('marks the elements of the arguments for the script', async () => {
     const markup = await page();
     expect(markup).toContain('<span data-argument="FolderName">/</span>');
     expect(markup).toMatch(/<label for="([^"]+)">FolderName<\/label>\s*<input id="\1" name="FolderName"/);
     expect(markup.match(/<form data-try data-needs-script hidden>/g)).toHaveLength(operationNames.length);
   });
 
-  it('leads to the WSDL and to the directory', async () => {
+  it('links to the WSDL and to the administrator directory', async () => {
     const markup = await page();
     expect(markup).toContain('href="http://localhost:8080/services?wsdl"');
     expect(markup).toContain('href="http://localhost:8080/admin/services"');

@@ -1,4 +1,4 @@
-// Tokens over SOAP: which operations need one, and what is seen with it (spec 4.2, contract 7).
+// Tokens over SOAP: which operations need one, and which services it shows.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 import { call, guardedOperations, namesIn, operations } from './soap-kit.ts';
@@ -12,12 +12,12 @@ beforeAll(async () => {
 afterAll(() => Promise.all([server.close(), guarded.close()]));
 
 describe('tokens', () => {
-  it.each(operations)('%s never needs one and ignores one', async (name) => {
+  it.each(operations)('%s needs no token and ignores one', async (name) => {
     expect((await guarded.soap(call(name))).statusCode).toBe(200);
     expect((await guarded.soap(call(name), {}, '?token=nonsense')).statusCode).toBe(200);
   });
 
-  it.each(guardedOperations)('%s needs a good one where tokens are required', async (name) => {
+  it.each(guardedOperations)('%s needs a valid token if tokens are required', async (name) => {
     const missing = await guarded.soap(call(name));
     expect(missing.statusCode).toBe(500);
     expect(missing.body).toContain(
@@ -30,7 +30,7 @@ describe('tokens', () => {
     expect(twice.body).toContain('<Code>498</Code>');
   });
 
-  it.each(guardedOperations)('%s checks one that is given where none is required', async (name) => {
+  it.each(guardedOperations)('%s checks a given token if none is required', async (name) => {
     expect((await server.soap(call(name), {}, '?token=nonsense')).body).toContain('<Code>498</Code>');
   });
 
@@ -39,17 +39,17 @@ describe('tokens', () => {
     ['member', 11],
     ['publisher', 11],
     ['administrator', 12],
-  ] as const)('%s sees %d services', async (role, count) => {
+  ] as const)('a caller with the role %s sees %d services', async (role, count) => {
     const headers: Record<string, string> = role ? { authorization: `Bearer ${server.token(role)}` } : {};
     expect(namesIn((await server.soap(call('GetServiceDescriptions'), headers)).body)).toHaveLength(count);
   });
 
-  it('a session cookie counts for nothing here', async () => {
+  it('a session cookie is ignored', async () => {
     const cookie = { cookie: 'steward_session=token-of-the-administrator' };
     expect((await guarded.soap(call('GetFolders'), cookie)).body).toContain('<Code>499</Code>');
   });
 
-  it('RequiresTokens tells, GetTokenServiceURL where to get one', async () => {
+  it('RequiresTokens and GetTokenServiceURL return the configuration', async () => {
     expect((await server.soap(call('RequiresTokens'))).body).toContain('<Result>false</Result>');
     expect((await guarded.soap(call('RequiresTokens'))).body).toContain('<Result>true</Result>');
     expect((await guarded.soap(call('GetTokenServiceURL'))).body).toContain(

@@ -1,6 +1,6 @@
-// What the operations over the wire tell of the catalog, and what is served to GET (spec 4.2, contract 7).
+// The answers of the SOAP operations that list the catalog, the WSDL, and the catalog cache.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCatalogCache } from '../../src/catalog/catalog-cache.ts';
+import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { services } from '../../src/catalog/catalog.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { call, envelope, guardedOperations, namesIn, operations, postTo } from './soap-kit.ts';
@@ -25,7 +25,7 @@ describe('GetServiceDescriptionsEx', () => {
       '<FolderName xmlns:i="http://www.w3.org/1999/XMLSchema-instance" i:null="1"/>',
       'null of an older schema',
     ],
-  ])('%s (%s) is the root, its own services only', async (inside) => {
+  ])('%s (%s) lists the services of the root only', async (inside) => {
     expect(namesIn(await ex(inside))).toEqual(['Geometry', 'Places', 'World']);
   });
 
@@ -34,7 +34,7 @@ describe('GetServiceDescriptionsEx', () => {
     ['<FolderName xmlns="">Maps</FolderName>', 'unqualified'],
     ['<x:FolderName xmlns:x="urn:other">Maps</x:FolderName>', 'in another namespace'],
     ['<FolderName><![CDATA[Ma]]>&#112;s</FolderName>', 'as CDATA and references'],
-  ])('%s (%s) is that folder', async (inside) => {
+  ])('%s (%s) lists the services of the folder', async (inside) => {
     expect(namesIn(await ex(inside))).toEqual([
       'Maps/Boundaries',
       'Maps/Boundaries',
@@ -63,7 +63,7 @@ describe('GetServiceDescriptionsEx', () => {
   });
 });
 
-it('services are listed root first, then by folder, name and type, with addresses percent-encoded', async () => {
+it('services are sorted: root first, then by folder, name and type; addresses are percent-encoded', async () => {
   const own = await startServer({
     env: { PUBLIC_URL: 'https://example.com/ops' },
     catalog: {
@@ -114,13 +114,13 @@ it('services are listed root first, then by folder, name and type, with addresse
 });
 
 describe('GET', () => {
-  it.each(['?wsdl', '?WSDL', '?Wsdl=1', '?x=1&wsdl'])('%s serves the WSDL', async (query) => {
+  it.each(['?wsdl', '?WSDL', '?Wsdl=1', '?x=1&wsdl'])('%s returns the WSDL', async (query) => {
     const response = await server.get(`/services${query}`);
     expect(response.headers['content-type']).toBe('text/xml; charset=utf-8');
     expect(response.body).toContain('<soap:address location="http://localhost:8080/services"/>');
   });
 
-  it('without a query shows a page for people', async () => {
+  it('without a query returns an HTML page', async () => {
     const response = await server.get('/services');
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -129,7 +129,7 @@ describe('GET', () => {
   });
 });
 
-it('the neutral words become the names configured', async () => {
+it('names contain VENDOR_PREFIX and PRODUCT_NAME', async () => {
   const own = await startServer({ env: { VENDOR_PREFIX: 'acme', PRODUCT_NAME: 'Widget' } });
   const body = '<GetMessageVersion xmlns="http://www.example.com/schemas/Widget/10.0"/>';
   expect((await own.soap(body)).body).toContain('<MessageVersion>acmeWidgetVersion10</MessageVersion>');
@@ -139,12 +139,12 @@ it('the neutral words become the names configured', async () => {
   await own.close();
 });
 
-it('what is made from the catalog is kept until the catalog changes', async () => {
-  const catalogCache = createCatalogCache(server.store);
+it('the catalog cache keeps a value until the catalog changes', async () => {
+  const catalogCache = new CatalogCache(server.store);
   let made = 0;
-  const ask = () => catalogCache.get('listing', () => (made += 1));
-  expect([ask(), ask(), ask()]).toEqual([1, 1, 1]);
+  const read = () => catalogCache.get('listing', () => (made += 1));
+  expect([read(), read(), read()]).toEqual([1, 1, 1]);
   const [service] = server.store.all(services);
   if (service) await server.store.update((transaction) => transaction.put(services, service));
-  expect([ask(), ask()]).toEqual([2, 2]);
+  expect([read(), read()]).toEqual([2, 2]);
 });

@@ -1,19 +1,19 @@
-// The WSDL and the code's table of operations say the same; an operation cannot be added to one alone.
+// The WSDL declares exactly the operations, arguments, types and names that the code uses.
 import { XMLParser } from 'fast-xml-parser';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { createCatalogCache } from '../../src/catalog/catalog-cache.ts';
+import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { fillWsdl, catalogNames } from '../../src/catalog/wsdl.ts';
 import { catalogOperations } from '../../src/catalog/soap.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 
 const template = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
 const namespace = 'urn:catalog:1.0';
+const names = catalogNames('acme', 'Widget');
 const filled = fillWsdl(template, {
   namespace,
   baseUrl: 'https://example.com/catalog',
-  vendorPrefix: 'acme',
-  productName: 'Widget',
+  names,
 });
 
 type Named = { '@name': string };
@@ -73,9 +73,8 @@ const parser = new XMLParser({
 });
 const [definitions] = (parser.parse(filled) as Wsdl).definitions;
 const [schema] = definitions.types[0].schema;
-const names = catalogNames('acme', 'Widget');
 const operations = catalogOperations({
-  catalogCache: createCatalogCache(createMemoryStore()),
+  catalogCache: new CatalogCache(createMemoryStore()),
   names,
   requireTokens: false,
   baseUrl: () => '',
@@ -93,13 +92,13 @@ const fieldsOf = (elementName: string) => {
   }));
 };
 
-it('definitions and schema share the catalog namespace, elements are qualified', () => {
+it('definitions and schema have the catalog namespace, and elements are qualified', () => {
   expect(definitions['@targetNamespace']).toBe(namespace);
   expect(schema['@targetNamespace']).toBe(namespace);
   expect(schema['@elementFormDefault']).toBe('qualified');
 });
 
-it('every operation of the table is declared, in messages, port type and binding, and no other', () => {
+it('messages, port type and binding declare exactly the operations of the code', () => {
   const expected = Object.keys(operations);
   expect(definitions.portType.operation.map((operation) => operation['@name'])).toEqual(expected);
   expect(definitions.binding.operation.map((operation) => operation['@name'])).toEqual(expected);
@@ -118,7 +117,7 @@ it('every operation of the table is declared, in messages, port type and binding
 });
 
 it.each(Object.entries(operations))(
-  '%s has the arguments and the response field of the table',
+  '%s has the arguments and the response field of the code',
   (name, operation) => {
     expect(fieldsOf(name).map((field) => field.name)).toEqual(operation.arguments);
     const { field, type } = operation.response;
@@ -138,7 +137,7 @@ it('the binding is SOAP over HTTP, document/literal, with an empty action', () =
   expect(definitions.service.port.address['@location']).toBe('https://example.com/catalog');
 });
 
-it('the enumerations are those of the spec, under the names configured', () => {
+it('the enumerations have the configured names and contain the values that the server returns', () => {
   const enumerations = Object.fromEntries(
     schema.simpleType.map((type) => [
       type['@name'],
@@ -146,13 +145,20 @@ it('the enumerations are those of the spec, under the names configured', () => {
     ]),
   );
   expect(enumerations).toEqual({
-    acmeServiceCatalogMessageFormat: Object.values(names.messageFormats),
+    acmeServiceCatalogMessageFormat: ['Soap', 'Bin', 'SoapOrBin'].map(
+      (format) => `acmeServiceCatalogMessageFormat${format}`,
+    ),
     acmeWidgetVersion: ['83', '90', '92', '93', '10'].map((version) => `acmeWidgetVersion${version}`),
   });
-  expect(names.versions).toEqual(enumerations.acmeWidgetVersion);
+  expect(enumerations[names.messageFormatType]).toContain(names.messageFormat);
+  expect(enumerations[names.versionType]).toContain(names.version);
+  expect([names.messageFormat, names.version]).toEqual([
+    'acmeServiceCatalogMessageFormatSoap',
+    'acmeWidgetVersion10',
+  ]);
 });
 
-it('the types of the spec have its fields in its order', () => {
+it('the types declare their fields in order', () => {
   const fields = (name: string) => {
     const type = schema.complexType.find((complexType) => complexType['@name'] === name);
     return type?.sequence.element?.map((field) => [

@@ -1,14 +1,14 @@
-// PostgreSQL itself is killed and comes back, under load: what was acknowledged is there, what can be answered meanwhile is, and
-// everything goes on by itself (contract 2: store away).
+// PostgreSQL is killed and started again under load: no acknowledged write is lost, reads work during the outage, and everything
+// continues without help.
 import { type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type PostgresServer, startPostgres } from '../kit/postgres.ts';
 import { codesOfPatch, expectOneRun } from './messages.ts';
-import { type Steward, connect, createChance, pause, signInEverywhere, startSteward } from './steward.ts';
+import { type Steward, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
-/** How soon after its return everything works. */
-const backWithinMs = 5_000;
+/** Everything works again this soon after the database is back. */
+const recoveryMs = 5_000;
 const leaseMs = 10_000;
 const stepMs = 60;
 
@@ -16,7 +16,7 @@ let postgres: PostgresServer;
 let stewards: readonly [Steward, Steward];
 let token: string;
 let receiver: Server;
-let receivingTakesMs = 0;
+let receiverDelayMs = 0;
 let arrived: Set<string>;
 
 beforeEach(async () => {
@@ -27,7 +27,7 @@ beforeEach(async () => {
   arrived = new Set();
   receiver = createServer((request, response) => {
     arrived.add(request.headers['webhook-id'] as string);
-    request.resume().on('end', () => void pause(receivingTakesMs).then(() => response.end()));
+    request.resume().on('end', () => void pause(receiverDelayMs).then(() => response.end()));
   });
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   const hookUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/in`;
@@ -35,10 +35,10 @@ beforeEach(async () => {
   expect(await stewards[0].post('/admin/services/webhooks/create', webhook, token)).toMatchObject({
     status: 200,
   });
-  // A process that has not heard of it before the database goes would not know it.
-  const known = async (steward: Steward) =>
+  // Both processes must have the webhook before the database stops.
+  const listWebhooks = async (steward: Steward) =>
     (await steward.get('/admin/services/webhooks', token)).body.webhooks;
-  for (const steward of stewards) await expect.poll(() => known(steward)).toHaveLength(1);
+  for (const steward of stewards) await expect.poll(() => listWebhooks(steward)).toHaveLength(1);
 }, 60_000);
 
 afterEach(async () => {
@@ -47,46 +47,46 @@ afterEach(async () => {
   await Promise.all(stewards.map((steward) => steward.kill()));
 });
 
-const eventually = { timeout: backWithinMs, interval: 50 };
+const eventually = { timeout: recoveryMs, interval: 50 };
 const readiness = async (steward: Steward) => (await steward.ask('/ready')).status;
 
-/** Until both processes have noticed. */
-async function goAway(): Promise<void> {
+/** Resolves when both processes have noticed. */
+async function stopDatabase(): Promise<void> {
   await postgres.kill();
   for (const steward of stewards) await expect.poll(() => readiness(steward), eventually).toBe(503);
 }
 
-async function comeBack(): Promise<void> {
+async function startDatabase(): Promise<void> {
   await postgres.start();
   for (const steward of stewards) await expect.poll(() => readiness(steward), eventually).toBe(200);
 }
 
-/** No process has ended, and none has said more than that the database went and came back. */
-function expectCalm(outages: number): void {
+/** Checks that no process has ended, and that none has logged more than the outages. */
+function expectQuietLogs(outages: number): void {
   for (const { child, output } of stewards) {
     expect(child.exitCode).toBeNull();
     expect(child.signalCode).toBeNull();
     const lines = output.out.split('\n').filter((line) => line !== '' && !line.includes('"msg":"request"'));
-    const told = lines.map((line) => JSON.parse(line) as { level: number; msg: string });
-    expect(told.filter(({ level }) => level >= 50)).toEqual([]);
-    const ofOutages = told.filter(({ msg }) => msg.includes('database'));
-    expect(ofOutages.length).toBeLessThanOrEqual(2 * outages + 2);
-    expect(told.length - ofOutages.length).toBeLessThanOrEqual(5);
+    const entries = lines.map((line) => JSON.parse(line) as { level: number; msg: string });
+    expect(entries.filter(({ level }) => level >= 50)).toEqual([]);
+    const outageEntries = entries.filter(({ msg }) => msg.includes('database'));
+    expect(outageEntries.length).toBeLessThanOrEqual(2 * outages + 2);
+    expect(entries.length - outageEntries.length).toBeLessThanOrEqual(5);
   }
 }
 
 const soap = `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>
   <GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
 
-it('while it is away reading goes on, and what cannot be done says so', { timeout: 240_000 }, async () => {
+it('while it is unavailable reads work, and writes are answered with 503', { timeout: 240_000 }, async () => {
   const { body } = await stewards[0].get('/admin/services/webhooks', token);
   const [{ id = '' } = {}] = body.webhooks as { id?: string }[];
-  await goAway();
+  await stopDatabase();
   const refused = {
     status: 503,
     body: { status: 'error', error: { code: 503, message: 'The database cannot be reached.', details: [] } },
   };
-  const expectAway = async (steward: Steward) => {
+  const expectUnavailable = async (steward: Steward) => {
     const headers = { 'content-type': 'text/xml' };
     const catalog = await steward.ask('/services', { method: 'POST', headers, body: soap });
     expect(catalog).toMatchObject({
@@ -102,7 +102,7 @@ it('while it is away reading goes on, and what cannot be done says so', { timeou
       body: { reasons: ['the database cannot be reached'] },
     });
     const answers = [
-      await steward.post('/admin/services/createFolder', { folderName: 'Away' }, token),
+      await steward.post('/admin/services/createFolder', { folderName: 'Refused' }, token),
       await steward.post('/admin/services/webhooks/publish', { changeType: 'Tested' }, token),
       await steward.post('/admin/mode/update', { isReadOnly: 'true' }, token),
       await steward.get(`/admin/services/webhooks/${id}/deliveries`, token),
@@ -113,8 +113,8 @@ it('while it is away reading goes on, and what cannot be done says so', { timeou
     }
   };
   const until = Date.now() + 2_000;
-  while (Date.now() < until) for (const steward of stewards) await expectAway(steward);
-  await comeBack();
+  while (Date.now() < until) for (const steward of stewards) await expectUnavailable(steward);
+  await startDatabase();
   for (const [index, steward] of stewards.entries()) {
     const folderName = `Back ${index}`;
     expect(await steward.post('/admin/services/createFolder', { folderName }, token)).toMatchObject({
@@ -129,22 +129,22 @@ it('while it is away reading goes on, and what cannot be done says so', { timeou
     });
     await expect.poll(() => arrived.has(event.eventId), eventually).toBe(true);
   }
-  expectCalm(1);
-  await goAway();
+  expectQuietLogs(1);
+  await stopDatabase();
   for (const { child, exited } of stewards) {
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
   }
 });
 
-it('keeps everything that was acknowledged', { timeout: 240_000 }, async () => {
-  const chance = createChance();
+it('no acknowledged write is lost', { timeout: 240_000 }, async () => {
+  const random = createRandom();
   const outages = 5;
   const acknowledged = { events: [] as string[], services: [] as string[], users: [] as string[] };
   let isOver = false;
 
   async function write(kind: keyof typeof acknowledged, path: string, name: string, fields: object) {
-    const steward = stewards[chance() < 0.5 ? 0 : 1];
+    const steward = stewards[random() < 0.5 ? 0 : 1];
     const answer = await steward.post(path, { ...fields }, token);
     if (answer.status === 200) acknowledged[kind].push(name);
     else expect(answer).toMatchObject({ status: 503, body: { error: { code: 503 } } });
@@ -158,17 +158,17 @@ it('keeps everything that was acknowledged', { timeout: 240_000 }, async () => {
       const user = { username: name, password: 'battery staple', role: 'member' };
       if (client === 0) await write('users', '/admin/security/users/add', name, user);
       else if (client === 1) await write('services', '/admin/services/createService', name, service);
-      // This one is safe to repeat, so it is; whether the others were done nobody can know.
+      // Publishing is idempotent and is repeated; for the other writes a refused answer does not say whether they were stored.
       else while (!(await write('events', '/admin/services/webhooks/publish', name, event))) await pause(100);
-      await pause(20 * chance());
+      await pause(20 * random());
     }
   });
   const load = Promise.all(clients);
   load.catch(() => undefined);
   for (let outage = 0; outage < outages; outage += 1) {
-    await pause(500 + 500 * chance());
-    await goAway();
-    await comeBack();
+    await pause(500 + 500 * random());
+    await stopDatabase();
+    await startDatabase();
   }
   isOver = true;
   await load;
@@ -176,30 +176,30 @@ it('keeps everything that was acknowledged', { timeout: 240_000 }, async () => {
   const query = await connect(postgres.url);
   const keysOf = async (statement: string) =>
     new Set((await query<{ key: string }>(statement)).map(({ key }) => key));
-  const kept = {
+  const stored = {
     events: await keysOf('select key from publications'),
     services: await keysOf('select service_name as key from services'),
     users: await keysOf('select key from users'),
   };
   for (const kind of ['events', 'services', 'users'] as const) {
-    expect(acknowledged[kind].filter((name) => !kept[kind].has(name))).toEqual([]);
+    expect(acknowledged[kind].filter((name) => !stored[kind].has(name))).toEqual([]);
     expect(acknowledged[kind]).not.toEqual([]);
   }
-  // What the other process has written last may still be on its way.
-  const unknownTo = async (steward: Steward) => {
+  // The last writes of the other process may not be replicated yet.
+  const missingAt = async (steward: Steward) => {
     const { body } = await steward.get('/admin/services', token);
     const known = new Set((body.services as { serviceName: string }[]).map(({ serviceName }) => serviceName));
-    return [...kept.services].filter((name) => name.startsWith('c') && !known.has(name));
+    return [...stored.services].filter((name) => name.startsWith('c') && !known.has(name));
   };
-  for (const steward of stewards) await expect.poll(() => unknownTo(steward), eventually).toEqual([]);
+  for (const steward of stewards) await expect.poll(() => missingAt(steward), eventually).toEqual([]);
   const pending = () => query(`select key, state from deliveries where state <> 'delivered'`);
   await expect.poll(pending, { timeout: 2 * leaseMs, interval: 100 }).toEqual([]);
   expect(acknowledged.events.filter((name) => !arrived.has(name))).toEqual([]);
-  expectCalm(outages);
+  expectQuietLogs(outages);
 });
 
-it('an upgrade and deliveries under way come to their end', { timeout: 240_000 }, async () => {
-  receivingTakesMs = 200;
+it('a running upgrade and pending deliveries are completed', { timeout: 240_000 }, async () => {
+  receiverDelayMs = 200;
   const events = Array.from({ length: 60 }, (_, index) => `event-${index}`);
   for (const eventId of events) {
     const event = { changeType: 'Tested', eventId };
@@ -211,23 +211,25 @@ it('an upgrade and deliveries under way come to their end', { timeout: 240_000 }
   expect(await stewards[0].post('/admin/system/upgrades/upgrade', asked, token)).toMatchObject({
     status: 200,
   });
-  // The second time nobody's lease is left when it comes back.
-  for (const awayMs of [0, leaseMs + 500, 0]) {
+  // The second outage is longer than the leases of the processes.
+  for (const outageMs of [0, leaseMs + 500, 0]) {
     await pause(300);
-    await goAway();
-    await pause(awayMs);
-    await comeBack();
+    await stopDatabase();
+    await pause(outageMs);
+    await startDatabase();
   }
   type Status = { status: { state: string; messages: { code: number; message: string; when: number }[] } };
-  const told = async () => {
+  const readStatus = async () => {
     const { body } = await stewards[1].get('/admin/system/upgrades', token);
     return (body as unknown as Status).status;
   };
-  await expect.poll(async () => (await told()).state, { timeout: 30_000, interval: 100 }).toBe('success');
-  expectOneRun((await told()).messages, codesOfPatch(4));
+  await expect
+    .poll(async () => (await readStatus()).state, { timeout: 30_000, interval: 100 })
+    .toBe('success');
+  expectOneRun((await readStatus()).messages, codesOfPatch(4));
   const query = await connect(postgres.url);
   const pending = () => query(`select key, state from deliveries where state <> 'delivered'`);
   await expect.poll(pending, { timeout: 2 * leaseMs, interval: 100 }).toEqual([]);
   expect(events.filter((id) => !arrived.has(id))).toEqual([]);
-  expectCalm(3);
+  expectQuietLogs(3);
 });

@@ -1,10 +1,10 @@
-// An upgrade of a cluster whose process is killed in the middle of what it asks of the API server, again and again: whoever comes next
-// reads the cluster, does nothing twice, and the job says what it would have said by itself.
+// Kills the process of an upgrade again and again during its requests to the API server. The next process continues from the state of
+// the cluster, repeats no change, and the job ends with the messages of an uninterrupted one.
 import { expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
-import { type Told, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
-import { connect, createChance, startSteward } from './steward.ts';
+import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
+import { connect, createRandom, startSteward } from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';
 const names = ['map-server', 'map-tiles', 'store-queue'];
@@ -22,11 +22,11 @@ const manifest = JSON.stringify([
   },
 ]);
 
-/** With the nth of such requests on its lips, which the server hears of or not. */
-type Death = { method: string; nth: number; isHeard: boolean };
+/** The process is killed at the nth request of this method, which the proxy forwards or not. */
+type Kill = { method: string; nth: number; isForwarded: boolean };
 
-it('no workload is moved twice, and none is forgotten', { timeout: 120_000 }, async () => {
-  const chance = createChance();
+it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
+  const random = createRandom();
   const { url } = await createDatabase();
   const query = await connect(url);
   const cluster = await openCluster();
@@ -45,73 +45,73 @@ it('no workload is moved twice, and none is forgotten', { timeout: 120_000 }, as
   const token = await steward.signIn();
   await steward.post(`${upgrades}/importManifest`, { manifestFile: new Blob([manifest]) }, token);
 
-  const deaths: Death[] = [
-    { method: 'POST', nth: 1, isHeard: true },
+  const kills: Kill[] = [
+    { method: 'POST', nth: 1, isForwarded: true },
     ...[1, 2].flatMap((nth) => [
-      { method: 'PATCH', nth, isHeard: false },
-      { method: 'PATCH', nth, isHeard: true },
+      { method: 'PATCH', nth, isForwarded: false },
+      { method: 'PATCH', nth, isForwarded: true },
     ]),
-    ...[1, 2, 3].map(() => ({ method: 'GET', nth: 3 + Math.floor(chance() * 12), isHeard: true })),
+    ...[1, 2, 3].map(() => ({ method: 'GET', nth: 3 + Math.floor(random() * 12), isForwarded: true })),
   ];
 
-  let spare: () => void = () => undefined;
-  const dies = ({ method, nth, isHeard }: Death) =>
+  let removeFault: () => void = () => undefined;
+  const killAt = ({ method, nth, isForwarded }: Kill) =>
     new Promise<void>((resolve) => {
       let count = 0;
-      const forget = cluster.faults.inject({
+      const remove = cluster.faults.inject({
         method,
         path: /\/(leases|deployments|statefulsets)/,
         times: Infinity,
         act: async () => {
           count += 1;
           if (count !== nth) return;
-          forget();
+          remove();
           await steward.kill();
           resolve();
-          if (!isHeard) throw new Error('nobody asks any more');
+          if (!isForwarded) throw new Error('the client is gone');
         },
       });
-      spare = forget;
+      removeFault = remove;
     });
 
-  const isOver = async () => {
+  const hasEnded = async () => {
     const [job] = await query<{ state: string }>('select state from jobs');
     return job !== undefined && job.state !== 'in_progress';
   };
-  const over = expect
-    .poll(isOver, { timeout: 60_000, interval: 50 })
+  const ended = expect
+    .poll(hasEnded, { timeout: 60_000, interval: 50 })
     .toBe(true)
-    .then(() => 'over');
-  let died = 0;
-  for (const death of deaths) {
-    const dead = dies(death);
-    if (died === 0)
+    .then(() => 'ended');
+  let killed = 0;
+  for (const kill of kills) {
+    const dead = killAt(kill);
+    if (killed === 0)
       expect(
         await steward.post(`${upgrades}/upgrade`, { versionManifest: '{"id":"pat"}' }, token),
       ).toMatchObject({ status: 200 });
-    if ((await Promise.race([dead, over])) === 'over') break;
-    // When all is done there is nothing left to be resumed.
-    if (!(await isOver())) died += 1;
-    // Its lease need not be waited for.
+    if ((await Promise.race([dead, ended])) === 'ended') break;
+    // A job that has ended is not resumed.
+    if (!(await hasEnded())) killed += 1;
+    // Without this, the next process waits until the lease of the killed one expires.
     await query('delete from processes');
     steward = await start();
   }
 
-  // The last one was to die, and may have while the job came to its end.
-  spare();
+  // The last process may have been killed while the job ended.
+  removeFault();
   steward = await start();
 
   const status = async () =>
-    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Told[] } }).status;
+    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
   await expect.poll(async () => (await status()).state, { timeout: 30_000 }).toBe('success');
   const { messages } = await status();
-  expect(died).toBeGreaterThan(4);
-  expect(timesResumed(messages)).toBe(died);
+  expect(killed).toBeGreaterThan(4);
+  expect(timesResumed(messages)).toBe(killed);
   expectOneRun(messages, codesOfPatch(names.length));
   for (const name of names) {
     const { metadata, spec } = await cluster.read(kindOf(name), name);
     expect(spec.template.spec.containers[0]?.image).toBe(`${name}:2`);
-    // One rollout after that of its creation.
+    // One rollout after the one of its creation.
     if (kindOf(name) === 'StatefulSet') expect(metadata.generation).toBe(2);
     else expect(metadata.annotations?.['deployment.kubernetes.io/revision']).toBe('2');
   }

@@ -1,7 +1,7 @@
-// What a job has to say from its start to its end, written down from contract 6, and nothing taken from the program.
+// The expected message codes of whole jobs, written out by hand so that they do not depend on the program.
 import { expect } from 'vitest';
 
-export type Told = { readonly code: number; readonly message: string; readonly when: number };
+export type Message = { readonly code: number; readonly message: string; readonly when: number };
 
 const module = [2291, 2038, 2173];
 const resumed = 2902;
@@ -25,7 +25,7 @@ export function codesOfPatch(modules: number): number[] {
   ];
 }
 
-/** `components`: how many deployments each has. */
+/** `components` holds the number of deployments of each component. */
 export function codesOfRelease(components: readonly number[], modules = 0): number[] {
   return [
     2010,
@@ -66,7 +66,7 @@ export function codesOfRelease(components: readonly number[], modules = 0): numb
   ];
 }
 
-/** One that fails at its nth module: what it moved is put back, the newest first. */
+/** A patch that fails at its nth module and reverts its workloads, newest first. */
 export function codesOfFailedPatch(nth: number): number[] {
   const begun = [2010, 2168, 2165, 2270, 2287, 2288, 2271, ...repeat(nth - 1, module), 2291];
   return [...begun, 2901, ...repeat(nth, [2904]), 2166];
@@ -80,15 +80,16 @@ function repeat(times: number, codes: readonly number[]): number[] {
   return Array.from({ length: times }, () => codes).flat();
 }
 
-/** One run, whatever happened to its processes: everything once and in its order, but that it was resumed so often. */
-export function expectOneRun(told: readonly Told[], codes: readonly number[]): void {
-  expect(told.map(({ code }) => code).filter((code) => code !== resumed)).toEqual(codes);
-  for (const { code, message } of told)
+/** Checks that the messages are those of one run, each once and in order. Only 2902 may occur any number of times. */
+export function expectOneRun(messages: readonly Message[], codes: readonly number[]): void {
+  expect(messages.map(({ code }) => code).filter((code) => code !== resumed)).toEqual(codes);
+  for (const { code, message } of messages)
     if (code === resumed) expect(message).toBe('The job was resumed after a restart.');
-  const whens = told.map(({ when }) => when);
+  const whens = messages.map(({ when }) => when);
   expect(whens).toEqual(whens.toSorted((a, b) => a - b));
-  const counts = told.flatMap(({ message }) => /^(\d+) out of/.exec(message)?.slice(1).map(Number) ?? []);
+  const counts = messages.flatMap(({ message }) => /^(\d+) out of/.exec(message)?.slice(1).map(Number) ?? []);
   expect(counts).toEqual(counts.map((_count, index) => index + 1));
 }
 
-export const timesResumed = (told: readonly Told[]) => told.filter(({ code }) => code === resumed).length;
+export const timesResumed = (messages: readonly Message[]) =>
+  messages.filter(({ code }) => code === resumed).length;

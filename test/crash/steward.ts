@@ -1,4 +1,4 @@
-// What the crash tests share: processes on one database, asked over HTTP like by any client, and chance that can be repeated.
+// Shared by the crash tests: server processes on one database, requests to them over HTTP, and repeatable random numbers.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
@@ -10,7 +10,7 @@ const password = 'a password for the crash tests';
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
 export type Steward = Awaited<ReturnType<typeof startSteward>>;
 
-/** Resolves when it listens. `fetch` throws when the process is gone, as it does for any client. */
+/** Resolves when the process listens. Requests throw when the process has ended, as for any client. */
 export async function startSteward(storeUrl: string, env: Record<string, string> = {}) {
   const started = startProcess({
     STORE_URL: storeUrl,
@@ -26,7 +26,9 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
     const response = await fetch(address + path, init).catch((error: unknown) => {
       const { child, output } = started;
-      throw child.exitCode === null ? error : new Error(`it has ended by itself: ${output.out.slice(-2_000)}`);
+      throw child.exitCode === null
+        ? error
+        : new Error(`the process has ended by itself: ${output.out.slice(-2_000)}`);
     });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
@@ -57,13 +59,13 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
       noteSecret(token);
       return token;
     },
-    /** What it had to complain about. */
-    complaints: () =>
+    /** The errors in its log. */
+    loggedErrors: () =>
       started.output.out.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line)),
   };
 }
 
-/** A token of the administrator that all of the processes know by now. */
+/** Signs in as administrator and waits until every process accepts the token. */
 export async function signInEverywhere(stewards: readonly Steward[]): Promise<string> {
   const token = (await stewards[0]?.signIn()) ?? '';
   for (const steward of stewards)
@@ -71,7 +73,7 @@ export async function signInEverywhere(stewards: readonly Steward[]): Promise<st
   return token;
 }
 
-/** Asks the database itself, past any process. */
+/** Queries the database directly. */
 export async function connect(url: string) {
   const client = new Client({ connectionString: url });
   client.on('error', () => undefined);
@@ -81,10 +83,12 @@ export async function connect(url: string) {
     (await client.query<R>(statement, values)).rows;
 }
 
-/** Numbers from 0 to 1, the same for the same seed, which a test that fails tells. */
-export function createChance(): () => number {
+/** Random numbers from 0 to 1 for a seed. A failing test prints its seed, so that the run can be repeated. */
+export function createRandom(): () => number {
   const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32));
-  onTestFailed(() => void process.stderr.write(`to repeat the chance of this test: CRASH_SEED=${seed}\n`));
+  onTestFailed(
+    () => void process.stderr.write(`to repeat the random numbers of this test: CRASH_SEED=${seed}\n`),
+  );
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -1,4 +1,4 @@
-// What must not be possible, each of which once was or might have been.
+// Attacks and abuses that the server must withstand.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type Server, password, startServer } from '../kit/server.ts';
 
@@ -10,26 +10,26 @@ afterEach(() => server.close());
 
 const administrator = () => server.token('administrator');
 
-it('a form of a thousand fields is read, one of more is not', async () => {
+it('a form may have 1,000 fields and no more', async () => {
   const form = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, '1']));
   expect((await server.post('/admin/mode', { ...form(999), token: administrator() })).statusCode).toBe(200);
   expect((await server.post('/admin/mode', form(1002))).statusCode).toBe(413);
 });
 
-it('a text that comes as a file is not read further than a text may be', async () => {
+it('the size limit of a text field also holds if the field is sent as a file', async () => {
   const parts = { versionManifest: { name: 'x', content: Buffer.alloc(2 * 1024 ** 2, '1') } };
   const response = await server.postParts('/admin/system/upgrades/upgrade', parts, administrator());
   expect(response.statusCode).toBe(413);
   expect(response.body).toContain('versionManifest: must be at most 1048576 bytes.');
 });
 
-it.each(['%00', '%01', 'a%00b', '%EF%BF%BE'])('an address with %s in it names nothing', async (id) => {
+it.each(['%00', '%01', 'a%00b', '%EF%BF%BE'])('an address with %s in it is not found', async (id) => {
   const path = `/admin/services/webhooks/${id}/deliveries/${id}?token=${administrator()}`;
   expect((await server.get(path)).statusCode).toBe(404);
 });
 
-it('JSON that lies too deep is refused, also where nobody looks at it', async () => {
+it('JSON that is nested too deeply is refused, also in values that are not used', async () => {
   const nested = `{"userInputs":[{"id":${'['.repeat(100_000)}${']'.repeat(100_000)}}]}`;
   const fields = {
     token: administrator(),
@@ -41,7 +41,7 @@ it('JSON that lies too deep is refused, also where nobody looks at it', async ()
   expect(response.body).toContain('upgradeSettings: must not be nested more than 64 levels deep.');
 });
 
-it('a manifest with control characters is refused wherever they are', async () => {
+it('a manifest with control characters in any text is refused', async () => {
   const version = {
     id: 'p',
     type: 'patch',
@@ -64,7 +64,7 @@ it('a manifest with control characters is refused wherever they are', async () =
 const sessionOf = (response: { headers: Record<string, unknown> }) =>
   /^[^;]*/.exec(String(response.headers['set-cookie']))?.[0] ?? '';
 
-it('a browser that signs in again has one session', async () => {
+it('signing in again in the same browser ends the previous session', async () => {
   const signIn = (cookie?: string) =>
     server.post(
       '/tokens/generateToken',
@@ -77,7 +77,7 @@ it('a browser that signs in again has one session', async () => {
   expect([await statusWith(first), await statusWith(second)]).toEqual([401, 200]);
 });
 
-it('nobody is signed out by a page of somebody else', async () => {
+it('a page of another site cannot sign a user out', async () => {
   const foreign = { 'sec-fetch-site': 'cross-site' };
   for (const [f, status] of [
     ['html', 403],
@@ -90,7 +90,7 @@ it('nobody is signed out by a page of somebody else', async () => {
 });
 
 it.each(['/services?wsdl', '/metrics', '/health', '/nowhere', '/admin'])(
-  'nobody guesses what %s is',
+  'browsers must not guess the content type of %s',
   async (path) => {
     expect((await server.get(path)).headers['x-content-type-options']).toBe('nosniff');
   },

@@ -1,8 +1,8 @@
-// The limits of every single field of every operation, at the limit and just past it, as the directory itself tells them.
+// Tests the limits of every field of every operation, at the limit and just past it. The limits come from the field descriptors.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Entry, walk } from '../../src/rest/routes.ts';
+import { type Entry, walk } from '../../src/rest/resource.ts';
 import type { Control, Field } from '../../src/rest/fields.ts';
-import { mostPayloadBytes } from '../../src/webhooks/event.ts';
+import { maxPayloadBytes } from '../../src/webhooks/event.ts';
 import { type Target, idsIn, startTarget } from './fuzz-session.ts';
 
 let target: Target;
@@ -13,17 +13,17 @@ beforeAll(async () => {
 });
 afterAll(() => target.close());
 
-/** Where any letters will not do, something as long. */
+/** Valid values of a given length, for fields that do not accept arbitrary letters. */
 const patterns: Record<string, (length: number) => string> = {
   hookUrl: (length) => `https://hooks.example/${'x'.repeat(length - 'https://hooks.example/'.length)}`,
   url: (length) => `https://hooks.example/${'x'.repeat(length - 'https://hooks.example/'.length)}`,
   payload: (length) => `{"a":"${'x'.repeat(length - '{"a":""}'.length)}"}`,
-  // So many types, and white space to make it so long.
+  // White space extends the value to the given length.
   changeTypes: (length) => `A,B${' '.repeat(length - 'A,B'.length)}`,
 };
 
-/** A key is as long as it is: its bytes are what is limited. */
-const otherwise: Record<string, { good: string[]; bad: string[] }> = {
+/** The limits of a signature key are in bytes, not in characters. */
+const exceptions: Record<string, { good: string[]; bad: string[] }> = {
   signatureKey: { good: [key(24), key(64)], bad: [key(23), key(65)] },
 };
 
@@ -32,9 +32,9 @@ function key(bytes: number): string {
 }
 
 /** Values at the limits of a field, and just past them. */
-function bordersOf(name: string, control: Control): { good: string[]; bad: string[] } | undefined {
-  const own = otherwise[name];
-  if (own) return own;
+function boundariesOf(name: string, control: Control): { good: string[]; bad: string[] } | undefined {
+  const exception = exceptions[name];
+  if (exception) return exception;
   if (control.kind === 'number') {
     const { from, to } = control;
     return { good: [from, to].map(String), bad: [from - 1, to + 1].map(String) };
@@ -47,7 +47,7 @@ function bordersOf(name: string, control: Control): { good: string[]; bad: strin
   return { good: [...least.good, ofLength(maxLength)], bad: [...least.bad, ofLength(maxLength + 1)] };
 }
 
-/** What is said against a field; the others are missing. */
+/** The problems that the server reports for the field. The other fields are missing. */
 async function problemsOf(path: string, entry: Entry, name: string, value: string): Promise<string[]> {
   const { token } = target;
   const isPost = entry.operation !== undefined;
@@ -57,40 +57,40 @@ async function problemsOf(path: string, entry: Entry, name: string, value: strin
     : await target.get(`${path}?${new URLSearchParams({ [name]: value }).toString()}`, headers);
   if (answer.statusCode < 300) return [];
   const { error } = answer.json<{ error: { details: string[] } }>();
-  // A name that is good may name nothing.
+  // A valid name need not exist.
   return error.details.filter((detail) => detail.startsWith(`${name}: `) && !detail.includes('there is no '));
 }
 
-it('are held by every field that has them', async () => {
-  let tried = 0;
-  for (const [prefix, root] of Object.entries(target.app.directories)) {
+it('every field enforces its limits', async () => {
+  let tested = 0;
+  for (const [prefix, root] of Object.entries(target.app.trees)) {
     for (const entry of walk(root)) {
       const route = entry.route.replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
         const known = { folder: 'Empty', service: 'World.MapServer', ...ids }[name] ?? '';
         return known.split('¦', 1)[0] ?? '';
       });
-      // A service of the root is as good as one of a folder, and the folder above has none.
+      // The folder Empty has no services, so the test uses a service of the root.
       const path = `/${prefix}/${route}`.replace('/Empty/World.MapServer', '/World.MapServer');
       const { fields } = entry.operation ?? entry.resource;
       for (const [name, field] of Object.entries(fields as Record<string, Field<unknown>>)) {
-        const borders = bordersOf(name, field.control);
-        if (!borders) continue;
-        for (const value of borders.good) {
-          const said = await problemsOf(path, entry, name, value);
-          expect(said, `${path} ${name}=${value.slice(0, 40)} (${value.length})`).toEqual([]);
+        const boundaries = boundariesOf(name, field.control);
+        if (!boundaries) continue;
+        for (const value of boundaries.good) {
+          const problems = await problemsOf(path, entry, name, value);
+          expect(problems, `${path} ${name}=${value.slice(0, 40)} (${value.length})`).toEqual([]);
         }
-        for (const value of borders.bad) {
-          const said = await problemsOf(path, entry, name, value);
-          expect(said, `${path} ${name}=${value.slice(0, 40)} (${value.length})`).toHaveLength(1);
+        for (const value of boundaries.bad) {
+          const problems = await problemsOf(path, entry, name, value);
+          expect(problems, `${path} ${name}=${value.slice(0, 40)} (${value.length})`).toHaveLength(1);
         }
-        tried += 1;
+        tested += 1;
       }
     }
   }
-  expect(tried).toBeGreaterThan(40);
+  expect(tested).toBeGreaterThan(40);
 });
 
-it('are told of the types of events and of what is published', async () => {
+it('the number of change types and the bytes of a payload are limited', async () => {
   const headers = { authorization: `Bearer ${target.token('administrator')}` };
   const create = (count: number) => {
     const changeTypes = JSON.stringify(Array.from({ length: count }, (_, index) => `T${index}`));
@@ -98,11 +98,11 @@ it('are told of the types of events and of what is published', async () => {
   };
   expect((await create(100)).body).not.toContain('changeTypes: ');
   expect((await create(101)).body).toContain('changeTypes: must be');
-  // Bytes, not characters.
+  // The limit counts bytes: é has two.
   const publish = (bytes: number) => {
     const payload = `{"a":"${'é'.repeat((bytes - '{"a":""}'.length) / 2)}"}`;
     return target.post('/admin/services/webhooks/publish', { changeType: 'Tested', payload }, headers);
   };
-  expect((await publish(mostPayloadBytes)).statusCode).toBe(200);
-  expect((await publish(mostPayloadBytes + 2)).statusCode).toBe(400);
+  expect((await publish(maxPayloadBytes)).statusCode).toBe(200);
+  expect((await publish(maxPayloadBytes + 2)).statusCode).toBe(400);
 });

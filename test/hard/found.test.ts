@@ -1,5 +1,5 @@
-// What hostile requests have brought to light, each as small as can be: requests that were never answered, answered with a fault
-// of ours or in no shape of the contract, and such as cost far more to answer than to send.
+// Regression tests for the findings of the fuzzer, each reduced to a minimal request: requests without a response, with an internal error
+// or an invalid error body, and requests that cost far more CPU time to answer than to send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cpuMs, judge } from './fuzz-verdict.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
   port = Number(new URL(await server.listen()).port);
 });
 afterAll(async () => {
-  // What was never answered would be waited for.
+  // Without this, close would wait for requests that never got a response.
   server.http.server.closeAllConnections();
   await server.close();
 });
@@ -35,26 +35,26 @@ function postPart(url: string, head: string, value: string): Buffer {
 
 async function expectGood(bytes: Buffer): Promise<Answer> {
   const answer = await ask(port, bytes);
-  if (!answer) throw new Error('There was no answer.');
+  if (!answer) throw new Error('The server sent no response.');
   judge(answer, false, false);
   expect(server.logLines.splice(0).filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
   return answer;
 }
 
-describe('a request that is all there has an answer', () => {
+describe('a complete request gets a response', () => {
   const withoutEnd = '--xyz\r\nContent-Disposition: form-data; name="f"\r\n\nx\r\n--xyz--\r\n';
 
   it.each([
-    ['of a caller with a bearer header', multipart],
-    ['of anybody', { 'content-type': multipart['content-type'] }],
-  ])('a form with a part whose headers do not end, %s', { timeout: 3000 }, async (_whose, headers) => {
+    ['with a bearer token', multipart],
+    ['without a token', { 'content-type': multipart['content-type'] }],
+  ])('for a form part whose headers do not end, %s', { timeout: 3000 }, async (_whose, headers) => {
     const { status, body } = await expectGood(
       write({ method: 'POST', url: '/admin/mode', headers, body: withoutEnd }),
     );
     expect([status, body]).toEqual([400, expect.stringContaining('malformed')]);
   });
 
-  it('a form with nothing but a large part of no kind that is known', { timeout: 3000 }, async () => {
+  it('for a form that has only a large part of an unknown disposition', { timeout: 3000 }, async () => {
     const body = `--xyz\r\nContent-Disposition: other; name="f"\r\n\r\n${'x'.repeat(20_000)}\r\n--xyz--\r\n`;
     const { status } = await expectGood(
       write({ method: 'POST', url: '/admin/mode', headers: multipart, body }),
@@ -63,16 +63,16 @@ describe('a request that is all there has an answer', () => {
   });
 });
 
-describe('a form that is refused before all of it is read', () => {
+describe('a form that is refused before it is read completely', () => {
   const part = (name: string, value: string) =>
     `--xyz\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
   const rest = `${part('rest', 'x'.repeat(1_000_000))}--xyz--\r\n`;
 
   it.each<[string, string, number, Record<string, string>]>([
     ['a field twice', part('f', 'json') + part('f', 'json') + rest, 400, multipart],
-    ['a part that is no text', part('f', '\xff') + rest, 400, multipart],
+    ['a part that is not valid UTF-8', part('f', '\xff') + rest, 400, multipart],
     ['a text that is too large', part('f', 'x'.repeat(1024 ** 2 + 1)) + rest, 413, multipart],
-    ['no end', part('f', 'json') + rest.slice(0, -20), 400, multipart],
+    ['no final boundary', part('f', 'json') + rest.slice(0, -20), 400, multipart],
     [
       'too many parts',
       Array.from({ length: 65 }, (_, index) => part(`p${index}`, '')).join('') + rest,
@@ -81,13 +81,13 @@ describe('a form that is refused before all of it is read', () => {
     ],
     ['a bad token', part('f', 'json') + rest, 401, { ...multipart, authorization: 'Bearer x' }],
   ])(
-    'does not stand in the way of the next request: %s',
+    'does not block the next request on the connection: %s',
     { timeout: 5000 },
     async (_what, body, status, headers) => {
       const wire = openWire(port);
       wire.write(write({ method: 'POST', url: '/admin/mode', headers, body }, true));
       expect((await wire.answer(0))?.status).toBe(status);
-      // A server may as well close the connection; a client then opens another.
+      // The server may also close the connection.
       wire.write(write({ url: '/health' }, true));
       const next = await wire.answer(1);
       wire.socket.destroy();
@@ -96,18 +96,18 @@ describe('a form that is refused before all of it is read', () => {
   );
 });
 
-describe('an error has the shape of the contract', () => {
-  it('for an expectation that nobody knows', async () => {
+describe('an error has the documented body', () => {
+  it('for an unknown Expect header', async () => {
     await expectGood(write({ url: '/admin/mode', headers: { authorization, expect: 'wonders' } }));
   });
 
-  it('for a request without a Host', async () => {
+  it('for a request without a Host header', async () => {
     await expectGood(Buffer.from('GET /admin/mode HTTP/1.1\r\nConnection: close\r\n\r\n'));
   });
 });
 
-describe('what is sent is no fault of ours', () => {
-  it('settings with an id that is nested deeper than a stack is', async () => {
+describe('invalid input causes no internal error', () => {
+  it('for settings with an id that is nested deeper than the call stack', async () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
     const { status } = await expectGood(
       post('/admin/system/upgrades/plan', {
@@ -119,10 +119,10 @@ describe('what is sent is no fault of ours', () => {
   });
 
   it.each([
-    ['half a character', '\\ud800'],
-    // A database takes it in no text: the job could neither go on nor end, and the system would stay read-only.
-    ['a zero', '\\u0000'],
-  ])('a manifest with %s in a text that is kept', async (_what, text) => {
+    ['a lone surrogate', '\\ud800'],
+    // PostgreSQL rejects U+0000 in texts: without the check, the job could never continue or end, and the system would stay read-only.
+    ['a zero character', '\\u0000'],
+  ])('for a manifest with %s in a stored text', async (_what, text) => {
     const manifest = (id: string, image: string) =>
       `[{"id":"${id}","type":"patch","version":"10.9.1","build":"1","releaseBuild":"1234","previousBuild":"1234",` +
       `"containers":[{"name":"A_1","image":"${image}"}]}]`;
@@ -134,13 +134,13 @@ describe('what is sent is no fault of ours', () => {
   });
 });
 
-/** Marks in the wrong order, which Unicode's normal form puts right. */
-const disorder = `a${'\u0315'.repeat(3900)}${'\u0300'.repeat(3900)}`;
+/** Combining marks in the wrong order: Unicode normalisation sorts them. */
+const unsortedMarks = `a${'\u0315'.repeat(3900)}${'\u0300'.repeat(3900)}`;
 
 const envelope = (inside: string) =>
   `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body>${inside}</e:Body></e:Envelope>`;
 
-it('a message without a content type is understood, whatever an empty one was answered', async () => {
+it('a SOAP message without a content type is accepted, also after one with an empty content type was refused', async () => {
   const body = envelope(`<GetMessageVersion xmlns="${namespace}"/>`);
   const statusWith = async (headers: Record<string, string>) =>
     (await expectGood(write({ method: 'POST', url: '/services', headers, body }))).status;
@@ -148,12 +148,12 @@ it('a message without a content type is understood, whatever an empty one was an
   expect(await statusWith({})).toBe(200);
 });
 
-describe('16 KiB cost no more than 50 ms of CPU to answer', () => {
-  const folder = `<GetServiceDescriptionsEx xmlns="${namespace}"><FolderName>${disorder}</FolderName></GetServiceDescriptionsEx>`;
+describe('a request of 16 KiB costs at most 50 ms of CPU time', () => {
+  const folder = `<GetServiceDescriptionsEx xmlns="${namespace}"><FolderName>${unsortedMarks}</FolderName></GetServiceDescriptionsEx>`;
 
   it.each<[string, Buffer]>([
     [
-      'a bearer header with blanks inside',
+      'a bearer token that contains spaces',
       write({ url: '/admin', headers: { authorization: `Bearer a${' '.repeat(15_000)}b` } }),
     ],
     [
@@ -173,13 +173,16 @@ describe('16 KiB cost no more than 50 ms of CPU to answer', () => {
         body: 'token=a',
       }),
     ],
-    ['a name in disorder', postPart('/admin/services/createFolder', 'name="folderName"', disorder)],
     [
-      'a file name in disorder',
-      postPart('/admin/uploads/upload', `name="itemFile"; filename="${bytesOf(disorder)}"`, 'x'),
+      'a name with unsorted combining marks',
+      postPart('/admin/services/createFolder', 'name="folderName"', unsortedMarks),
     ],
     [
-      'a folder in disorder, in SOAP',
+      'a file name with unsorted combining marks',
+      postPart('/admin/uploads/upload', `name="itemFile"; filename="${bytesOf(unsortedMarks)}"`, 'x'),
+    ],
+    [
+      'a SOAP request for a folder name with unsorted combining marks',
       write({
         method: 'POST',
         url: '/services',
@@ -198,7 +201,7 @@ describe('16 KiB cost no more than 50 ms of CPU to answer', () => {
   });
 });
 
-it('a form of 1 MiB costs anybody no more than a second of CPU, however it is written', async () => {
+it('a form of 1 MiB costs at most one second of CPU time', async () => {
   for (const unit of ['%&', '&', 'a&', '%ff=&', '+=&']) {
     const body = unit.repeat(1024 ** 2 / unit.length);
     const before = cpuMs();

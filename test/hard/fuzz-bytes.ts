@@ -1,13 +1,13 @@
-// Bytes that are nearly right: what a text is stretched with, and what happens to a good body on its way.
-// Bytes are kept as texts of one character for each, because fast-check prints and shrinks those well.
+// Generates bytes that are almost valid: repeated patterns, and mutations of valid bodies.
+// Bytes are strings with one character per byte, because fast-check prints and shrinks strings well.
 import fc from 'fast-check';
 
 export const bytesOf = (text: string): string => Buffer.from(text).toString('latin1');
 
-/** One of the texts that stand in a list with ¦ between them, as bytes. */
+/** One of the texts in a list separated by ¦, as bytes. */
 export const among = (list: string): fc.Arbitrary<string> => fc.constantFrom(...list.split('¦').map(bytesOf));
 
-/** The first, so many times as often as each of the others. */
+/** `usual`, `times` as often as each of the others. */
 export function mostly<T, U>(
   times: number,
   usual: fc.Arbitrary<T>,
@@ -17,7 +17,7 @@ export function mostly<T, U>(
   return fc.oneof<fc.WeightedArbitrary<T | U>[]>({ weight: times, arbitrary: usual }, ...rare);
 }
 
-/** Repeated, these are what makes careless readers slow: separators, escapes, openings without an end. */
+/** Separators, escapes and unclosed brackets: repeated many times, they make a naive parser slow. */
 const unit = among(
   ' ¦\t¦,¦;¦=¦"¦\'¦&¦%¦+¦/¦\\¦.¦-¦_¦:¦?¦#¦*¦<¦a¦é¦1¦0¦\0¦\r\n¦\n¦[¦]¦{¦}¦%&¦%=%&¦a=¦a&¦=&¦&amp;¦%00¦%ff&¦' +
     '%2e¦%2F¦../¦./¦//¦<a>¦</a>¦<a/>¦<!--¦-->¦]]>¦<![CDATA[¦a:¦ a=""¦&#¦&#x¦{"a":¦["",¦\\u¦--¦--x\r\n¦; a=b¦' +
@@ -28,13 +28,13 @@ const repeated = fc
   .tuple(unit, fc.constantFrom(70, 300, 1030, 4100, 8000, 15_000))
   .map(([bytes, length]) => bytes.repeat(Math.ceil(length / bytes.length)).slice(0, length));
 
-/** Marks in the wrong order: to put them right takes a careless reader the square of their number. */
-const disorder = fc.constantFrom(50, 3900).map((count) => {
+/** Combining marks in the wrong order: a naive normalisation needs quadratic time to sort them. */
+const unsortedMarks = fc.constantFrom(50, 3900).map((count) => {
   return bytesOf(`a${'\u0315'.repeat(count)}${'\u0300'.repeat(count)}`);
 });
 
-/** Something over and over again, of up to 15,000 bytes. */
-export const stretch: fc.Arbitrary<string> = mostly(5, repeated, disorder);
+/** A repeated pattern of up to 15,000 bytes. */
+export const stretch: fc.Arbitrary<string> = mostly(5, repeated, unsortedMarks);
 
 const anyByte = fc.nat({ max: 255 }).map((code) => String.fromCharCode(code));
 const badUtf8 = fc.constantFrom(
@@ -82,7 +82,7 @@ function mutate(bytes: string, { kind, place, length, put }: Mutation): string {
   }
 }
 
-/** With one to three things done to them. */
+/** Applies one to three mutations. */
 export function mutated(bytes: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const mutations = fc.array(mutation, { minLength: 1, maxLength: 3 });
   return fc.tuple(bytes, mutations).map(([good, list]) => list.reduce(mutate, good));

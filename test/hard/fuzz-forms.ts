@@ -1,4 +1,4 @@
-// Forms: the fields of an operation as an urlencoded or a multipart body, rightly put together and then bent.
+// Generates the fields of an operation as an urlencoded or multipart body, valid and malformed.
 import fc from 'fast-check';
 import type { Field, Fields } from '../../src/rest/fields.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
@@ -14,7 +14,7 @@ const extra = fc.tuple(
   mostly(2, among('json¦html¦pjson¦HTML¦ json ¦xml¦'), wild),
 );
 
-/** Nearly always all that is required; now and then something is twice there, or not asked for. */
+/** Required fields are rarely missing. Some fields are repeated or unknown. */
 export function pairsOf(fields: Fields): fc.Arbitrary<Pairs> {
   const own = Object.entries(fields as Record<string, Field<unknown>>).map(([name, field]) => {
     const given = valueOf(name, field).map((value) => [bytesOf(name), value] as const);
@@ -29,15 +29,15 @@ export function pairsOf(fields: Fields): fc.Arbitrary<Pairs> {
   });
 }
 
-/** `kept`: what may stand as it is. An address holds ASCII, a body any bytes. */
-export function encodePairs(pairs: Pairs, kept = /[A-Za-z0-9._~*-]/): string {
+/** `plain` matches the characters that are not escaped. An address must be ASCII; a body may hold any bytes. */
+export function encodePairs(pairs: Pairs, plain = /[A-Za-z0-9._~*-]/): string {
   const escape = (c: string) =>
-    kept.test(c) ? c : `%${c.charCodeAt(0).toString(16).padStart(2, '0').toUpperCase()}`;
+    plain.test(c) ? c : `%${c.charCodeAt(0).toString(16).padStart(2, '0').toUpperCase()}`;
   const encode = (bytes: string) => bytes.replace(/./gs, escape);
   return pairs.map(([name, value]) => `${encode(name)}=${encode(value)}`).join('&');
 }
 
-/** As a header may hold it. */
+/** Removes the characters that a header must not contain. */
 export const toHeader = (bytes: string): string => bytes.replace(/[\0\r\n]/g, ' ');
 
 const urlencodedType = mostly(
@@ -58,7 +58,7 @@ export function urlencodedBody(pairs: fc.Arbitrary<Pairs>): fc.Arbitrary<FormBod
   });
 }
 
-/** How a part says that it is a file. */
+/** The parameters of Content-Disposition that make a part a file. */
 const file = mostly(
   10,
   among('¦; filename="license.json"'),
@@ -73,7 +73,7 @@ const file = mostly(
   stretch.map((bytes) => `; filename="${bytes}"`),
 );
 
-/** Further headers of a part. */
+/** Other headers of a part. */
 const more = mostly(
   20,
   fc.constant(''),
@@ -98,7 +98,7 @@ const boundary = mostly(
   among(`¦-¦--¦"¦a b¦'()+_,-./:=?¦${'x'.repeat(70)}¦${'x'.repeat(71)}¦é`),
 );
 
-const bentType = among(
+const oddType = among(
   'multipart/form-data; boundary="xyz"¦multipart/form-data¦multipart/form-data; boundary=¦multipart/mixed; boundary=xyz¦' +
     'MULTIPART/FORM-DATA;BOUNDARY=xyz; charset=x¦multipart/form-data; boundary=other¦multipart/form-data; boundary=xyz; boundary=x¦' +
     `multipart/form-data; ${'a=b;'.repeat(3000)} boundary=xyz¦multipart/form-data; boundary*=x''xyz¦multipart/form-data, x`,
@@ -118,12 +118,12 @@ export function multipartBody(pairs: fc.Arbitrary<Pairs>): fc.Arbitrary<FormBody
     12,
     whole,
     ...[mutated(body), mutated(body), anyBytes].map((bytes) => fc.record({ type: plain, body: bytes })),
-    fc.record({ type: bentType, body }),
+    fc.record({ type: oddType, body }),
     nested(body),
   );
 }
 
-/** A form within a part of a form, and forms of very many parts. */
+/** A form nested in a part of a form, and forms with many parts. */
 function nested(body: fc.Arbitrary<string>): fc.Arbitrary<FormBody> {
   return fc.tuple(body, fc.constantFrom(1, 3, 62, 63, 64, 65, 200)).map(([inner, times]) => {
     const head = (index: number) =>

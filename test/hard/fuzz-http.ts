@@ -1,11 +1,11 @@
-// What stands around a body: methods, addresses, queries and headers, good and bent.
+// Generates methods, addresses, queries and headers, valid and malformed.
 import fc from 'fast-check';
-import type { Entry } from '../../src/rest/routes.ts';
+import type { Entry } from '../../src/rest/resource.ts';
 import { among, anyBytes, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { toHeader } from './fuzz-forms.ts';
 import { ids } from './fuzz-values.ts';
 
-/** All bytes, `body` included. */
+/** All strings hold bytes. */
 export type FuzzRequest = { method: string; url: string; headers: Record<string, string>; body: string };
 
 const names: Record<string, string> = {
@@ -13,7 +13,7 @@ const names: Record<string, string> = {
   service: 'World.MapServer¦Roads.MapServer¦Diagnostics.GPServer¦Roads.MapServer¦New.X¦World.',
 };
 
-/** The address of an entry, with something in place of its ids. `known`: what there is of each kind. */
+/** The path of an entry with ids filled in. `known`: the existing ids of each kind. */
 export function pathOf(
   { route }: Entry,
   prefix: string,
@@ -35,7 +35,7 @@ export function pathOf(
   return fc.tuple(...parts).map((list) => [prefix, ...list.filter((part) => part !== '')].join('/'));
 }
 
-/** As an address may hold it: in ASCII, without white space and control characters. */
+/** Escapes everything that an address must not contain: white space, control characters and non-ASCII bytes. */
 export function toTarget(bytes: string): string {
   const escape = (c: string) => `%${c.charCodeAt(0).toString(16).padStart(2, '0')}`;
   return bytes.replace(/[\0-\x20\x7f-\xff]/g, escape).slice(0, 15_000);
@@ -117,7 +117,7 @@ const longHeader = fc
   )
   .map(([name, before, bytes, after]): [string, string] => [name, toHeader(`${before}${bytes}${after}`)]);
 
-/** None, mostly. */
+/** Usually none. */
 export const oddHeaders: fc.Arbitrary<Record<string, string>> = mostly(
   5,
   fc.constant({}),
@@ -128,7 +128,7 @@ export const oddHeaders: fc.Arbitrary<Record<string, string>> = mostly(
 
 export const tokens = 'token-of-the-member¦token-of-the-publisher¦token-of-the-administrator';
 
-/** How a caller shows a token, if at all: administrators get furthest. */
+/** The credentials of a request. Most are an administrator's, because fewer of those requests are refused. */
 export const callers: fc.Arbitrary<Record<string, string>> = mostly(
   10,
   fc.constant({ authorization: 'Bearer token-of-the-administrator' }),
@@ -137,7 +137,7 @@ export const callers: fc.Arbitrary<Record<string, string>> = mostly(
   fc.constant({}),
 );
 
-/** Any address at all, asked in any way. */
+/** A request with any method to any address. */
 export const anyRequest: fc.Arbitrary<FuzzRequest> = fc
   .record({
     method: mostly(

@@ -1,19 +1,19 @@
-// Requests of every kind for a server: all operations and resources of its directories, the catalog, and any other address.
+// Generates requests to a server: all operations and resources of its directories, the catalog, and any other address.
 import fc from 'fast-check';
 import type { Resource } from '../../src/rest/resource.ts';
-import { type Entry, walk } from '../../src/rest/routes.ts';
+import { type Entry, walk } from '../../src/rest/resource.ts';
 import { among, mostly } from './fuzz-bytes.ts';
 import { type FormBody, encodePairs, multipartBody, pairsOf, urlencodedBody } from './fuzz-forms.ts';
 import { type FuzzRequest, anyRequest, callers, oddHeaders, pathOf, targetOf, tokens } from './fuzz-http.ts';
 import { soapBody } from './fuzz-soap.ts';
 
-/** Hashing a password is slow on purpose: such requests are rare here, and their cost is excused. */
+/** Hashing a password is slow on purpose: such requests are rare here, and their CPU time is not limited. */
 export const isSlowOnPurpose = (url: string): boolean =>
   /\/(generateToken|users\/add|users\/update)\b/.test(url);
 
 type Directories = Readonly<Record<'admin' | 'tokens', Resource>>;
 
-/** A read of what an entry shows, its fields in the query. */
+/** A GET request with the fields of the entry in the query. */
 function read(entry: Entry, path: fc.Arbitrary<string>): fc.Arbitrary<FuzzRequest> {
   const { fields } = entry.operation ?? entry.resource;
   const query = fc.tuple(
@@ -31,10 +31,10 @@ function read(entry: Entry, path: fc.Arbitrary<string>): fc.Arbitrary<FuzzReques
   );
   return fc
     .record({ url: targetOf(path), query, caller: callers, more: oddHeaders })
-    .map(({ url, query: asked, caller, more }) => {
-      const whole = asked.filter((part) => part !== '').join('&');
-      const mark = whole === '' ? '' : url.includes('?') ? '&' : '?';
-      return { method: 'GET', url: url + mark + whole, headers: { ...caller, ...more }, body: '' };
+    .map(({ url, query: parts, caller, more }) => {
+      const joined = parts.filter((part) => part !== '').join('&');
+      const separator = joined === '' ? '' : url.includes('?') ? '&' : '?';
+      return { method: 'GET', url: url + separator + joined, headers: { ...caller, ...more }, body: '' };
     });
 }
 
@@ -68,14 +68,14 @@ const soap: fc.Arbitrary<FuzzRequest> = fc
     withBody(url, { 'content-type': type, 'content-encoding': coding }, { ...caller, ...more }, body),
   );
 
-/** The pages of all resources that need no id: where what was left behind is shown. */
+/** Requests for the pages of all resources without an id. They display the data that earlier requests stored. */
 export function pagesOf({ admin }: Directories): FuzzRequest[] {
   const routes = [...walk(admin)].filter(({ operation, route }) => !operation && !route.includes('{'));
   const headers = { authorization: 'Bearer token-of-the-administrator' };
   return routes.map(({ route }) => ({ method: 'GET', url: `/admin/${route}?f=html`, headers, body: '' }));
 }
 
-/** `known`: the ids there are of each kind. */
+/** `known`: the existing ids of each kind. */
 export function requestsTo(
   directories: Directories,
   known: Record<string, string>,
@@ -85,7 +85,7 @@ export function requestsTo(
     ...[...walk(directories.tokens)].map((entry) => ({ entry, path: pathOf(entry, '/tokens', known) })),
   ];
   const posts = entries.map(({ entry, path }) => {
-    // The more there is to get wrong, the more often it is tried.
+    // Operations with more fields are requested more often.
     const weight = entry.operation ? 4 + 2 * Object.keys(entry.operation.fields).length : 2;
     return { weight: isSlowOnPurpose(`/${entry.route}`) ? 2 : weight, arbitrary: post(entry, path) };
   });

@@ -1,12 +1,14 @@
-// A server to be hostile to: furnished with something of every kind, and asked over bare connections.
+// Starts a server with sample data of every kind, and sends it raw requests.
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Answer, type Wire, openWire, write } from './wire.ts';
 
-export type Target = Server & { port: number; kept?: Wire | undefined };
+/** `connection`: the open keep-alive connection. */
+export type Target = Server & { port: number; connection?: Wire | undefined };
 
-const silenceMs = { beforeTimePasses: 250, beforeGoingAway: 25, inAll: 5000 };
+/** How long the server may be silent before the fake clock advances, the client ends its side, and the request counts as unanswered. */
+const silenceMs = { beforeAdvance: 250, beforeEnd: 25, beforeAbort: 5000 };
 
 export async function startTarget(env: Record<string, string>): Promise<Target> {
   const server = await startServer({ env });
@@ -35,14 +37,14 @@ export async function startTarget(env: Record<string, string>): Promise<Target> 
   return { ...server, port: Number(new URL(await server.listen()).port) };
 }
 
-export async function stopTarget({ http, kept, close }: Target): Promise<void> {
-  kept?.socket.destroy();
-  // A request that is never answered would be waited for.
+export async function stopTarget({ http, connection, close }: Target): Promise<void> {
+  connection?.socket.destroy();
+  // Without this, close would wait for requests that never got a response.
   http.server.closeAllConnections();
   await close();
 }
 
-/** What can be named in an address: the same in every session, because the fake runtime gives out the same ids. */
+/** The ids that addresses can contain. They are the same in every session, because the fake runtime generates the same ids. */
 export async function idsIn({ get, token }: Target): Promise<Record<string, string>> {
   type Listed = Record<string, Record<string, string>[]>;
   const listed = async (path: string) =>
@@ -58,33 +60,33 @@ export async function idsIn({ get, token }: Target): Promise<Record<string, stri
   };
 }
 
-/** Whether its bytes are all there, so that it has a right to an answer. Node closes CONNECT without one. */
-export function isHonest({ method, headers }: FuzzRequest): boolean {
-  const aboutBytes = ['content-length', 'transfer-encoding', 'expect', 'connection', 'upgrade', 'host'];
-  return method !== 'CONNECT' && aboutBytes.every((name) => !(name in headers));
+/** Whether the request is complete, so that the server must answer it. Node closes CONNECT without a response. */
+export function isComplete({ method, headers }: FuzzRequest): boolean {
+  const framing = ['content-length', 'transfer-encoding', 'expect', 'connection', 'upgrade', 'host'];
+  return method !== 'CONNECT' && framing.every((name) => !(name in headers));
 }
 
 /**
- * Undefined when the connection was closed without an answer. Honest requests follow one another on one connection, so that
- * what is left of one would show in the answer to the next.
+ * Returns undefined if the server closed the connection without a response. Complete requests share one connection, so that unread bytes
+ * of one would corrupt the response to the next.
  */
 export async function send(target: Target, request: FuzzRequest): Promise<Answer | undefined> {
-  const isKept = isHonest(request);
-  const kept = target.kept?.isClosed() === false ? target.kept : undefined;
-  const wire = (isKept ? kept : undefined) ?? openWire(target.port);
+  const isKept = isComplete(request);
+  const open = target.connection?.isClosed() === false ? target.connection : undefined;
+  const wire = (isKept ? open : undefined) ?? openWire(target.port);
   const number = wire.answers.length;
-  if (number !== wire.asked()) throw new Error('There are more answers than requests.');
+  if (number !== wire.sent()) throw new Error('There are more responses than requests.');
   wire.write(write(request, isKept), request.method === 'HEAD');
   const timers = [
-    // Some wait for a job, or for a form that never comes: their time passes only here.
-    setTimeout(() => void target.runtime.advance(61_000), silenceMs.beforeTimePasses),
-    setTimeout(() => wire.socket.destroy(), silenceMs.inAll),
-    // Who announces more than follows is waited for until it goes away.
-    ...(isKept ? [] : [setTimeout(() => wire.socket.end(), silenceMs.beforeGoingAway)]),
+    // Some responses wait for a job or for the rest of a form until the fake clock reaches their time limit.
+    setTimeout(() => void target.runtime.advance(61_000), silenceMs.beforeAdvance),
+    setTimeout(() => wire.socket.destroy(), silenceMs.beforeAbort),
+    // The server waits for bytes that an incomplete request announces and never sends.
+    ...(isKept ? [] : [setTimeout(() => wire.socket.end(), silenceMs.beforeEnd)]),
   ];
   const answer = await wire.answer(number);
   for (const timer of timers) clearTimeout(timer);
-  target.kept = isKept && answer?.headers.connection !== 'close' ? wire : undefined;
-  if (target.kept !== wire) wire.socket.destroy();
+  target.connection = isKept && answer?.headers.connection !== 'close' ? wire : undefined;
+  if (target.connection !== wire) wire.socket.destroy();
   return answer;
 }

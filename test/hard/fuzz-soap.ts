@@ -1,4 +1,4 @@
-// SOAP requests: envelopes of both versions with every operation, in every encoding, grown past the limits, bent and broken.
+// Generates SOAP requests of both versions: every operation, every encoding, oversized, malformed and corrupted.
 import fc from 'fast-check';
 import { gzipSync } from 'node:zlib';
 import { among, anyBytes, mostly, mutated, stretch } from './fuzz-bytes.ts';
@@ -10,7 +10,7 @@ export type SoapBody = { type: string | undefined; coding: string | undefined; b
 const soap11 = 'http://schemas.xmlsoap.org/soap/envelope/';
 const soap12 = 'http://www.w3.org/2003/05/soap-envelope';
 
-/** Documents are put together as texts, and encoded as a whole. */
+/** Documents are built as texts and encoded at the end. */
 const texts = (list: string) => among(list).map((bytes) => Buffer.from(bytes, 'latin1').toString());
 const longText = stretch.map((bytes) => Buffer.from(bytes, 'latin1').toString());
 

@@ -1,17 +1,17 @@
-// Values for the fields of the directory: such as are asked for, such as are just past it, and wild ones. All are bytes.
+// Generates values for the fields of the directories: valid, just past the limits, and random. All are bytes.
 import fc from 'fast-check';
 import type { Control, Field } from '../../src/rest/fields.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { password } from '../kit/server.ts';
 
-/** The ids of the fake runtime, in the order in which it gives them out. */
+/** The ids that the fake runtime generates, in order. */
 export const ids = Array.from({ length: 12 }, (_, index) => `id-${index + 1}`).join('¦');
 
 const versionIds = [...builtInManifest.map(({ id }) => id), freshRelease.id, 'pat_x', 'rel_x', 'nothing'];
 const references = versionIds.map((id) => JSON.stringify({ id })).join('¦');
 
-/** A manifest as small as they come, which leads on from a fresh deployment. */
+/** A minimal manifest with versions that a fresh deployment can be upgraded to. */
 const manifest = {
   versions: [
     {
@@ -60,7 +60,7 @@ const settings = {
   ],
 };
 
-/** JSON as deep as it can be within few bytes. */
+/** Deeply nested JSON. */
 const deep = fc
   .tuple(among('[¦{"a":¦[{"id":¦{"id":[¦["",{"":'), fc.constantFrom(33, 4000, 30_000))
   .map(([open, depth]) => {
@@ -72,7 +72,7 @@ const deep = fc
     return `${open.repeat(depth)}0${close.join('').repeat(depth)}`;
   });
 
-/** JSON that is well-formed and means harm. */
+/** JSON that is well-formed and malicious. */
 const bomb = fc.oneof(
   deep,
   deep,
@@ -85,12 +85,12 @@ const bomb = fc.oneof(
   fc.json({ maxDepth: 3 }).map(bytesOf),
 );
 
-/** Texts that are allowed where a text is, unless somebody thought of them. */
+/** JSON strings with unusual characters, which a field accepts unless it checks for them. */
 const oddText = among(
   '"\\ud800"¦"\\u0000"¦"a\\u0000b"¦"\\u001b[0m"¦"\\u2028"¦"../.."¦"<b>\'&\\""¦" "¦"__proto__"¦"é"¦"\\ufffe"¦"a b/c?d#e%"',
 );
 
-/** Either one or two bombs where values stood, or odd texts in place of some of the texts. */
+/** The JSON with one or two values replaced by bombs, or some texts replaced by odd ones. */
 function bombed(json: object): fc.Arbitrary<string> {
   const parts = JSON.stringify(json)
     .split(/((?<=[:,[])(?:"[^"]*"|true|false|\d+|\{\})(?=[,\]}]))/)
@@ -112,13 +112,13 @@ function bombed(json: object): fc.Arbitrary<string> {
   );
 }
 
-/** JSON as it should be half of the time. */
+/** The valid JSON in two of five cases. */
 const jsonLike = (json: object) => {
   const good = fc.constant(bytesOf(JSON.stringify(json)));
   return mostly(2, good, bombed(json), bombed(json), mutated(good));
 };
 
-/** What gets a request past the checks of a field, by its name. */
+/** Valid values by the name of the field. */
 const known: Record<string, fc.Arbitrary<string>> = {
   username: among('member¦publisher¦administrator¦fuzz¦Fuzz'),
   password: among(`${password}¦another password¦short`),
@@ -161,8 +161,8 @@ const numbers =
   '0¦-1¦1¦-0¦00¦1.0¦1e1¦0x1¦NaN¦Infinity¦ 5 ¦１¦٣¦+1¦¦2147483648¦9007199254740993¦999999999999999¦-999999999999999¦' +
   `1000000000000000¦${'9'.repeat(400)}`;
 
-/** What its control asks for, and what is just past it. */
-function asked(control: Control): fc.Arbitrary<string> {
+/** Values at the limits of the control and just past them. */
+function valuesFor(control: Control): fc.Arbitrary<string> {
   switch (control.kind) {
     case 'choice':
       return mostly(
@@ -199,6 +199,6 @@ export const wild: fc.Arbitrary<string> = fc.oneof(
 );
 
 export function valueOf(name: string, { control }: Field<unknown>): fc.Arbitrary<string> {
-  const good = known[name] ?? asked(control);
-  return mostly(25, good, asked(control), mutated(good), wild, stretch, stretch);
+  const good = known[name] ?? valuesFor(control);
+  return mostly(25, good, valuesFor(control), mutated(good), wild, stretch, stretch);
 }

@@ -1,4 +1,4 @@
-// What is expected of every answer, whatever was asked: no fault of ours, the contract's shape, and little work.
+// Checks that a response to any request is valid: no internal error, and the documented body.
 import { readFileSync } from 'node:fs';
 import { XmlDocument } from 'libxml2-wasm';
 import { expect } from 'vitest';
@@ -15,13 +15,12 @@ const faults = {
   soap12: 'http://www.w3.org/2003/05/soap-envelope',
 };
 
-/** Throws what is wrong with an answer. `mayRefuse`: the system is read-only, or was a moment ago. */
+/** Throws if the response is invalid. `mayRefuse`: the system is read-only, or was a moment ago, so 503 is valid. */
 export function judge({ status, headers, body }: Answer, isHead: boolean, mayRefuse: boolean): void {
   const type = headers['content-type'] ?? '';
   expect(status).toBeGreaterThanOrEqual(200);
   if (status === 503) expect(mayRefuse, 'refused as unavailable').toBe(true);
   if (status < 400) {
-    // Programs may get any status but an error in a good answer only where ERROR_STATUS says so.
     if (type.startsWith('application/json') && !isHead) JSON.parse(body);
     if (/^(text|application\/soap\+)\/?xml/.test(type) && !isHead) XmlDocument.fromString(body).dispose();
     return;
@@ -36,7 +35,7 @@ export function judge({ status, headers, body }: Answer, isHead: boolean, mayRef
 }
 
 function judgeFault(status: number, type: string, body: string): void {
-  // libxml2 takes a namespace for a URI; one that was sent may be any text, and is named as it was.
+  // The fault repeats a namespace of the request, which may be any text. libxml2 accepts only URIs.
   const document = XmlDocument.fromString(body.replaceAll(/xmlns:h="[^"]*"/g, 'xmlns:h="urn:h"'));
   try {
     const version = type.startsWith('text/xml') ? 'soap11' : 'soap12';
@@ -47,7 +46,7 @@ function judgeFault(status: number, type: string, body: string): void {
         : '/s:Envelope/s:Body/s:Fault/s:Code/s:Value',
       { s: uri },
     )?.content;
-    // `Server` and `Receiver` would be a fault of ours.
+    // `Server` and `Receiver` would be internal errors.
     expect(code).toMatch(/^soap:(Client|Sender|MustUnderstand|VersionMismatch)$/);
     const usual = code === 'soap:Sender' ? 400 : 500;
     expect([usual, 405, 413, 415]).toContain(status);
@@ -56,7 +55,7 @@ function judgeFault(status: number, type: string, body: string): void {
   }
 }
 
-/** In milliseconds, of this thread alone where the system tells: other tests run in other threads of the process. */
+/** CPU time in milliseconds: of this thread on Linux, because other tests run in other threads; elsewhere of the process. */
 export function cpuMs(): number {
   try {
     return Number(readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ', 1)[0]) / 1e6;

@@ -1,40 +1,41 @@
-// Hostile requests by the thousand, in sessions with servers of their own. FUZZ_REQUESTS sets their number (5,000 unless told;
-// 100,000 takes some minutes), FUZZ_SEED the first seed. What goes wrong is told with its seed and made as short as can be.
+// Sends thousands of random hostile requests in sessions, each with its own server. FUZZ_REQUESTS sets the number of requests (default
+// 5,000; 100,000 takes some minutes), FUZZ_SEED the first seed. A failure is reported with its seed and the shortest session found.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { currentMode } from '../../src/mode/mode.ts';
 import { isJobRunning } from '../../src/upgrades/job-table.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { isSlowOnPurpose, pagesOf, requestsTo } from './fuzz-requests.ts';
-import { type Target, idsIn, isHonest, send, startTarget, stopTarget } from './fuzz-session.ts';
+import { type Target, idsIn, isComplete, send, startTarget, stopTarget } from './fuzz-session.ts';
 import { cpuMs, judge } from './fuzz-verdict.ts';
 
-const wanted = Number(process.env.FUZZ_REQUESTS ?? 5000);
-// The suite's own requests are the same each time; whoever asks for more gets others.
-const usualSeed = process.env.FUZZ_REQUESTS === undefined ? 528_027_505 : Math.floor(Math.random() * 2 ** 31);
-const firstSeed = Number(process.env.FUZZ_SEED ?? usualSeed);
+const requestCount = Number(process.env.FUZZ_REQUESTS ?? 5000);
+// The default run sends the same requests each time; a run with FUZZ_REQUESTS sends different ones.
+const defaultSeed =
+  process.env.FUZZ_REQUESTS === undefined ? 528_027_505 : Math.floor(Math.random() * 2 ** 31);
+const firstSeed = Number(process.env.FUZZ_SEED ?? defaultSeed);
 const sessionsPerSeed = 10;
-const longestSearchMs = 30_000;
+const shrinkWithinMs = 30_000;
 const most = { cpuMs: 50, forBytes: 16 * 1024 };
 
 const uncaught: unknown[] = [];
-const note = (error: unknown) => uncaught.push(error);
+const recordUncaught = (error: unknown) => uncaught.push(error);
 beforeAll(() => {
-  process.on('uncaughtException', note);
-  process.on('unhandledRejection', note);
+  process.on('uncaughtException', recordUncaught);
+  process.on('unhandledRejection', recordUncaught);
 });
 afterAll(() => {
-  process.off('uncaughtException', note);
-  process.off('unhandledRejection', note);
+  process.off('uncaughtException', recordUncaught);
+  process.off('unhandledRejection', recordUncaught);
 });
 
-/** What is our own fault is logged as an error. */
+/** The server logs internal errors at level 50 or above. */
 function expectNoFailure({ logLines }: Target): void {
   expect(logLines.splice(0).filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
   expect(uncaught.splice(0)).toEqual([]);
 }
 
-/** Throws what is wrong with the answer to a request; tells whether it was taken. */
+/** Throws if the response is invalid; returns whether the request succeeded. */
 async function expectGoodAnswer(target: Target, request: FuzzRequest): Promise<boolean> {
   const { store } = target;
   const isReadOnly = () => currentMode(store, isJobRunning(store)).isReadOnly;
@@ -43,11 +44,11 @@ async function expectGoodAnswer(target: Target, request: FuzzRequest): Promise<b
   const answer = await send(target, request);
   let spent = cpuMs() - before;
   if (answer) judge(answer, request.method === 'HEAD', wasReadOnly || isReadOnly());
-  else expect(isHonest(request), 'There was no answer').toBe(false);
+  else expect(isComplete(request), 'The server sent no response').toBe(false);
   expect(answer?.body ?? '').not.toContain('did not arrive in time');
   expectNoFailure(target);
   if (request.body.length <= most.forBytes && !isSlowOnPurpose(request.url)) {
-    // Where the machine is busy, or what runs is compiled for the first time, one measurement means nothing.
+    // A busy machine or the first compilation of a function distorts a single measurement.
     for (let again = 0; again < 3 && spent > most.cpuMs; again += 1) {
       const start = cpuMs();
       await send(target, request);
@@ -69,13 +70,13 @@ const environments = fc.constantFrom<Record<string, string>[]>(
 );
 
 it(
-  `meets ${wanted} hostile requests, from seed ${firstSeed} on`,
+  `the server answers ${requestCount} hostile requests correctly, starting with seed ${firstSeed}`,
   async () => {
     const pattern = await startTarget({});
-    const request = requestsTo(pattern.app.directories, await idsIn(pattern));
-    const pages = pagesOf(pattern.app.directories);
+    const request = requestsTo(pattern.app.trees, await idsIn(pattern));
+    const pages = pagesOf(pattern.app.trees);
     await stopTarget(pattern);
-    const counts = { sent: 0, taken: 0 };
+    const counts = { sent: 0, accepted: 0 };
     const session = fc.asyncProperty(
       environments,
       fc.array(request, { minLength: 1, maxLength: 120, size: 'max' }),
@@ -83,14 +84,14 @@ it(
         const target = await startTarget(env);
         try {
           for (const [index, one] of [...requests, ...pages].entries()) {
-            const isTaken = await expectGoodAnswer(target, one).catch((error: unknown) => {
+            const isAccepted = await expectGoodAnswer(target, one).catch((error: unknown) => {
               throw new WrongAnswer(index, one, error as Error);
             });
             counts.sent += 1;
-            if (isTaken) counts.taken += 1;
+            if (isAccepted) counts.accepted += 1;
             if (index % 25 === 24) await target.runtime.advance(10_000);
           }
-          // What goes on in the background gets to its end, too.
+          // Lets background tasks finish.
           await target.runtime.advance(120_000);
           expectNoFailure(target);
         } finally {
@@ -98,18 +99,18 @@ it(
         }
       },
     );
-    for (let seed = firstSeed; counts.sent < wanted; seed += 1) {
-      const options = { numRuns: sessionsPerSeed, unbiased: true, interruptAfterTimeLimit: longestSearchMs };
+    for (let seed = firstSeed; counts.sent < requestCount; seed += 1) {
+      const options = { numRuns: sessionsPerSeed, unbiased: true, interruptAfterTimeLimit: shrinkWithinMs };
       const found = await fc.check(session, { seed, ...options });
-      if (found.failed) throw new Error(tell(seed, found.counterexample, found.errorInstance));
+      if (found.failed) throw new Error(formatFailure(seed, found.counterexample, found.errorInstance));
     }
-    // Requests that are all refused at the door would prove little.
-    expect(counts.taken / counts.sent).toBeGreaterThan(0.2);
+    // If the server refused nearly all requests, the test would prove little.
+    expect(counts.accepted / counts.sent).toBeGreaterThan(0.2);
   },
-  120_000 + wanted * 20,
+  120_000 + requestCount * 20,
 );
 
-/** Thrown by a session: which of its requests was answered wrongly, and how. */
+/** Thrown by a session: the request with an invalid response, and the reason. */
 class WrongAnswer extends Error {
   readonly index: number;
   readonly request: FuzzRequest;
@@ -123,8 +124,8 @@ class WrongAnswer extends Error {
 
 type Session = [Record<string, string>, FuzzRequest[]];
 
-/** The shortest session found that goes wrong, up to the request that does. */
-function tell(seed: number, counterexample: Session | null, error: unknown): string {
+/** The shortest failing session found, up to the request that failed. */
+function formatFailure(seed: number, counterexample: Session | null, error: unknown): string {
   const [env, requests] = counterexample ?? [{}, []];
   const sent = error instanceof WrongAnswer ? [...requests.slice(0, error.index), error.request] : requests;
   const fold = (text: string) =>

@@ -1,4 +1,4 @@
-// Requests of a given size, for the tests of limits.
+// Builds requests of a given size for limits.test.ts.
 import { gzipSync } from 'node:zlib';
 import { namespace } from '../kit/server.ts';
 import { write } from './wire.ts';
@@ -11,7 +11,7 @@ export function postForm(url: string, body: string): Buffer {
   return write({ method: 'POST', url, headers, body });
 }
 
-/** Each part is what follows `name=`, and its content. */
+/** Each part is the text after `name=`, and the content. */
 export function postParts(
   url: string,
   parts: [string, string][],
@@ -32,7 +32,7 @@ export const importManifest = (versions: object[]) =>
     ['"manifestFile"; filename="m.json"', JSON.stringify(versions)],
   ]);
 
-/** One release after another, the first following the one that is installed. */
+/** A chain of releases; the first follows the installed one. */
 export const releases = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, index) => ({
     id: `rel_${index}`,
@@ -56,5 +56,5 @@ export function postSoap(body: string, isZipped = false): Buffer {
   return write({ method: 'POST', url: '/services', headers, body: sent });
 }
 
-/** So many bytes in all. */
+/** An envelope of the given size. */
 export const ofLength = (bytes: number) => envelope('', ' '.repeat(bytes - envelope('').length));

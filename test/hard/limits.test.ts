@@ -1,8 +1,8 @@
-// Every limit of what a client may send, at the limit and just past it. Those of single fields are in field-limits.test.ts,
-// those of time in slow.test.ts; how many connections there may be is left to the system.
+// Tests every limit on requests, at the limit and just past it. field-limits.test.ts tests the limits of single fields, slow.test.ts the
+// time limits. The operating system limits the number of connections.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createSignInLimit } from '../../src/auth/sign-in-limit.ts';
-import { createFairLimiter } from '../../src/auth/fair-limiter.ts';
+import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
+import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
@@ -41,7 +41,7 @@ afterEach(() =>
   }),
 );
 
-/** Node counts the address and the names and values of headers, and refuses what reaches its limit. */
+/** Node counts the address and the names and values of headers, and refuses a request that reaches the limit. */
 const heads = (bytes: number) => {
   const others = '/health' + 'host' + 'localhost' + 'connection' + 'close' + 'x';
   return write({ url: '/health', headers: { x: text(bytes - others.length) } });
@@ -49,7 +49,7 @@ const heads = (bytes: number) => {
 const address = (bytes: number) =>
   write({ url: `/${text(bytes - ('/' + 'host' + 'localhost' + 'connection' + 'close').length)}` });
 
-/** Which header is the token's. */
+/** A request whose header number `number` is the token. */
 const manyHeaders = (number: number) => {
   const others = Array.from(
     { length: number - 1 - 'host connection'.split(' ').length },
@@ -67,7 +67,7 @@ type Row = [what: string, limit: number, sent: (amount: number) => Buffer, at: n
 const rows: Row[] = [
   ['bytes of address and headers', 16 * 1024 - 1, heads, 200, 431],
   ['bytes of an address', 16 * 1024 - 1, address, 404, 431],
-  ['headers: what follows is not read', 1000, manyHeaders, 200, pastManyHeaders],
+  ['headers', 1000, manyHeaders, 200, pastManyHeaders],
   ['bytes of an urlencoded body', 1024 ** 2, (n) => postForm('/admin/mode', `x=${text(n - 2)}`), 200, 413],
   ['bytes of a text field', 1024 ** 2, (n) => postParts('/admin/mode', [['"f"', text(n)]]), 400, 413],
   [
@@ -101,7 +101,7 @@ const rows: Row[] = [
   ],
   ['bytes of a file', fileBytes, (n) => upload(text(n)), 200, 413],
   [
-    'bytes of a part that nobody asked for',
+    'bytes of an unknown part',
     fileBytes,
     (n) => postParts('/admin/mode', [['"x"; filename="f"', text(n)]]),
     200,
@@ -109,7 +109,7 @@ const rows: Row[] = [
   ],
   ['characters of a file name', 255, (n) => upload('x', text(n)), 200, 400],
   ['bytes of a SOAP request', 16 * 1024, (n) => postSoap(ofLength(n)), 200, 413],
-  ['bytes of a SOAP request once unzipped', 16 * 1024, (n) => postSoap(ofLength(n), true), 200, 413],
+  ['bytes of a decompressed SOAP request', 16 * 1024, (n) => postSoap(ofLength(n), true), 200, 413],
   ['levels of XML', 32, (n) => postSoap(envelope('<a>'.repeat(n - 2) + '</a>'.repeat(n - 2))), 200, 500],
   ['elements of XML', 1000, (n) => postSoap(envelope('<a/>'.repeat(n - 4))), 200, 500],
   [
@@ -123,8 +123,8 @@ const rows: Row[] = [
   ['levels of a manifest', 32, (n) => importManifest(releases(1, { x: nest(n - 2) })), 200, 400],
 ];
 
-describe('what is sent', () => {
-  it.each(rows)('%s: %d', async (_what, limit, sent, at, past) => {
+describe('a request is limited', () => {
+  it.each(rows)('in the number of %s: %d', async (_what, limit, sent, at, past) => {
     for (const [amount, status] of [
       [limit, at],
       [limit + 1, past],
@@ -140,35 +140,35 @@ async function statusOf(bytes: Buffer): Promise<number | undefined> {
   return (await ask(port, bytes))?.status;
 }
 
-describe('what is kept', () => {
-  it('bytes of all files together', async () => {
+describe('the server limits', () => {
+  it('the total size of all uploads', async () => {
     expect(await statusOf(upload(text(fileBytes)))).toBe(200);
     expect(await statusOf(upload(text(1_000_001)))).toBe(413);
     expect(await statusOf(upload(text(1_000_000)))).toBe(200);
     expect(await statusOf(upload('x'))).toBe(413);
   });
 
-  it('deliveries that wait', async () => {
+  it('the number of pending deliveries', async () => {
     const hook = 'name=x&hookUrl=https://hooks.example/&changeTypes=*';
     expect(await statusOf(postForm('/admin/services/webhooks/create', hook))).toBe(200);
     const publish = () => statusOf(postForm('/admin/services/webhooks/publish', 'changeType=Tested'));
     expect([await publish(), await publish(), await publish()]).toEqual([200, 200, 503]);
   });
 
-  it('problems that are told of one manifest', async () => {
-    for (const [count, told] of [
+  it('the number of problems that it reports for a manifest', async () => {
+    for (const [count, reported] of [
       [200, 200],
       [201, 200],
     ] as const) {
       const answer = await ask(port, importManifest(releases(count, { containers: 0 })));
       const { error } = JSON.parse(answer?.body ?? '') as { error: { details: string[] } };
-      expect(error.details).toHaveLength(told);
+      expect(error.details).toHaveLength(reported);
     }
   });
 });
 
-describe('what is done at once', () => {
-  it('forms of anybody are read, 16 of them', async () => {
+describe('the server limits at the same time', () => {
+  it('the forms of callers without a token to 16', async () => {
     const begin = () => {
       const wire = openWire(port);
       wire.write(postParts('/admin/mode', [['"f"', 'x']], {}).subarray(0, -10));
@@ -176,7 +176,7 @@ describe('what is done at once', () => {
     };
     const begun: Wire[] = [];
     for (let count = 0; count < 16; count += 1) {
-      // The one that is being read is not refused: what is refused is answered at once.
+      // A refused form gets its response at once; the loop leaves time for it.
       begun.push(begin());
       await new Promise(setImmediate);
     }
@@ -187,10 +187,10 @@ describe('what is done at once', () => {
     for (const { socket } of begun) socket.destroy();
   });
 
-  it('passwords are computed, 4 of them', async () => {
-    const limiter = createFairLimiter({ inside: 4, inLane: 16, waiting: 256 });
+  it('the password computations to 4', async () => {
+    const limiter = new FairLimiter({ running: 4, waitingPerNetwork: 16, waiting: 256 });
     const leave: (() => void)[] = [];
-    const work = () => limiter('here', () => new Promise<void>((resolve) => leave.push(resolve)));
+    const work = () => limiter.run('here', () => new Promise<void>((resolve) => leave.push(resolve)));
     const all = Array.from({ length: 5 }, work);
     await new Promise(setImmediate);
     expect(leave).toHaveLength(4);
@@ -205,8 +205,8 @@ describe('what is done at once', () => {
   it.each([
     ['of one user from one address', 10, () => 'user'],
     ['from one address', 100, (count: number) => `user ${count}`],
-  ])('sign-ins fail within a minute, %s', (_whose, most, nameOf) => {
-    const limit = createSignInLimit();
+  ])('the failed sign-ins per minute %s to %d', (_whose, most, nameOf) => {
+    const limit = new SignInLimit();
     for (let count = 0; count < most; count += 1) {
       expect(limit.waitSeconds(nameOf(count), '192.0.2.1', 0)).toBe(0);
       limit.countFailure(nameOf(count), '192.0.2.1', 0);

@@ -1,4 +1,4 @@
-// Random sequences of operations by several clients, alone and two at a time, against the model of the whole service.
+// Sends random sequences of operations of several clients, one or two at a time, and compares the results with the model of the service.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
@@ -15,11 +15,11 @@ import {
 } from './service-model.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 5);
-const aWhileMs = 3 * 60_000;
+const pauseMs = 3 * 60_000;
 
 const name = fc.constantFrom('One', 'Two');
 const role = fc.constantFrom('member' as const, 'publisher' as const, 'administrator' as const);
-const operation: fc.Arbitrary<Operation> = fc.oneof(
+const anyOperation: fc.Arbitrary<Operation> = fc.oneof(
   name.map(operations.createService),
   name.map(operations.deleteService),
   name.map(operations.createWebhook),
@@ -38,12 +38,12 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   fc.boolean().map(operations.signIn),
   fc.nat({ max: 2 }).map(operations.revoke),
 );
-/** Most are asked by an administrator, or little would ever happen. */
-const caller = fc.oneof(
+/** Most requests come from an administrator. Without this, the server would refuse most of them. */
+const anyCaller = fc.oneof(
   { weight: 3, arbitrary: fc.constant(0) },
   { weight: 2, arbitrary: fc.nat({ max: 7 }) },
 );
-const request = fc.record({ operation, caller });
+const request = fc.record({ operation: anyOperation, caller: anyCaller });
 type Request = { operation: Operation; caller: number };
 
 const command = fc.oneof(
@@ -52,19 +52,18 @@ const command = fc.oneof(
   { weight: 2, arbitrary: fc.constant('time passes' as const) },
 );
 
-async function send(server: Server, model: Model, { operation: asked, caller: number }: Request) {
-  const { token } = callerOf(model, number, server.token);
+async function send(server: Server, model: Model, { operation, caller }: Request) {
+  const { token } = callerOf(model, caller, server.token);
   const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
-  const response = await server.post(`/${asked.path(model)}`, asked.fields(model), headers);
+  const response = await server.post(`/${operation.path(model)}`, operation.fields(model), headers);
   return { status: response.statusCode, answer: response.json<Answer>() };
 }
 
-/** What the model says when they come in this order, and the model afterwards. */
+/** The statuses that the model expects for the requests in this order, and the model after them. */
 function predict(model: Model, server: Server, requests: readonly Request[]) {
   const after = structuredClone(model);
-  const statuses = requests.map(({ operation: asked, caller: number }) =>
-    // Who is behind a token is known when the request comes in.
-    expectedStatus(after, callerOf(after, number, server.token), asked),
+  const statuses = requests.map(({ operation, caller }) =>
+    expectedStatus(after, callerOf(after, caller, server.token), operation),
   );
   return { after, statuses };
 }
@@ -73,14 +72,14 @@ async function perform(server: Server, model: Model, requests: readonly Request[
   const answers = await Promise.all(requests.map((one) => send(server, model, one)));
   const seen = answers.map(({ status }) => status);
   const inOrder = predict(model, server, requests);
-  const turned = predict(model, server, [...requests].reverse());
-  const possible = [inOrder, { after: turned.after, statuses: turned.statuses.toReversed() }];
-  const told = requests.map(({ operation: asked, caller: number }) => [asked.path(model), number]);
+  const reversed = predict(model, server, [...requests].reverse());
+  const possible = [inOrder, { after: reversed.after, statuses: reversed.statuses.toReversed() }];
+  const sent = requests.map(({ operation, caller }) => [operation.path(model), caller]);
   const fitting = possible.find(({ statuses }) => statuses.join() === seen.join());
-  expect(seen, `${JSON.stringify(told)} ${JSON.stringify(answers)}`).toEqual((fitting ?? inOrder).statuses);
+  expect(seen, `${JSON.stringify(sent)} ${JSON.stringify(answers)}`).toEqual((fitting ?? inOrder).statuses);
   const after = fitting?.after ?? inOrder.after;
-  for (const [index, { operation: asked }] of requests.entries())
-    if (seen[index] === 200) asked.learn?.(after, answers[index]?.answer ?? {});
+  for (const [index, { operation }] of requests.entries())
+    if (seen[index] === 200) operation.learn?.(after, answers[index]?.answer ?? {});
   return after;
 }
 
@@ -108,7 +107,7 @@ async function compare(server: Server, model: Model): Promise<void> {
   expect(users.find(({ username }) => username === 'ann')?.role).toBe(model.ann?.role);
 }
 
-it('the service does what its model does, whoever asks for what', { timeout: 300_000 }, async () => {
+it('the service behaves like its model', { timeout: 300_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 10, maxLength: 40 }), async (commands) => {
       const server = await startServer({ env: { UPGRADE_STEP_MS: '10' }, receiver: () => 200 });
@@ -116,8 +115,8 @@ it('the service does what its model does, whoever asks for what', { timeout: 300
         let model = emptyModel(server.runtime.now());
         for (const one of commands) {
           if (one === 'time passes') {
-            await server.runtime.advance(aWhileMs);
-            letTimePass(model, aWhileMs);
+            await server.runtime.advance(pauseMs);
+            letTimePass(model, pauseMs);
           } else model = await perform(server, model, one);
           await compare(server, model);
         }

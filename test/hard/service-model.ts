@@ -1,4 +1,4 @@
-// The whole service as a small model, written down from the contract: who may do what, in which mode, and what it changes.
+// Models the service: which role may run which operation in which mode, and what it changes.
 import type { Server } from '../kit/server.ts';
 
 export const patches = ['pat_17022022_1250', 'pat_28042022_1260'] as const;
@@ -8,16 +8,16 @@ type Role = 'member' | 'publisher' | 'administrator';
 export type Model = {
   now: number;
   readOnly: boolean;
-  /** How many patches are installed, and how many will be once the running job is through. */
+  /** The number of installed patches. `job.leadsTo` is their number after the running job. */
   installed: number;
   job: { id: string; kind: 'patch' | 'rollback'; leadsTo: number; isCancelled: boolean } | null;
   lastJob: string | null;
   services: string[];
   webhooks: Record<string, { id: string; active: boolean }>;
   attempts: number;
-  /** `since` tells one Ann from another of that name. */
+  /** `since` distinguishes users that were added under the same name one after another. */
   ann: { role: Role; since: number } | null;
-  /** Ann's, in the order they were issued; what has been ended stays. */
+  /** Ann's tokens in the order they were issued; ended tokens stay in the list. */
   tokens: { token: string; expires: number; owner: number; isEnded: boolean }[];
 };
 
@@ -34,15 +34,15 @@ export const emptyModel = (now: number): Model => ({
   tokens: [],
 });
 
-export type Caller = { readonly token: string; readonly role: Role | 'nobody' | 'unknown' };
+export type Caller = { readonly token: string; readonly role: Role | 'anonymous' | 'unknown' };
 
-/** Who stands behind one of the callers that a sequence names by number. */
+/** The caller with the given number in a sequence. */
 export function callerOf(model: Model, number: number, token: Server['token']): Caller {
   const fixed: Caller[] = [
     { token: token('administrator'), role: 'administrator' },
     { token: token('publisher'), role: 'publisher' },
     { token: token('member'), role: 'member' },
-    { token: '', role: 'nobody' },
+    { token: '', role: 'anonymous' },
     { token: 'made up', role: 'unknown' },
   ];
   const own = model.tokens[number - fixed.length];
@@ -51,7 +51,7 @@ export function callerOf(model: Model, number: number, token: Server['token']): 
   return { token: own.token, role: isGood && model.ann ? model.ann.role : 'unknown' };
 }
 
-/** What an operation needs, and what it does once it is let through: the status, or 200 after the model was changed. */
+/** An operation: the role it needs, and its effect. `run` changes the model and returns 200, or returns the status of an error. */
 export type Operation = {
   readonly path: (model: Model) => string;
   readonly needs: Role | 'anyone';
@@ -60,7 +60,7 @@ export type Operation = {
   readonly whileReadOnly?: true;
   readonly fields: (model: Model) => Record<string, string>;
   readonly run: (model: Model) => number;
-  /** What only the answer tells. */
+  /** Copies ids and tokens from the response into the model. */
   readonly learn?: (model: Model, answer: Answer) => void;
 };
 
@@ -72,16 +72,16 @@ export type Answer = {
   deliveries?: number;
 };
 
-const ranks = ['unknown', 'nobody', 'member', 'publisher', 'administrator'];
+const ranks = ['unknown', 'anonymous', 'member', 'publisher', 'administrator'];
 
 export function isReadOnly({ readOnly, job }: Model): boolean {
   return readOnly || job !== null;
 }
 
-/** The checks in the contract's order; the first that fails answers. */
+/** Runs the checks in the order of the server; the first that fails determines the status. */
 export function expectedStatus(model: Model, caller: Caller, operation: Operation): number {
   if (operation.needs !== 'anyone') {
-    if (caller.role === 'nobody' || caller.role === 'unknown') return 401;
+    if (caller.role === 'anonymous' || caller.role === 'unknown') return 401;
     if (ranks.indexOf(caller.role) < ranks.indexOf(operation.needs)) return 403;
   }
   if (operation.isChildOfUpgrades && model.job) return 409;
@@ -247,7 +247,7 @@ function noteJob(model: Model, { jobId = '' }: Answer): void {
   if (model.job) model.job.id = jobId;
 }
 
-/** So long that every job ends and every token of Ann's expires. */
+/** Advances the model by a time in which every job ends. */
 export function letTimePass(model: Model, ms: number): void {
   model.now += ms;
   if (model.job && !model.job.isCancelled) model.installed = model.job.leadsTo;

@@ -1,42 +1,42 @@
-// A bare connection to a server: bytes out, and whatever comes back, read as HTTP answers.
+// A raw connection to a server: sends bytes and reads the HTTP responses.
 import { type Socket, connect } from 'node:net';
 
 export type Answer = { status: number; headers: Record<string, string>; body: string };
 
 export type Wire = {
   readonly socket: Socket;
-  /** Sends a request. `isHead`: what comes back has no body, whatever its headers say. */
+  /** Sends a request. `isHead`: the response has no body, although its headers give a length. */
   readonly write: (bytes: string | Buffer, isHead?: boolean) => void;
-  /** How many requests were sent. */
-  readonly asked: () => number;
-  /** The answers that are complete so far. */
+  /** The number of sent requests. */
+  readonly sent: () => number;
+  /** The complete responses so far. */
   readonly answers: readonly Answer[];
-  /** Resolves with the answer of that number, or undefined when the connection is closed before it is complete. */
+  /** Resolves with the response of that number, or undefined if the connection closes before it is complete. */
   readonly answer: (number?: number) => Promise<Answer | undefined>;
   readonly isClosed: () => boolean;
-  /** Resolves when the server has closed the connection, or it broke. */
+  /** Resolves when the server has closed the connection or the connection has failed. */
   readonly closed: Promise<void>;
 };
 
 export function openWire(port: number): Wire {
   const answers: Answer[] = [];
   let rest = Buffer.alloc(0);
-  let asked = 0;
+  let sent = 0;
   let expectsHead = false;
   let isClosed = false;
-  let tell: () => void = () => undefined;
-  // Half open, so that only the server's closing counts.
+  let wake: () => void = () => undefined;
+  // Half open: the client must notice when the server closes, and not close by itself.
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
   const closed = new Promise<void>((resolve) => {
     const close = () => {
       isClosed = true;
       socket.destroy();
-      tell();
+      wake();
       resolve();
     };
     socket.on('end', close);
     socket.on('close', close);
-    // A connection that is reset while something is still being written has been closed all the same.
+    // A reset during a write counts as closed.
     socket.on('error', close);
   });
   socket.on('data', (chunk: Buffer) => {
@@ -45,27 +45,27 @@ export function openWire(port: number): Wire {
       rest = rest.subarray(found.length);
       if (found.answer.status >= 200) answers.push(found.answer);
     }
-    tell();
+    wake();
   });
   return {
     socket,
     answers,
     closed,
-    asked: () => asked,
+    sent: () => sent,
     isClosed: () => isClosed,
     write: (bytes, isHead = false) => {
-      asked += 1;
+      sent += 1;
       expectsHead = isHead;
       socket.write(bytes);
     },
     answer: async (number = 0) => {
-      while (!isClosed && answers.length <= number) await new Promise<void>((resolve) => (tell = resolve));
+      while (!isClosed && answers.length <= number) await new Promise<void>((resolve) => (wake = resolve));
       return answers[number];
     },
   };
 }
 
-/** One request on a connection of its own; none when the server closes it without an answer. */
+/** Sends one request on a new connection. Returns undefined if the server closes it without a response. */
 export async function ask(port: number, bytes: string | Buffer): Promise<Answer | undefined> {
   const wire = openWire(port);
   wire.write(bytes);
@@ -74,7 +74,7 @@ export async function ask(port: number, bytes: string | Buffer): Promise<Answer 
   return answer;
 }
 
-/** The bytes of a request. What `headers` says of the length stands, even where it is not true. */
+/** The bytes of a request. A content-length in `headers` is sent even if it is wrong. */
 export function write(
   {
     method = 'GET',
@@ -94,7 +94,7 @@ export function write(
   return Buffer.from(`${method} ${url} HTTP/1.1\r\n${lines.join('')}\r\n${body}`, 'latin1');
 }
 
-/** The first answer in the bytes and how many it takes; undefined while it is not complete. */
+/** The first response in the bytes and its length; undefined while it is incomplete. */
 function readAnswer(bytes: Buffer, isHead: boolean): { answer: Answer; length: number } | undefined {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return undefined;

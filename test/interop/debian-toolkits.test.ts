@@ -1,4 +1,4 @@
-// Clients written with toolkits of other languages call a listening server. A toolkit that is not installed is skipped.
+// Calls a listening server with SOAP toolkits of other languages. Tests of toolkits that are not installed are skipped.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,28 +8,36 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
 
-const compileLimit = 120_000;
+const compileTimeoutMs = 120_000;
 const folder = fileURLToPath(new URL('.', import.meta.url));
 
-/** What a command prints. Never the synchronous kind: the server answers from this process. */
+/** Returns the output of a command. It must run asynchronously, because the server runs in this process. */
 async function run(command: string, args: string[], cwd = folder, timeout = 20_000): Promise<string> {
   const { stdout } = await promisify(execFile)(command, args, { cwd, timeout });
   return stdout;
 }
 
-const succeeds = (probe: Promise<unknown>) =>
-  probe.then(
-    () => true,
-    () => false,
-  );
+async function succeeds(probe: Promise<unknown>): Promise<boolean> {
+  try {
+    await probe;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function hasPhpSoap(): Promise<boolean> {
+  try {
+    return /^soap$/m.test(await run('php', ['-m']));
+  } catch {
+    return false;
+  }
+}
 
 const importZeep = ['-c', 'import zeep'];
 const python = (await succeeds(run('/usr/bin/python3', importZeep))) ? '/usr/bin/python3' : 'python3';
 const hasZeep = await succeeds(run(python, importZeep));
-const hasPhp = await run('php', ['-m']).then(
-  (modules) => /^soap$/m.test(modules),
-  () => false,
-);
+const hasPhp = await hasPhpSoap();
 const gsoapFlags = ['--cflags', '--libs', 'gsoap++'];
 const hasGsoap = await succeeds(
   Promise.all([
@@ -102,24 +110,24 @@ describe('the SoapClient of PHP', () => {
 });
 
 describe('gSOAP', () => {
-  let workshop: string;
+  let workFolder: string;
   beforeAll(async () => {
-    workshop = await mkdtemp(join(tmpdir(), 'gsoap-'));
+    workFolder = await mkdtemp(join(tmpdir(), 'gsoap-'));
     if (!hasGsoap) return;
-    const make = (command: string, ...args: string[]) => run(command, args, workshop, compileLimit);
+    const make = (command: string, ...args: string[]) => run(command, args, workFolder, compileTimeoutMs);
     await make('wsdl2h', '-o', 'catalog.h', `${address}?wsdl`);
     await make('soapcpp2', '-j', '-C', '-L', '-x', 'catalog.h');
     const flags = (await make('pkg-config', ...gsoapFlags)).trim().split(/\s+/);
     const sources = [join(folder, 'gsoap_client.cpp'), 'soapC.cpp', 'soapServiceCatalogBindingProxy.cpp'];
     await make('g++', '-O0', '-I.', '-o', 'client', ...sources, ...flags);
-  }, compileLimit);
-  afterAll(() => rm(workshop, { recursive: true }));
+  }, compileTimeoutMs);
+  afterAll(() => rm(workFolder, { recursive: true }));
 
   it.skipIf(!hasGsoap).each(['1.1', '1.2'] as const)(
     'compiles the WSDL to classes that call all operations in SOAP %s',
     async (version) => {
       const args = [address, server.token('administrator'), version];
-      expectAnswers(await run(join(workshop, 'client'), args), version);
+      expectAnswers(await run(join(workFolder, 'client'), args), version);
     },
   );
 });

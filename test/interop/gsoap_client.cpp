@@ -1,4 +1,4 @@
-// Calls the catalog with classes that gSOAP made from the WSDL: gsoap_client SERVICE_ADDRESS TOKEN [1.2]
+// Calls the catalog with classes that gSOAP generated from the WSDL: gsoap_client SERVICE_ADDRESS TOKEN [1.2]
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -30,7 +30,7 @@ std::vector<std::string> names(const ns1__ArrayOfServiceDescription *array) {
   return found;
 }
 
-/** The generated table is for SOAP 1.1; gSOAP goes by what its first two rows say. */
+/** The generated table is for SOAP 1.1. gSOAP takes the SOAP version from its first two rows. */
 std::vector<Namespace> soap12Namespaces() {
   std::vector<Namespace> table;
   for (const Namespace *row = namespaces; row->id != nullptr; ++row) table.push_back(*row);

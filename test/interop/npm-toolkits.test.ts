@@ -1,4 +1,4 @@
-// Two independent SOAP libraries read the WSDL over HTTP and call what they find there.
+// Calls the server with two independent SOAP libraries, which read the WSDL over HTTP.
 import * as soap from 'soap';
 import { soap as strongSoap } from 'strong-soap';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,12 +8,12 @@ type Described = { Name: string; Type: string; Description: string };
 type ManyDescribed = { ServiceDescriptions: { ServiceDescription: Described[] } };
 
 type Client = {
-  /** What the library makes of the WSDL: service, port, operations. */
+  /** The services, ports and operations that the library found in the WSDL. */
   describe: () => Record<string, Record<string, object>>;
   call: (operation: string, fields?: Record<string, string>) => Promise<unknown>;
 };
 
-/** Opens a client that calls the address the WSDL gives, or the endpoint given here. */
+/** Opens a client for the address in the WSDL, or for the given endpoint. */
 type Open = (wsdl: string, endpoint?: string) => Promise<Client>;
 
 function withSoap(forceSoap12Headers: boolean): Open {
@@ -43,7 +43,7 @@ function withStrongSoap(forceSoapVersion: '1.1' | '1.2'): Open {
       describe: () => client.describe(),
       async call(operation, fields = {}) {
         const method = client['Catalog']?.['ServiceCatalogPort']?.[operation];
-        if (!method) throw new Error(`The WSDL shows no ${operation}.`);
+        if (!method) throw new Error(`The WSDL has no operation ${operation}.`);
         return (await method(fields)).result;
       },
     };
@@ -72,7 +72,7 @@ describe.each([
     client = await open(wsdl);
   });
 
-  const describeServices = async (operation: string, fields?: Record<string, string>, from = client) => {
+  const listServices = async (operation: string, fields?: Record<string, string>, from = client) => {
     const result = (await from.call(operation, fields)) as ManyDescribed;
     return result.ServiceDescriptions.ServiceDescription;
   };
@@ -92,7 +92,7 @@ describe.each([
     expect(contentTypes).toEqual([expect.stringContaining(`${mediaType};`)]);
   });
 
-  it('learns from the sign-in operations how to talk to the server', async () => {
+  it('reads message version, message formats, token service address and token requirement', async () => {
     const port = new URL(address).port;
     expect(await client.call('GetMessageVersion')).toEqual({ MessageVersion: 'svcProductVersion10' });
     expect(await client.call('GetMessageFormats')).toEqual({
@@ -109,7 +109,7 @@ describe.each([
   });
 
   it('lists the public services of all folders, the root first', async () => {
-    expect(namesOf(await describeServices('GetServiceDescriptions'))).toEqual([
+    expect(namesOf(await listServices('GetServiceDescriptions'))).toEqual([
       'Geometry.GeometryServer',
       'Places.GeocodeServer',
       'World.MapServer',
@@ -123,7 +123,7 @@ describe.each([
   });
 
   it('reads every field of a service of one folder', async () => {
-    const services = await describeServices('GetServiceDescriptionsEx', { FolderName: 'Maps' });
+    const services = await listServices('GetServiceDescriptionsEx', { FolderName: 'Maps' });
     expect(services).toHaveLength(4);
     expect(services[0]).toEqual({
       Name: 'Maps/Boundaries',
@@ -135,8 +135,8 @@ describe.each([
     });
   });
 
-  it('takes an empty folder name for the root', async () => {
-    const services = await describeServices('GetServiceDescriptionsEx', { FolderName: '' });
+  it('reads the services of the root with an empty folder name', async () => {
+    const services = await listServices('GetServiceDescriptionsEx', { FolderName: '' });
     expect(namesOf(services)).toEqual(['Geometry.GeometryServer', 'Places.GeocodeServer', 'World.MapServer']);
   });
 
@@ -149,7 +149,7 @@ describe.each([
   it('sees everything with a token of an administrator in the endpoint', async () => {
     const token = server.token('administrator');
     const insider = await open(wsdl, `${address}/services?token=${token}`);
-    expect(await describeServices('GetServiceDescriptions', {}, insider)).toHaveLength(12);
+    expect(await listServices('GetServiceDescriptions', {}, insider)).toHaveLength(12);
     expect(await insider.call('GetFolders')).toEqual({
       FolderNames: { String: ['Maps', 'Operations', 'Tools'] },
     });

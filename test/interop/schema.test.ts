@@ -1,7 +1,7 @@
-// Every answer is validated against the schema inside the WSDL that the same server hands out.
+// Validates every SOAP response against the schema in the server's WSDL.
 import { XmlDocument, XmlElement, XsdValidator } from 'libxml2-wasm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { type Server, namespace, operationNames as operations, startServer } from '../kit/server.ts';
 
@@ -13,7 +13,7 @@ type Version = (typeof versions)[number];
 
 const awkwardFolder = "R & D's [1]; ö ]]&gt;";
 const awkwardText = `<b>"5 > 4" & '3 < 4'</b> ]]> &amp; <![CDATA[x]]> \t\r\n \u{1F5FA}`;
-const awkwardCatalog: CatalogFile = {
+const awkwardCatalog: InitialCatalog = {
   folders: [{ folderName: awkwardFolder, description: awkwardText }],
   services: ['/', awkwardFolder].map((folderName) => ({
     folderName,
@@ -27,7 +27,7 @@ const awkwardCatalog: CatalogFile = {
   })),
 };
 
-const catalogs: [kind: string, catalog: CatalogFile, folder: string][] = [
+const catalogs: [kind: string, catalog: InitialCatalog, folder: string][] = [
   ['the sample catalog', sampleCatalog, 'Maps'],
   ['an empty catalog', { folders: [], services: [] }, ''],
   ['a catalog full of mark-up characters', awkwardCatalog, awkwardFolder],
@@ -37,7 +37,7 @@ async function schemaOf(server: Server): Promise<XsdValidator> {
   const { payload } = await server.get('/services?wsdl');
   using wsdl = XmlDocument.fromString(payload);
   const schema = elementAt(wsdl, '//xs:schema', { xs: 'http://www.w3.org/2001/XMLSchema' });
-  // Its prefixes are declared outside of it; the canonical form takes them along.
+  // The prefixes of the schema are declared outside of it; the canonical form includes their declarations.
   using xsd = XmlDocument.fromString(schema.canonicalizeToString());
   return XsdValidator.fromDoc(xsd);
 }
@@ -62,11 +62,11 @@ async function ask(server: Server, { envelope, mediaType }: Version, operation: 
 
 function elementAt(document: XmlDocument, path: string, prefixes: Record<string, string>): XmlElement {
   const node = document.get(path, prefixes);
-  if (!(node instanceof XmlElement)) throw new Error(`There is no element ${path}.`);
+  if (!(node instanceof XmlElement)) throw new Error(`The document has no element ${path}.`);
   return node;
 }
 
-describe.each(catalogs)('the answers about %s', (_kind, catalog, folder) => {
+describe.each(catalogs)('the responses for %s', (_kind, catalog, folder) => {
   let server: Server;
   let schema: XsdValidator;
   beforeAll(async () => {
@@ -89,12 +89,12 @@ describe.each(catalogs)('the answers about %s', (_kind, catalog, folder) => {
       expect(() => schema.validate(body)).not.toThrow();
     });
 
-    it('are seen to be invalid when a field is missing, misplaced or not of its type', async () => {
-      const sound = await ask(server, version, 'RequiresTokens', folder);
+    it('fail the validation if a field is missing, misplaced or of another type', async () => {
+      const valid = await ask(server, version, 'RequiresTokens', folder);
       const broken = [
-        sound.replace('<Result>false</Result>', ''),
-        sound.replace('<Result>false</Result>', '<Other/><Result>false</Result>'),
-        sound.replace('false', 'no'),
+        valid.replace('<Result>false</Result>', ''),
+        valid.replace('<Result>false</Result>', '<Other/><Result>false</Result>'),
+        valid.replace('false', 'no'),
       ];
       for (const xml of broken) {
         using answer = XmlDocument.fromString(xml);
@@ -105,7 +105,7 @@ describe.each(catalogs)('the answers about %s', (_kind, catalog, folder) => {
   });
 });
 
-it.each(versions)('mark-up characters arrive unharmed in SOAP $version', async (version) => {
+it.each(versions)('mark-up characters arrive unchanged in SOAP $version', async (version) => {
   const server = await startServer({ catalog: awkwardCatalog });
   const prefixes = { c: namespace };
   using folders = XmlDocument.fromString(await ask(server, version, 'GetFolders', ''));

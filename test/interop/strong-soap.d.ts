@@ -1,4 +1,4 @@
-// The library comes without declarations: what the tests use of it.
+// Declares the parts of strong-soap that the tests use; the library has no declarations of its own.
 declare module 'strong-soap' {
   export namespace soap {
     type Fields = Record<string, string>;

@@ -1,9 +1,9 @@
-// What the tests of webhooks share: a server with an administrator's hands, and a receiver that records what it is sent.
+// Starts a server for webhook tests: with requests as an administrator, and a receiver that records what it gets.
 import { expect } from 'vitest';
-import type { Answer, Outgoing } from '../../src/runtime.ts';
+import type { OutgoingRequest, ReceivedResponse } from '../../src/webhooks/http-client.ts';
 import { type ServerOptions, startServer } from './server.ts';
 
-export type ToldDelivery = {
+export type DeliveryJson = {
   id: string;
   event: { id: string; type: string; timestamp: number };
   state: string;
@@ -19,25 +19,25 @@ export type ToldDelivery = {
   }[];
 };
 
-/** What was posted, and when. */
-export type Arrival = Outgoing & { at: number };
+/** A request that the receiver got, and when. */
+export type Arrival = OutgoingRequest & { at: number };
 
 export type Hooks = Awaited<ReturnType<typeof startHooks>>;
 
 export async function startHooks(options: ServerOptions = {}) {
   const arrivals: Arrival[] = [];
-  /** Statuses to answer next; the last one goes on. */
-  let answers: (number | Answer)[] = [200];
+  /** The next responses. The last one is repeated. */
+  let answers: (number | ReceivedResponse)[] = [200];
   const server = await startServer({
-    receiver: (outgoing, _signal, at) => {
-      arrivals.push({ ...outgoing, at });
+    receiver: (request, _signal, at) => {
+      arrivals.push({ ...request, at });
       return (answers.length > 1 ? answers.shift() : answers[0]) ?? 200;
     },
     ...options,
   });
   const administrator = { authorization: `Bearer ${server.token('administrator')}` };
 
-  /** Posts as an administrator; expects success. */
+  /** Sends a POST as an administrator and expects success. */
   async function act<T = Record<string, unknown>>(path: string, fields: Record<string, string> = {}) {
     const response = await server.post(`/admin/services/webhooks/${path}`, fields, administrator);
     expect(response.json()).toMatchObject({ status: 'success' });
@@ -56,8 +56,8 @@ export async function startHooks(options: ServerOptions = {}) {
     arrivals,
     act,
     read,
-    answerWith: (...next: (number | Answer)[]) => (answers = next),
-    /** Registers a webhook; answers its id and key. */
+    answerWith: (...next: (number | ReceivedResponse)[]) => (answers = next),
+    /** Creates a webhook and returns its id and key. */
     register: async (fields: Record<string, string> = {}) => {
       const { webhook, signatureKey } = await act<{ webhook: { id: string }; signatureKey: string }>(
         'create',
@@ -74,11 +74,11 @@ export async function startHooks(options: ServerOptions = {}) {
       act<{ eventId: string; deliveries: number }>('publish', { changeType: 'Tested', ...fields }),
     settle: () => server.runtime.advance(0),
     deliveriesOf: (id: string) =>
-      read<{ deliveries: ToldDelivery[]; total: number }>(`/${id}/deliveries?num=100`),
+      read<{ deliveries: DeliveryJson[]; total: number }>(`/${id}/deliveries?num=100`),
   };
 }
 
-/** A policy with which tests are short to tell. */
+/** Settings with few failures, for short tests. */
 export const quick = {
   notificationAttempts: '3',
   notificationElapsedTimeInSeconds: '5',
@@ -86,4 +86,4 @@ export const quick = {
   daysInPast: '5',
 };
 
-export const bodyOf = ({ body }: Outgoing) => JSON.parse(body) as Record<string, unknown>;
+export const bodyOf = ({ body }: OutgoingRequest) => JSON.parse(body) as Record<string, unknown>;

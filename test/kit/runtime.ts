@@ -1,24 +1,15 @@
-// A runtime whose clock moves only when told to; sleepers wake in the order of their times.
+// A fake runtime: its clock moves only when a test advances it, and sleepers wake in the order of their times.
 import { randomBytes } from 'node:crypto';
-import { type Answer, type Outgoing, type Runtime, realRuntime } from '../../src/runtime.ts';
+import { type Runtime, realRuntime } from '../../src/runtime.ts';
 import { noteSecretBytes } from './leaks.ts';
 
 export type FakeRuntime = Runtime & {
   advance: (ms: number) => Promise<void>;
-  /** Who answers what is posted; an answer may be a status alone. Nobody at first: the connection is refused. */
-  receiver: Receiver;
-  /** What else has to come to rest whenever time has moved on. */
+  /** Other pending work, such as that of a store. `advance` waits for it after each step; false when there is none. */
   waitFor: () => Promise<void> | false;
 };
 
-type Answered = number | Answer | Promise<number | Answer>;
-
-export type Receiver = (outgoing: Outgoing, signal: AbortSignal, at: number) => Answered;
-
-/** A receiver that never answers. */
-export const blackHole: Receiver = () => new Promise(() => undefined);
-
-/** The real one but for the clock: what waits there ends only when it is called off. */
+/** The real runtime, except that `sleep` never resolves: it only rejects when it is aborted. */
 export const timelessRuntime = {
   ...realRuntime,
   sleep: (_ms: number, signal?: AbortSignal) =>
@@ -36,7 +27,7 @@ export function createFakeRuntime(start = Date.UTC(2026, 0, 1)): FakeRuntime {
   let ids = 0;
   let sleepers: Sleeper[] = [];
 
-  /** A few turns, so that what was woken gets to where it sleeps again. */
+  /** Lets the event loop turn a few times, so that woken sleepers can sleep again. */
   async function rest(turns: number): Promise<void> {
     for (let turn = 0; turn < turns; turn += 1) {
       await new Promise(setImmediate);
@@ -90,17 +81,6 @@ export function createFakeRuntime(start = Date.UTC(2026, 0, 1)): FakeRuntime {
       time = end;
     },
     waitFor: () => false,
-    receiver: () => {
-      throw new Error('The connection was refused.');
-    },
-    post: async (outgoing, signal) => {
-      const given = new Promise<never>((_resolve, reject) =>
-        signal.addEventListener('abort', () => reject(new Error('given up'))),
-      );
-      given.catch(() => undefined);
-      const answered = await Promise.race([given, runtime.receiver(outgoing, signal, time)]);
-      return typeof answered === 'number' ? { status: answered, body: Buffer.alloc(0) } : answered;
-    },
   };
   return runtime;
 }

@@ -7,14 +7,15 @@ import { hashPassword } from '../../src/auth/password.ts';
 import { hashToken, tokens } from '../../src/auth/token.ts';
 import { users } from '../../src/auth/user.ts';
 import { type Role, roles } from '../../src/caller.ts';
-import type { CatalogFile } from '../../src/catalog/catalog-file.ts';
+import type { InitialCatalog } from '../../src/catalog/catalog.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { noteLog, noteSecret } from './leaks.ts';
 import { type TestStore, createTestStore } from './store.ts';
-import { type Receiver, createFakeRuntime } from './runtime.ts';
+import { type Receiver, createFakeHttpClient } from './http-client.ts';
+import { createFakeRuntime } from './runtime.ts';
 
 export const password = 'a password for tests';
 
@@ -40,9 +41,10 @@ export type Server = Awaited<ReturnType<typeof startServer>>;
 
 export type ServerOptions = {
   env?: Record<string, string>;
-  catalog?: CatalogFile;
+  catalog?: InitialCatalog;
   /** A store that an earlier server left behind. */
   store?: TestStore;
+  /** Answers webhook deliveries. */
   receiver?: Receiver;
   /** In place of the simulated one. */
   executor?: Executor;
@@ -59,7 +61,8 @@ export async function startServer({
   const store = given ?? (await createTestStore());
   const runtime = createFakeRuntime();
   runtime.waitFor = store.idle;
-  if (receiver) runtime.receiver = receiver;
+  const httpClient = createFakeHttpClient(runtime);
+  if (receiver) httpClient.receiver = receiver;
   const token = (role: Role) => `token-of-the-${role}`;
   noteSecret(password, ...roles.map(token));
   await store.update((transaction) => {
@@ -96,6 +99,7 @@ export async function startServer({
     config,
     store,
     runtime,
+    httpClient,
     executor,
     logger,
     wsdl,
@@ -118,6 +122,7 @@ export async function startServer({
     http: app.http,
     store,
     runtime,
+    httpClient,
     token,
     logLines,
     /** May be asked for again. */

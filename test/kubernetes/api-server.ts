@@ -1,9 +1,9 @@
-// A fake Kubernetes API server with its controllers: plain HTTP on loopback, everything in memory, no nodes that run anything.
+// A fake Kubernetes API server with controllers: plain HTTP on loopback, all objects in memory, no containers that run.
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { startControllers } from './controllers.ts';
 import type { KubeObject } from './objects.ts';
-import { type Place, createRegistry } from './registry.ts';
+import { type Target, createRegistry } from './registry.ts';
 import { authorize, parsePath, reviewAccess, verbOf } from './requests.ts';
 import { discover, isKnownGroup, resourceOf, serverVersion } from './resources.ts';
 import { matches, matchesFields, parseLabelSelector } from './selectors.ts';
@@ -24,99 +24,104 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
   }
   const controllers = startControllers(storage, registry, controllerDelayMs);
 
-  function answer(request: IncomingMessage, url: URL, text: string): Answer | Place {
+  function answer(request: IncomingMessage, url: URL, text: string): Answer | Target {
     const method = request.method ?? '';
     const user = request.headers['impersonate-user'] as string | undefined;
     const path = url.pathname;
     if (path === reviewPath && method === 'POST') {
       return { code: 201, body: reviewAccess(storage, user, parse(text)) };
     }
-    const open = method === 'GET' ? openAnswer(path) : undefined;
+    const open = method === 'GET' ? publicResponse(path) : undefined;
     if (open !== undefined) return { code: 200, body: open };
-    const place = parsePath(path);
-    if (!place) {
+    const target = parsePath(path);
+    if (!target) {
       if (isKnownGroup(path)) throw noSuchPath();
       return { code: 404, body: '404 page not found\n' };
     }
-    if (place.resource.isNamespaced && place.namespace === undefined && method !== 'GET') {
+    if (target.resource.isNamespaced && target.namespace === undefined && method !== 'GET') {
       throw methodNotAllowed();
     }
-    const verb = verbOf(method, place, url.searchParams);
-    authorize(storage, user, verb, place);
-    if (verb === 'watch') return place;
-    return act(verb, place, url.searchParams, text, request.headers['content-type'] ?? 'application/json');
+    const verb = verbOf(method, target, url.searchParams);
+    authorize(storage, user, verb, target);
+    if (verb === 'watch') return target;
+    return act(verb, target, url.searchParams, text, request.headers['content-type'] ?? 'application/json');
   }
 
   function act(
     verb: string,
-    place: Place,
+    target: Target,
     query: URLSearchParams,
     text: string,
     contentType: string,
   ): Answer {
     const [type = ''] = contentType.split(';');
-    if (verb === 'get') return { code: 200, body: registry.get(place) };
+    if (verb === 'get') return { code: 200, body: registry.get(target) };
     if (verb === 'list') {
-      const found = list(place, query);
-      // Unlike a single object, one of a list does not say what it is.
+      const found = list(target, query);
+      // In a list the real server leaves out apiVersion and kind.
       const items = found.items.map(({ apiVersion: _version, kind: _kind, ...rest }) => rest);
       return { code: 200, body: { ...found, items } };
     }
-    if (verb === 'create' && place.name === undefined) {
-      return { code: 201, body: registry.create(place, parse(text)) };
+    if (verb === 'create' && target.name === undefined) {
+      return { code: 201, body: registry.create(target, parse(text)) };
     }
-    if (place.name === undefined && verb === 'deletecollection') {
-      const found = list(place, query);
-      for (const { metadata } of found.items) registry.remove({ ...place, name: metadata.name }, undefined);
+    if (target.name === undefined && verb === 'deletecollection') {
+      const found = list(target, query);
+      for (const { metadata } of found.items) registry.remove({ ...target, name: metadata.name }, undefined);
       return { code: 200, body: found };
     }
-    if (place.name === undefined) throw methodNotAllowed();
+    if (target.name === undefined) throw methodNotAllowed();
     if (verb === 'update') {
-      return { code: registry.isThere(place) ? 200 : 201, body: registry.update(place, parse(text)) };
+      return { code: registry.exists(target) ? 200 : 201, body: registry.update(target, parse(text)) };
     }
-    if (verb === 'patch') return { code: 200, body: registry.patch(place, parse(text), type.trim()) };
+    if (verb === 'patch') return { code: 200, body: registry.patch(target, parse(text), type.trim()) };
     if (verb !== 'delete') throw methodNotAllowed();
-    const gone = registry.remove(place, text === '' ? undefined : parse(text));
-    if (place.resource.name === 'pods') return { code: 200, body: gone };
-    const { group, name: kind } = place.resource;
-    const details = { name: place.name, ...(group === '' ? {} : { group }), kind, uid: gone.metadata.uid };
+    const deleted = registry.remove(target, text === '' ? undefined : parse(text));
+    if (target.resource.name === 'pods') return { code: 200, body: deleted };
+    const { group, name: kind } = target.resource;
+    const details = {
+      name: target.name,
+      ...(group === '' ? {} : { group }),
+      kind,
+      uid: deleted.metadata.uid,
+    };
     return {
       code: 200,
       body: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details },
     };
   }
 
-  function isWanted(place: Place, query: URLSearchParams): (object: KubeObject) => boolean {
+  function isWanted(target: Target, query: URLSearchParams): (object: KubeObject) => boolean {
     const selector = parseLabelSelector(query.get('labelSelector') ?? '');
     const fields = query.get('fieldSelector') ?? '';
     return (object) =>
-      (place.namespace === undefined || object.metadata.namespace === place.namespace) &&
-      (place.name === undefined || object.metadata.name === place.name) &&
+      (target.namespace === undefined || object.metadata.namespace === target.namespace) &&
+      (target.name === undefined || object.metadata.name === target.name) &&
       matches(selector, object.metadata.labels) &&
       matchesFields(fields, object);
   }
 
-  function list(place: Place, query: URLSearchParams) {
+  function list(target: Target, query: URLSearchParams) {
     const items = registry
-      .list(place)
-      .filter(isWanted(place, query))
-      .sort((a, b) => (textKey(a) < textKey(b) ? -1 : 1));
-    const { kind, group } = place.resource;
-    const apiVersion = group === '' ? place.version : `${group}/${place.version}`;
+      .list(target)
+      .filter(isWanted(target, query))
+      .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+    const { kind, group } = target.resource;
+    const apiVersion = group === '' ? target.version : `${group}/${target.version}`;
     return { kind: `${kind}List`, apiVersion, metadata: { resourceVersion: storage.version() }, items };
   }
 
-  /** Sends what happens from a version on until the client goes. */
-  function watch(place: Place, query: URLSearchParams, response: ServerResponse): void {
+  /** Sends the changes after a version until the client disconnects. */
+  function watch(target: Target, query: URLSearchParams, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'application/json' });
-    const wanted = isWanted(place, query);
+    const wanted = isWanted(target, query);
     const send = ({ type, resource, object }: Change) => {
-      if (resource !== place.resource || !wanted(object)) return;
+      if (resource !== target.resource || !wanted(object)) return;
       response.write(`${JSON.stringify({ type, object })}\n`);
     };
     const since = query.get('resourceVersion') ?? '';
     if (since === '' || since === '0') {
-      for (const object of registry.list(place).filter(wanted)) {
+      for (const object of registry.list(target).filter(wanted)) {
         response.write(`${JSON.stringify({ type: 'ADDED', object })}\n`);
       }
     } else storage.changesSince(Number(since)).forEach(send);
@@ -136,9 +141,9 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
     request.on('end', () => {
       const url = new URL(request.url ?? '/', 'http://localhost');
       try {
-        const told = answer(request, url, Buffer.concat(chunks).toString());
-        if ('resource' in told) watch(told, url.searchParams, response);
-        else send(response, told);
+        const result = answer(request, url, Buffer.concat(chunks).toString());
+        if ('resource' in result) watch(result, url.searchParams, response);
+        else send(response, result);
       } catch (error) {
         const refusal =
           error instanceof StatusError
@@ -175,11 +180,11 @@ function parse(text: string): unknown {
   }
 }
 
-/** What everybody may read. */
-function openAnswer(path: string): object | string | undefined {
+/** The responses that need no permission. */
+function publicResponse(path: string): object | string | undefined {
   if (path === '/version') return serverVersion;
   if (['/readyz', '/livez', '/healthz'].includes(path)) return 'ok';
   return discover(path);
 }
 
-const textKey = ({ metadata: { namespace = '', name } }: KubeObject) => `${namespace}/${name}`;
+const sortKey = ({ metadata: { namespace = '', name } }: KubeObject) => `${namespace}/${name}`;

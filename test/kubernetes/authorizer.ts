@@ -1,4 +1,4 @@
-// What a user may do in the fake cluster, by the Roles that are bound to them in a namespace.
+// Decides what a user may do in the fake cluster, by the Roles and ClusterRoles that are bound to the user.
 import type { KubeObject } from './objects.ts';
 import { resourceOf } from './resources.ts';
 import type { Storage } from './storage.ts';
@@ -10,8 +10,14 @@ export type Rule = {
   verbs: string[];
 };
 
-/** What somebody wants; a subresource belongs to the resource: `pods/status`. */
-export type Wish = { verb: string; group: string; resource: string; namespace?: string; name?: string };
+/** A subresource is part of the resource: `pods/status`. */
+export type AccessRequest = {
+  verb: string;
+  group: string;
+  resource: string;
+  namespace?: string;
+  name?: string;
+};
 
 type Role = KubeObject & { rules?: Rule[] };
 type RoleBinding = KubeObject & {
@@ -39,18 +45,18 @@ function isSubject({ subjects = [], metadata }: RoleBinding, user: string): bool
 const has = (list: string[] | undefined, value: string) =>
   list !== undefined && (list.includes(value) || list.includes('*'));
 
-const covers = (rule: Rule, { verb, group, resource, name = '' }: Wish) =>
+const covers = (rule: Rule, { verb, group, resource, name = '' }: AccessRequest) =>
   has(rule.verbs, verb) &&
   has(rule.apiGroups, group) &&
   has(rule.resources, resource) &&
   (rule.resourceNames === undefined || rule.resourceNames.length === 0 || rule.resourceNames.includes(name));
 
-/** Nobody in particular is an administrator. */
-export function isAllowed(storage: Storage, user: string | undefined, wish: Wish): boolean {
+/** A request without a user has all permissions. */
+export function isAllowed(storage: Storage, user: string | undefined, access: AccessRequest): boolean {
   if (user === undefined) return true;
   const bound = [
     ...storage.list<RoleBinding>(clusterBindings),
-    ...(wish.namespace === undefined ? [] : storage.list<RoleBinding>(bindings, wish.namespace)),
+    ...(access.namespace === undefined ? [] : storage.list<RoleBinding>(bindings, access.namespace)),
   ].filter((binding) => isSubject(binding, user));
   return bound.some(({ roleRef, metadata }) => {
     const role = (
@@ -58,6 +64,6 @@ export function isAllowed(storage: Storage, user: string | undefined, wish: Wish
         ? storage.get(clusterRoles, undefined, roleRef.name)
         : storage.get(roles, metadata.namespace, roleRef.name)
     ) as Role | undefined;
-    return role?.rules?.some((rule) => covers(rule, wish)) ?? false;
+    return role?.rules?.some((rule) => covers(rule, access)) ?? false;
   });
 }

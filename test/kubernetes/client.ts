@@ -1,4 +1,4 @@
-// A cluster for the tests of one file, and the hands of a client: the real library, through the proxy.
+// A cluster for the tests of one file, and the client library connected to it through the proxy.
 import {
   ApiException,
   AppsV1Api,
@@ -18,7 +18,7 @@ export const imageOf = (image: string, container = 'web') => ({
 
 export type Client = Awaited<ReturnType<typeof open>>;
 
-/** One for the whole file; everything in it is there once the tests run. */
+/** One cluster for the whole test file. The properties are set before the tests run. */
 export function useClient(): Client {
   const client = {} as Client;
   beforeAll(async () => void Object.assign(client, await open()));
@@ -37,7 +37,7 @@ async function open() {
     config,
     apps: config.makeApiClient(AppsV1Api),
     core: config.makeApiClient(CoreV1Api),
-    /** Creates one of the kind and waits until it is rolled out; answers its name. */
+    /** Creates a workload of the kind, waits until it is rolled out, and returns its name. */
     async settle(kind: Kind, replicas = 2, spec: object = {}): Promise<string> {
       const name = `web-${(names += 1)}`;
       const containers = [{ name: 'web', image: 'web:1' }];
@@ -51,10 +51,10 @@ async function open() {
   };
 }
 
-/** What the client was refused. */
-export async function refusal(asked: Promise<unknown>) {
-  const error = await asked.then(
-    () => new Error('it was not refused'),
+/** The error of the API server; throws if the request succeeds. */
+export async function refusal(request: Promise<unknown>) {
+  const error = await request.then(
+    () => new Error('the request was not refused'),
     (reason: unknown) => reason,
   );
   if (!(error instanceof ApiException)) throw error;

@@ -1,4 +1,4 @@
-// What the tests may expect of a cluster, the fake one or with STEWARD_TEST_KUBECONFIG a real one, as the client library sees it.
+// The behaviour of a cluster that other tests rely on, through the client library: of the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import {
   AuthorizationV1Api,
   CoordinationV1Api,
@@ -14,7 +14,7 @@ afterEach(() => {
   client.cluster.faults.user = undefined;
 });
 
-/** A settled Deployment, and where it lies. */
+/** The name and namespace of a Deployment that is rolled out. */
 async function settleDeployment() {
   const name = await client.settle('Deployment', 1);
   return { name, namespace: client.cluster.namespace };
@@ -23,7 +23,7 @@ async function settleDeployment() {
 const label = { metadata: { labels: { by: 'another' } } };
 
 describe('a write', () => {
-  it('is refused when somebody else wrote since', async () => {
+  it('is refused if another client wrote after the read', async () => {
     const { apps } = client;
     const where = await settleDeployment();
     const resourceVersion = (await apps.readNamespacedDeployment(where)).metadata?.resourceVersion ?? '';
@@ -42,18 +42,18 @@ describe('a write', () => {
     });
   });
 
-  it('makes a new generation of a changed spec, and none of a changed status', async () => {
+  it('increments the generation for a changed spec, but not for a changed status', async () => {
     const { apps, cluster } = client;
     const where = { name: await client.settle('StatefulSet'), namespace: cluster.namespace };
     const { metadata } = await cluster.read('StatefulSet', where.name);
     const status = { conditions: [{ type: 'Tested', status: 'True' }] };
-    const told = await apps.patchNamespacedStatefulSetStatus(
+    const patched = await apps.patchNamespacedStatefulSetStatus(
       { ...where, body: { status, spec: { replicas: 7 } } },
       strategic,
     );
-    expect(told.metadata?.generation).toBe(metadata.generation);
-    expect(told.metadata?.resourceVersion).not.toBe(metadata.resourceVersion);
-    expect(told.spec?.replicas).toBe(2);
+    expect(patched.metadata?.generation).toBe(metadata.generation);
+    expect(patched.metadata?.resourceVersion).not.toBe(metadata.resourceVersion);
+    expect(patched.spec?.replicas).toBe(2);
     const changed = await apps.patchNamespacedStatefulSet(
       { ...where, body: { spec: { replicas: 1 }, status: { replicas: 9 } } },
       strategic,
@@ -62,24 +62,24 @@ describe('a write', () => {
     expect(changed.status?.replicas).toBe(2);
   });
 
-  it('makes a new generation of a Deployment’s annotations, but not of its labels', async () => {
+  it('increments the generation for changed annotations of a Deployment, but not for labels', async () => {
     const { apps } = client;
     const where = await settleDeployment();
     const labelled = await apps.patchNamespacedDeployment({ ...where, body: label }, strategic);
     expect(labelled.metadata?.generation).toBe(1);
     const body = { metadata: { annotations: { by: 'another' } } };
-    const noted = await apps.patchNamespacedDeployment({ ...where, body }, strategic);
-    expect(noted.metadata?.generation).toBe(2);
+    const annotated = await apps.patchNamespacedDeployment({ ...where, body }, strategic);
+    expect(annotated.metadata?.generation).toBe(2);
   });
 
-  it('of what is there already changes nothing', async () => {
+  it('without a difference changes nothing', async () => {
     const { name } = await settleDeployment();
     const { metadata } = await client.roll('Deployment', name, 'web:1');
     const again = await client.roll('Deployment', name, 'web:1');
     expect(again.metadata.resourceVersion).toBe(metadata.resourceVersion);
   });
 
-  it('of an unknown container adds it', async () => {
+  it('of an unknown container adds that container', async () => {
     const where = await settleDeployment();
     const body = imageOf('other:1', 'other');
     const { spec } = await client.apps.patchNamespacedDeployment({ ...where, body }, strategic);
@@ -89,7 +89,7 @@ describe('a write', () => {
     ]);
   });
 
-  it('is a JSON Patch unless it is said to be something else', async () => {
+  it('is a JSON Patch without another content type', async () => {
     const { apps } = client;
     const where = await settleDeployment();
     expect(await refusal(apps.patchNamespacedDeployment({ ...where, body: imageOf('web:2') }))).toMatchObject(
@@ -111,7 +111,7 @@ describe('a write', () => {
     });
   });
 
-  it('of what makes no sense is refused', async () => {
+  it('of an invalid object is refused', async () => {
     const { apps } = client;
     const { namespace, name } = await settleDeployment();
     expect(await refusal(apps.readNamespacedDeployment({ namespace, name: 'none' }))).toEqual({
@@ -133,7 +133,7 @@ describe('a write', () => {
     });
   });
 
-  it('of a Lease has times with six decimals, and a version', async () => {
+  it('of a Lease needs times with six decimals, and a resource version', async () => {
     const { cluster } = client;
     const leases = client.config.makeApiClient(CoordinationV1Api);
     const { namespace } = cluster;
@@ -155,12 +155,12 @@ describe('a write', () => {
   });
 });
 
-describe('rights', () => {
-  it('are those of an administrator at first', async () => {
+describe('permissions', () => {
+  it('are those of an administrator by default', async () => {
     expect((await client.core.listNamespace()).items.length).toBeGreaterThan(0);
   });
 
-  it('are those that were allowed, from then on', async () => {
+  it('are only those that allow() lists', async () => {
     const { apps, core, cluster, config } = client;
     const where = await settleDeployment();
     await cluster.allow([
@@ -186,7 +186,7 @@ describe('rights', () => {
     }
   });
 
-  it('do not reach beyond what is allowed last', async () => {
+  it('are replaced by the next allow()', async () => {
     const { apps, cluster } = client;
     const where = await settleDeployment();
     await cluster.allow([{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] }]);
@@ -196,7 +196,7 @@ describe('rights', () => {
   });
 });
 
-it('serves only what is asked for by labels', async () => {
+it('a list contains only objects that match the label selector', async () => {
   const { name, namespace } = await settleDeployment();
   const found = await client.core.listNamespacedPod({
     namespace,
@@ -208,7 +208,7 @@ it('serves only what is asked for by labels', async () => {
   expect(nothing.items).toEqual([]);
 });
 
-it('refuses media types that it does not know', async () => {
+it('an unknown content type is refused', async () => {
   const where = await settleDeployment();
   const other = setHeaderOptions('Content-Type', 'text/plain');
   await expect(client.apps.patchNamespacedDeployment({ ...where, body: label }, other)).rejects.toThrow();

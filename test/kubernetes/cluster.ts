@@ -1,4 +1,4 @@
-// A cluster for a test, with a namespace of its own: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
+// A cluster for a test, with its own namespace: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
@@ -11,13 +11,13 @@ import { startFaults } from './faults.ts';
 import { startKubelet } from './kubelet.ts';
 import type { Fields, Kind, Pod, Workload } from './objects.ts';
 import { openUpstream } from './upstream.ts';
-import { type NewWorkload, describeWorkload, isRolledOut, nodeLabel, pathOf } from './workloads.ts';
+import { type NewWorkload, workloadObject, isRolledOut, nodeLabel, pathOf } from './workloads.ts';
 
 export type { Kind, Pod, Workload } from './objects.ts';
 export type { NewContainer, NewWorkload } from './workloads.ts';
 export type { Rule } from './authorizer.ts';
 
-/** The server's refusal; `code` is the HTTP status. */
+/** An error response; `code` is the HTTP status. */
 export class RequestError extends Error {
   readonly code: number;
 
@@ -33,7 +33,7 @@ const settleMs = 15_000;
 
 export type Cluster = Awaited<ReturnType<typeof openCluster>>;
 
-/** With a delay, the fake's controllers take so long to notice a change; it does nothing to a real cluster. */
+/** `controllerDelayMs` is how long the fake controllers take to notice a change. */
 export async function openCluster({ controllerDelayMs = 3 } = {}) {
   const given = process.env.STEWARD_TEST_KUBECONFIG ?? '';
   const isReal = given !== '';
@@ -50,14 +50,14 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
       body: payload,
       headers: { ...headers, 'content-length': Buffer.byteLength(payload) },
     });
-    const said = await text(answer);
+    const content = await text(answer);
     const code = answer.statusCode ?? 0;
-    const parsed = parse(said);
+    const parsed = parse(content);
     if (code < 400) return parsed as T;
-    throw new RequestError(code, (parsed as { message?: string } | undefined)?.message ?? said);
+    throw new RequestError(code, (parsed as { message?: string } | undefined)?.message ?? content);
   }
 
-  /** Straight to the server, as an administrator. */
+  /** Bypasses the proxy, and has all permissions. */
   function request<T = Fields>(
     method: string,
     path: string,
@@ -81,14 +81,19 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
   const kubelet = startKubelet(request, namespace, pollMs);
   const folder = mkdtempSync(join(tmpdir(), 'steward-test-'));
   const kubeconfig = join(folder, 'kubeconfig');
-  writeFileSync(kubeconfig, describeConfig(faults.url, namespace));
+  writeFileSync(kubeconfig, formatKubeconfig(faults.url, namespace));
 
-  /** Tries until there is something; tells what it saw when it takes too long. */
-  async function until<T>(what: string, look: () => Promise<T | undefined>, see?: () => unknown): Promise<T> {
+  /** Polls until there is a result. The error of a timeout contains the last state. */
+  async function until<T>(
+    what: string,
+    poll: () => Promise<T | undefined>,
+    lastState?: () => unknown,
+  ): Promise<T> {
     for (const end = Date.now() + settleMs; ; await sleep(pollMs)) {
-      const found = await look();
+      const found = await poll();
       if (found !== undefined) return found;
-      if (Date.now() > end) throw new Error(`${what}: not within ${settleMs} ms: ${JSON.stringify(see?.())}`);
+      if (Date.now() > end)
+        throw new Error(`${what}: not within ${settleMs} ms: ${JSON.stringify(lastState?.())}`);
     }
   }
 
@@ -114,7 +119,7 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
   return {
     isReal,
     namespace,
-    /** The path of a file that leads to the proxy. */
+    /** The path of a file that points to the proxy. */
     kubeconfig,
     faults,
     kubelet,
@@ -123,21 +128,21 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
     pods,
     async createWorkload(workload: NewWorkload): Promise<Workload> {
       if (workload.kind === 'DaemonSet') await createNode();
-      return request('POST', pathOf(namespace, workload.kind), describeWorkload(workload, namespace));
+      return request('POST', pathOf(namespace, workload.kind), workloadObject(workload, namespace));
     },
-    /** A strategic merge. */
+    /** `body` is a strategic merge patch. */
     patch: (kind: Kind, name: string, body: unknown) =>
       request<Workload>('PATCH', pathOf(namespace, kind, name), body),
-    /** Resolves when the workload is rolled out as its counters say. */
+    /** Resolves when the counters of the workload show that it is rolled out. */
     async settled(kind: Kind, name: string): Promise<Workload> {
       let last: Workload | undefined;
-      const look = async () => {
+      const poll = async () => {
         last = await read(kind, name);
         return isRolledOut(last) ? last : undefined;
       };
-      return until(`${kind} ${name} is rolled out`, look, () => last?.status);
+      return until(`${kind} ${name} is rolled out`, poll, () => last?.status);
     },
-    /** From now on whoever comes through the proxy may do only this, and that in the namespace. */
+    /** From now on requests through the proxy have only these permissions, and only in the namespace. */
     async allow(rules: Rule[]): Promise<void> {
       const user = `${namespace}-user-${(users += 1)}`;
       const metadata = { name: user };
@@ -147,7 +152,7 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
         subjects: [{ kind: 'User', name: user, apiGroup: 'rbac.authorization.k8s.io' }],
         roleRef: { kind: 'Role', name: user, apiGroup: 'rbac.authorization.k8s.io' },
       });
-      await until('the rights', async () => {
+      await until('the permissions', async () => {
         const answers = await Promise.all(rules.map((rule) => mayDo(user, rule)));
         return answers.every(Boolean) ? true : undefined;
       });
@@ -166,10 +171,10 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
     },
   };
 
-  /** A real server takes a moment to notice a new Role. */
+  /** A real server needs a moment until a new Role has an effect. */
   async function mayDo(user: string, rule: Rule): Promise<boolean> {
     const [resource = '', subresource = ''] = rule.resources?.[0]?.split('/') ?? [];
-    const wish = {
+    const access = {
       namespace,
       verb: rule.verbs[0],
       group: rule.apiGroups?.[0],
@@ -183,7 +188,7 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
       {
         apiVersion: 'authorization.k8s.io/v1',
         kind: 'SelfSubjectAccessReview',
-        spec: { resourceAttributes: wish },
+        spec: { resourceAttributes: access },
       },
       { 'content-type': 'application/json', 'impersonate-user': user },
     );
@@ -191,7 +196,7 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
   }
 }
 
-function describeConfig(server: string, namespace: string): string {
+function formatKubeconfig(server: string, namespace: string): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',
@@ -203,9 +208,9 @@ function describeConfig(server: string, namespace: string): string {
   });
 }
 
-function parse(said: string): unknown {
+function parse(content: string): unknown {
   try {
-    return JSON.parse(said);
+    return JSON.parse(content);
   } catch {
     return undefined;
   }

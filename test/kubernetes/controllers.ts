@@ -1,7 +1,7 @@
-// The controllers of the fake cluster: a few milliseconds after any change they look at everything once.
+// The controllers of the fake cluster: a few milliseconds after a change they process all workloads once.
 import { syncDaemonSet } from './daemonset-controller.ts';
 import { syncDeployment } from './deployment-controller.ts';
-import type { Hands } from './hands.ts';
+import type { ControllerContext } from './controller-tools.ts';
 import type { Workload } from './objects.ts';
 import type { Registry } from './registry.ts';
 import { syncReplicaSet } from './replicaset-controller.ts';
@@ -16,46 +16,44 @@ const controllers = [
   { resource: resourceOf('daemonsets'), sync: syncDaemonSet },
 ];
 
-const watched = [
-  ...['pods', 'nodes', 'resourcequotas', 'controllerrevisions'].map((name) => resourceOf(name)),
-];
+const watched = ['pods', 'nodes', 'resourcequotas', 'controllerrevisions'].map((name) => resourceOf(name));
 
 export function startControllers(storage: Storage, registry: Registry, delayMs: number) {
   let timer: NodeJS.Timeout | undefined;
-  let nextLook = Infinity;
+  let nextRun = Infinity;
 
   function wakeAt(at: number): void {
-    if (at >= nextLook) return;
+    if (at >= nextRun) return;
     clearTimeout(timer);
-    nextLook = at;
-    timer = setTimeout(look, Math.min(Math.max(1, at - Date.now()), 2 ** 31 - 1));
+    nextRun = at;
+    timer = setTimeout(syncAll, Math.min(Math.max(1, at - Date.now()), 2 ** 31 - 1));
   }
 
-  const hands: Hands = { storage, registry, wakeAt };
+  const context: ControllerContext = { storage, registry, wakeAt };
 
-  function look(): void {
-    nextLook = Infinity;
+  function syncAll(): void {
+    nextRun = Infinity;
     for (const { resource, sync } of controllers) {
-      for (const workload of storage.list<Workload>(resource)) sync(hands, workload);
+      for (const workload of storage.list<Workload>(resource)) sync(context, workload);
     }
     collectGarbage(storage);
   }
 
   const stop = storage.onChange(({ resource }) => {
-    const isOurs = watched.includes(resource) || controllers.some((one) => one.resource === resource);
-    if (isOurs) wakeAt(Date.now() + delayMs);
+    const isRelevant = watched.includes(resource) || controllers.some((one) => one.resource === resource);
+    if (isRelevant) wakeAt(Date.now() + delayMs);
   });
 
   return {
     close() {
       stop();
       clearTimeout(timer);
-      nextLook = -Infinity;
+      nextRun = -Infinity;
     },
   };
 }
 
-/** What belonged to something that is no more goes too. */
+/** Deletes objects whose owners no longer exist. */
 function collectGarbage(storage: Storage): void {
   const all = storage.peekAll();
   const alive = new Set(all.map(({ object }) => object.metadata.uid));

@@ -1,6 +1,6 @@
-// The DaemonSet controller of the fake cluster: one pod for each Node that the template asks for.
+// The DaemonSet controller of the fake cluster: one pod for each Node that the node selector matches.
 import {
-  type Hands,
+  type ControllerContext,
   createPod,
   isActive,
   isAvailable,
@@ -10,10 +10,10 @@ import {
   retryMs,
   shareOf,
   writeStatus,
-} from './hands.ts';
+} from './controller-tools.ts';
 import type { Pod, Workload } from './objects.ts';
 import { resourceOf } from './resources.ts';
-import { hashOfRevision, presentRevision, revisionLabel } from './revisions.ts';
+import { hashOfRevision, currentRevision, revisionLabel } from './revisions.ts';
 import { matches } from './selectors.ts';
 
 const daemonSets = resourceOf('daemonsets');
@@ -35,24 +35,24 @@ const affinityTo = (node: string): NodeAffinity => ({
   },
 });
 
-/** No scheduler has ever to have seen the pod. */
+/** Also known for a pod that no scheduler has processed. */
 function nodeOf({ spec }: Pod): string | undefined {
   const affinity = spec.affinity as NodeAffinity | undefined;
   const terms = affinity?.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
   return spec.nodeName ?? terms?.[0]?.matchFields[0]?.values[0];
 }
 
-export function syncDaemonSet(hands: Hands, set: Workload): void {
-  const { storage, wakeAt } = hands;
-  const revision = presentRevision(hands, set);
+export function syncDaemonSet(context: ControllerContext, set: Workload): void {
+  const { storage, wakeAt } = context;
+  const revision = currentRevision(context, set);
   const hash = hashOfRevision(revision);
   const { template, minReadySeconds, updateStrategy } = set.spec;
   const nodes = storage
     .peek(nodeResource)
     .filter(({ metadata }) => matches({ matchLabels: template.spec.nodeSelector ?? {} }, metadata.labels))
     .map(({ metadata }) => metadata.name);
-  const pods = () => ownedBy<Pod>(hands, podResource, set);
-  const isFit = (pod: Pod) => isAvailable(hands, pod, minReadySeconds);
+  const pods = () => ownedBy<Pod>(context, podResource, set);
+  const isPodAvailable = (pod: Pod) => isAvailable(context, pod, minReadySeconds);
   const isUpdated = ({ metadata }: Pod) => metadata.labels?.[revisionLabel] === hash;
 
   for (const pod of pods()) {
@@ -61,21 +61,24 @@ export function syncDaemonSet(hands: Hands, set: Workload): void {
   for (const node of nodes) {
     if (pods().some((pod) => nodeOf(pod) === node)) continue;
     const parts = { labels: { [revisionLabel]: hash }, spec: { affinity: affinityTo(node) } };
-    if (createPod(hands, set, template, parts) !== undefined) wakeAt(Date.now() + retryMs);
+    if (createPod(context, set, template, parts) !== undefined) wakeAt(Date.now() + retryMs);
   }
 
   if (updateStrategy?.type === 'RollingUpdate') {
-    const most = Math.max(1, shareOf(updateStrategy.rollingUpdate?.maxUnavailable ?? 1, nodes.length, 'up'));
+    const maxUnavailable = Math.max(
+      1,
+      shareOf(updateStrategy.rollingUpdate?.maxUnavailable ?? 1, nodes.length, 'up'),
+    );
     const old = pods().filter((pod) => !isUpdated(pod));
-    const room = Math.max(0, most - (nodes.length - pods().filter(isFit).length));
-    const sick = old.filter((pod) => !isFit(pod));
-    const healthy = old.filter(isFit).slice(0, room);
-    for (const pod of [...sick, ...healthy]) storage.remove(podResource, pod);
+    const room = Math.max(0, maxUnavailable - (nodes.length - pods().filter(isPodAvailable).length));
+    const unavailable = old.filter((pod) => !isPodAvailable(pod));
+    const healthy = old.filter(isPodAvailable).slice(0, room);
+    for (const pod of [...unavailable, ...healthy]) storage.remove(podResource, pod);
   }
 
   const present = pods();
-  const numberAvailable = present.filter(isFit).length;
-  writeStatus(hands, daemonSets, set, {
+  const numberAvailable = present.filter(isPodAvailable).length;
+  writeStatus(context, daemonSets, set, {
     observedGeneration: set.metadata.generation ?? 1,
     desiredNumberScheduled: nodes.length,
     currentNumberScheduled: present.length,

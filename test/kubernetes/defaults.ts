@@ -1,10 +1,10 @@
-// What the fake API server fills into objects by itself, and what it finds wrong with them, as the real one does.
+// Defaults and validation of objects in the fake API server, like those of the real one.
 import { type Container, type Fields, type PodSpec, type WorkloadSpec, isFields, textOf } from './objects.ts';
 import type { Resource } from './resources.ts';
 import { matches } from './selectors.ts';
 import { type StatusError, invalid } from './status-error.ts';
 
-/** Fills in what is not there. */
+/** Sets missing fields. */
 function fill(target: Fields, defaults: Fields): void {
   for (const [name, value] of Object.entries(defaults)) {
     if (target[name] === undefined) target[name] = structuredClone(value);
@@ -14,7 +14,7 @@ function fill(target: Fields, defaults: Fields): void {
 
 const rolling = (rollingUpdate: Fields) => ({ type: 'RollingUpdate', rollingUpdate });
 
-/** The name of the strategy's field, its defaults, and the others'. */
+/** The name of the strategy field, its defaults, and the defaults of other fields. */
 const defaultsOfWorkloads: Record<string, [string, Fields, Fields]> = {
   deployments: [
     'strategy',
@@ -71,7 +71,7 @@ export function fillDefaults(resource: Resource, object: Fields): void {
 
 const microTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$/;
 
-/** Why something cannot even be read as the kind of object that it is to be. */
+/** Why the object cannot be parsed as its kind. */
 export function findMalformed(resource: Resource, object: Fields): string | undefined {
   if (resource.name !== 'leases' || !isFields(object.spec)) return undefined;
   for (const field of ['renewTime', 'acquireTime']) {
@@ -87,8 +87,8 @@ const nameForm = /^[a-z0-9]([-a-z0-9.:]*[a-z0-9])?$/;
 
 export function validate(resource: Resource, name: string, object: Fields): void {
   const refuse = (field: string, why: string): StatusError => invalid(resource, name, field, why);
-  const isLoose = resource.group === 'rbac.authorization.k8s.io';
-  if (!isLoose && (!nameForm.test(name) || name.length > 253)) {
+  const hasFreeName = resource.group === 'rbac.authorization.k8s.io';
+  if (!hasFreeName && (!nameForm.test(name) || name.length > 253)) {
     throw refuse(
       'metadata.name',
       `Invalid value: "${name}": a lowercase RFC 1123 subdomain must consist of …`,
@@ -150,7 +150,7 @@ function checkPodSpec(at: string, spec: PodSpec | undefined, refuse: Refuse): as
   spec.initContainers?.forEach(check('initContainers'));
 }
 
-const changeableOfStatefulSets = [
+const mutableFieldsOfStatefulSets = [
   'replicas',
   'ordinals',
   'template',
@@ -160,17 +160,19 @@ const changeableOfStatefulSets = [
   'minReadySeconds',
 ];
 
-/** What may not be changed once an object is there. */
+/** Refuses changes of immutable fields. */
 export function validateChange(resource: Resource, name: string, before: Fields, after: Fields): void {
   if (defaultsOfWorkloads[resource.name] === undefined) return;
   const [old, next] = [before.spec as Fields, after.spec as Fields];
   if (resource.name === 'statefulsets') {
     const fixed = [...new Set([...Object.keys(old), ...Object.keys(next)])].filter(
-      (field) => !changeableOfStatefulSets.includes(field) && textOf(old[field]) !== textOf(next[field]),
+      (field) => !mutableFieldsOfStatefulSets.includes(field) && textOf(old[field]) !== textOf(next[field]),
     );
     if (fixed.length > 0) {
       throw invalid(
-        ...([resource, name, 'spec'] as const),
+        resource,
+        name,
+        'spec',
         "Forbidden: updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden",
       );
     }

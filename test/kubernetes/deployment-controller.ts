@@ -1,35 +1,45 @@
-// The Deployment controller of the fake cluster: moves pods from old ReplicaSets to the one of the present template.
-import { type Hands, hashOf, isActive, ownedBy, podResource, referTo } from './hands.ts';
-import { checkPaused, tellStatus, tellNewReplicaSet } from './deployment-status.ts';
+// The Deployment controller of the fake cluster: moves pods from old ReplicaSets to the one of the current template.
+import {
+  type ControllerContext,
+  hashOf,
+  isActive,
+  ownedBy,
+  podResource,
+  referTo,
+} from './controller-tools.ts';
+import { recordPaused, updateStatus, recordNewReplicaSet } from './deployment-status.ts';
 import { maxUnavailableOf, replicasOf, surgeOf, sum } from './deployment-sizes.ts';
 import type { Pod, Workload } from './objects.ts';
 import { resourceOf } from './resources.ts';
 
 const deployments = resourceOf('deployments');
 const replicaSets = resourceOf('replicasets');
-const revisionNote = 'deployment.kubernetes.io/revision';
-const desiredNote = 'deployment.kubernetes.io/desired-replicas';
+const revisionAnnotation = 'deployment.kubernetes.io/revision';
+const desiredAnnotation = 'deployment.kubernetes.io/desired-replicas';
 
-const revisionOf = ({ metadata }: Workload) => Number(metadata.annotations?.[revisionNote] ?? 0);
+const revisionOf = ({ metadata }: Workload) => Number(metadata.annotations?.[revisionAnnotation] ?? 0);
 
-export function syncDeployment(hands: Hands, given: Workload): void {
-  const { storage } = hands;
-  const all = ownedBy<Workload>(hands, replicaSets, given);
+export function syncDeployment(context: ControllerContext, given: Workload): void {
+  const { storage } = context;
+  const all = ownedBy<Workload>(context, replicaSets, given);
   const hash = hashOf(given.spec.template);
   const isNew = ({ metadata }: Workload) => metadata.labels?.['pod-template-hash'] === hash;
   const old = all.filter((set) => !isNew(set));
   let present = all.find(isNew);
-  let deployment = checkPaused(hands, given);
+  let deployment = recordPaused(context, given);
 
-  function note(): void {
+  function recordRevision(): void {
     const revision = Math.max(0, ...old.map(revisionOf)) + 1;
     if (present && revisionOf(present) < revision) {
-      present.metadata.annotations = { ...present.metadata.annotations, [revisionNote]: String(revision) };
+      present.metadata.annotations = {
+        ...present.metadata.annotations,
+        [revisionAnnotation]: String(revision),
+      };
       present = storage.replace(replicaSets, present);
     }
-    const told = String(present ? revisionOf(present) : revision);
-    if (deployment.metadata.annotations?.[revisionNote] === told) return;
-    deployment.metadata.annotations = { ...deployment.metadata.annotations, [revisionNote]: told };
+    const recorded = String(present ? revisionOf(present) : revision);
+    if (deployment.metadata.annotations?.[revisionAnnotation] === recorded) return;
+    deployment.metadata.annotations = { ...deployment.metadata.annotations, [revisionAnnotation]: recorded };
     deployment = storage.replace(deployments, deployment);
   }
 
@@ -44,8 +54,8 @@ export function syncDeployment(hands: Hands, given: Workload): void {
         namespace: metadata.namespace ?? '',
         labels,
         annotations: {
-          [revisionNote]: String(Math.max(0, ...old.map(revisionOf)) + 1),
-          [desiredNote]: String(replicasOf(deployment)),
+          [revisionAnnotation]: String(Math.max(0, ...old.map(revisionOf)) + 1),
+          [desiredAnnotation]: String(replicasOf(deployment)),
         },
         ownerReferences: [referTo(deployment)],
       },
@@ -60,19 +70,19 @@ export function syncDeployment(hands: Hands, given: Workload): void {
       },
       status: {},
     });
-    deployment = tellNewReplicaSet(hands, deployment, present);
+    deployment = recordNewReplicaSet(context, deployment, present);
   }
 
-  /** Answers whether the size was another one. */
+  /** Returns whether the size has changed. */
   function scale(set: Workload, replicas: number): boolean {
-    const isOther = set.spec.replicas !== replicas;
+    const isChanged = set.spec.replicas !== replicas;
     const desired = String(replicasOf(deployment));
-    if (!isOther && set.metadata.annotations?.[desiredNote] === desired) return false;
-    set.metadata.annotations = { ...set.metadata.annotations, [desiredNote]: desired };
-    if (isOther) set.metadata.generation = (set.metadata.generation ?? 0) + 1;
+    if (!isChanged && set.metadata.annotations?.[desiredAnnotation] === desired) return false;
+    set.metadata.annotations = { ...set.metadata.annotations, [desiredAnnotation]: desired };
+    if (isChanged) set.metadata.generation = (set.metadata.generation ?? 0) + 1;
     set.spec.replicas = replicas;
     Object.assign(set, storage.replace(replicaSets, set));
-    return isOther;
+    return isChanged;
   }
 
   const sizeOfNew = () => {
@@ -85,23 +95,23 @@ export function syncDeployment(hands: Hands, given: Workload): void {
 
   function roll(): void {
     if (!present) add(sizeOfNew());
-    note();
+    recordRevision();
     if (!present || scale(present, sizeOfNew())) return;
     shrinkOld(present);
   }
 
   function shrinkOld(current: Workload): void {
-    const least = replicasOf(deployment) - maxUnavailableOf(deployment);
+    const minimum = replicasOf(deployment) - maxUnavailableOf(deployment);
     const available = (set: Workload) => set.status.availableReplicas ?? 0;
     const unavailable = replicasOf(current) - available(current);
-    let room = sum([...old, current], replicasOf) - least - unavailable;
+    let room = sum([...old, current], replicasOf) - minimum - unavailable;
     for (const set of old) {
-      const sick = Math.min(room, replicasOf(set) - available(set));
-      if (sick <= 0) continue;
-      scale(set, replicasOf(set) - sick);
-      room -= sick;
+      const unready = Math.min(room, replicasOf(set) - available(set));
+      if (unready <= 0) continue;
+      scale(set, replicasOf(set) - unready);
+      room -= unready;
     }
-    room = Math.min(room, sum([...old, current], available) - least);
+    room = Math.min(room, sum([...old, current], available) - minimum);
     for (const set of old) {
       const fewer = Math.min(room, replicasOf(set));
       if (fewer <= 0) continue;
@@ -112,13 +122,13 @@ export function syncDeployment(hands: Hands, given: Workload): void {
 
   function recreate(): void {
     if (old.map((set) => scale(set, 0)).includes(true)) return;
-    if (old.some((set) => ownedBy<Pod>(hands, podResource, set).some(isActive))) return;
+    if (old.some((set) => ownedBy<Pod>(context, podResource, set).some(isActive))) return;
     if (!present) add(replicasOf(deployment));
-    note();
+    recordRevision();
     if (present) scale(present, replicasOf(deployment));
   }
 
-  /** The number that is wanted has changed: all sets follow, the old ones shrink first and the new one grows. */
+  /** Follows a change of the wanted number of replicas: old sets shrink first, then the new one grows. */
   function resize(): void {
     const active = [...old, ...(present ? [present] : [])].filter((set) => replicasOf(set) > 0);
     const wanted = replicasOf(deployment);
@@ -138,19 +148,19 @@ export function syncDeployment(hands: Hands, given: Workload): void {
 
   const isResized = all.some(
     (set) =>
-      replicasOf(set) > 0 && set.metadata.annotations?.[desiredNote] !== String(replicasOf(deployment)),
+      replicasOf(set) > 0 && set.metadata.annotations?.[desiredAnnotation] !== String(replicasOf(deployment)),
   );
   const { paused = false, strategy } = deployment.spec;
   if (paused || isResized) resize();
   else if (strategy?.type === 'Recreate') recreate();
   else roll();
-  const isComplete = tellStatus(hands, deployment, [...old, ...(present ? [present] : [])], present);
-  if (isComplete) forget(hands, deployment, old);
+  const isComplete = updateStatus(context, deployment, [...old, ...(present ? [present] : [])], present);
+  if (isComplete) deleteIdleSets(context, deployment, old);
 }
 
-function forget({ storage }: Hands, { spec }: Workload, old: Workload[]): void {
+function deleteIdleSets({ storage }: ControllerContext, { spec }: Workload, old: Workload[]): void {
   const idle = old.filter((set) => replicasOf(set) === 0 && (set.status.replicas ?? 0) === 0);
-  const gone = idle.sort((a, b) => revisionOf(a) - revisionOf(b));
+  const oldestFirst = idle.sort((a, b) => revisionOf(a) - revisionOf(b));
   const surplus = Math.max(0, idle.length - (spec.revisionHistoryLimit ?? 10));
-  for (const set of gone.slice(0, surplus)) storage.remove(replicaSets, set);
+  for (const set of oldestFirst.slice(0, surplus)) storage.remove(replicaSets, set);
 }

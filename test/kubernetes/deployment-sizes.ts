@@ -1,5 +1,5 @@
-// How many pods more and fewer than wanted a Deployment of the fake cluster may have while it rolls.
-import { shareOf } from './hands.ts';
+// How many pods a Deployment of the fake cluster may have during a rollout, above and below the wanted number.
+import { shareOf } from './controller-tools.ts';
 import type { Workload } from './objects.ts';
 
 export const replicasOf = ({ spec }: Workload): number => spec.replicas ?? 1;
@@ -17,6 +17,6 @@ export function maxUnavailableOf(deployment: Workload): number {
   const rolling = deployment.spec.strategy?.rollingUpdate;
   if (rolling === undefined || replicas === 0) return 0;
   const share = shareOf(rolling.maxUnavailable, replicas, 'down');
-  // With neither more nor fewer nothing could ever move.
+  // With neither surge nor unavailable pods a rollout could not start.
   return share === 0 && surgeOf(deployment) === 0 ? 1 : Math.min(share, replicas);
 }

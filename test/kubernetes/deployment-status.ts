@@ -1,12 +1,12 @@
-// What the Deployment controller of the fake cluster tells in a status: counters, availability, and whether it gets on.
+// The status of a Deployment in the fake cluster: counters, and the conditions Available and Progressing.
 import { maxUnavailableOf, replicasOf, sum } from './deployment-sizes.ts';
-import { type Hands, writeStatus } from './hands.ts';
+import { type ControllerContext, writeStatus } from './controller-tools.ts';
 import { type Condition, type Workload, type WorkloadStatus, seconds } from './objects.ts';
 import { resourceOf } from './resources.ts';
 
 const deployments = resourceOf('deployments');
 
-/** When it last got on: conditions tell that in whole seconds only, which is too coarse for short deadlines. */
+/** The time of the last progress, by uid. Conditions have whole seconds only, which is too coarse for short deadlines. */
 const progressAt = new Map<string, number>();
 
 const find = (conditions: Condition[] | undefined, type: string) =>
@@ -16,7 +16,7 @@ function create(type: string, status: string, reason: string, message: string): 
   return { type, status, lastUpdateTime: seconds(), lastTransitionTime: seconds(), reason, message };
 }
 
-/** Puts a condition in place of the one of its type, unless that says the same already. */
+/** Replaces the condition of the same type, unless status and reason are equal. */
 function put(conditions: Condition[], next: Condition, isForced = false): Condition[] {
   const before = find(conditions, next.type);
   if (!isForced && before?.status === next.status && before.reason === next.reason) return conditions;
@@ -25,41 +25,41 @@ function put(conditions: Condition[], next: Condition, isForced = false): Condit
   return [...others, since === undefined ? next : { ...next, lastTransitionTime: since }];
 }
 
-/** The highest number there is means none. */
+/** The highest value means that there is no deadline. */
 const hasDeadline = ({ spec }: Workload) =>
   spec.progressDeadlineSeconds !== undefined && spec.progressDeadlineSeconds < 2 ** 31 - 1;
 
-export function tellNewReplicaSet(
-  { storage }: Hands,
+export function recordNewReplicaSet(
+  { storage }: ControllerContext,
   deployment: Workload,
   { metadata }: Workload,
 ): Workload {
   if (!hasDeadline(deployment)) return deployment;
   progressAt.set(deployment.metadata.uid, Date.now());
   const message = `Created new replica set "${metadata.name}"`;
-  const told = create('Progressing', 'True', 'NewReplicaSetCreated', message);
-  deployment.status.conditions = put(deployment.status.conditions ?? [], told);
+  const condition = create('Progressing', 'True', 'NewReplicaSetCreated', message);
+  deployment.status.conditions = put(deployment.status.conditions ?? [], condition);
   return storage.replace(deployments, deployment);
 }
 
-/** Somebody who waits for progress is told that there is to be none. */
-export function checkPaused({ storage }: Hands, deployment: Workload): Workload {
+/** Records in the condition Progressing that the Deployment is paused or resumed. */
+export function recordPaused({ storage }: ControllerContext, deployment: Workload): Workload {
   const before = find(deployment.status.conditions, 'Progressing');
   if (!hasDeadline(deployment) || before?.reason === 'ProgressDeadlineExceeded') return deployment;
-  const isTold = before?.reason === 'DeploymentPaused';
+  const isRecorded = before?.reason === 'DeploymentPaused';
   const isPaused = deployment.spec.paused === true;
-  if (isTold === isPaused) return deployment;
-  const told = isPaused
+  if (isRecorded === isPaused) return deployment;
+  const condition = isPaused
     ? create('Progressing', 'Unknown', 'DeploymentPaused', 'Deployment is paused')
     : create('Progressing', 'Unknown', 'DeploymentResumed', 'Deployment is resumed');
   progressAt.set(deployment.metadata.uid, Date.now());
-  deployment.status.conditions = put(deployment.status.conditions ?? [], told);
+  deployment.status.conditions = put(deployment.status.conditions ?? [], condition);
   return storage.replace(deployments, deployment);
 }
 
-/** Writes the status; answers whether the Deployment is where it is to be. */
-export function tellStatus(
-  hands: Hands,
+/** Writes the status, and returns whether the rollout is complete. */
+export function updateStatus(
+  context: ControllerContext,
   deployment: Workload,
   sets: Workload[],
   present: Workload | undefined,
@@ -83,12 +83,13 @@ export function tellStatus(
         'Deployment does not have minimum availability.',
       );
   let conditions = put(deployment.status.conditions ?? [], availability);
-  if (deployment.spec.paused !== true) conditions = judge(hands, deployment, next, conditions, present);
+  if (deployment.spec.paused !== true)
+    conditions = updateProgressing(context, deployment, next, conditions, present);
   const failure = sets.flatMap(({ status }) => find(status.conditions, 'ReplicaFailure') ?? []).at(-1);
   conditions = failure
     ? put(conditions, { ...failure, lastUpdateTime: failure.lastTransitionTime ?? seconds() })
     : conditions.filter(({ type }) => type !== 'ReplicaFailure');
-  writeStatus(hands, deployments, deployment, { ...next, conditions });
+  writeStatus(context, deployments, deployment, { ...next, conditions });
   return isComplete(deployment, next);
 }
 
@@ -97,9 +98,9 @@ function isComplete(deployment: Workload, next: WorkloadStatus): boolean {
   return [next.updatedReplicas, next.replicas, next.availableReplicas].every((count) => count === wanted);
 }
 
-/** Whether it is done, gets on, or has not got on for too long; if none of these, what was said before stays. */
-function judge(
-  { wakeAt }: Hands,
+/** Complete, progressing, or deadline exceeded; otherwise the condition stays unchanged. */
+function updateProgressing(
+  { wakeAt }: ControllerContext,
   deployment: Workload,
   next: WorkloadStatus,
   conditions: Condition[],
@@ -117,13 +118,8 @@ function judge(
   }
   if (isProgress(status, next)) {
     progressAt.set(metadata.uid, Date.now());
-    return put(
-      ...([
-        conditions,
-        create('Progressing', 'True', 'ReplicaSetUpdated', `${title} is progressing.`),
-      ] as const),
-      true,
-    );
+    const condition = create('Progressing', 'True', 'ReplicaSetUpdated', `${title} is progressing.`);
+    return put(conditions, condition, true);
   }
   if (!before || before.reason === 'NewReplicaSetAvailable') return conditions;
   const at = (progressAt.get(metadata.uid) ?? Date.now()) + (spec.progressDeadlineSeconds ?? 0) * 1000;
@@ -136,10 +132,10 @@ function judge(
 }
 
 function isProgress(before: WorkloadStatus, next: WorkloadStatus): boolean {
-  const oldOnes = ({ replicas = 0, updatedReplicas = 0 }: WorkloadStatus) => replicas - updatedReplicas;
+  const oldReplicas = ({ replicas = 0, updatedReplicas = 0 }: WorkloadStatus) => replicas - updatedReplicas;
   return (
     (next.updatedReplicas ?? 0) > (before.updatedReplicas ?? 0) ||
-    oldOnes(next) < oldOnes(before) ||
+    oldReplicas(next) < oldReplicas(before) ||
     (next.readyReplicas ?? 0) > (before.readyReplicas ?? 0) ||
     (next.availableReplicas ?? 0) > (before.availableReplicas ?? 0)
   );

@@ -1,4 +1,4 @@
-// What the executor does to workloads, seen in a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
+// How the executor changes workloads of a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { afterEach, describe, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
@@ -12,7 +12,7 @@ afterEach(async () => {
   cluster = undefined;
 });
 
-/** A namespace with one workload `a` of the image a:1, healthy, and an executor. */
+/** A namespace with one healthy workload `a` that runs the image a:1, and an executor. */
 async function open(given: Partial<NewWorkload> = {}, options: Partial<KubernetesOptions> = {}) {
   const on = (cluster = await openCluster());
   const { kind = 'Deployment' } = given;
@@ -35,7 +35,7 @@ async function open(given: Partial<NewWorkload> = {}, options: Partial<Kubernete
   };
 }
 
-const errand: StepContext = {
+const context: StepContext = {
   jobId: 'job',
   fence: 1,
   runStartedAt: Date.now() - 1000,
@@ -52,14 +52,14 @@ const toImage = (image: string, kind: Kind = 'Deployment') =>
   moving(kind, { container: 'a', image, formerImage: 'a:1' });
 
 async function move(executor: Executor, workload: Workload): Promise<void> {
-  await executor.apply(workload, errand);
-  await executor.verify(workload, errand);
+  await executor.apply(workload, context);
+  await executor.verify(workload, context);
 }
 
 const path = /\/deployments\/a/;
 
-describe('one patch', () => {
-  it('has the images of all containers and our record, and is a strategic merge of what was read', async () => {
+describe('a patch', () => {
+  it('contains the images of all containers and the annotations, and is a strategic merge with a resource version', async () => {
     const { on, executor, patches } = await open({
       containers: ['a', 'b', 'c'].map((name) => ({ name, image: `${name}:1` })),
       initContainers: [{ name: 'i', image: 'i:1' }],
@@ -93,7 +93,7 @@ describe('one patch', () => {
     ]);
   });
 
-  it('is made anew when the workload has moved on in between', async () => {
+  it('is built again if the workload changed after the read', async () => {
     const { on, executor, images, patches } = await open();
     const touch = async () => {
       await on.patch('Deployment', 'a', { metadata: { labels: { touched: 'yes' } } });
@@ -104,7 +104,7 @@ describe('one patch', () => {
     expect(patches().map(({ status }) => status)).toEqual([409, 200]);
   });
 
-  it('is not made twice when the answer to it is lost', async () => {
+  it('is not applied twice if the response to it is lost', async () => {
     const { on, executor, patches } = await open();
     on.faults.inject({ method: 'PATCH', path, act: 'swallow' });
     await move(executor, toImage('a:2'));
@@ -112,8 +112,8 @@ describe('one patch', () => {
   });
 });
 
-describe('what somebody else has done', () => {
-  it('to the image is told, and not overwritten', async () => {
+describe('a change by another client', () => {
+  it('of the image fails the step, and is not overwritten', async () => {
     const { on, executor, images, patches } = await open();
     const theirs = { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:hotfix' }] } } } };
     on.faults.inject({
@@ -123,85 +123,85 @@ describe('what somebody else has done', () => {
         await on.patch('Deployment', 'a', theirs);
       },
     });
-    await expect(executor.apply(toImage('a:2'), errand)).rejects.toThrow(
-      'deployment/a has the image a:hotfix in its container a, neither a:1 nor a:2: somebody else has changed it.',
+    await expect(executor.apply(toImage('a:2'), context)).rejects.toThrow(
+      'deployment/a has the image a:hotfix in its container a, neither a:1 nor a:2: another client has changed it.',
     );
-    await expect(executor.verify(toImage('a:2'), errand)).rejects.toThrow('somebody else');
-    await expect(executor.rollback(toImage('a:2'), errand)).rejects.toThrow('somebody else');
+    await expect(executor.verify(toImage('a:2'), context)).rejects.toThrow('another client');
+    await expect(executor.rollback(toImage('a:2'), context)).rejects.toThrow('another client');
     expect(await images()).toEqual(['a:hotfix']);
     expect(patches()).toHaveLength(1);
   });
 
-  it('is noticed while a rollout is waited for', async () => {
+  it('during a rollout fails the step', async () => {
     const { on, executor } = await open();
-    await executor.apply(toImage('a:2-stuck'), errand);
-    const verified = executor.verify(toImage('a:2-stuck'), errand);
+    await executor.apply(toImage('a:2-stuck'), context);
+    const verified = executor.verify(toImage('a:2-stuck'), context);
     verified.catch(() => undefined);
     const back = { spec: { template: { spec: { containers: [{ name: 'a', image: 'a:1' }] } } } };
     await expect.poll(() => on.faults.requests.some((one) => one.path.includes('/pods?'))).toBe(true);
     await on.patch('Deployment', 'a', back);
-    await expect(verified).rejects.toThrow('deployment/a was moved by somebody else.');
+    await expect(verified).rejects.toThrow(
+      'another client changed the images of deployment/a during the rollout.',
+    );
   });
 
-  it('to the workload as a whole is told too', async () => {
+  it('that deletes the workload fails the step', async () => {
     const { on, executor } = await open();
     await on.request('DELETE', `/apis/apps/v1/namespaces/${on.namespace}/deployments/a`);
-    await expect(executor.apply(toImage('a:2'), errand)).rejects.toThrow(
-      'deployment/a is not there any more.',
-    );
+    await expect(executor.apply(toImage('a:2'), context)).rejects.toThrow('deployment/a no longer exists.');
   });
 });
 
 describe('a rollout', () => {
   it.each(['Deployment', 'StatefulSet', 'DaemonSet'] as const)(
-    'of a %s fails early when its images cannot be had, and goes back',
+    'of a %s fails early if its images cannot be pulled, and can be rolled back',
     async (kind) => {
       const { executor, images } = await open({ kind });
-      await executor.apply(toImage('a:2-missing', kind), errand);
-      await expect(executor.verify(toImage('a:2-missing', kind), errand)).rejects.toThrow(
-        /a: the pod a-\S+ cannot have the image a:2-missing \((ErrImagePull|ImagePullBackOff)/,
+      await executor.apply(toImage('a:2-missing', kind), context);
+      await expect(executor.verify(toImage('a:2-missing', kind), context)).rejects.toThrow(
+        /a: the pod a-\S+ cannot pull the image a:2-missing \((ErrImagePull|ImagePullBackOff)/,
       );
-      await executor.rollback(toImage('a:2-missing', kind), errand);
+      await executor.rollback(toImage('a:2-missing', kind), context);
       expect(await images()).toEqual(['a:1']);
     },
   );
 
   it.each(['Deployment', 'StatefulSet', 'DaemonSet'] as const)(
-    'of a %s without any progress is given up by a deadline of our own, and goes back',
+    'of a %s without progress fails after the timeout of the executor, and can be rolled back',
     async (kind) => {
       const spec = kind === 'Deployment' ? { progressDeadlineSeconds: 2 ** 31 - 1 } : {};
-      const { executor, images } = await open({ kind, spec }, { rolloutMs: 700 });
-      await executor.apply(toImage('a:2-stuck', kind), errand);
-      await expect(executor.verify(toImage('a:2-stuck', kind), errand)).rejects.toThrow(
+      const { executor, images } = await open({ kind, spec }, { rolloutTimeoutMs: 700 });
+      await executor.apply(toImage('a:2-stuck', kind), context);
+      await expect(executor.verify(toImage('a:2-stuck', kind), context)).rejects.toThrow(
         /a: no progress for \d+ seconds: of \d wanted pods \d are updated and \d available/,
       );
-      await executor.rollback(toImage('a:2-stuck', kind), errand);
+      await executor.rollback(toImage('a:2-stuck', kind), context);
       expect(await images()).toEqual(['a:1']);
     },
   );
 
-  it('that its controller has given up has failed; what it said of the one before does not count', async () => {
-    const patience = { imageMs: 60_000, rolloutMs: 3_000 };
-    const { executor, images } = await open({ spec: { progressDeadlineSeconds: 1 } }, patience);
-    // The controller may leave it at what it said the first time.
-    for (const said of [/exceeded its progress deadline/, /exceeded its progress deadline|no progress/]) {
-      await executor.apply(toImage('a:2-missing'), errand);
-      await expect(executor.verify(toImage('a:2-missing'), errand)).rejects.toThrow(said);
-      await executor.rollback(toImage('a:2-missing'), errand);
+  it('fails when its controller reports an exceeded deadline; a report on the template before is ignored', async () => {
+    const timeouts = { imageTimeoutMs: 60_000, rolloutTimeoutMs: 3_000 };
+    const { executor, images } = await open({ spec: { progressDeadlineSeconds: 1 } }, timeouts);
+    // In the second round the controller may keep its first report.
+    for (const message of [/exceeded its progress deadline/, /exceeded its progress deadline|no progress/]) {
+      await executor.apply(toImage('a:2-missing'), context);
+      await expect(executor.verify(toImage('a:2-missing'), context)).rejects.toThrow(message);
+      await executor.rollback(toImage('a:2-missing'), context);
       expect(await images()).toEqual(['a:1']);
     }
   });
 
-  it('that was given up in an earlier run may come through in this one', async () => {
-    const { on, executor } = await open({ spec: { progressDeadlineSeconds: 1 } }, { imageMs: 60_000 });
-    await executor.apply(toImage('a:2-missing'), errand);
-    await expect(executor.verify(toImage('a:2-missing'), errand)).rejects.toThrow('progress deadline');
-    const resumed = executor.verify(toImage('a:2-missing'), { ...errand, runStartedAt: Date.now() + 5000 });
+  it('that failed in an earlier run may complete in this one', async () => {
+    const { on, executor } = await open({ spec: { progressDeadlineSeconds: 1 } }, { imageTimeoutMs: 60_000 });
+    await executor.apply(toImage('a:2-missing'), context);
+    await expect(executor.verify(toImage('a:2-missing'), context)).rejects.toThrow('progress deadline');
+    const resumed = executor.verify(toImage('a:2-missing'), { ...context, runStartedAt: Date.now() + 5000 });
     on.kubelet.heal('missing');
     await resumed;
   });
 
-  it('is not blamed for pods of the template before it', async () => {
+  it('does not fail because of pods of the template before', async () => {
     const on = (cluster = await openCluster());
     await on.createWorkload({
       kind: 'Deployment',
@@ -213,33 +213,33 @@ describe('a rollout', () => {
       .poll(async () => JSON.stringify(await on.pods('Deployment', 'a')))
       .toContain('ImagePullBackOff');
     const workload = moving('Deployment', { container: 'a', image: 'a:2', formerImage: 'a:1-missing' });
-    await move(createTestExecutor(on, { imageMs: 0 }), workload);
+    await move(createTestExecutor(on, { imageTimeoutMs: 0 }), workload);
   });
 
-  it('that somebody has paused says so', async () => {
+  it('of a paused Deployment fails with that reason', async () => {
     const { on, executor } = await open(
       { spec: { progressDeadlineSeconds: 2 ** 31 - 1 } },
-      { rolloutMs: 700 },
+      { rolloutTimeoutMs: 700 },
     );
-    await executor.apply(toImage('a:2-stuck'), errand);
+    await executor.apply(toImage('a:2-stuck'), context);
     await on.patch('Deployment', 'a', { spec: { paused: true } });
-    await expect(executor.verify(toImage('a:2-stuck'), errand)).rejects.toThrow(
+    await expect(executor.verify(toImage('a:2-stuck'), context)).rejects.toThrow(
       /no progress .*; it is paused/,
     );
   });
 
-  it('of a StatefulSet goes on from a pod that is stuck', async () => {
+  it('of a StatefulSet replaces a stuck pod', async () => {
     const { executor, images } = await open({ kind: 'StatefulSet' });
-    await executor.apply(toImage('a:2-missing', 'StatefulSet'), errand);
-    await expect(executor.verify(toImage('a:2-missing', 'StatefulSet'), errand)).rejects.toThrow(
-      'cannot have',
+    await executor.apply(toImage('a:2-missing', 'StatefulSet'), context);
+    await expect(executor.verify(toImage('a:2-missing', 'StatefulSet'), context)).rejects.toThrow(
+      'cannot pull',
     );
     const mended = moving('StatefulSet', { container: 'a', image: 'a:3', formerImage: 'a:2-missing' });
     await move(executor, mended);
     expect(await images()).toEqual(['a:3']);
   });
 
-  it('of no pods at all is through at once', async () => {
+  it('of a workload with no pods is complete at once', async () => {
     const { executor, images } = await open({ replicas: 0 });
     await move(executor, toImage('a:2-missing'));
     expect(await images()).toEqual(['a:2-missing']);

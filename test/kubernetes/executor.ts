@@ -1,4 +1,4 @@
-// The executor for a cluster of a test, which looks often and does not wait for long.
+// The Kubernetes executor for tests: polls often, and has short timeouts.
 import {
   type KubernetesOptions,
   connectCluster,
@@ -19,15 +19,15 @@ export function createTestExecutor(
     parallelism: 1,
     imageRegistry: undefined,
     optionalContainers: [],
-    rolloutMs: 20_000,
-    pollMs: isReal ? 100 : 10,
-    imageMs: 300,
+    rolloutTimeoutMs: 20_000,
+    pollIntervalMs: isReal ? 100 : 10,
+    imageTimeoutMs: 300,
     ...options,
   });
 }
 
-/** Where time flies so many times as fast. */
-export function createHastyWorld(factor: number): Pick<Runtime, 'now' | 'sleep'> {
+/** A runtime whose time passes faster by this factor. */
+export function createFastRuntime(factor: number): Pick<Runtime, 'now' | 'sleep'> {
   const start = Date.now();
   return {
     now: () => start + (Date.now() - start) * factor,

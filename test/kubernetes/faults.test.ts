@@ -1,4 +1,4 @@
-// What the proxy before a cluster can break, and what it tells of it.
+// The faults that the proxy in front of a cluster injects, and the requests that it records.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { refusal, strategic, useClient } from './client.ts';
 
@@ -15,7 +15,7 @@ const writtenBy = async () =>
   (await client.cluster.read('Deployment', where.name)).metadata.labels?.by ?? 'nobody';
 
 describe('the proxy', () => {
-  it('tells what was asked', async () => {
+  it('records requests', async () => {
     await write('me');
     expect(client.cluster.faults.requests.at(-1)).toEqual({
       method: 'PATCH',
@@ -26,7 +26,7 @@ describe('the proxy', () => {
     });
   });
 
-  it('answers by itself, for the requests and as often as it is told', async () => {
+  it('sends an injected response to matching requests, as often as requested', async () => {
     const { faults } = client.cluster;
     faults.inject({ method: 'GET', path: /deployments/, times: 2, act: { status: 503 } });
     await write('me');
@@ -36,26 +36,26 @@ describe('the proxy', () => {
     const body = { kind: 'Status', message: 'slow down', reason: 'TooManyRequests' };
     faults.inject({ act: { status: 429, headers: { 'retry-after': '1' }, body } });
     expect(await refusal(read())).toEqual({ code: 429, reason: 'TooManyRequests', message: 'slow down' });
-    const takeBack = faults.inject({ act: { status: 500 }, times: Infinity });
+    const removeFault = faults.inject({ act: { status: 500 }, times: Infinity });
     expect(await refusal(read())).toMatchObject({ code: 500 });
-    takeBack();
+    removeFault();
     await read();
   });
 
-  it('cuts a request before it arrives', async () => {
+  it('closes the connection before it forwards a request', async () => {
     client.cluster.faults.inject({ method: 'PATCH', act: 'cut' });
-    await expect(write('one-who-was-cut')).rejects.toMatchObject({ code: 'ECONNRESET' });
-    expect(await writtenBy()).not.toBe('one-who-was-cut');
+    await expect(write('a-cut-request')).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect(await writtenBy()).not.toBe('a-cut-request');
     expect(client.cluster.faults.requests.at(-1)?.status).toBeUndefined();
   });
 
-  it('swallows an answer', async () => {
+  it('closes the connection after the server has answered', async () => {
     client.cluster.faults.inject({ method: 'PATCH', act: 'swallow' });
-    await expect(write('one-without-an-answer')).rejects.toMatchObject({ code: 'ECONNRESET' });
-    expect(await writtenBy()).toBe('one-without-an-answer');
+    await expect(write('a-lost-response')).rejects.toMatchObject({ code: 'ECONNRESET' });
+    expect(await writtenBy()).toBe('a-lost-response');
   });
 
-  it('lets a request hang', async () => {
+  it('leaves a request without a response', async () => {
     const { faults } = client.cluster;
     faults.inject({ act: 'hang' });
     let answered = false;
@@ -69,24 +69,24 @@ describe('the proxy', () => {
     await faults.up();
   });
 
-  it('does something in between', async () => {
+  it('runs a function before it forwards a request', async () => {
     const { metadata } = await read();
     client.cluster.faults.inject({
       method: 'PATCH',
       act: async ({ body }) => {
         expect(body).toHaveProperty('metadata.labels');
         await client.cluster.patch('Deployment', where.name, {
-          metadata: { labels: { by: 'a-quicker-one' } },
+          metadata: { labels: { by: 'another-client' } },
         });
       },
     });
     const body = { metadata: { labels: { by: 'me' }, resourceVersion: metadata?.resourceVersion } };
     const late = client.apps.patchNamespacedDeployment({ ...where, body }, strategic);
     expect(await refusal(late)).toMatchObject({ code: 409 });
-    expect(await writtenBy()).toBe('a-quicker-one');
+    expect(await writtenBy()).toBe('another-client');
   });
 
-  it('goes down and comes up at the same place', async () => {
+  it('stops listening, and listens on the same port again', async () => {
     const { faults } = client.cluster;
     await faults.down();
     await expect(read()).rejects.toMatchObject({ code: 'ECONNREFUSED' });

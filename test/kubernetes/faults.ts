@@ -1,11 +1,11 @@
-// A proxy before any API server: it records what is asked, and breaks what it is told to break.
+// A proxy in front of an API server: it records requests, and injects faults.
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
 import { type Upstream, openUpstream } from './upstream.ts';
 
-/** What was asked. The body is parsed; there is no status as long as nothing was answered. */
-export type Seen = {
+/** The body is parsed; the status is undefined until there is a response. */
+export type RecordedRequest = {
   method: string;
   path: string;
   contentType: string | undefined;
@@ -14,22 +14,22 @@ export type Seen = {
 };
 
 /**
- * Answers by itself; `cut` breaks the connection before anything is forwarded, `swallow` after it was forwarded and answered,
- * `hang` neither forwards nor answers; a function runs before the request is forwarded.
+ * An object is sent as the response. `cut` closes the connection before the request is forwarded, `swallow` after the server has answered;
+ * `hang` neither forwards nor answers. A function runs before the request is forwarded.
  */
 export type Act =
   | { status: number; headers?: Record<string, string>; body?: unknown }
   | 'cut'
   | 'swallow'
   | 'hang'
-  | ((request: Seen) => Promise<void>);
+  | ((request: RecordedRequest) => Promise<void>);
 
-/** Happens to the next requests that match, once unless told how many `times`. */
+/** Applies to the next requests that match: one, or as many as `times`. */
 export type Fault = { method?: string; path?: RegExp; times?: number; act: Act };
 
 export type FaultsOptions = {
   target: { url: string } | { kubeconfig: string };
-  /** Whom everything that is forwarded is to come from; an administrator if nobody is named. */
+  /** The user of forwarded requests; without one they have all permissions. */
   user?: string;
 };
 
@@ -37,14 +37,14 @@ export type Faults = Awaited<ReturnType<typeof startFaults>>;
 
 export async function startFaults({ target, user }: FaultsOptions) {
   const upstream = await openUpstream(target);
-  const requests: Seen[] = [];
+  const requests: RecordedRequest[] = [];
   const injected = new Set<Fault & { left: number }>();
   const proxy = { user };
 
-  function takeFault(seen: Seen): Act | undefined {
+  function takeFault(recorded: RecordedRequest): Act | undefined {
     for (const fault of injected) {
-      if (fault.method !== undefined && fault.method !== seen.method) continue;
-      if (fault.path !== undefined && !fault.path.test(seen.path)) continue;
+      if (fault.method !== undefined && fault.method !== recorded.method) continue;
+      if (fault.path !== undefined && !fault.path.test(recorded.path)) continue;
       fault.left -= 1;
       if (fault.left <= 0) injected.delete(fault);
       return fault.act;
@@ -54,38 +54,38 @@ export async function startFaults({ target, user }: FaultsOptions) {
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readAll(request);
-    const seen: Seen = {
+    const recorded: RecordedRequest = {
       method: request.method ?? '',
       path: request.url ?? '',
       contentType: request.headers['content-type'],
       body: parse(body.toString()),
       status: undefined,
     };
-    requests.push(seen);
-    const act = takeFault(seen);
+    requests.push(recorded);
+    const act = takeFault(recorded);
     if (act === 'hang') return;
     if (act === 'cut') {
       request.socket.destroy();
       return;
     }
     if (typeof act === 'object') {
-      seen.status = act.status;
+      recorded.status = act.status;
       response.writeHead(act.status, { 'content-type': 'application/json', ...act.headers });
       response.end(
         typeof act.body === 'string' ? act.body : JSON.stringify(act.body ?? statusOf(act.status)),
       );
       return;
     }
-    if (typeof act === 'function') await act(seen);
-    const gone = new AbortController();
-    if (act !== 'swallow') response.on('close', () => gone.abort());
-    const answer = await forward(upstream, request, body, proxy.user, gone.signal);
+    if (typeof act === 'function') await act(recorded);
+    const disconnected = new AbortController();
+    if (act !== 'swallow') response.on('close', () => disconnected.abort());
+    const answer = await forward(upstream, request, body, proxy.user, disconnected.signal);
     if (act === 'swallow') {
       await readAll(answer);
       request.socket.destroy();
       return;
     }
-    seen.status = answer.statusCode;
+    recorded.status = answer.statusCode;
     const { connection: _connection, 'keep-alive': _keepAlive, ...headers } = answer.headers;
     response.writeHead(answer.statusCode ?? 502, headers);
     response.flushHeaders();
@@ -115,13 +115,13 @@ export async function startFaults({ target, user }: FaultsOptions) {
   return Object.assign(proxy, {
     url: `http://127.0.0.1:${port}`,
     requests,
-    /** Answers how to take it back. */
+    /** Returns a function that removes the fault. */
     inject(fault: Fault): () => void {
       const one = { ...fault, left: fault.times ?? 1 };
       injected.add(one);
       return () => injected.delete(one);
     },
-    /** Nobody listens any more, and whoever was connected is not. */
+    /** Stops listening and closes all connections. */
     down: stop,
     up: () => listen(port),
     async close(): Promise<void> {
@@ -169,7 +169,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** What an API server would say with a status when nothing else is asked for. */
+/** The default body of an injected response. */
 const statusOf = (code: number) => ({
   kind: 'Status',
   apiVersion: 'v1',

@@ -1,6 +1,7 @@
-// Upgrades of a cluster through the whole server: what is told, what the cluster shows, and what is left when something goes wrong.
+// Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after failures.
 import { afterEach, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import { neededPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
@@ -11,7 +12,7 @@ afterEach(async () => {
 });
 
 const names = ['MAP_SERVER', 'MAP_TILES', 'STORE_QUEUE'] as const;
-const places = {
+const workloads = {
   MAP_SERVER: { kind: 'Deployment', name: 'map-server' },
   MAP_TILES: { kind: 'Deployment', name: 'map-tiles' },
   STORE_QUEUE: { kind: 'StatefulSet', name: 'store-queue' },
@@ -46,13 +47,13 @@ const patchOfRelease = {
 async function open(versions: object[], options: Partial<KubernetesOptions> = {}) {
   const cluster = await openCluster();
   closing.push(() => cluster.close());
-  for (const place of Object.values(places))
+  for (const workload of Object.values(workloads))
     await cluster.createWorkload({
-      ...place,
+      ...workload,
       replicas: 2,
-      containers: [{ name: place.name, image: `${place.name}:1` }],
+      containers: [{ name: workload.name, image: `${workload.name}:1` }],
     });
-  await Promise.all(Object.values(places).map(({ kind, name }) => cluster.settled(kind, name)));
+  await Promise.all(Object.values(workloads).map(({ kind, name }) => cluster.settled(kind, name)));
   const server = await startServer({ executor: createTestExecutor(cluster, options) });
   closing.push(() => server.close());
   const content = JSON.stringify(versions);
@@ -65,7 +66,7 @@ async function open(versions: object[], options: Partial<KubernetesOptions> = {}
 }
 
 async function imagesIn(cluster: Cluster): Promise<string[]> {
-  const found = await Promise.all(Object.values(places).map(({ kind, name }) => cluster.read(kind, name)));
+  const found = await Promise.all(Object.values(workloads).map(({ kind, name }) => cluster.read(kind, name)));
   return found.map(({ spec }) => spec.template.spec.containers[0]?.image ?? '');
 }
 
@@ -78,7 +79,7 @@ function drive(server: Server) {
     ask,
     start: (operation: string, id: string, fields: Record<string, string> = {}) =>
       ask(`upgrades/${operation}`, { versionManifest: JSON.stringify({ id }), ...fields }),
-    /** Its state and what it has said, once it has ended. */
+    /** The state and the messages of the job, when it has ended. */
     end: async () => {
       await expect
         .poll(async () => (await ask('upgrades')).status.state, { interval: 20 })
@@ -106,7 +107,7 @@ const textsOf = (messages: Answer['status']['messages'], ...codes: number[]) =>
     .filter(({ code }) => codes.includes(code))
     .map(({ code, message }) => `${code} ${message.replace(/ Elapsed.*/, '')}`);
 
-it('a patch moves workload after workload, and tells the truth about each', async () => {
+it('a patch updates one workload after another, with messages for each', async () => {
   const { start, end, images, ask } = await open([patch('pat', '1300', '1234', '2')]);
   expect(await start('upgrade', 'pat')).toMatchObject({ status: { state: 'in_progress' } });
   const { state, messages } = await end();
@@ -126,13 +127,40 @@ it('a patch moves workload after workload, and tells the truth about each', asyn
   expect(await ask('upgrades/currentVersion')).toMatchObject({ id: 'pat' });
 });
 
-it('a release goes component by component, its patches follow, and what is new but nowhere is told beforehand', async () => {
+it('an upgrade request reads the inventory of the cluster once', async () => {
+  const { cluster, start, end } = await open([patch('pat', '1300', '1234', '2')]);
+  const { requests } = cluster.faults;
+  const before = requests.length;
+  expect(await start('upgrade', 'pat')).toMatchObject({ status: { state: 'in_progress' } });
+  expect((await end()).state).toBe('success');
+  const firstPatch = requests.findIndex(({ method }, index) => index >= before && method === 'PATCH');
+  expect(firstPatch).toBeGreaterThan(before);
+  const count = (method: string, path: RegExp) =>
+    requests.slice(before, firstPatch).filter((one) => one.method === method && path.test(one.path)).length;
+  expect({
+    versions: count('GET', /^\/version/),
+    accessReviews: count('POST', /\/selfsubjectaccessreviews$/),
+    deployments: count('GET', /\/deployments$/),
+    statefulSets: count('GET', /\/statefulsets$/),
+    daemonSets: count('GET', /\/daemonsets$/),
+    quotas: count('GET', /\/resourcequotas$/),
+  }).toEqual({
+    versions: 1,
+    accessReviews: neededPermissions.length + 1,
+    deployments: 1,
+    statefulSets: 1,
+    daemonSets: 1,
+    quotas: 1,
+  });
+});
+
+it('a release is installed by component and then its patches, and the plan names new containers without a workload', async () => {
   const { start, end, images } = await open([release('2'), patchOfRelease]);
   const fields = { upgradeSettings: '{"userInputs":[{"id":"updateToLatestPatch","value":true}]}' };
   const planned = await start('plan', 'rel', fields);
   expect(planned).toMatchObject({
     problems: [],
-    notices: ['VIDEO_SERVER (video-server:1) is new and nowhere in the namespace: it is not made.'],
+    notices: ['VIDEO_SERVER (video-server:1) is new and no workload has it: Steward does not create one.'],
   });
   await start('upgrade', 'rel', fields);
   const { state, messages } = await end();
@@ -146,7 +174,7 @@ it('a release goes component by component, its patches follow, and what is new b
   expect(await images()).toEqual(['map-server:3', 'map-tiles:2', 'store-queue:2']);
 });
 
-it('what stands against an upgrade refuses it, and nothing is changed', async () => {
+it('an upgrade with problems is refused, and changes nothing', async () => {
   const { cluster, start, images, ask } = await open([patch('pat', '1300', '1234', '2', [...names, 'GONE'])]);
   await cluster.patch('Deployment', 'map-tiles', { spec: { paused: true } });
   const refused = (await start('upgrade', 'pat')) as unknown as {
@@ -164,7 +192,7 @@ it('what stands against an upgrade refuses it, and nothing is changed', async ()
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
 });
 
-it('a patch that fails is taken back, and can be repeated once its cause is gone', async () => {
+it('a failed patch is reverted, and can be repeated when its cause is gone', async () => {
   const { cluster, start, end, images } = await open([
     {
       ...patch('pat', '1300', '1234', '2'),
@@ -179,7 +207,7 @@ it('a patch that fails is taken back, and can be repeated once its cause is gone
   expect(state).toBe('failed');
   expect(textsOf(messages, 2901, 2904)).toEqual([
     expect.stringMatching(
-      /^2901 The job failed at the step "Verify module statefulset\/store-queue": statefulset\/store-queue: the pod store-queue-1 cannot have the image store-queue:2-missing/,
+      /^2901 The job failed at the step "Verify module statefulset\/store-queue": statefulset\/store-queue: the pod store-queue-1 cannot pull the image store-queue:2-missing/,
     ),
     '2904 The workload statefulset/store-queue was put back to its former image store-queue:1.',
     '2904 The workload deployment/map-server was put back to its former image map-server:1.',
@@ -190,7 +218,7 @@ it('a patch that fails is taken back, and can be repeated once its cause is gone
   expect((await end()).state).toBe('success');
 });
 
-it('a release that fails stays where it is, and goes on when it is resumed', async () => {
+it('a failed release is not reverted, and continues when it is resumed', async () => {
   const { cluster, start, end, ask, images } = await open([
     {
       ...release('2'),
@@ -211,7 +239,7 @@ it('a release that fails stays where it is, and goes on when it is resumed', asy
   expect(codes.filter((code) => code === 2038)).toHaveLength(3);
 });
 
-it('patches are taken back by a rollback', async () => {
+it('a rollback reverts patches', async () => {
   const { start, end, images } = await open([
     patch('pat_a', '1300', '1234', '2'),
     patch('pat_b', '1301', '1300', '3', ['MAP_SERVER', 'STORE_QUEUE']),
@@ -225,7 +253,7 @@ it('patches are taken back by a rollback', async () => {
   expect(await images()).toEqual(['map-server:2', 'map-tiles:2', 'store-queue:2']);
 });
 
-it('several are on their way at once where that is wanted, and no more than that', async () => {
+it('as many workloads are updated at once as parallelism allows', async () => {
   const { cluster, start, end, ask } = await open([patch('pat', '1300', '1234', '2-stuck')], {
     parallelism: 2,
   });
@@ -238,11 +266,11 @@ it('several are on their way at once where that is wanted, and no more than that
   cluster.kubelet.heal('stuck');
   const { state, codes } = await end();
   expect(state).toBe('success');
-  const moved = codes.filter((code) => [2291, 2038, 2173].includes(code));
-  expect(moved).toEqual([2291, 2038, 2291, 2038, 2173, 2291, 2038, 2173, 2173]);
+  const moduleCodes = codes.filter((code) => [2291, 2038, 2173].includes(code));
+  expect(moduleCodes).toEqual([2291, 2038, 2291, 2038, 2173, 2291, 2038, 2173, 2173]);
 });
 
-it('a patch that is cancelled is taken back', async () => {
+it('a cancelled patch is reverted', async () => {
   const { cluster, start, end, ask, images } = await open([patch('pat', '1300', '1234', '2-stuck')]);
   const { jobId } = await start('upgrade', 'pat');
   const isUpdating = async () => (await ask('upgrades')).status.messages.some(({ code }) => code === 2038);

@@ -1,4 +1,4 @@
-// Plays the kubelet where there is none: looks at the pods of a namespace again and again, and tells by their images how they fare.
+// A fake kubelet: polls the pods of a namespace and writes their status, which depends on the tags of their images.
 import { type Container, type ContainerStatus, type Pod, seconds } from './objects.ts';
 
 export type Request = (
@@ -9,7 +9,7 @@ export type Request = (
 ) => Promise<unknown>;
 
 export type Kubelet = {
-  /** Images whose tag contains this are good from now on. */
+  /** From now on images whose tag contains this are good. */
   heal: (tagPart: string) => void;
   close: () => Promise<void>;
 };
@@ -20,8 +20,8 @@ type Fate = 'good' | 'missing' | 'crash' | 'stuck';
 
 const tagOf = (image: string) => /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 
-/** Works on the fake API server and on a real one, which it should ask less often. */
-export function startKubelet(request: Request, namespace: string, everyMs = 20): Kubelet {
+/** Works on the fake API server, and on a real one with a longer interval. */
+export function startKubelet(request: Request, namespace: string, intervalMs = 20): Kubelet {
   const healed: string[] = [];
   let isClosed = false;
   let wake: () => void = () => undefined;
@@ -32,24 +32,24 @@ export function startKubelet(request: Request, namespace: string, everyMs = 20):
     return (['missing', 'crash', 'stuck'] as const).find((fate) => tag.includes(fate)) ?? 'good';
   }
 
-  async function look(): Promise<void> {
+  async function updateStatuses(): Promise<void> {
     const path = `/api/v1/namespaces/${namespace}/pods`;
     const { items } = (await request('GET', path)) as { items: Pod[] };
     for (const pod of items) {
       const status = statusFor(pod, fateOf);
-      if (isTold(pod, status)) continue;
+      if (isReported(pod, status)) continue;
       await request('PATCH', `${path}/${pod.metadata.name}/status`, { status }, patchType).catch(
         () => undefined,
       );
     }
   }
 
-  async function keepLooking(): Promise<void> {
+  async function poll(): Promise<void> {
     while (!isClosed) {
-      // The server may be away, and pods go while they are looked at.
-      await look().catch(() => undefined);
+      // The server may be down, and pods may be deleted after they were listed.
+      await updateStatuses().catch(() => undefined);
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, everyMs);
+        const timer = setTimeout(resolve, intervalMs);
         wake = () => {
           clearTimeout(timer);
           resolve();
@@ -57,7 +57,7 @@ export function startKubelet(request: Request, namespace: string, everyMs = 20):
       });
     }
   }
-  const ended = keepLooking();
+  const ended = poll();
 
   return {
     heal: (tagPart) => void healed.push(tagPart),
@@ -81,11 +81,11 @@ function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
     ]),
   );
   const statusOf = (container: Container) =>
-    describe(container, fateOf(container.image), isInitMissing, before.get(container.name));
+    containerStatus(container, fateOf(container.image), isInitMissing, before.get(container.name));
   const initStatusOf = (container: Container) =>
     fateOf(container.image) === 'missing'
-      ? describe(container, 'missing', false, before.get(container.name))
-      : endWell(container);
+      ? containerStatus(container, 'missing', false, before.get(container.name))
+      : completedStatus(container);
   const condition = (type: string, is: boolean, since = pod.status.conditions) => ({
     type,
     status: is ? 'True' : 'False',
@@ -106,14 +106,14 @@ function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
   };
 }
 
-type Described = ContainerStatus & { imageID: string; started: boolean };
+type KubeletContainerStatus = ContainerStatus & { imageID: string; started: boolean };
 
-function describe(
+function containerStatus(
   { name, image }: Container,
   fate: Fate,
   isWaiting: boolean,
   before: ContainerStatus | undefined,
-): Described {
+): KubeletContainerStatus {
   const base = { name, image, imageID: '', ready: false, started: false, restartCount: 0 };
   const wait = (reason: string, message: string) => ({ ...base, state: { waiting: { reason, message } } });
   if (fate === 'missing') {
@@ -140,7 +140,7 @@ function describe(
   };
 }
 
-const endWell = ({ name, image }: Container): Described => ({
+const completedStatus = ({ name, image }: Container): KubeletContainerStatus => ({
   name,
   image,
   imageID: `fake://${image}`,
@@ -150,16 +150,21 @@ const endWell = ({ name, image }: Container): Described => ({
   state: { terminated: { reason: 'Completed', exitCode: 0 } },
 });
 
-/** Whether the pod's status says all this already. */
-function isTold({ status: present }: Pod, next: Pod['status']): boolean {
-  const gist = ({ phase, conditions, containerStatuses = [], initContainerStatuses = [] }: Pod['status']) => {
+/** Whether the pod has this status already. */
+function isReported({ status: present }: Pod, next: Pod['status']): boolean {
+  const summaryOf = ({
+    phase,
+    conditions,
+    containerStatuses = [],
+    initContainerStatuses = [],
+  }: Pod['status']) => {
     const states = [...containerStatuses, ...initContainerStatuses].map(
       ({ image, ready, state }) => `${image} ${ready} ${state.waiting?.reason ?? Object.keys(state).join()}`,
     );
-    const told = next.conditions?.map(
+    const statuses = next.conditions?.map(
       ({ type }) => conditions?.find((one) => one.type === type)?.status ?? 'unknown',
     );
-    return [phase, ...(told ?? []), ...states].join('; ');
+    return [phase, ...(statuses ?? []), ...states].join('; ');
   };
-  return gist(present) === gist(next);
+  return summaryOf(present) === summaryOf(next);
 }

@@ -1,7 +1,7 @@
-// Which containers of a cluster a version means, and which images they get, as tables.
+// Which containers of a cluster match the containers of a version, and which images they get.
 import { describe, expect, it } from 'vitest';
 import type { ClusterWorkload } from '../../src/upgrades/executors/kubernetes/workload.ts';
-import { findFault, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
+import { findImageProblem, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
 import { matchContainers } from '../../src/upgrades/executors/kubernetes/matching.ts';
 import type { Container } from '../../src/upgrades/manifest.ts';
 import { found } from './workload.ts';
@@ -10,7 +10,7 @@ const digest = `sha256:${'a'.repeat(64)}`;
 
 describe('an image of a version', () => {
   it.each([
-    // [image, what the container has, IMAGE_REGISTRY, where it is taken from]
+    // [image of the version, current image, IMAGE_REGISTRY, expected image]
     ['apps:2', 'apps:1', undefined, 'apps:2'],
     ['apps:2', 'registry.example.com/team/apps:1', undefined, 'registry.example.com/team/apps:2'],
     ['apps:2', 'registry.example.com/team/apps:1', 'other.example.com', 'registry.example.com/team/apps:2'],
@@ -31,7 +31,7 @@ describe('an image of a version', () => {
       'own.example.com/apps:2',
     ],
     ['own:5000/apps:2', 'registry.example.com/team/apps:1', undefined, 'own:5000/apps:2'],
-  ])('%s where %s runs, with the registry %s, is taken from %s', (image, current, registry, expected) => {
+  ])('%s in place of %s with the registry %s is %s', (image, current, registry, expected) => {
     expect(locateImage(image, current, registry)).toBe(expected);
   });
 
@@ -51,10 +51,10 @@ describe('an image of a version', () => {
     [`apps@sha256:${'b'.repeat(64)}`, digest, /its image .* and its checksum .* differ\./],
     ['apps:2', digest.toUpperCase(), /is no digest/],
     ['apps:2', 'sha256:abc', /is no digest/],
-  ])('%s with the checksum %s says two things, or nothing: %s', (image, checksum, expected) => {
-    const fault = findFault(image, checksum);
-    if (expected) expect(fault).toMatch(expected);
-    else expect(fault).toBeUndefined();
+  ])('%s with the checksum %s has the problem %s', (image, checksum, expected) => {
+    const problem = findImageProblem(image, checksum);
+    if (expected) expect(problem).toMatch(expected);
+    else expect(problem).toBeUndefined();
   });
 });
 
@@ -69,19 +69,19 @@ describe('a container of a version', () => {
       ...parts.map((part) => `${part.container} ${part.image}`),
     ]);
 
-  it.each(['MAP_SERVER', 'map-server', 'Map_Server'])('%s is found by the name of a container', (name) => {
+  it.each(['MAP_SERVER', 'map-server', 'Map_Server'])('%s matches by the name of a container', (name) => {
     const cluster = [found({ name: 'maps', containers: { 'map-server': 'maps:1', proxy: 'proxy:1' } })];
     expect(moved([container(name, 'maps:2')], cluster)).toEqual([['deployment/maps', 'map-server maps:2']]);
   });
 
-  it('is found by the label of a workload, whatever its one container is called', () => {
+  it('matches by the label of a workload with one container of any name', () => {
     const cluster = [
       found({ name: 'maps', label: 'MAP_SERVER', containers: { main: 'maps:1' }, init: { wait: 'wait:1' } }),
     ];
     expect(moved([container('MAP_SERVER', 'maps:2')], cluster)).toEqual([['deployment/maps', 'main maps:2']]);
   });
 
-  it('is the one of several that has its image, where only the label names it', () => {
+  it('matches the container with the same image if only the label matches', () => {
     const containers = { main: 'registry.example.com/maps:1', side: 'side:1' };
     const cluster = [found({ name: 'maps', label: 'map-server', containers })];
     expect(moved([container('MAP_SERVER', 'maps:2')], cluster)).toEqual([
@@ -92,7 +92,7 @@ describe('a container of a version', () => {
     ]);
   });
 
-  it('may be in several workloads, also as an init container, and a workload may have several', () => {
+  it('matches in several workloads, also init containers, and a workload can match several', () => {
     const cluster = [
       found({ name: 'a', containers: { apps: 'apps:1', logs: 'logs:1' }, init: { busybox: 'busybox:1' } }),
       found({ name: 'a', kind: 'StatefulSet', containers: { logs: 'logs:1' } }),
@@ -109,7 +109,7 @@ describe('a container of a version', () => {
     ]);
   });
 
-  it('is unmatched where nothing has it', () => {
+  it('is unmatched if no workload has it', () => {
     const { unmatched, workloads } = match(
       [container('GONE', 'gone:2')],
       [found({ name: 'a', containers: { b: 'b:1' } })],
@@ -117,7 +117,7 @@ describe('a container of a version', () => {
     expect({ unmatched, workloads }).toEqual({ unmatched: [container('GONE', 'gone:2')], workloads: [] });
   });
 
-  it('may not mean what another one means too, unless both want the same', () => {
+  it('conflicts with another one that matches the same container, unless both have the same image', () => {
     const cluster = [found({ name: 'a', label: 'ONE', containers: { two: 'x:1' } })];
     expect(match([container('ONE', 'x:2'), container('TWO', 'x:3')], cluster).problems).toEqual([
       'deployment/a: ONE and TWO both match the container two.',

@@ -1,4 +1,4 @@
-// The patches that an API server applies: strategic merge, JSON merge (RFC 7386) and JSON Patch (RFC 6902).
+// Applies the patches of Kubernetes: strategic merge, JSON merge (RFC 7386) and JSON Patch (RFC 6902).
 import { type Fields, isFields, textOf } from './objects.ts';
 import { StatusError, badRequest, unprocessable, unsupportedMediaType } from './status-error.ts';
 
@@ -6,7 +6,7 @@ const strategic = 'application/strategic-merge-patch+json';
 const merge = 'application/merge-patch+json';
 const json = 'application/json-patch+json';
 
-/** What `patch` makes of `original`, which stays as it is. */
+/** Returns the patched object; `original` does not change. */
 export function applyPatch(original: Fields, patch: unknown, contentType: string): Fields {
   if (contentType === json) return applyOperations(original, patch);
   if (contentType !== strategic && contentType !== merge) {
@@ -102,14 +102,14 @@ function mergeList(name: string, original: unknown, patch: unknown[], order?: un
   return inOrder(merged, present.map(idOf), (order ?? patch).map(idOf));
 }
 
-/** Items that the patch names come in its order, before those which it does not name unless these stood before them. */
+/** Items of the patch come in its order. Other items come after them, unless they were before them in the original list. */
 function inOrder(merged: Map<unknown, Fields>, before: unknown[], asked: unknown[]): Fields[] {
   const named = asked.filter((id) => merged.has(id));
   const others = before.filter((id) => merged.has(id) && !asked.includes(id));
   const ids: unknown[] = [];
   while (named.length > 0 && others.length > 0) {
-    const place = before.indexOf(named[0]);
-    ids.push(place >= 0 && before.indexOf(others[0]) < place ? others.shift() : named.shift());
+    const position = before.indexOf(named[0]);
+    ids.push(position >= 0 && before.indexOf(others[0]) < position ? others.shift() : named.shift());
   }
   return [...ids, ...named, ...others].map((id) => merged.get(id) ?? {});
 }

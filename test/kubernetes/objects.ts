@@ -1,4 +1,4 @@
-// The shapes of the objects that the fake cluster and the tests handle, as they are in JSON: times are texts.
+// The types of Kubernetes objects in the fake cluster and the tests, as in JSON: times are strings.
 
 export type Fields = Record<string, unknown>;
 
@@ -100,7 +100,7 @@ export type WorkloadSpec = {
   updateStrategy?: { type: string; rollingUpdate?: { partition?: number; maxUnavailable?: Share } };
 };
 
-/** The counters of all kinds; the server leaves out most of those that are zero. */
+/** The counters of all kinds. The server leaves out most counters that are zero. */
 export type WorkloadStatus = {
   observedGeneration?: number;
   replicas?: number;
@@ -131,8 +131,8 @@ export type ControllerRevision = KubeObject & {
   data: { spec: { template: PodTemplate } };
 };
 
-/** Counters that are told even when they are zero. */
-export const toldAlways: Record<string, string[]> = {
+/** Counters that are in the status even if they are zero. */
+export const alwaysReported: Record<string, string[]> = {
   Deployment: [],
   ReplicaSet: ['replicas'],
   StatefulSet: ['replicas', 'availableReplicas'],
@@ -142,19 +142,19 @@ export const toldAlways: Record<string, string[]> = {
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What is null is not there. */
+/** Removes fields that are null. */
 export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isFields(value)) return value;
-  const told = Object.entries(value).filter(([, inner]) => inner !== null);
-  return Object.fromEntries(told.map(([name, inner]) => [name, withoutNulls(inner)]));
+  const present = Object.entries(value).filter(([, inner]) => inner !== null);
+  return Object.fromEntries(present.map(([name, inner]) => [name, withoutNulls(inner)]));
 }
 
-/** The same text for equal values, whatever the order of their keys. */
+/** The same text for equal values, independent of the order of keys. */
 export const textOf = (value: unknown): string =>
   JSON.stringify(value, (_key, inner: unknown) =>
     isFields(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   );
 
-/** The present, in whole seconds as Kubernetes writes it. */
+/** The time in whole seconds, like Kubernetes writes it. */
 export const seconds = (at = Date.now()): string => new Date(at).toISOString().replace(/\.\d+/, '');

@@ -1,4 +1,4 @@
-// ResourceQuotas of the fake cluster: what the pods of a namespace use, and whether one more fits.
+// ResourceQuotas of the fake cluster: counts what the pods of a namespace use, and refuses pods that exceed a quota.
 import type { Container, KubeObject, Pod } from './objects.ts';
 import { resourceOf } from './resources.ts';
 import { forbidden } from './status-error.ts';
@@ -42,50 +42,55 @@ function usedBy({ spec }: Pod, counted: string): number {
   return spec.containers.reduce((sum, container) => sum + parseQuantity(valueOf(container, name) ?? '0'), 0);
 }
 
-const isOver = ({ status }: Pod) => status.phase === 'Succeeded' || status.phase === 'Failed';
+const hasEnded = ({ status }: Pod) => status.phase === 'Succeeded' || status.phase === 'Failed';
 
-function use(storage: Storage, namespace: string | undefined, counted: string): number {
+function usage(storage: Storage, namespace: string | undefined, counted: string): number {
   return (storage.peek(pods, namespace) as Pod[])
-    .filter((pod) => counted === 'count/pods' || !isOver(pod))
+    .filter((pod) => counted === 'count/pods' || !hasEnded(pod))
     .reduce((sum, pod) => sum + usedBy(pod, counted), 0);
 }
 
 const isCounted = (name: string) => /^((count\/)?pods|(requests\.)?(cpu|memory))$/.test(name);
 
-/** The quota with its status as of now. */
-export function withUse(storage: Storage, quota: ResourceQuota): ResourceQuota {
+/** The quota with its current status. */
+export function withUsage(storage: Storage, quota: ResourceQuota): ResourceQuota {
   const hard = quota.spec?.hard ?? {};
   const used = Object.keys(hard).map((name) => [
     name,
-    isCounted(name) ? writeQuantity(use(storage, quota.metadata.namespace, name)) : '0',
+    isCounted(name) ? writeQuantity(usage(storage, quota.metadata.namespace, name)) : '0',
   ]);
   return { ...quota, status: { hard, used: Object.fromEntries(used) as Record<string, string> } };
 }
 
-/** Throws if the new pod is more than a quota allows. */
+/** Throws if the new pod exceeds a quota. */
 export function checkQuota(storage: Storage, pod: Pod): void {
   const { namespace, name, generateName } = pod.metadata;
   const title = (name as string | undefined) ?? `${generateName ?? ''}?`;
   for (const quota of storage.list<ResourceQuota>(quotas, namespace)) {
-    const { hard = {}, used = {} } = withUse(storage, quota).status ?? {};
+    const { hard = {}, used = {} } = withUsage(storage, quota).status ?? {};
     const counted = Object.keys(hard).filter(isCounted);
-    const unsaid = counted
+    const unspecified = counted
       .filter((one) => !one.includes('pods'))
       .filter((one) =>
         pod.spec.containers.some((c) => valueOf(c, one.replace(/^requests\./, '')) === undefined),
       );
-    if (unsaid.length > 0) {
-      throw forbidden(pods, title, `failed quota: ${quota.metadata.name}: must specify ${unsaid.join(',')}`);
+    if (unspecified.length > 0) {
+      throw forbidden(
+        pods,
+        title,
+        `failed quota: ${quota.metadata.name}: must specify ${unspecified.join(',')}`,
+      );
     }
     const over = counted.filter(
       (one) => parseQuantity(used[one] ?? '0') + usedBy(pod, one) > parseQuantity(hard[one] ?? '0'),
     );
     if (over.length === 0) continue;
-    const tell = (values: (one: string) => string) => over.map((one) => `${one}=${values(one)}`).join(',');
+    const format = (values: (one: string) => string) => over.map((one) => `${one}=${values(one)}`).join(',');
     throw forbidden(
-      ...([pods, title] as const),
-      `exceeded quota: ${quota.metadata.name}, requested: ${tell((one) => writeQuantity(usedBy(pod, one)))}, ` +
-        `used: ${tell((one) => used[one] ?? '0')}, limited: ${tell((one) => hard[one] ?? '0')}`,
+      pods,
+      title,
+      `exceeded quota: ${quota.metadata.name}, requested: ${format((one) => writeQuantity(usedBy(pod, one)))}, ` +
+        `used: ${format((one) => used[one] ?? '0')}, limited: ${format((one) => hard[one] ?? '0')}`,
     );
   }
 }

@@ -1,4 +1,4 @@
-// The verbs of the fake API server on its storage: who may overwrite what, what is filled in, and what goes along with it.
+// The operations of the fake API server on its storage: create, update, patch and delete, with defaults, validation and conflicts.
 import { fillDefaults, findMalformed, validate, validateChange } from './defaults.ts';
 import { applyPatch } from './merge.ts';
 import {
@@ -8,16 +8,16 @@ import {
   type Pod,
   isFields,
   textOf,
-  toldAlways,
+  alwaysReported,
   withoutNulls,
 } from './objects.ts';
-import { checkQuota, withUse } from './quota.ts';
+import { checkQuota, withUsage } from './quota.ts';
 import { type Resource, resourceOf } from './resources.ts';
 import { badRequest, conflict, invalid, notFound, unprocessable } from './status-error.ts';
 import type { Storage } from './storage.ts';
 
-/** What a request is about. */
-export type Place = {
+/** The object or collection that a request addresses. */
+export type Target = {
   resource: Resource;
   version: string;
   namespace?: string;
@@ -30,30 +30,30 @@ type Loose = KubeObject & { spec?: Fields; status?: Fields };
 const namespaces = resourceOf('namespaces');
 const serviceAccounts = resourceOf('serviceaccounts');
 
-const groupVersionOf = ({ resource, version }: Place) =>
+const groupVersionOf = ({ resource, version }: Target) =>
   resource.group === '' ? version : `${resource.group}/${version}`;
 
 export type Registry = ReturnType<typeof createRegistry>;
 
 export function createRegistry(storage: Storage) {
-  function told(place: Place, object: KubeObject): KubeObject {
-    const full = place.resource.name === 'resourcequotas' ? withUse(storage, object) : object;
-    return { ...full, apiVersion: groupVersionOf(place), kind: place.resource.kind };
+  function toResponse(target: Target, object: KubeObject): KubeObject {
+    const full = target.resource.name === 'resourcequotas' ? withUsage(storage, object) : object;
+    return { ...full, apiVersion: groupVersionOf(target), kind: target.resource.kind };
   }
 
-  function present(place: Place): Loose {
-    const { resource, namespace, name = '' } = place;
+  function present(target: Target): Loose {
+    const { resource, namespace, name = '' } = target;
     const found = storage.get(resource, namespace, name) as Loose | undefined;
     if (!found) throw notFound(resource, name);
     return found;
   }
 
-  const isThere = ({ resource, namespace, name = '' }: Place) =>
+  const exists = ({ resource, namespace, name = '' }: Target) =>
     storage.get(resource, namespace, name) !== undefined;
 
-  function create(place: Place, given: unknown): KubeObject {
-    const { resource, namespace } = place;
-    const body = read(place, given);
+  function create(target: Target, given: unknown): KubeObject {
+    const { resource, namespace } = target;
+    const body = read(target, given);
     const { metadata } = body;
     if (namespace !== undefined && !storage.get(namespaces, undefined, namespace)) {
       throw notFound(namespaces, namespace);
@@ -72,11 +72,11 @@ export function createRegistry(storage: Storage) {
     validate(resource, metadata.name ?? `${metadata.generateName ?? ''}x`, object);
     if (resource.name === 'pods') checkQuota(storage, object as unknown as Pod);
     const added = storage.add(resource, object as unknown as Loose);
-    if (resource === namespaces) furnish(added.metadata.name);
-    return told(place, added);
+    if (resource === namespaces) addDefaultServiceAccount(added.metadata.name);
+    return toResponse(target, added);
   }
 
-  function furnish(namespace: string): void {
+  function addDefaultServiceAccount(namespace: string): void {
     storage.add(serviceAccounts, {
       apiVersion: 'v1',
       kind: 'ServiceAccount',
@@ -84,13 +84,13 @@ export function createRegistry(storage: Storage) {
     });
   }
 
-  /** The body of a request, once it is what the place is for. */
-  function read(place: Place, body: unknown, isPatched = false): Fields & { metadata: Partial<Metadata> } {
+  /** Checks that the body of a request fits its target. */
+  function read(target: Target, body: unknown, isPatched = false): Fields & { metadata: Partial<Metadata> } {
     const given = withoutNulls(body);
     if (!isFields(given)) throw badRequest('the body is not an object');
-    const { resource, namespace } = place;
-    const [kind, apiVersion] = [given.kind ?? resource.kind, given.apiVersion ?? groupVersionOf(place)];
-    if (kind !== resource.kind || apiVersion !== groupVersionOf(place)) {
+    const { resource, namespace } = target;
+    const [kind, apiVersion] = [given.kind ?? resource.kind, given.apiVersion ?? groupVersionOf(target)];
+    if (kind !== resource.kind || apiVersion !== groupVersionOf(target)) {
       throw badRequest(
         `${textOf(kind)} in version ${textOf(apiVersion)} cannot be handled as a ${resource.kind}`,
       );
@@ -101,9 +101,9 @@ export function createRegistry(storage: Storage) {
         'the namespace of the provided object does not match the namespace sent on the request',
       );
     }
-    if (place.name !== undefined && metadata.name !== place.name) {
+    if (target.name !== undefined && metadata.name !== target.name) {
       throw badRequest(
-        `the name of the object (${metadata.name ?? ''}) does not match the name on the URL (${place.name})`,
+        `the name of the object (${metadata.name ?? ''}) does not match the name on the URL (${target.name})`,
       );
     }
     for (const name of ['labels', 'annotations'] as const) {
@@ -119,14 +119,15 @@ export function createRegistry(storage: Storage) {
     return { ...given, kind, apiVersion, metadata };
   }
 
-  function replace(place: Place, given: unknown, isPatched = false): KubeObject {
-    const { resource, name = '' } = place;
-    const before = present(place);
-    const body = read(place, given, isPatched);
+  function replace(target: Target, given: unknown, isPatched = false): KubeObject {
+    const { resource, name = '' } = target;
+    const before = present(target);
+    const body = read(target, given, isPatched);
     const { resourceVersion, uid } = body.metadata;
     if (uid !== undefined && uid !== before.metadata.uid) {
       throw conflict(
-        ...([resource, name] as const),
+        resource,
+        name,
         `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${before.metadata.uid}`,
       );
     }
@@ -135,64 +136,68 @@ export function createRegistry(storage: Storage) {
     }
     const { creationTimestamp, generation } = before.metadata;
     const fixed = { uid: before.metadata.uid, creationTimestamp, ...(generation && { generation }) };
-    if (place.subresource === 'status') {
+    if (target.subresource === 'status') {
       const { status, ...rest } = before;
       const next = (body.status ?? status) as Fields | undefined;
-      return keep(place, before, { ...rest, ...(next === undefined ? {} : { status: next }) });
+      return keep(target, before, { ...rest, ...(next === undefined ? {} : { status: next }) });
     }
     const { status: _status, ...rest } = body;
     const metadata = { ...body.metadata, ...fixed, name, resourceVersion: before.metadata.resourceVersion };
     const after = {
       ...(rest as unknown as Loose),
-      metadata: { ...metadata, ...(place.namespace === undefined ? {} : { namespace: place.namespace }) },
+      metadata: { ...metadata, ...(target.namespace === undefined ? {} : { namespace: target.namespace }) },
       ...(before.status === undefined ? {} : { status: before.status }),
     };
     fillDefaults(resource, after);
     validate(resource, name, after);
     validateChange(resource, name, before, after);
-    return keep(place, before, after);
+    return keep(target, before, after);
   }
 
-  function keep(place: Place, before: Loose, after: Loose): KubeObject {
-    const { resource } = place;
-    if (textOf(before) === textOf(after)) return told(place, before);
-    const hasNewNotes =
+  function keep(target: Target, before: Loose, after: Loose): KubeObject {
+    const { resource } = target;
+    if (textOf(before) === textOf(after)) return toResponse(target, before);
+    const hasNewAnnotations =
       resource.name === 'deployments' &&
       textOf(before.metadata.annotations ?? {}) !== textOf(after.metadata.annotations ?? {});
-    if (resource.hasGeneration === true && (textOf(before.spec) !== textOf(after.spec) || hasNewNotes)) {
+    if (
+      resource.hasGeneration === true &&
+      (textOf(before.spec) !== textOf(after.spec) || hasNewAnnotations)
+    ) {
       after.metadata.generation = (before.metadata.generation ?? 0) + 1;
     }
-    return told(place, storage.replace(resource, after));
+    return toResponse(target, storage.replace(resource, after));
   }
 
   return {
     create,
-    isThere,
-    get: (place: Place): KubeObject => told(place, present(place)),
-    list: (place: Place): KubeObject[] =>
-      storage.peek(place.resource, place.namespace).map((object) => told(place, object)),
-    update(place: Place, given: unknown): KubeObject {
+    exists,
+    get: (target: Target): KubeObject => toResponse(target, present(target)),
+    list: (target: Target): KubeObject[] =>
+      storage.peek(target.resource, target.namespace).map((object) => toResponse(target, object)),
+    update(target: Target, given: unknown): KubeObject {
       const version =
         isFields(given) && isFields(given.metadata) ? given.metadata.resourceVersion : undefined;
-      if (place.resource.name === 'leases' && (version ?? '') === '') {
+      if (target.resource.name === 'leases' && (version ?? '') === '') {
         const why = 'Invalid value: 0x0: must be specified for an update';
-        throw invalid(place.resource, place.name ?? '', 'metadata.resourceVersion', why);
+        throw invalid(target.resource, target.name ?? '', 'metadata.resourceVersion', why);
       }
-      // A Lease is the one kind that is created by an update, whatever its version.
-      if (place.resource.name === 'leases' && !isThere(place)) return create(place, given);
-      return replace(place, given);
+      // Of all kinds only a Lease is created by an update, with any resourceVersion.
+      if (target.resource.name === 'leases' && !exists(target)) return create(target, given);
+      return replace(target, given);
     },
-    patch: (place: Place, patch: unknown, contentType: string): KubeObject =>
-      replace(place, applyPatch(told(place, present(place)), patch, contentType), true),
-    remove(place: Place, options: unknown): KubeObject {
-      const { resource, name = '' } = place;
-      const object = present(place);
+    patch: (target: Target, patch: unknown, contentType: string): KubeObject =>
+      replace(target, applyPatch(toResponse(target, present(target)), patch, contentType), true),
+    remove(target: Target, options: unknown): KubeObject {
+      const { resource, name = '' } = target;
+      const object = present(target);
       const wanted = isFields(options) && isFields(options.preconditions) ? options.preconditions : {};
       for (const field of ['uid', 'resourceVersion'] as const) {
         if (wanted[field] === undefined || wanted[field] === object.metadata[field]) continue;
         const title = field === 'uid' ? 'UID' : 'ResourceVersion';
         throw conflict(
-          ...([resource, name] as const),
+          resource,
+          name,
           `the ${title} in the precondition (${textOf(wanted[field])}) does not match the ${title} in record (${object.metadata[field]})`,
         );
       }
@@ -202,7 +207,7 @@ export function createRegistry(storage: Storage) {
           if (inside.object.metadata.namespace === name) storage.remove(inside.resource, inside.object);
         }
       }
-      return told(place, object);
+      return toResponse(target, object);
     },
   };
 }
@@ -210,5 +215,5 @@ export function createRegistry(storage: Storage) {
 function firstStatus(resource: Resource): Fields {
   if (resource.name === 'pods') return { phase: 'Pending', qosClass: 'BestEffort' };
   if (resource.name === 'namespaces') return { phase: 'Active' };
-  return Object.fromEntries((toldAlways[resource.kind] ?? []).map((counter) => [counter, 0]));
+  return Object.fromEntries((alwaysReported[resource.kind] ?? []).map((counter) => [counter, 0]));
 }

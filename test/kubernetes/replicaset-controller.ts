@@ -1,6 +1,6 @@
-// The ReplicaSet controller of the fake cluster: as many pods as are asked for.
+// The ReplicaSet controller of the fake cluster: keeps the wanted number of pods.
 import {
-  type Hands,
+  type ControllerContext,
   createPod,
   isActive,
   isAvailable,
@@ -9,36 +9,36 @@ import {
   podResource,
   retryMs,
   writeStatus,
-} from './hands.ts';
+} from './controller-tools.ts';
 import { type Condition, type Pod, type Workload, seconds } from './objects.ts';
 import { resourceOf } from './resources.ts';
 
 const replicaSets = resourceOf('replicasets');
 
-export function syncReplicaSet(hands: Hands, set: Workload): void {
-  const pods = ownedBy<Pod>(hands, podResource, set).filter(isActive);
+export function syncReplicaSet(context: ControllerContext, set: Workload): void {
+  const pods = ownedBy<Pod>(context, podResource, set).filter(isActive);
   const wanted = set.spec.replicas ?? 1;
   let refusal: string | undefined;
   for (let count = pods.length; count < wanted && refusal === undefined; count += 1) {
-    refusal = createPod(hands, set, set.spec.template, { labels: {} });
+    refusal = createPod(context, set, set.spec.template, { labels: {} });
   }
-  if (refusal !== undefined) hands.wakeAt(Date.now() + retryMs);
-  for (const pod of leastWanted(pods).slice(0, Math.max(0, pods.length - wanted))) {
-    hands.storage.remove(podResource, pod);
+  if (refusal !== undefined) context.wakeAt(Date.now() + retryMs);
+  for (const pod of inDeletionOrder(pods).slice(0, Math.max(0, pods.length - wanted))) {
+    context.storage.remove(podResource, pod);
   }
-  // As the real one, it tells of what it found, not of what it has just done.
-  writeStatus(hands, replicaSets, set, {
+  // Like the real controller, it reports the pods that it found, without those that it has just created or deleted.
+  writeStatus(context, replicaSets, set, {
     replicas: pods.length,
     fullyLabeledReplicas: pods.length,
     readyReplicas: pods.filter(isReady).length,
-    availableReplicas: pods.filter((pod) => isAvailable(hands, pod, set.spec.minReadySeconds)).length,
+    availableReplicas: pods.filter((pod) => isAvailable(context, pod, set.spec.minReadySeconds)).length,
     observedGeneration: set.metadata.generation ?? 1,
-    ...(refusal === undefined ? {} : { conditions: [tellRefusal(set, refusal)] }),
+    ...(refusal === undefined ? {} : { conditions: [failureCondition(set, refusal)] }),
   });
 }
 
 /** Pending before running, not ready before ready, young before old. */
-function leastWanted(pods: Pod[]): Pod[] {
+function inDeletionOrder(pods: Pod[]): Pod[] {
   const rank = (pod: Pod) => (pod.status.phase === 'Pending' ? 0 : 1) + (isReady(pod) ? 1 : 0);
   return [...pods]
     .reverse()
@@ -47,7 +47,7 @@ function leastWanted(pods: Pod[]): Pod[] {
     );
 }
 
-function tellRefusal(set: Workload, message: string): Condition {
+function failureCondition(set: Workload, message: string): Condition {
   const before = set.status.conditions?.[0];
   return {
     type: 'ReplicaFailure',

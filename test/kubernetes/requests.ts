@@ -1,7 +1,7 @@
-// What a request to the fake API server asks for: its place, its verb, and whether its sender may.
+// Parses requests to the fake API server: the target and the verb; and checks permissions.
 import { isAllowed } from './authorizer.ts';
 import { type Fields, isFields } from './objects.ts';
-import type { Place } from './registry.ts';
+import type { Target } from './registry.ts';
 import { resources } from './resources.ts';
 import { forbidden } from './status-error.ts';
 import type { Storage } from './storage.ts';
@@ -9,11 +9,11 @@ import type { Storage } from './storage.ts';
 const pathForm =
   /^\/(?:api|apis\/(?<group>[^/]+))\/(?<version>v[^/]+)(?:\/namespaces\/(?<namespace>[^/]+))?\/(?<plural>[^/]+)(?:\/(?<name>[^/]+))?(?:\/(?<subresource>[^/]+))?$/;
 
-/** A namespace's own path looks like that of something in it. */
+/** The path of a namespace itself looks like the path of an object in it. */
 const namespaceForm =
   /^\/api\/(?<version>v1)\/(?<plural>namespaces)(?:\/(?<name>[^/]+))?(?:\/(?<subresource>status))?$/;
 
-export function parsePath(path: string): Place | undefined {
+export function parsePath(path: string): Target | undefined {
   const parts = (namespaceForm.exec(path) ?? pathForm.exec(path))?.groups;
   if (!parts) return undefined;
   const { group = '', version = '', plural } = parts;
@@ -21,14 +21,14 @@ export function parsePath(path: string): Place | undefined {
     (one) => one.name === plural && one.group === group && one.versions.includes(version),
   );
   if (!resource) return undefined;
-  const place: Place = { resource, version };
+  const target: Target = { resource, version };
   for (const field of ['namespace', 'name', 'subresource'] as const) {
-    if (parts[field] !== undefined) place[field] = decodeURIComponent(parts[field]);
+    if (parts[field] !== undefined) target[field] = decodeURIComponent(parts[field]);
   }
-  if (place.subresource !== undefined && !(place.subresource === 'status' && resource.hasStatus)) {
+  if (target.subresource !== undefined && !(target.subresource === 'status' && resource.hasStatus)) {
     return undefined;
   }
-  return place;
+  return target;
 }
 
 const verbs: Record<string, [onOne: string, onMany: string]> = {
@@ -39,41 +39,42 @@ const verbs: Record<string, [onOne: string, onMany: string]> = {
   DELETE: ['delete', 'deletecollection'],
 };
 
-export function verbOf(method: string, place: Place, query: URLSearchParams): string {
+export function verbOf(method: string, target: Target, query: URLSearchParams): string {
   const [onOne = '', onMany = ''] = verbs[method] ?? [];
   if (method === 'GET' && query.get('watch') !== null && query.get('watch') !== 'false') return 'watch';
-  return place.name === undefined ? onMany : onOne;
+  return target.name === undefined ? onMany : onOne;
 }
 
-/** Throws if the user may not. */
-export function authorize(storage: Storage, user: string | undefined, verb: string, place: Place): void {
-  const { name, subresource, resource } = place;
-  // A namespace lies in itself.
-  const namespace = resource.name === 'namespaces' ? name : place.namespace;
-  const asked = subresource === undefined ? resource.name : `${resource.name}/${subresource}`;
-  const wish = {
+/** Throws if the user lacks the permission. */
+export function authorize(storage: Storage, user: string | undefined, verb: string, target: Target): void {
+  const { name, subresource, resource } = target;
+  // For permissions a namespace object belongs to itself.
+  const namespace = resource.name === 'namespaces' ? name : target.namespace;
+  const resourceName = subresource === undefined ? resource.name : `${resource.name}/${subresource}`;
+  const access = {
     verb,
     group: resource.group,
-    resource: asked,
+    resource: resourceName,
     ...(namespace === undefined ? {} : { namespace }),
     ...(name === undefined ? {} : { name }),
   };
-  if (isAllowed(storage, user, wish)) return;
+  if (isAllowed(storage, user, access)) return;
   const where = namespace === undefined ? 'at the cluster scope' : `in the namespace "${namespace}"`;
   throw forbidden(
-    ...([resource, name ?? ''] as const),
-    `User "${user ?? ''}" cannot ${verb} resource "${asked}" in API group "${resource.group}" ${where}`,
+    resource,
+    name ?? '',
+    `User "${user ?? ''}" cannot ${verb} resource "${resourceName}" in API group "${resource.group}" ${where}`,
   );
 }
 
-/** The answer to somebody who asks what they may do. */
+/** The response to a SelfSubjectAccessReview. */
 export function reviewAccess(storage: Storage, user: string | undefined, review: unknown): object {
   const given = isFields(review) ? review : {};
   const spec = isFields(given.spec) ? given.spec : {};
-  const wish = isFields(spec.resourceAttributes) ? spec.resourceAttributes : undefined;
-  const text = (field: string) => ((wish as Fields)[field] as string | undefined) ?? '';
+  const access = isFields(spec.resourceAttributes) ? spec.resourceAttributes : undefined;
+  const text = (field: string) => ((access as Fields)[field] as string | undefined) ?? '';
   const allowed =
-    wish === undefined ||
+    access === undefined ||
     isAllowed(storage, user, {
       verb: text('verb'),
       group: text('group'),

@@ -1,4 +1,4 @@
-// What kinds of objects the fake API server keeps, and how it tells clients of them (discovery).
+// The resources of the fake API server, and the discovery documents that list them.
 
 export type Resource = {
   group: string;
@@ -8,7 +8,7 @@ export type Resource = {
   isNamespaced: boolean;
   shortNames?: string[];
   hasStatus?: boolean;
-  /** Whether the object counts the changes of its spec. */
+  /** Whether the object has a generation, which counts changes of its spec. */
   hasGeneration?: boolean;
 };
 
@@ -57,7 +57,7 @@ export function resourceOf(name: string, group?: string): Resource {
   return found;
 }
 
-/** As errors name it: `deployments.apps`. */
+/** The name in error messages: `deployments.apps`. */
 export const titleOf = ({ name, group }: Resource): string => (group === '' ? name : `${name}.${group}`);
 
 const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
@@ -65,7 +65,7 @@ const verbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', '
 const groupVersionOf = (group: string, version: string) => (group === '' ? version : `${group}/${version}`);
 
 function listResources(group: string, version: string) {
-  const told = resources
+  const listed = resources
     .filter((one) => one.group === group && one.versions.includes(version))
     .flatMap(({ name, kind, isNamespaced, shortNames, hasStatus }) => [
       {
@@ -100,7 +100,7 @@ function listResources(group: string, version: string) {
     kind: 'APIResourceList',
     apiVersion: 'v1',
     groupVersion: groupVersionOf(group, version),
-    resources: group === 'authorization.k8s.io' ? [review] : told,
+    resources: group === 'authorization.k8s.io' ? [review] : listed,
   };
 }
 
@@ -110,27 +110,27 @@ for (const { group, versions } of resources) {
     versionsByGroup.set(group, versions);
 }
 
-function describeGroup(name: string, versions: string[]) {
-  const told = versions.map((version) => ({ groupVersion: groupVersionOf(name, version), version }));
-  return { name, versions: told, preferredVersion: told[0] };
+function groupDocument(name: string, versions: string[]) {
+  const listed = versions.map((version) => ({ groupVersion: groupVersionOf(name, version), version }));
+  return { name, versions: listed, preferredVersion: listed[0] };
 }
 
-/** Below these paths the server says in its own words that something is not there. */
+/** Below these paths a 404 has a Status object as its body; elsewhere it is plain text. */
 export const isKnownGroup = (path: string): boolean =>
   /^\/api\/v1\//.test(path) || versionsByGroup.has(/^\/apis\/([^/]+)\/v/.exec(path)?.[1] ?? '');
 
-/** What lies at a path of discovery, or undefined. */
+/** The discovery document at a path, if there is one. */
 export function discover(path: string): object | undefined {
   if (path === '/api') return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] };
   if (path === '/apis') {
-    const groups = [...versionsByGroup].map(([name, versions]) => describeGroup(name, versions));
+    const groups = [...versionsByGroup].map(([name, versions]) => groupDocument(name, versions));
     return { kind: 'APIGroupList', apiVersion: 'v1', groups };
   }
   if (path === '/api/v1') return listResources('', 'v1');
   const [, group = '', version] = /^\/apis\/([^/]+)(?:\/([^/]+))?$/.exec(path) ?? [];
   const versions = versionsByGroup.get(group);
   if (!versions) return undefined;
-  if (version === undefined) return { kind: 'APIGroup', apiVersion: 'v1', ...describeGroup(group, versions) };
+  if (version === undefined) return { kind: 'APIGroup', apiVersion: 'v1', ...groupDocument(group, versions) };
   return versions.includes(version) ? listResources(group, version) : undefined;
 }
 

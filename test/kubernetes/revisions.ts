@@ -1,15 +1,15 @@
-// ControllerRevisions of the fake cluster: each template that a StatefulSet or DaemonSet ever had, the newest with the highest number.
-import { type Hands, hashOf, ownedBy, referTo } from './hands.ts';
+// ControllerRevisions of the fake cluster: every template that a StatefulSet or DaemonSet has had. The newest has the highest number.
+import { type ControllerContext, hashOf, ownedBy, referTo } from './controller-tools.ts';
 import type { ControllerRevision, Workload } from './objects.ts';
 import { resourceOf } from './resources.ts';
 
 const revisions = resourceOf('controllerrevisions');
 export const revisionLabel = 'controller-revision-hash';
 
-/** The revision of the present template; one that was there before becomes the newest again. */
-export function presentRevision(hands: Hands, owner: Workload): ControllerRevision {
-  const { storage } = hands;
-  const known = listRevisions(hands, owner);
+/** The revision of the current template. An earlier revision of the same template becomes the newest again. */
+export function currentRevision(context: ControllerContext, owner: Workload): ControllerRevision {
+  const { storage } = context;
+  const known = listRevisions(context, owner);
   const newest = Math.max(0, ...known.map(({ revision }) => revision));
   const hash = hashOf(owner.spec.template);
   const name = `${owner.metadata.name}-${hash}`;
@@ -30,8 +30,8 @@ export function presentRevision(hands: Hands, owner: Workload): ControllerRevisi
   });
 }
 
-export const listRevisions = (hands: Hands, owner: Workload): ControllerRevision[] =>
-  ownedBy<ControllerRevision>(hands, revisions, owner);
+export const listRevisions = (context: ControllerContext, owner: Workload): ControllerRevision[] =>
+  ownedBy<ControllerRevision>(context, revisions, owner);
 
 export const hashOfRevision = ({ metadata }: ControllerRevision): string =>
   metadata.labels?.[revisionLabel] ?? '';

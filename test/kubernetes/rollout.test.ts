@@ -1,15 +1,31 @@
-// What is told from counters, conditions, pods, strategies and quotas, as tables.
+// The decisions that are made from counters, conditions, pods, strategies and quotas.
 import { describe, expect, it } from 'vitest';
-import { type Answered, type Kind, readWorkload } from '../../src/upgrades/executors/kubernetes/workload.ts';
-import { findLackOfRoom, readQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
-import { formatMissing } from '../../src/upgrades/executors/kubernetes/permissions.ts';
-import { findImageError, hasArrived, isRolledOut } from '../../src/upgrades/executors/kubernetes/rollout.ts';
+import {
+  type WorkloadObject,
+  type Kind,
+  parseWorkload,
+} from '../../src/upgrades/executors/kubernetes/workload.ts';
+import { findExceededQuotas, parseQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
+import { formatPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import {
+  findImageError,
+  hasTargetImages,
+  isRolledOut,
+} from '../../src/upgrades/executors/kubernetes/rollout.ts';
 import { found } from './workload.ts';
 
 describe('a workload', () => {
-  const counts = (kind: Kind, status: Answered['status'], spec: Answered['spec'] = { replicas: 3 }) =>
+  const counts = (
+    kind: Kind,
+    status: WorkloadObject['status'],
+    spec: WorkloadObject['spec'] = { replicas: 3 },
+  ) =>
     isRolledOut(
-      readWorkload(kind, { metadata: { generation: 2 }, spec, status: { observedGeneration: 2, ...status } }),
+      parseWorkload(kind, {
+        metadata: { generation: 2 },
+        spec,
+        status: { observedGeneration: 2, ...status },
+      }),
     );
   const all = { replicas: 3, updatedReplicas: 3, availableReplicas: 3, readyReplicas: 3 };
   const scheduled = {
@@ -21,52 +37,56 @@ describe('a workload', () => {
 
   it.each<[string, boolean, boolean]>([
     ['a Deployment with all its pods', counts('Deployment', all), true],
-    ['a Deployment not yet looked at', counts('Deployment', { ...all, observedGeneration: 1 }), false],
-    ['a Deployment with an old pod left', counts('Deployment', { ...all, replicas: 4 }), false],
+    ['a Deployment that is not observed yet', counts('Deployment', { ...all, observedGeneration: 1 }), false],
+    ['a Deployment with an old pod', counts('Deployment', { ...all, replicas: 4 }), false],
     [
       'a Deployment with a pod of the old template',
       counts('Deployment', { ...all, updatedReplicas: 2 }),
       false,
     ],
     [
-      'a Deployment with a pod that cannot be used',
+      'a Deployment with a pod that is not available',
       counts('Deployment', { ...all, availableReplicas: 2 }),
       false,
     ],
-    ['a Deployment of none', counts('Deployment', {}, { replicas: 0 }), true],
+    ['a Deployment with no replicas', counts('Deployment', {}, { replicas: 0 }), true],
     ['a StatefulSet with all its pods', counts('StatefulSet', all), true],
     [
       'a StatefulSet of an old server',
       counts('StatefulSet', { replicas: 3, updatedReplicas: 3, readyReplicas: 3 }),
       true,
     ],
-    ['a StatefulSet half way', counts('StatefulSet', { ...all, updatedReplicas: 1 }), false],
+    ['a StatefulSet that is partly updated', counts('StatefulSet', { ...all, updatedReplicas: 1 }), false],
     ['a DaemonSet with all its pods', counts('DaemonSet', scheduled), true],
-    ['a DaemonSet half way', counts('DaemonSet', { ...scheduled, updatedNumberScheduled: 1 }), false],
+    [
+      'a DaemonSet that is partly updated',
+      counts('DaemonSet', { ...scheduled, updatedNumberScheduled: 1 }),
+      false,
+    ],
     ['a DaemonSet without a node', counts('DaemonSet', {}), true],
-  ])('%s', (_what, isOut, expected) => {
-    expect(isOut).toBe(expected);
+  ])('%s is rolled out or not', (_what, isComplete, expected) => {
+    expect(isComplete).toBe(expected);
   });
 
-  it('with an image that is neither the former nor the new one is somebody else’s', () => {
+  it('with an image that is neither the former nor the new one was changed by another client', () => {
     const workload = {
       name: 'deployment/a',
       component: 'A',
       parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
     };
-    const showing = (image: string) => found({ name: 'a', containers: { a: image } });
-    expect(hasArrived(showing('a:2'), workload, 'image')).toBe(true);
-    expect(hasArrived(showing('a:1'), workload, 'image')).toBe(false);
-    expect(hasArrived(showing('a:1'), workload, 'formerImage')).toBe(true);
-    expect(() => hasArrived(showing('a:7'), workload, 'image')).toThrow(
-      'deployment/a has the image a:7 in its container a, neither a:1 nor a:2: somebody else has changed it.',
+    const running = (image: string) => found({ name: 'a', containers: { a: image } });
+    expect(hasTargetImages(running('a:2'), workload, 'image')).toBe(true);
+    expect(hasTargetImages(running('a:1'), workload, 'image')).toBe(false);
+    expect(hasTargetImages(running('a:1'), workload, 'formerImage')).toBe(true);
+    expect(() => hasTargetImages(running('a:7'), workload, 'image')).toThrow(
+      'deployment/a has the image a:7 in its container a, neither a:1 nor a:2: another client has changed it.',
     );
-    expect(() => hasArrived(found({ name: 'a', containers: { b: 'a:1' } }), workload, 'image')).toThrow(
-      'deployment/a has no container a any more.',
+    expect(() => hasTargetImages(found({ name: 'a', containers: { b: 'a:1' } }), workload, 'image')).toThrow(
+      'deployment/a no longer has the container a.',
     );
   });
 
-  it('has an image error only where pods of its new template have one', () => {
+  it('has an image error only if pods of its new template have one', () => {
     const parts = [{ container: 'a', image: 'a:2', formerImage: 'a:1' }];
     const pod = (image: string, reason: string) => ({
       revision: undefined,
@@ -77,40 +97,40 @@ describe('a workload', () => {
       owner: 'a',
       images: new Map([['a', image]]),
       isReady: false,
-      isLeaving: false,
+      isTerminating: false,
       waiting: [{ container: 'a', reason, message: 'not found' }],
     });
     expect(findImageError([pod('a:1', 'ImagePullBackOff')], parts, 'image', 0)).toBeUndefined();
     expect(findImageError([pod('a:2', 'CrashLoopBackOff')], parts, 'image', 0)).toBeUndefined();
     expect(
-      findImageError([{ ...pod('a:2', 'ImagePullBackOff'), isLeaving: true }], parts, 'image', 0),
+      findImageError([{ ...pod('a:2', 'ImagePullBackOff'), isTerminating: true }], parts, 'image', 0),
     ).toBeUndefined();
     expect(findImageError([pod('a:2', 'ImagePullBackOff')], parts, 'image', 0)).toEqual({
-      text: 'the pod a-1 cannot have the image a:2 (ImagePullBackOff: not found).',
+      text: 'the pod a-1 cannot pull the image a:2 (ImagePullBackOff: not found).',
       isFinal: false,
     });
     expect(findImageError([pod('a:2', 'InvalidImageName')], parts, 'image', 0)?.isFinal).toBe(true);
-    // Some clusters give pods other images than their template has.
+    // Some clusters rewrite the images of pods.
     expect(findImageError([pod('mirror/a:2', 'ImagePullBackOff')], parts, 'image', 0)).toBeDefined();
-    // A pod that was there before the run still waits for its next try.
+    // A pod that is older than the run waits for its next try.
     expect(findImageError([pod('a:2', 'ImagePullBackOff')], parts, 'image', 60_000)).toBeUndefined();
   });
 
-  it.each<[Kind, NonNullable<Answered['spec']>, string[]]>([
+  it.each<[Kind, NonNullable<WorkloadObject['spec']>, string[]]>([
     ['Deployment', { paused: true }, ['is paused']],
     ['StatefulSet', { updateStrategy: { type: 'OnDelete' } }, ['has the update strategy OnDelete']],
     ['DaemonSet', { updateStrategy: { type: 'OnDelete' } }, ['has the update strategy OnDelete']],
     [
       'StatefulSet',
       { updateStrategy: { rollingUpdate: { partition: 2 } } },
-      ['keeps pods below 2 back by a partition'],
+      ['has the partition 2, which excludes pods with lower ordinals'],
     ],
     ['Deployment', {}, []],
-  ])('%s with %j would not come through: %j', (kind, spec, obstacles) => {
-    expect(readWorkload(kind, { spec }).obstacles).toEqual(obstacles);
+  ])('%s with %j has the obstacles %j', (kind, spec, obstacles) => {
+    expect(parseWorkload(kind, { spec }).obstacles).toEqual(obstacles);
   });
 
-  it('is asked for its pods by its whole selector', () => {
+  it('selects its pods by its whole selector', () => {
     const selector = {
       matchLabels: { app: 'a' },
       matchExpressions: [
@@ -120,7 +140,7 @@ describe('a workload', () => {
         { key: 'gone', operator: 'DoesNotExist' },
       ],
     };
-    expect(readWorkload('Deployment', { spec: { selector } }).selector).toBe(
+    expect(parseWorkload('Deployment', { spec: { selector } }).selector).toBe(
       'app=a,tier in (x,y),old notin (z),here,!gone',
     );
   });
@@ -134,11 +154,11 @@ describe('room for a rollout', () => {
     ['2k', 2000],
     ['3', 3],
   ])('%s is %d', (text, value) => {
-    expect(readQuantity(text)).toBe(value);
+    expect(parseQuantity(text)).toBe(value);
   });
 
   const resources = { requests: { cpu: '500m', memory: '1Gi' } };
-  const spec = (replicas: number, strategy: object): NonNullable<Answered['spec']> => ({
+  const spec = (replicas: number, strategy: object): NonNullable<WorkloadObject['spec']> => ({
     replicas,
     strategy,
     template: {
@@ -155,30 +175,30 @@ describe('room for a rollout', () => {
   it.each<
     [
       string,
-      NonNullable<Answered['spec']>,
+      NonNullable<WorkloadObject['spec']>,
       Record<string, string>,
       Record<string, string>,
       RegExp | undefined,
     ]
   >([
-    ['no pod left', spec(2, {}), { pods: '2' }, { pods: '2' }, /pods is at 2 of 2/],
-    ['a pod left', spec(2, {}), { pods: '3' }, { pods: '2' }, undefined],
-    ['a pod may be missing', spec(2, rolling(1, 1)), { pods: '2' }, { pods: '2' }, undefined],
-    ['a quarter of four may be missing', spec(4, {}), { pods: '4' }, { pods: '4' }, undefined],
-    ['all go first', spec(2, { type: 'Recreate' }), { pods: '2' }, { pods: '2' }, undefined],
-    ['nothing runs', spec(0, {}), { pods: '0' }, { pods: '0' }, undefined],
+    ['no room for a pod', spec(2, {}), { pods: '2' }, { pods: '2' }, /pods is at 2 of 2/],
+    ['room for a pod', spec(2, {}), { pods: '3' }, { pods: '2' }, undefined],
+    ['a pod may be unavailable', spec(2, rolling(1, 1)), { pods: '2' }, { pods: '2' }, undefined],
+    ['a quarter of four may be unavailable', spec(4, {}), { pods: '4' }, { pods: '4' }, undefined],
+    ['all pods are deleted first', spec(2, { type: 'Recreate' }), { pods: '2' }, { pods: '2' }, undefined],
+    ['no pods', spec(0, {}), { pods: '0' }, { pods: '0' }, undefined],
     [
-      'too little processor for the init container',
+      'too little CPU for the init container',
       spec(1, {}),
       { 'requests.cpu': '2' },
       { 'requests.cpu': '500m' },
       /requests.cpu is at 500m of 2/,
     ],
-    ['memory to spare', spec(1, {}), { 'requests.memory': '3Gi' }, { 'requests.memory': '1Gi' }, undefined],
-    ['limits nobody has', spec(1, {}), { 'limits.cpu': '1' }, { 'limits.cpu': '1' }, undefined],
+    ['enough memory', spec(1, {}), { 'requests.memory': '3Gi' }, { 'requests.memory': '1Gi' }, undefined],
+    ['limits that no container has', spec(1, {}), { 'limits.cpu': '1' }, { 'limits.cpu': '1' }, undefined],
     ['another resource', spec(1, {}), { services: '1' }, { services: '1' }, undefined],
   ])('%s', (_what, of, hard, used, expected) => {
-    const problems = findLackOfRoom(readWorkload('Deployment', { metadata: { name: 'a' }, spec: of }), [
+    const problems = findExceededQuotas(parseWorkload('Deployment', { metadata: { name: 'a' }, spec: of }), [
       { name: 'q', hard, used },
     ]);
     if (expected) expect(problems).toEqual([expect.stringMatching(expected)]);
@@ -186,9 +206,9 @@ describe('room for a rollout', () => {
   });
 });
 
-it('missing rights are told together', () => {
+it('missing permissions are grouped by resource', () => {
   expect(
-    formatMissing([
+    formatPermissions([
       { verb: 'get', group: 'apps', resource: 'deployments' },
       { verb: 'patch', group: 'apps', resource: 'deployments' },
       { verb: 'delete', group: '', resource: 'pods' },

@@ -1,4 +1,4 @@
-// How rollouts go on a cluster, the fake one or with STEWARD_TEST_KUBECONFIG a real one: good ones, and all that goes wrong.
+// How rollouts proceed and fail in a cluster: the fake one, or the real one of STEWARD_TEST_KUBECONFIG.
 import { describe, expect, it } from 'vitest';
 import { useClient } from './client.ts';
 
@@ -23,7 +23,7 @@ describe.each(['Deployment', 'StatefulSet', 'DaemonSet'] as const)('a %s', (kind
       .toEqual(Array.from({ length: count }, () => 'web:2'));
   });
 
-  it('waits for an image until it gets well', async () => {
+  it('completes when a bad image becomes good', async () => {
     const { cluster } = client;
     const name = await client.settle(kind);
     const image = `web:stuck-${name}`;
@@ -36,21 +36,21 @@ describe.each(['Deployment', 'StatefulSet', 'DaemonSet'] as const)('a %s', (kind
   it.each([
     ['missing', 'Pending', 'ImagePullBackOff'],
     ['crash', 'Running', 'CrashLoopBackOff'],
-  ])('shows what is wrong with an image that is a %s', async (tag, phase, reason) => {
+  ])('shows why a pod with the tag %s does not start', async (tag, phase, reason) => {
     const { cluster } = client;
     const name = await client.settle(kind);
     await client.roll(kind, name, `web:${tag}`);
-    const look = async () => {
+    const state = async () => {
       const all = await cluster.pods(kind, name);
       const pod = all.find(({ spec }) => spec.containers[0]?.image === `web:${tag}`);
       return { phase: pod?.status.phase, reason: pod?.status.containerStatuses?.[0]?.state.waiting?.reason };
     };
-    await expect.poll(look).toEqual({ phase, reason });
+    await expect.poll(state).toEqual({ phase, reason });
   });
 });
 
 describe('a Deployment', () => {
-  it('that does not get on says so, also for a moment after it is put back', async () => {
+  it('reports an exceeded deadline, also for a moment after it is rolled back', async () => {
     const { cluster } = client;
     const name = await client.settle('Deployment', 1, { progressDeadlineSeconds: 1 });
     await client.roll('Deployment', name, 'web:missing');
@@ -72,7 +72,7 @@ describe('a Deployment', () => {
     expect(await client.imagesOf('Deployment', name)).toEqual(['web:1']);
   });
 
-  it('keeps as many pods as it must while it rolls', async () => {
+  it('keeps enough available pods during a rollout', async () => {
     const { cluster } = client;
     const strategy = { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } };
     const name = await client.settle('Deployment', 3, { strategy });
@@ -82,7 +82,7 @@ describe('a Deployment', () => {
       .toMatchObject({ replicas: 4, updatedReplicas: 1, availableReplicas: 3, unavailableReplicas: 1 });
   });
 
-  it('that is recreated has no pods of both images', async () => {
+  it('with the strategy Recreate never runs both images', async () => {
     const { cluster } = client;
     const name = await client.settle('Deployment', 2, { strategy: { type: 'Recreate' } });
     await client.roll('Deployment', name, 'web:stuck');
@@ -91,7 +91,7 @@ describe('a Deployment', () => {
     await cluster.settled('Deployment', name);
   });
 
-  it('does not roll while it is paused', async () => {
+  it('starts no rollout while it is paused', async () => {
     const { cluster } = client;
     const name = await client.settle('Deployment', 1);
     await cluster.patch('Deployment', name, { spec: { paused: true } });
@@ -115,7 +115,7 @@ describe('a Deployment', () => {
     }
   });
 
-  it('tells when a quota keeps it from making pods, and gets on without it', async () => {
+  it('reports that a quota forbids new pods, and continues without the quota', async () => {
     const { cluster } = client;
     const quotas = `/api/v1/namespaces/${cluster.namespace}/resourcequotas`;
     const name = await client.settle('Deployment', 1);
@@ -142,7 +142,7 @@ describe('a Deployment', () => {
 });
 
 describe('a StatefulSet', () => {
-  it('never replaces a pod that is stuck, until somebody deletes it', async () => {
+  it('does not replace a stuck pod until it is deleted', async () => {
     const { cluster } = client;
     const name = await client.settle('StatefulSet', 2);
     const before = await cluster.read('StatefulSet', name);
@@ -164,7 +164,7 @@ describe('a StatefulSet', () => {
     expect(await client.imagesOf('StatefulSet', name)).toEqual(['web:1', 'web:1']);
   });
 
-  it('rolls its partition only, and what is deleted only', async () => {
+  it('updates only its partition, or with OnDelete only deleted pods', async () => {
     const { cluster } = client;
     const partition = { updateStrategy: { rollingUpdate: { partition: 1 } } };
     const name = await client.settle('StatefulSet', 2, partition);
@@ -178,7 +178,7 @@ describe('a StatefulSet', () => {
   });
 });
 
-it('a DaemonSet replaces a pod that is stuck by itself', async () => {
+it('a DaemonSet replaces a stuck pod', async () => {
   const { cluster } = client;
   const name = await client.settle('DaemonSet');
   await client.roll('DaemonSet', name, 'web:stuck');
@@ -188,7 +188,7 @@ it('a DaemonSet replaces a pod that is stuck by itself', async () => {
   expect(await client.imagesOf('DaemonSet', name)).toEqual(['web:1']);
 });
 
-it('an init container whose image is missing keeps the pod from starting', async () => {
+it('a pod does not start while the image of an init container is missing', async () => {
   const { cluster } = client;
   await cluster.createWorkload({
     kind: 'Deployment',

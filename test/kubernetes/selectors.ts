@@ -1,4 +1,4 @@
-// Which objects a label selector or a field selector means.
+// Matches objects with label selectors and field selectors.
 import { type KubeObject, type LabelSelector, isFields } from './objects.ts';
 import { badRequest } from './status-error.ts';
 
@@ -21,7 +21,7 @@ export function matches(selector: LabelSelector, labels: Labels): boolean {
   );
 }
 
-/** From the text of a query: `app=web,tier in (a, b),!old`. */
+/** Parses a query: `app=web,tier in (a, b),!old`. */
 export function parseLabelSelector(text: string): LabelSelector {
   const parts = text.match(/(?:[^,(]|\([^)]*\))+/g) ?? [];
   const matchExpressions = parts.map((part) => {
@@ -38,7 +38,7 @@ export function parseLabelSelector(text: string): LabelSelector {
   return { matchExpressions };
 }
 
-/** From the text of a query: `metadata.name=web,status.phase!=Running`. */
+/** `text` is a query: `metadata.name=web,status.phase!=Running`. */
 export function matchesFields(text: string, object: KubeObject): boolean {
   return text
     .split(',')

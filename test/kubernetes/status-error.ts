@@ -1,4 +1,4 @@
-// What the fake API server refuses, in the words and with the Status objects of the real one.
+// The error responses of the fake API server: messages and Status objects like those of the real one.
 import { type Resource, titleOf } from './resources.ts';
 
 export type Status = {
@@ -82,7 +82,7 @@ const causes: [RegExp, string][] = [
 
 const causeOf = (why: string) => causes.find(([form]) => form.test(why))?.[1] ?? 'FieldValueInvalid';
 
-/** A problem at a field: `spec.selector: Required value`. */
+/** A problem of one field: `spec.selector: Required value`. */
 export const invalid = (resource: Resource, name: string, field: string, why: string) =>
   new StatusError(
     422,
@@ -95,7 +95,7 @@ export const invalid = (resource: Resource, name: string, field: string, why: st
     },
   );
 
-/** A patch that cannot be applied; a JSON Patch is not told why. */
+/** A patch that cannot be applied. For a JSON Patch the message has no reason. */
 export const unprocessable = (why?: string) =>
   new StatusError(
     422,

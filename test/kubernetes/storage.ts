@@ -1,4 +1,4 @@
-// Where the fake cluster keeps its objects: one counter of versions for all, and everybody who listens is told of each change.
+// Stores the objects of the fake cluster, with one version counter for all, and notifies listeners of each change.
 import { randomUUID } from 'node:crypto';
 import { type KubeObject, type Metadata, seconds } from './objects.ts';
 import type { Resource } from './resources.ts';
@@ -11,12 +11,12 @@ export type Change = {
   object: KubeObject;
 };
 
-/** How many changes a watcher may be behind. */
-const changesKept = 5_000;
+/** How many changes a watch can start behind the newest. */
+const storedChanges = 5_000;
 
 export type Storage = ReturnType<typeof createStorage>;
 
-/** What goes in and comes out are copies. */
+/** Objects are copied on the way in and out. */
 export function createStorage() {
   const objects = new Map<string, { resource: Resource; object: KubeObject }>();
   const listeners = new Set<(change: Change) => void>();
@@ -26,21 +26,21 @@ export function createStorage() {
   const keyOf = ({ group, name: resource }: Resource, namespace: string | undefined, name: string) =>
     `${group}/${resource}/${namespace ?? ''}/${name}`;
 
-  function tell(type: Change['type'], resource: Resource, object: KubeObject): void {
+  function notify(type: Change['type'], resource: Resource, object: KubeObject): void {
     const change = { type, version, resource, object: structuredClone(object) };
     changes.push(change);
-    if (changes.length > changesKept) changes.shift();
+    if (changes.length > storedChanges) changes.shift();
     for (const listener of listeners) listener(change);
   }
 
-  function keep<T extends KubeObject>(resource: Resource, object: T, type: 'ADDED' | 'MODIFIED'): T {
+  function store<T extends KubeObject>(resource: Resource, object: T, type: 'ADDED' | 'MODIFIED'): T {
     version += 1;
-    const kept = structuredClone(object);
-    kept.metadata.resourceVersion = String(version);
-    const { namespace, name } = kept.metadata;
-    objects.set(keyOf(resource, namespace, name), { resource, object: kept });
-    tell(type, resource, kept);
-    return structuredClone(kept);
+    const stored = structuredClone(object);
+    stored.metadata.resourceVersion = String(version);
+    const { namespace, name } = stored.metadata;
+    objects.set(keyOf(resource, namespace, name), { resource, object: stored });
+    notify(type, resource, stored);
+    return structuredClone(stored);
   }
 
   function peek(resource: Resource, namespace?: string): KubeObject[] {
@@ -62,7 +62,7 @@ export function createStorage() {
     },
     get: (resource: Resource, namespace: string | undefined, name: string): KubeObject | undefined =>
       structuredClone(objects.get(keyOf(resource, namespace, name))?.object),
-    /** Of one namespace or, without any, of all. */
+    /** Without a namespace it lists the objects of all. */
     list<T extends KubeObject>(
       resource: Resource,
       namespace?: string,
@@ -72,7 +72,7 @@ export function createStorage() {
         .filter(isWanted ?? Boolean)
         .map((object) => structuredClone(object as T));
     },
-    /** No copies, so they are only to be read. */
+    /** Returns the stored objects without a copy: callers must not change them. */
     peek,
     peekAll: (): { resource: Resource; object: KubeObject }[] => [...objects.values()],
     add<T extends Omit<KubeObject, 'metadata'> & { metadata: Partial<Metadata> }>(
@@ -91,17 +91,17 @@ export function createStorage() {
         creationTimestamp: seconds(),
         ...(resource.hasGeneration === true ? { generation: 1 } : {}),
       };
-      return keep(resource, { ...object, metadata }, 'ADDED');
+      return store(resource, { ...object, metadata }, 'ADDED');
     },
-    replace: <T extends KubeObject>(resource: Resource, object: T) => keep(resource, object, 'MODIFIED'),
+    replace: <T extends KubeObject>(resource: Resource, object: T) => store(resource, object, 'MODIFIED'),
     remove(resource: Resource, { metadata: { namespace, name } }: KubeObject): void {
       const key = keyOf(resource, namespace, name);
-      const gone = objects.get(key)?.object;
-      if (!gone) return;
+      const deleted = objects.get(key)?.object;
+      if (!deleted) return;
       version += 1;
       objects.delete(key);
-      gone.metadata.resourceVersion = String(version);
-      tell('DELETED', resource, gone);
+      deleted.metadata.resourceVersion = String(version);
+      notify('DELETED', resource, deleted);
     },
   };
 }

@@ -1,4 +1,4 @@
-// The way to an API server, the fake one or one that a kubeconfig leads to, with the rights of an administrator.
+// Connects to an API server, the fake one or the one of a kubeconfig, with the permissions of an administrator.
 import {
   type IncomingMessage,
   type OutgoingHttpHeaders,
@@ -15,7 +15,7 @@ export type Upstream = {
   close: () => void;
 };
 
-/** Leads to a URL without credentials, or to where a kubeconfig's current context points. */
+/** Connects to a URL without credentials, or to the cluster of a kubeconfig's current context. */
 export async function openUpstream(target: { url: string } | { kubeconfig: string }): Promise<Upstream> {
   if ('url' in target) return createUpstream(target.url, {});
   const config = new KubeConfig();

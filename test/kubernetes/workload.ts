@@ -1,8 +1,8 @@
-// Workloads as the executor finds them, written short.
+// Builds the workloads that the executor reads from short descriptions.
 import {
   type ClusterWorkload,
   type Kind,
-  readWorkload,
+  parseWorkload,
 } from '../../src/upgrades/executors/kubernetes/workload.ts';
 
 export type Simple = {
@@ -22,7 +22,7 @@ export function found({
 }: Simple): ClusterWorkload {
   const list = (images: Record<string, string>) =>
     Object.entries(images).map(([key, image]) => ({ name: key, image }));
-  return readWorkload(kind, {
+  return parseWorkload(kind, {
     metadata: { name, ...(label !== undefined && { labels: { 'steward/container': label } }) },
     spec: { template: { spec: { containers: list(containers), initContainers: list(init) } } },
   });

@@ -1,4 +1,4 @@
-// The workloads of the tests: what is created, where it lies, and when it is rolled out.
+// The workloads that tests create: their API objects, their paths, and whether they are rolled out.
 import type { Fields, Kind, Workload } from './objects.ts';
 
 export type NewContainer = { name: string; image: string } & Fields;
@@ -9,11 +9,11 @@ export type NewWorkload = {
   containers: NewContainer[];
   initContainers?: NewContainer[];
   replicas?: number;
-  /** Of the workload and of its pods. */
+  /** For the workload and its pods. */
   labels?: Record<string, string>;
-  /** More of the workload's spec. */
+  /** Additional fields of the spec of the workload. */
   spec?: Fields;
-  /** More of the pods' spec. */
+  /** Additional fields of the spec of the pods. */
   templateSpec?: Fields;
 };
 
@@ -22,10 +22,10 @@ const plurals = { Deployment: 'deployments', StatefulSet: 'statefulsets', Daemon
 export const pathOf = (namespace: string, kind: Kind, name?: string): string =>
   `/apis/apps/v1/namespaces/${namespace}/${plurals[kind]}${name === undefined ? '' : `/${name}`}`;
 
-/** Only the Node that is made for the test has this label. */
+/** Only the Node that is created for the test has this label. */
 export const nodeLabel = 'steward-test/node';
 
-export function describeWorkload(given: NewWorkload, node: string): Fields {
+export function workloadObject(given: NewWorkload, node: string): Fields {
   const { kind, name, containers, initContainers, replicas, labels = {}, spec, templateSpec } = given;
   const own = { app: name, 'steward-test/kind': kind.toLowerCase() };
   return {
@@ -39,7 +39,7 @@ export function describeWorkload(given: NewWorkload, node: string): Fields {
       template: {
         metadata: { labels: { ...labels, ...own } },
         spec: {
-          // Nobody goes by this name, so no real scheduler or kubelet ever takes the pods.
+          // No scheduler has this name, so no real scheduler or kubelet takes the pods.
           schedulerName: 'steward-test',
           terminationGracePeriodSeconds: 0,
           ...(kind === 'DaemonSet'

@@ -1,6 +1,6 @@
 // How parameters come in by query and urlencoded form, blanks and repeats; f, and what is answered in which format.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { prefersHtml } from '../../src/rest/response.ts';
+import { prefersHtml } from '../../src/http/accept.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { details, mode, sendTo, token } from './forms-kit.ts';
 

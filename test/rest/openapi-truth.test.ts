@@ -76,7 +76,9 @@ describe('the server does what it says', () => {
     const statuses = new Set(answers.map(({ statusCode }) => String(statusCode)));
     expect(statuses).toEqual(new Set(['200', '429']));
     expect(Object.keys(at(path, 'post').responses)).toEqual(expect.arrayContaining([...statuses]));
-    expect(answers.at(-1)?.json()).toMatchObject({ error: { message: 'Too many passwords to work on.' } });
+    expect(answers.at(-1)?.json()).toMatchObject({
+      error: { message: 'Too many passwords are being processed.' },
+    });
     expect(Number(answers.at(-1)?.headers['retry-after'])).toBeGreaterThan(0);
   });
 

@@ -1,7 +1,7 @@
 // The OpenAPI document: valid and complete (issue 5).
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Entry, walk } from '../../src/rest/routes.ts';
+import { type Entry, walk } from '../../src/rest/resource.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Document, address, readerOf } from './openapi-kit.ts';
 
@@ -77,7 +77,7 @@ describe('it describes', () => {
     [prefix, route.replaceAll('{service}', '{serviceName}.{type}')].join('/').replace(/\/$/, '');
 
   it('every resource and operation of both trees, and nothing else', () => {
-    const { admin, tokens } = server.app.directories;
+    const { admin, tokens } = server.app.trees;
     const expected = [
       ...[...walk(admin)].map((entry) => ({ path: pathOf('/admin', entry), entry })),
       ...[...walk(tokens)].map((entry) => ({ path: pathOf('/tokens', entry), entry })),
@@ -175,7 +175,7 @@ describe('it describes', () => {
     );
     expect(api.components.responses.MethodNotAllowed?.headers).toHaveProperty('Allow');
     for (const [name, { content }] of Object.entries(api.components.responses)) {
-      const isRefusal = !['Found', 'Done', 'GoOn'].includes(name);
+      const isRefusal = !['Found', 'Done', 'SeeOther'].includes(name);
       const json = JSON.stringify(content?.['application/json'] ?? {});
       expect(json.includes('#/components/schemas/Error'), name).toBe(isRefusal);
     }

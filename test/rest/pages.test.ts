@@ -28,7 +28,7 @@ it('leads from signing in to the page that was asked for, query and all, but wit
 
 it('greets who has not signed in yet without an alarm', async () => {
   const first = await page('/admin', {});
-  expect(first.body).toContain('Sign in to go on.');
+  expect(first.body).toContain('Sign in to continue.');
   expect(first.body).not.toContain('role="alert"');
   const bad = await page('/admin', { cookie: 'steward_session=ended' });
   expect(bad.body).toContain('role="alert"');

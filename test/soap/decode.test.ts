@@ -1,4 +1,4 @@
-// The bytes of a message to text: byte order marks, charset parameters, declared encodings.
+// Tests the decoding of messages: byte order marks, charset parameters, declared encodings.
 import { describe, expect, it } from 'vitest';
 import { decodeXml } from '../../src/soap/xml/decode.ts';
 import { expectRefusal } from '../kit/xml.ts';
@@ -28,7 +28,7 @@ describe('decodeXml', () => {
   type Case = [behaviour: string, bytes: Buffer, charset: string | undefined, expected: string];
 
   const DECODED: Case[] = [
-    ['UTF-8 without further notice', utf8(TEXT), undefined, TEXT],
+    ['UTF-8 by default', utf8(TEXT), undefined, TEXT],
     ['UTF-8 after its byte order mark', utf8(MARKED), undefined, TEXT],
     ['UTF-8 by the charset', utf8(TEXT), 'utf-8', TEXT],
     ['UTF-8 by the charset in capitals', utf8(TEXT), 'UTF-8', TEXT],
@@ -42,17 +42,27 @@ describe('decodeXml', () => {
     ['UTF-16BE by the charset', utf16be(` ${TEXT}`), 'UTF-16BE', ` ${TEXT}`],
     ['UTF-16 by the charset, little-endian by its first bytes', utf16le(TEXT), 'utf-16', TEXT],
     ['UTF-16 by the charset, big-endian by its first bytes', utf16be(TEXT), 'utf-16', TEXT],
-    ['UTF-16 by the charset, else big-endian', utf16be(` ${TEXT}`), 'utf-16', ` ${TEXT}`],
-    ['by the byte order mark, whatever the charset', utf16le(MARKED), 'utf-8', TEXT],
-    ['by the byte order mark, even with an unknown charset', utf8(MARKED), 'x-any', TEXT],
-    ['by the byte order mark, whatever is declared', utf8(`\uFEFF${declare('x')}`), undefined, declare('x')],
-    ['by the charset, whatever is declared', utf8(declare('x')), 'utf-8', declare('x')],
+    ['UTF-16 by the charset, big-endian by default', utf16be(` ${TEXT}`), 'utf-16', ` ${TEXT}`],
+    ['by the byte order mark, which overrides the charset', utf16le(MARKED), 'utf-8', TEXT],
+    ['by the byte order mark, which overrides an unknown charset', utf8(MARKED), 'x-any', TEXT],
+    [
+      'by the byte order mark, which overrides the XML declaration',
+      utf8(`\uFEFF${declare('x')}`),
+      undefined,
+      declare('x'),
+    ],
+    ['by the charset, which overrides the XML declaration', utf8(declare('x')), 'utf-8', declare('x')],
     ['declared UTF-8', utf8(declare('UTF-8')), undefined, declare('UTF-8')],
     ['declared ASCII', utf8(declare('us-ascii')), undefined, declare('us-ascii')],
     ['declared UTF-16 that is little-endian', utf16le(declare('UTF-16')), undefined, declare('UTF-16')],
     ['declared UTF-16 that is big-endian', utf16be(declare('utf-16')), undefined, declare('utf-16')],
-    ['nothing', utf8(''), undefined, ''],
-    ['without the first of two byte order marks', utf8('\uFEFF\uFEFF<a/>'), undefined, '\uFEFF<a/>'],
+    ['an empty message', utf8(''), undefined, ''],
+    [
+      'a message with two byte order marks, removing the first',
+      utf8('\uFEFF\uFEFF<a/>'),
+      undefined,
+      '\uFEFF<a/>',
+    ],
   ];
 
   it.each(DECODED)('decodes %s', (_, bytes, charset, text) => {

@@ -1,5 +1,5 @@
-// The XML reader against libxml2, on generated and on broken documents: they refuse the same and read the same trees.
-// FUZZ_RUNS raises the number of documents (3,000 unless told); fast-check prints its seed when they disagree.
+// Compares the XML reader with libxml2 on generated and broken documents: both must refuse the same documents and read the same trees.
+// FUZZ_RUNS sets the number of documents (default 3,000); fast-check prints the seed of a document on which they differ.
 import fc from 'fast-check';
 import * as libxml2 from 'libxml2-wasm';
 import { describe, expect, it } from 'vitest';
@@ -15,16 +15,16 @@ describe('readXml and libxml2', () => {
   type Verdict = { tree: string; isRefusedOnPurpose: boolean } | 'refused' | 'not comparable';
   type Counts = { depth: number; elements: number; attributes: number };
 
-  /** The binding throws on every error, those against the namespace constraints included. */
+  /** The binding throws on every error, violations of namespace constraints included. */
   function judge(parse: (option: libxml2.ParseOption) => libxml2.XmlDocument): Verdict {
     let document: libxml2.XmlDocument;
     try {
-      // It also checks xml:id, of which the reader knows nothing, unless told to ignore identifiers.
+      // Without this option, libxml2 also checks xml:id, which the reader does not.
       document = parse(libxml2.ParseOption.XML_PARSE_SKIP_IDS);
     } catch (error) {
       if (!(error instanceof libxml2.XmlParseError)) throw error;
-      // It refuses namespace names that are no URI, against which there is no constraint, and is then silent
-      // about some errors that follow: nothing can be said of such a document.
+      // libxml2 refuses namespace names that are not URIs, which the recommendation allows, and then does not report some later errors.
+      // Such a document cannot be compared.
       const errors = error.details.filter(({ level }) => level > 1);
       const isAboutUris =
         errors.length > 0 && errors.every(({ message }) => message.endsWith(' is not a valid URI\n'));
@@ -59,14 +59,14 @@ describe('readXml and libxml2', () => {
     return { namespace: from.namespaceUri, name: from.name, attributes: list, children, text: ownText };
   }
 
-  /** Where libxml2 accepts what the recommendations do not allow. */
+  /** Whether libxml2 accepts the document although the recommendations do not allow it. */
   function isWronglyAccepted(document: string): boolean {
     const hasVersionWithoutDigit = /^<\?xml\s+version\s*=\s*["']1\.["']/.test(document);
     const declaresXmlTwice = /\sxmlns:xml\s*=[^<]*\sxmlns:xml\s*=/.test(document);
     return hasVersionWithoutDigit || declaresXmlTwice;
   }
 
-  /** Returns whether both read it. */
+  /** Returns whether both readers accepted the document. */
   function expectAgreement(run: () => XmlElement, verdict: Verdict): boolean {
     let tree: string | undefined;
     let refusal = '';
@@ -78,19 +78,19 @@ describe('readXml and libxml2', () => {
     }
     if (verdict === 'not comparable') return false;
     if (verdict === 'refused' || verdict.isRefusedOnPurpose) {
-      if (tree !== undefined) throw new Error(`To be refused, but read as ${tree}`);
+      if (tree !== undefined) throw new Error(`libxml2 refuses the document, but readXml read ${tree}`);
       return false;
     }
-    if (tree === undefined) throw new Error(`To be read, but refused: ${refusal}`);
+    if (tree === undefined) throw new Error(`libxml2 reads the document, but readXml refused it: ${refusal}`);
     // The binding loses U+FEFF at the start of a string.
     if (tree.replaceAll('\uFEFF', '') !== verdict.tree.replaceAll('\uFEFF', '')) {
-      throw new Error(`Read as ${tree}, by libxml2 as ${verdict.tree}`);
+      throw new Error(`readXml read ${tree}, libxml2 read ${verdict.tree}`);
     }
     return true;
   }
 
   function compareTexts(document: string): boolean {
-    // A text comes without byte order mark; what its declaration says of the encoding does not count.
+    // readXml gets decoded text, so it ignores the declared encoding and expects no byte order mark.
     if (document.startsWith('\uFEFF') || isWronglyAccepted(document)) return false;
     const option = libxml2.ParseOption.XML_PARSE_IGNORE_ENC;
     const verdict = judge((other) => libxml2.XmlDocument.fromString(document, { option: option | other }));
@@ -102,7 +102,7 @@ describe('readXml and libxml2', () => {
     const declared = /^<\?xml[^>]*\sencoding\s*=\s*["']([^"']*)["']/.exec(latin1)?.[1]?.toLowerCase();
     const isUtf16 = bytes.subarray(0, 2).includes(0);
     if (isWronglyAccepted(latin1.replace(/^(\xEF\xBB\xBF|\xFF\xFE|\xFE\xFF)/, ''))) return false;
-    // libxml2 knows UTF-16 without byte order mark by "<?" alone, and does not mind what is declared then.
+    // libxml2 detects UTF-16 without a byte order mark only by "<?", and then ignores the declared encoding.
     if (isUtf16 && declared !== 'utf-16') return false;
     const isSupported = declared === undefined || /^(utf-?8|utf-16|us-ascii)$/.test(declared);
     const verdict = isSupported
@@ -111,7 +111,7 @@ describe('readXml and libxml2', () => {
     return expectAgreement(() => readXml(decodeXml(bytes, undefined)), verdict);
   }
 
-  /** Compares `share` of all runs; fast-check prints the seed with a document on which they differ. */
+  /** Compares `share` of all runs. */
   function expectAgreementOn<T>(
     documents: fc.Arbitrary<T>,
     compare: (document: T) => boolean,
@@ -122,7 +122,7 @@ describe('readXml and libxml2', () => {
       if (compare(document)) read++;
     });
     fc.assert(property, { numRuns: Math.ceil(RUNS * share) });
-    expect(read, 'too few documents that both read').toBeGreaterThan((RUNS * share) / 20);
+    expect(read, 'too few documents that both readers accept').toBeGreaterThan((RUNS * share) / 20);
   }
 
   const options = { timeout: 20_000 + RUNS * 10 };

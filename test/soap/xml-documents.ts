@@ -1,4 +1,4 @@
-// Documents for the XML reader by fast-check: generated, broken, and encoded in one way or another.
+// Generates documents for the XML reader: well-formed, broken, and in different encodings.
 import fc from 'fast-check';
 import { XML_NAMESPACE, XMLNS_NAMESPACE, nestElements, writeAttributes } from '../kit/xml.ts';
 

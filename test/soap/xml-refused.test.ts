@@ -1,4 +1,4 @@
-// What the XML reader refuses, and why.
+// Tests the documents that the XML reader refuses, and the reasons it gives.
 import { describe, it } from 'vitest';
 import { readXml } from '../../src/soap/xml/reader.ts';
 import { XML_NAMESPACE, XMLNS_NAMESPACE, expectRefusal, nestElements, writeAttributes } from '../kit/xml.ts';
@@ -77,7 +77,7 @@ const REFUSED: Record<string, [document: string, message: string][]> = {
     ['<a xmlns:p="u"><b q:b="" p:b="" xmlns:q="&#117;"/></a>', 'The attribute p:b is given twice'],
     ['<a xmlns:p="u v" xmlns:q="u\nv" p:b="" q:b=""/>', 'The attribute q:b is given twice'],
   ],
-  'names that are none': [
+  'invalid names': [
     ['<1a/>', '"1a" is not a valid name'],
     ['<-a/>', '"-a" is not a valid name'],
     ['<.a/>', '".a" is not a valid name'],
@@ -206,7 +206,7 @@ const REFUSED: Record<string, [document: string, message: string][]> = {
     ['<a><?xml version="1.0"?></a>', 'The XML declaration is not at the very start'],
     ['<a/><?xml version="1.0"?>', 'The XML declaration is not at the very start'],
   ],
-  'what a SOAP message must not have': [
+  'constructs and sizes that a SOAP message must not have': [
     ['<!DOCTYPE a><a/>', 'A DOCTYPE is not allowed in a SOAP message.'],
     [
       '<?xml version="1.0"?>\n<!DOCTYPE a SYSTEM "file:///x"><a/>',

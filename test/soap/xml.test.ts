@@ -1,4 +1,4 @@
-// The XML reader and the escaping of text: what is read, in one pass, and that both agree.
+// Tests the XML reader and the escaping of text.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
@@ -17,7 +17,7 @@ const ACCEPTED: [behaviour: string, document: string, tree: string][] = [
   ['text, comments and CDATA in order', '<a>1<!--x-->2<![CDATA[<&]]>3<![CDATA[]]]]></a>', 'a "12<&3]]"'],
   ['the five entities', '<a b="&lt;&gt;&amp;&apos;">&lt;&gt;&amp;&quot;&apos;</a>', `a b="<>&'" "<>&\\"'"`],
   ['references to characters', '<a>&#65;&#x42;&#x1f600;&#x10FFFF;&#0067;</a>', 'a "AB😀\u{10FFFF}C"'],
-  ['what references stand for not as markup', '<a>&#60;b/>&#38;amp;]]&gt;</a>', 'a "<b/>&amp;]]>"'],
+  ['characters from references as text, not as markup', '<a>&#60;b/>&#38;amp;]]&gt;</a>', 'a "<b/>&amp;]]>"'],
   ['line ends as line feeds', '<a>1\r\n2\r3\n4<![CDATA[\r\n]]></a>', 'a "1\\n2\\n3\\n4\\n"'],
   ['carriage returns written as references', '<a>&#13;&#xD;&#10;</a>', 'a "\\r\\r\\n"'],
   ['white space in attribute values as spaces', '<a b=" \t\n\r\n\r "/>', 'a b="      "'],
@@ -26,7 +26,7 @@ const ACCEPTED: [behaviour: string, document: string, tree: string][] = [
   ['white space around the equals sign', '<a b\n=\t"1"/>', 'a b="1"'],
   ['">" and "]]>" in attribute values', '<a b="]]>"/>', 'a b="]]>"'],
   [
-    'names objects inherit',
+    'names of properties that objects inherit',
     '<constructor __proto__="1"><toString/></constructor>',
     'constructor __proto__="1" (toString)',
   ],
@@ -35,7 +35,7 @@ const ACCEPTED: [behaviour: string, document: string, tree: string][] = [
     '<__proto__ constructor=""><__proto__/></__proto__>',
     '__proto__ constructor="" (__proto__)',
   ],
-  ['prefixes objects inherit', '<__proto__:a xmlns:__proto__="u"/>', '{u}a'],
+  ['prefixes that are names of inherited properties', '<__proto__:a xmlns:__proto__="u"/>', '{u}a'],
   ['names beyond ASCII', '<été·\u0300 ＿="1"><𐀀-𐀀.1/></été·\u0300>', 'été·\u0300 ＿="1" (𐀀-𐀀.1)'],
   ['the default namespace for elements only', '<a xmlns="u" b="1"><c/></a>', '{u}a b="1" ({u}c)'],
   ['the default namespace undone', '<a xmlns="u"><b xmlns=""><c/></b><d/></a>', '{u}a (b (c), {u}d)'],
@@ -88,7 +88,7 @@ describe('readXml', () => {
     expect(readXml(`<a xmlns:p="u"${writeAttributes(63)}/>`).attributes).toHaveLength(63);
   });
 
-  it('gives namespace, name, attributes, children and text of every element', () => {
+  it('returns namespace, name, attributes, children and text of every element', () => {
     expect(readXml('<p:a xmlns:p="u" b="1" p:c="2">3<d/></p:a>')).toEqual({
       namespace: 'u',
       name: 'a',
@@ -101,7 +101,7 @@ describe('readXml', () => {
     });
   });
 
-  // Each of these would outlast the test's time limit many times over if any part were read again and again.
+  // With quadratic run time, each of these would exceed the time limit of the test many times over.
   it('reads long texts of any kind in one pass', () => {
     for (const part of ['&amp;', ']]', '<!---->', '<![CDATA[]]>', 'x\r', '-', ' ']) {
       readXml(`<a>${part.repeat(200_000)}</a>`);
@@ -115,24 +115,27 @@ describe('readXml', () => {
 });
 
 describe('escaping', () => {
-  it('escapes what text and attribute values cannot hold', () => {
+  it('escapes the characters that text and attribute values must not contain', () => {
     expect(escapeText(`<a> & "b" 'c'\t\r\n`)).toBe(`&lt;a&gt; &amp; "b" 'c'\t&#13;\n`);
     expect(escapeAttribute(`<a> & "b" 'c'\t\r\n`)).toBe(`&lt;a&gt; &amp; &quot;b&quot; 'c'&#9;&#13;&#10;`);
   });
 
-  it.each(['', 'a\t\n\r', '\x7F\x85\uD7FF\uE000\uFFFD', '😀\u{1FFFE}\u{10FFFF}'])('knows %j as text', (s) => {
-    expect(isXmlText(s)).toBe(true);
-  });
+  it.each(['', 'a\t\n\r', '\x7F\x85\uD7FF\uE000\uFFFD', '😀\u{1FFFE}\u{10FFFF}'])(
+    'accepts %j as text',
+    (s) => {
+      expect(isXmlText(s)).toBe(true);
+    },
+  );
 
   const NO_TEXT = [0, 8, 0xb, 0xc, 0xe, 0x1f, 0xd800, 0xdfff, 0xfffe, 0xffff].map((code) =>
     String.fromCharCode(code),
   );
 
-  it.each([...NO_TEXT, '\uDE00\uD83D', 'a\0'])('knows that %j is no text', (s) => {
+  it.each([...NO_TEXT, '\uDE00\uD83D', 'a\0'])('does not accept %j as text', (s) => {
     expect(isXmlText(s)).toBe(false);
   });
 
-  it('escapes every text so that the reader gives it back', () => {
+  it('escapes every text so that the reader returns it unchanged', () => {
     const special = fc.constantFrom('\t', '\n', '\r', ' ', ...`< > & " ' ]]> &lt; \u0085 \u2028`.split(' '));
     const any = fc.nat({ max: 0x10ffff }).map((code) => String.fromCodePoint(code));
     const texts = fc.array(fc.oneof(special, any), { maxLength: 8 }).map((parts) => parts.join(''));

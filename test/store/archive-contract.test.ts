@@ -1,4 +1,4 @@
-// What every store promises of its archives; each backend runs this suite.
+// Contract of archives; every store runs this suite.
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
@@ -13,7 +13,7 @@ const parcel = (id: string, bytes: Uint8Array | string, label: string | null = n
 const put = (store: Store, ...all: Parcel[]) =>
   store.update((transaction) => all.forEach((one) => transaction.put(parcels, one)));
 
-/** As texts, because large arrays are slow to compare. */
+/** Converts the bytes to text: comparing large arrays is slow. */
 async function fetch(store: Store, id: string) {
   const found = await store.fetch(parcels, id);
   if (!found) return undefined;
@@ -22,7 +22,7 @@ async function fetch(store: Store, id: string) {
 }
 
 describe.each(backends)('an archive of the %s store', (_name, open) => {
-  it('gives back what was put in, and nothing else', async () => {
+  it('returns the stored row of a key, and nothing for an unknown key', async () => {
     const store = await open();
     expect(await fetch(store, 'a')).toBeUndefined();
     await put(store, parcel('a', 'one', 'fragile'), parcel('b', 'two'));
@@ -33,7 +33,7 @@ describe.each(backends)('an archive of the %s store', (_name, open) => {
     expect(await fetch(elsewhere, 'a')).toEqual({ id: 'a', label: 'fragile', bytes: 'one' });
   });
 
-  it('replaces what has the same key', async () => {
+  it('replaces the row with the same key', async () => {
     const store = await open();
     await put(store, parcel('a', 'one', 'fragile'));
     await put(store, parcel('a', 'other'), parcel('b', 'two'), parcel('b', 'last'));
@@ -41,7 +41,7 @@ describe.each(backends)('an archive of the %s store', (_name, open) => {
     expect(await fetch(store, 'b')).toEqual({ id: 'b', label: null, bytes: 'last' });
   });
 
-  it('removes', async () => {
+  it('removes rows', async () => {
     const store = await open();
     await put(store, parcel('a', 'one'), parcel('b', 'two'));
     await store.update((transaction) => {
@@ -58,7 +58,7 @@ describe.each(backends)('an archive of the %s store', (_name, open) => {
     expect(await fetch(store, 'd')).toMatchObject({ bytes: 'four' });
   });
 
-  it('is not changed by a change that throws', async () => {
+  it('stays unchanged if the update throws', async () => {
     const store = await open();
     await put(store, parcel('a', 'one'), parcel('b', 'two'));
     const failed = store.update((transaction) => {
@@ -73,7 +73,7 @@ describe.each(backends)('an archive of the %s store', (_name, open) => {
     expect(await fetch(store, 'c')).toBeUndefined();
   });
 
-  it('takes effect together with the other writes', async () => {
+  it('commits together with the other writes of the update', async () => {
     const store = await open();
     await store.update((transaction) => {
       transaction.put(rows, row('a', 3));
@@ -85,12 +85,12 @@ describe.each(backends)('an archive of the %s store', (_name, open) => {
   });
 
   it.each([
-    ['none', new Uint8Array()],
-    ['a zero', Uint8Array.of(0)],
-    ['every one there is', Uint8Array.from({ length: 256 }, (_, byte) => byte)],
-    ['what looks like hexadecimal', Buffer.from('\\x00ff')],
-    ['part of a larger piece of memory', Buffer.from('before within after').subarray(7, 13)],
-  ])('keeps bytes as they are: %s', async (_which, bytes) => {
+    ['no bytes', new Uint8Array()],
+    ['a zero byte', Uint8Array.of(0)],
+    ['every byte value', Uint8Array.from({ length: 256 }, (_, byte) => byte)],
+    ['text that looks like hexadecimal', Buffer.from('\\x00ff')],
+    ['a view of a larger buffer', Buffer.from('before within after').subarray(7, 13)],
+  ])('returns the same bytes: %s', async (_which, bytes) => {
     const store = await open();
     await put(store, parcel('a', bytes));
     const kept = Buffer.from(bytes).toString('latin1');
@@ -98,7 +98,7 @@ describe.each(backends)('an archive of the %s store', (_name, open) => {
     expect(await fetch(await openElsewhere(store), 'a')).toMatchObject({ bytes: kept });
   });
 
-  it('keeps what is large', async () => {
+  it('stores large rows', async () => {
     const store = await open();
     const bytes = randomBytes(5 * 1024 * 1024);
     const digest = (of: Uint8Array | undefined) =>

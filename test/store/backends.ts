@@ -1,5 +1,4 @@
-// The stores that the suites are run on. What a test opens is closed when it is over, whether or not it went
-// well.
+// Opens the stores that the suites run on. Every store is closed at the end of its test, also if the test fails.
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { onTestFinished } from 'vitest';
@@ -28,28 +27,26 @@ function openMemory(): Promise<Store> {
 }
 
 async function openPostgres(): Promise<Store> {
-  const { open } = await createPlace();
+  const { open } = await createTestDatabase();
   return await open();
 }
 
-/**
- * Sees what the store has kept, but knows it from reading it: another process, or (in memory) the same store.
- */
+/** Opens the data of the store in another process, which reads it from the database. In memory: returns the same store. */
 export function openElsewhere(store: Store): Promise<Store> {
   const open = openAnother.get(store);
   if (!open) throw new Error('This store was not opened here.');
   return open();
 }
 
-/** Two processes at work on one PostgreSQL. */
+/** Two processes that share one database. */
 export async function openTwice(options?: Options): Promise<[Store, Store]> {
-  const { open } = await createPlace();
+  const { open } = await createTestDatabase();
   return [await open(options), await open(options)];
 }
 
-export type Place = {
+export type TestDatabase = {
   readonly open: (options?: Options) => Promise<Store>;
-  /** Asks the database itself, past any store. */
+  /** Queries the database directly, without a store. */
   readonly ask: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
 };
 
@@ -59,11 +56,8 @@ export function readMigration(name: string): string {
 
 const migrations = [readMigration('001-store.sql'), createTables(records)];
 
-/**
- * An empty place in PostgreSQL, where stores can be opened that know all that the suites keep. It is gone
- * after the test.
- */
-export async function createPlace(): Promise<Place> {
+/** Creates an empty database for the records of the suites, and drops it after the test. */
+export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await createDatabase();
   const { url } = database;
   onTestFinished(() => database.drop());
@@ -88,7 +82,7 @@ export async function createPlace(): Promise<Place> {
   return { open, ask };
 }
 
-/** A store may be closed before, and is closed once. */
+/** Closes the store after the test unless the test has closed it. */
 function closing(store: Store): Store {
   let closed: Promise<void> | undefined;
   const close = () => (closed ??= store.close());

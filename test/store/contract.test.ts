@@ -1,10 +1,10 @@
-// What every store promises; each backend runs this suite.
+// Contract of tables, cells and logs; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import { backends } from './backends.ts';
 import { cell, log, others, row, rows } from './definitions.ts';
 
 describe.each(backends)('the %s store', (_name, open) => {
-  it('keeps rows by key and cells with their initial value', async () => {
+  it('stores rows by key, and cells with an initial value', async () => {
     const store = await open();
     expect(store.get(rows, 'a')).toBeUndefined();
     expect(store.read(cell)).toEqual({ n: 0 });
@@ -38,7 +38,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(seen).toEqual({ a: undefined, b: row('b'), all: ['b'], cell: { n: 9 } });
   });
 
-  it('changes nothing when the change throws', async () => {
+  it('changes nothing if the update throws', async () => {
     const store = await open();
     await store.update((transaction) => transaction.put(rows, row('a', 1)));
     const failed = store.update((transaction) => {
@@ -53,7 +53,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.read(cell)).toEqual({ n: 0 });
   });
 
-  it('lets no update suffer from another that throws at the same moment', async () => {
+  it('commits updates although others fail at the same moment', async () => {
     const store = await open();
     const results = await Promise.allSettled(
       Array.from({ length: 9 }, (_, n) =>
@@ -81,7 +81,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.read(cell)).toEqual({ n: 50 });
   });
 
-  it('tells by a version what an update touched', async () => {
+  it('changes the version of the tables and cells that an update touched, and of no others', async () => {
     const store = await open();
     const before = [store.version(rows), store.version(others), store.version(cell)];
     await store.update((transaction) => transaction.put(rows, row('a')));
@@ -89,7 +89,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect([store.version(others), store.version(cell)]).toEqual(before.slice(1));
   });
 
-  it('appends to lists that only grow, each under its key, all or nothing', async () => {
+  it('appends to the log of each key, all entries of an update or none', async () => {
     const store = await open();
     await store.update((transaction) => transaction.append(log, 'a', [{ n: 1 }, { n: 2 }]));
     await store.update((transaction) => {
@@ -107,7 +107,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.entries(log, 'c')).toEqual([]);
   });
 
-  it('shows what was appended once it has taken effect, to the next update too', async () => {
+  it('shows appended entries after the commit, also to the next update', async () => {
     const store = await open();
     const seen = await Promise.all(
       Array.from({ length: 50 }, () =>
@@ -122,7 +122,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(store.entries(log, 'a').map(({ n }) => n)).toEqual(seen.map(([n]) => n));
   });
 
-  it('calls back after every update until told to stop', async () => {
+  it('calls a listener after every update until it unsubscribes', async () => {
     const store = await open();
     let calls = 0;
     const stop = store.onUpdate(() => (calls += 1));
@@ -137,7 +137,7 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(calls).toBe(last);
   });
 
-  it('hands out values that nobody can change', async () => {
+  it('returns frozen values', async () => {
     const store = await open();
     const given = { id: 'a', inner: { n: 1 } };
     await store.update((transaction) => transaction.put(rows, given));
@@ -145,16 +145,16 @@ describe.each(backends)('the %s store', (_name, open) => {
     expect(() => (kept.inner.n = 2)).toThrow(TypeError);
   });
 
-  it('knows itself alive, and nobody of whom it has never heard', async () => {
+  it('reports its own process as alive, and unknown processes as not alive', async () => {
     const store = await open();
     expect(store.isAlive(store.self)).toBe(true);
-    expect(store.isAlive('nobody')).toBe(false);
+    expect(store.isAlive('unknown')).toBe(false);
     expect(store.isAlive('')).toBe(false);
-    const seen = await store.update((transaction) => [store.self, 'nobody'].map(transaction.isAlive));
+    const seen = await store.update((transaction) => [store.self, 'unknown'].map(transaction.isAlive));
     expect(seen).toEqual([true, false]);
   });
 
-  it('has no problems while it serves', async () => {
+  it('reports no problems while it works', async () => {
     const store = await open();
     expect(store.problems()).toEqual([]);
   });

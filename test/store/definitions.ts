@@ -1,5 +1,4 @@
-// Everything that the suites keep in a store. A store that has columns must know it beforehand, so it is all
-// in one place.
+// Defines the tables, logs, archives and queues of the suites in one file: PostgreSQL needs all of them when the store opens.
 import type { Shape } from '../../src/store/shape.ts';
 import type { Archive, Cell, Log, Queue, Records, Table } from '../../src/store/transaction.ts';
 
@@ -16,7 +15,7 @@ export const log: Log<{ readonly n: number }> = { name: 'log', shape: { n: 'numb
 
 export const row = (id: string, n = 0): Row => ({ id, inner: { n } });
 
-/** One field of every kind; some have names that need care in SQL. */
+/** One field of every kind; some names are keywords or need quotes in SQL. */
 export type Keepsake = {
   readonly id: string;
   readonly words: string | null;
@@ -63,19 +62,19 @@ export const parcels: Archive<Parcel> = {
   isArchive: true,
 };
 
-export type StepContext = { readonly id: string; readonly due: number | null; readonly note: string };
+export type Ticket = { readonly id: string; readonly due: number | null; readonly note: string };
 
 /** The owner is the first letter of the id; the note may be 'urgent' or 'dull'. */
-export const errands: Queue<StepContext> = {
-  name: 'errands',
-  shape: { id: 'key', due: 'number', note: 'text' } satisfies Shape<StepContext>,
+export const tickets: Queue<Ticket> = {
+  name: 'tickets',
+  shape: { id: 'key', due: 'number', note: 'text' } satisfies Shape<Ticket>,
   keyOf: ({ id }) => id,
   ownerOf: ({ id }) => id.charAt(0),
   dueAt: ({ due }) => due,
   isUrgent: ({ note }) => note === 'urgent',
   isDull: ({ note }) => note === 'dull',
 };
-export const otherErrands: Queue<StepContext> = { ...errands, name: 'otherErrands' };
+export const otherTickets: Queue<Ticket> = { ...tickets, name: 'otherTickets' };
 
 export type Try = { readonly n: number; readonly note: string | null };
 
@@ -86,7 +85,7 @@ export type Visit = {
   readonly tries: readonly Try[];
 };
 
-/** Rows with a list that grows. */
+/** Rows with an append-only list. */
 export const visits: Queue<Visit> = {
   name: 'visits',
   shape: {
@@ -111,7 +110,7 @@ export type Chore = {
   readonly n: number;
 };
 
-/** For the suite that makes up what is done to it. */
+/** Rows for the random operations of queue-model.test.ts. */
 export const chores: Queue<Chore> = {
   name: 'chores',
   shape: {
@@ -133,5 +132,5 @@ export const records: Records = {
   tables: [rows, others, keepsakes],
   archives: [parcels],
   logs: [log, diary],
-  queues: [errands, otherErrands, dueKeepsakes, visits, chores],
+  queues: [tickets, otherTickets, dueKeepsakes, visits, chores],
 };

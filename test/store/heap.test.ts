@@ -1,11 +1,11 @@
-// The heap against a sorted array.
+// Compares the heap with a sorted array.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createHeap } from '../../src/store/heap.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 500);
 
-it('is empty at first, and bears being emptied further', () => {
+it('is empty at first, and ignores pop when it is empty', () => {
   const heap = createHeap<string>();
   expect(heap.peek()).toBeUndefined();
   expect(heap.size()).toBe(0);
@@ -19,8 +19,8 @@ it('is empty at first, and bears being emptied further', () => {
   expect(heap.peek()).toBeUndefined();
 });
 
-it('gives back what sorts first, and what sorts alike in the order it was added', () => {
-  // A number is pushed, null pops. Few different numbers, so that many are alike; also what a clock may give.
+it('returns the smallest entry first, and equal entries in the order they were added', () => {
+  // A number is pushed, null pops. The few different numbers make many entries equal; 1e13 has the size of a timestamp.
   const at = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(-Infinity, 0.5, 1e13, Infinity));
   const act = fc.oneof({ weight: 3, arbitrary: at }, { weight: 2, arbitrary: fc.constant(null) });
   fc.assert(
@@ -33,7 +33,7 @@ it('gives back what sorts first, and what sorts alike in the order it was added'
           model = model.slice(1);
         } else {
           heap.push(at, value);
-          // Sorting is stable: what is alike stays in the order it was added.
+          // Sorting is stable: equal entries stay in the order they were added.
           model = [...model, { at, value }].sort((a, b) => (a.at === b.at ? 0 : a.at - b.at));
         }
         const head = heap.peek();
@@ -46,7 +46,7 @@ it('gives back what sorts first, and what sorts alike in the order it was added'
   );
 }, 300_000);
 
-it('sorts many', () => {
+it('sorts 20,000 entries', () => {
   const heap = createHeap<number>();
   const numbers = Array.from({ length: 20_000 }, (_, index) => (index * 7919) % 10_007);
   for (const [index, at] of numbers.entries()) heap.push(at, index);

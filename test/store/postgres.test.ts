@@ -1,24 +1,23 @@
-// What is promised of several processes at work on one PostgreSQL: none is ahead of the others for long, and
-// what one has, the others do not get.
+// Tests several processes on one PostgreSQL database: replication of changes, claims, and the end of a process.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/store/transaction.ts';
-import { createPlace, openElsewhere, openTwice } from './backends.ts';
-import { cell, errands, log, otherErrands, others, parcels, row, rows } from './definitions.ts';
-import { claim, claimed, drop, enqueue, errand, list, settle } from './errands.ts';
+import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';
+import { cell, tickets, log, otherTickets, others, parcels, row, rows } from './definitions.ts';
+import { claim, claimed, drop, enqueue, ticket, list, settle } from './tickets.ts';
 
 const soon = { timeout: 1_000, interval: 10 };
 const count = (n: number) => Array.from({ length: n }, (_, index) => index);
 
 describe('two processes on one PostgreSQL', () => {
-  it('have different names, and see each other', async () => {
+  it('have different ids, and see each other as alive', async () => {
     const [one, other] = await openTwice();
     expect(one.self).not.toBe(other.self);
     expect(other.isAlive(one.self)).toBe(true);
     await expect.poll(() => one.isAlive(other.self), soon).toBe(true);
   });
 
-  it('see within a second what the other has changed', async () => {
+  it('see the changes of the other within a second', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => {
       transaction.put(rows, row('a', 1));
@@ -27,14 +26,14 @@ describe('two processes on one PostgreSQL', () => {
       transaction.put(parcels, { id: 'p', label: 'new', bytes: Buffer.from('bytes') });
       transaction.write(cell, { n: 4 });
       transaction.append(log, 'l', [{ n: 5 }, { n: 6 }]);
-      transaction.enqueue(errands, errand('a1', 7));
+      transaction.enqueue(tickets, ticket('a1', 7));
     });
     const seen = () => ({
       rows: [...other.all(rows)],
       x: other.get(others, 'x'),
       cell: other.read(cell),
       log: other.entries(log, 'l'),
-      waiting: other.waiting(errands),
+      waiting: other.waiting(tickets),
     });
     await expect.poll(seen, soon).toEqual({
       rows: [row('a', 1), row('b', 2)],
@@ -43,19 +42,18 @@ describe('two processes on one PostgreSQL', () => {
       log: [{ n: 5 }, { n: 6 }],
       waiting: 1,
     });
-    // What is asked is asked of the same database.
     expect(await other.fetch(parcels, 'p')).toMatchObject({ label: 'new' });
-    expect(await other.find(errands, 'a1')).toEqual(errand('a1', 7));
+    expect(await other.find(tickets, 'a1')).toEqual(ticket('a1', 7));
     await other.update((transaction) => {
       transaction.remove(rows, 'a');
       transaction.put(rows, row('b', 9));
-      transaction.drop(errands, 'a');
+      transaction.drop(tickets, 'a');
     });
     await expect.poll(() => [...one.all(rows)], soon).toEqual([row('b', 9)]);
-    await expect.poll(() => one.waiting(errands), soon).toBe(0);
+    await expect.poll(() => one.waiting(tickets), soon).toBe(0);
   });
 
-  it('see what others have changed as soon as they change something themselves', async () => {
+  it('see all changes of the other within their own updates', async () => {
     const [one, other] = await openTwice();
     for (const n of count(20)) {
       const [by, next] = n % 2 === 0 ? [one, other] : [other, one];
@@ -64,7 +62,7 @@ describe('two processes on one PostgreSQL', () => {
     }
   });
 
-  it('hand out what the other has written for nobody to change', async () => {
+  it('return the values that the other has written frozen', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => {
       transaction.put(rows, row('a', 1));
@@ -76,7 +74,7 @@ describe('two processes on one PostgreSQL', () => {
     for (const value of given) expect(() => Object.assign(value ?? {}, { n: 2 })).toThrow(TypeError);
   });
 
-  it('change one after the other', async () => {
+  it('run updates one after another', async () => {
     const [one, other] = await openTwice();
     const increment = (store: Store) =>
       store.update((transaction) => transaction.write(cell, { n: transaction.read(cell).n + 1 }));
@@ -85,7 +83,7 @@ describe('two processes on one PostgreSQL', () => {
     expect(seen).toEqual([200, 200]);
   });
 
-  it('append to one log in one order, without gaps', async () => {
+  it('append to one log in the same order, without gaps', async () => {
     const [one, other] = await openTwice();
     const append = (store: Store) =>
       store.update((transaction) =>
@@ -97,18 +95,18 @@ describe('two processes on one PostgreSQL', () => {
       await expect.poll(() => store.entries(log, 'l'), soon).toEqual(all);
   });
 
-  it('call back, and count versions, when the other has changed something', async () => {
+  it('notify listeners and change versions after an update of the other', async () => {
     const [one, other] = await openTwice();
-    const versions = () => [rows, cell, errands, others, otherErrands].map(other.version);
+    const versions = () => [rows, cell, tickets, others, otherTickets].map(other.version);
     const before = versions();
     let calls = 0;
     other.onUpdate(() => (calls += 1));
     await one.update((transaction) => {
       transaction.put(rows, row('a'));
       transaction.write(cell, { n: 1 });
-      transaction.enqueue(errands, errand('a1', 1));
+      transaction.enqueue(tickets, ticket('a1', 1));
     });
-    await expect.poll(() => other.waiting(errands), soon).toBe(1);
+    await expect.poll(() => other.waiting(tickets), soon).toBe(1);
     await expect.poll(() => calls, soon).toBeGreaterThan(0);
     for (const [index, version] of versions().entries()) {
       if (index < 3) expect(version).not.toBe(before[index]);
@@ -120,65 +118,65 @@ describe('two processes on one PostgreSQL', () => {
 describe('claims of two processes', () => {
   const ids = (owner: string, most: number) => count(most).map((n) => `${owner}${n + 1}`);
 
-  it('never hand out a row twice', async () => {
+  it('never return a row twice', async () => {
     const [one, other] = await openTwice();
     const all = ['a', 'b', 'c'].flatMap((owner) => ids(owner, 60));
-    await enqueue(one, ...all.map((id) => errand(id, 1)));
+    await enqueue(one, ...all.map((id) => ticket(id, 1)));
     const claims = await Promise.all(count(12).flatMap(() => [claim(one, 1, 10), claim(other, 1, 10)]));
     const rest = [...(await claim(one, 1, 1000)).ids, ...(await claim(other, 1, 1000)).ids];
     expect([...claims.flatMap((taken) => taken.ids), ...rest].sort()).toEqual(all.sort());
   });
 
-  it('are settled by the one who holds them', async () => {
+  it('can be settled only by the process that holds them', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, errand('a1', 1), errand('a2', 1));
+    await enqueue(one, ticket('a1', 1), ticket('a2', 1));
     expect((await claim(one, 1, 1)).ids).toEqual(['a1']);
     expect((await claim(other, 1)).ids).toEqual(['a2']);
     const held = claimed(one, 'a1');
-    const stolen = other.update((transaction) => transaction.settle(errands, held, errand('a1', null)));
+    const stolen = other.update((transaction) => transaction.settle(tickets, held, ticket('a1', null)));
     await expect(stolen).rejects.toThrow(LostClaim);
-    await settle(one, errand('a1', 5, 'tried'));
+    await settle(one, ticket('a1', 5, 'tried'));
     expect((await claim(other, 5)).ids).toEqual(['a1']);
-    await settle(other, errand('a1', null, 'done'), errand('a2', null, 'done'));
-    await expect.poll(() => one.waiting(errands), soon).toBe(0);
-    expect(await one.find(errands, 'a1')).toEqual(errand('a1', null, 'done'));
+    await settle(other, ticket('a1', null, 'done'), ticket('a2', null, 'done'));
+    await expect.poll(() => one.waiting(tickets), soon).toBe(0);
+    expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', null, 'done'));
   });
 
-  it('are lost when the other drops the rows', async () => {
+  it('are lost when the other process drops the rows', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, errand('a1', 1), errand('b1', 1));
+    await enqueue(one, ticket('a1', 1), ticket('b1', 1));
     await claim(one, 1);
     await drop(other, 'a');
     const lost = one.update((transaction) => {
       transaction.put(rows, row('a'));
-      transaction.settle(errands, claimed(one, 'b1'), errand('b1', null));
-      transaction.settle(errands, claimed(one, 'a1'), errand('a1', null));
+      transaction.settle(tickets, claimed(one, 'b1'), ticket('b1', null));
+      transaction.settle(tickets, claimed(one, 'a1'), ticket('a1', null));
     });
     await expect(lost).rejects.toThrow(LostClaim);
     expect(one.get(rows, 'a')).toBeUndefined();
     expect(await list(other, 'a')).toEqual([]);
-    expect(await other.find(errands, 'b1')).toEqual(errand('b1', 1));
-    await settle(one, errand('b1', null, 'done'));
-    expect(await other.find(errands, 'b1')).toEqual(errand('b1', null, 'done'));
+    expect(await other.find(tickets, 'b1')).toEqual(ticket('b1', 1));
+    await settle(one, ticket('b1', null, 'done'));
+    expect(await other.find(tickets, 'b1')).toEqual(ticket('b1', null, 'done'));
   });
 
-  it('are lost when the row was given to the other meanwhile', async () => {
-    const place = await createPlace();
-    const [one, other] = [await place.open(), await place.open()];
-    await enqueue(one, errand('a1', 1));
+  it('are lost when the other process has claimed the row since', async () => {
+    const database = await createTestDatabase();
+    const [one, other] = [await database.open(), await database.open()];
+    await enqueue(one, ticket('a1', 1));
     await claim(one, 1);
-    // As if the first had been taken for dead.
-    await place.ask('delete from claims');
+    // The first process counts as dead: its claims are deleted.
+    await database.ask('delete from claims');
     expect((await claim(other, 1)).ids).toEqual(['a1']);
-    await expect(settle(one, errand('a1', 2, 'too late'))).rejects.toThrow(LostClaim);
-    expect(await one.find(errands, 'a1')).toEqual(errand('a1', 1));
-    await settle(other, errand('a1', null, 'done'));
-    expect(await one.find(errands, 'a1')).toEqual(errand('a1', null, 'done'));
+    await expect(settle(one, ticket('a1', 2, 'too late'))).rejects.toThrow(LostClaim);
+    expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', 1));
+    await settle(other, ticket('a1', null, 'done'));
+    expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', null, 'done'));
   });
 
-  it('are handed out again soon after the one who held them is closed', async () => {
+  it('are released when the process that holds them closes', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, errand('a1', 1), errand('a2', 1), errand('a3', 9));
+    await enqueue(one, ticket('a1', 1), ticket('a2', 1), ticket('a3', 9));
     expect((await claim(one, 1)).ids).toEqual(['a1', 'a2']);
     expect((await claim(other, 1)).ids).toEqual([]);
     let calls = 0;
@@ -189,31 +187,31 @@ describe('claims of two processes', () => {
       .poll(async () => (taken.push(...(await claim(other, 1)).ids), taken.sort()), { timeout: 3_000 })
       .toEqual(['a1', 'a2']);
     await expect.poll(() => calls, soon).toBeGreaterThan(0);
-    await settle(other, errand('a1', null), errand('a2', null));
-    expect(other.waiting(errands)).toBe(1);
+    await settle(other, ticket('a1', null), ticket('a2', null));
+    expect(other.waiting(tickets)).toBe(1);
   });
 
-  it('take up room in the lanes of both', async () => {
+  it('count towards the lane limits of both processes', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, ...ids('a', 9).map((id) => errand(id, 1)), errand('b1', 1), errand('c1', 1));
-    /** Four in all, of which so many are in this process's own hands; a and b share a lane. */
-    const lanes = (inHand: number) => ({
+    await enqueue(one, ...ids('a', 9).map((id) => ticket(id, 1)), ticket('b1', 1), ticket('c1', 1));
+    /** a and b share a lane with a limit of four, of which this process holds `held`. */
+    const lanes = (held: number) => ({
       laneOf: (owner: string) => (owner === 'c' ? 'c' : 'ab'),
-      roomIn: (lane: string) => (lane === 'c' ? 1 : 4 - inHand),
+      roomIn: (lane: string) => (lane === 'c' ? 1 : 4 - held),
     });
     expect((await claim(one, 1, 3, lanes(0))).ids.sort()).toEqual(['a1', 'b1', 'c1']);
     expect((await claim(other, 1, 99, lanes(0))).ids).toEqual(['a2', 'a3']);
     expect((await claim(one, 1, 99, lanes(2))).ids).toEqual([]);
     expect((await claim(other, 1, 99, lanes(2))).ids).toEqual([]);
-    await settle(one, errand('b1', null));
+    await settle(one, ticket('b1', null));
     expect((await claim(other, 1, 99, lanes(2))).ids).toEqual(['a4']);
-    await settle(other, errand('a2', null), errand('a3', null), errand('a4', null));
+    await settle(other, ticket('a2', null), ticket('a3', null), ticket('a4', null));
     expect((await claim(one, 1, 99, lanes(1))).ids).toEqual(['a5', 'a6', 'a7']);
   });
 });
 
-describe('a process that has gone', () => {
-  it('is soon known not to be alive', async () => {
+describe('a process that has ended', () => {
+  it('is soon reported as not alive', async () => {
     const [one, other] = await openTwice();
     await expect.poll(() => one.isAlive(other.self), soon).toBe(true);
     let calls = 0;
@@ -224,15 +222,15 @@ describe('a process that has gone', () => {
     expect(one.isAlive(one.self)).toBe(true);
   });
 
-  it('has its rows handed out to others, also when it died without a word', async () => {
-    const place = await createPlace();
-    const store = await place.open();
-    await enqueue(store, errand('a1', 1), errand('b1', 1));
-    await place.ask(`update processes set since = since - interval '1 hour'`);
-    await place.ask(`insert into processes (id, alive_until) values
+  it('loses its claims to other processes, also if it was killed', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await enqueue(store, ticket('a1', 1), ticket('b1', 1));
+    await database.ask(`update processes set since = since - interval '1 hour'`);
+    await database.ask(`insert into processes (id, alive_until) values
       ('dead', clock_timestamp() - interval '1 second'), ('alive', clock_timestamp() + interval '1 hour')`);
-    await place.ask(`insert into claims (queue, key, owner, process)
-      select 'errands', key, owner, case owner when 'a' then 'dead' else 'alive' end from errands`);
+    await database.ask(`insert into claims (queue, key, owner, process)
+      select 'tickets', key, owner, case owner when 'a' then 'dead' else 'alive' end from tickets`);
     expect((await claim(store, 1)).ids).toEqual([]);
     await expect.poll(() => store.isAlive('alive'), soon).toBe(true);
     expect(store.isAlive('dead')).toBe(false);
@@ -240,7 +238,7 @@ describe('a process that has gone', () => {
     expect((await claim(store, 1)).ids).toEqual([]);
   });
 
-  it('has left behind what it has changed', async () => {
+  it('leaves its changes in the database', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => transaction.put(rows, row('a', 1)));
     await Promise.all([one.close(), other.close()]);

@@ -1,14 +1,13 @@
-// What every store promises of claiming a queue's work: what is handed out, in which order, and how much of
-// it; each backend runs this suite.
+// Contract of claims: which rows a claim returns, in which order and how many; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import { backends } from './backends.ts';
-import { amend, claim, enqueue, errand, settle } from './errands.ts';
+import { amend, claim, enqueue, ticket, settle } from './tickets.ts';
 
-describe.each(backends)('claim in a queue of the %s store', (_name, open) => {
-  it('takes what is due, the first due first, and tells when there will be more', async () => {
+describe.each(backends)('a claim in a queue of the %s store', (_name, open) => {
+  it('takes the due rows by due time, and returns when the next row is due', async () => {
     const store = await open();
-    await enqueue(store, errand('a1', 30), errand('a2', 10), errand('a3', 21), errand('a4', 5));
-    await enqueue(store, errand('b1', 40), errand('b2', null));
+    await enqueue(store, ticket('a1', 30), ticket('a2', 10), ticket('a3', 21), ticket('a4', 5));
+    await enqueue(store, ticket('b1', 40), ticket('b2', null));
     expect(await claim(store, 4)).toEqual({ ids: [], nextAt: 5 });
     expect(await claim(store, 20)).toEqual({ ids: ['a4', 'a2'], nextAt: 21 });
     expect(await claim(store, 21)).toEqual({ ids: ['a3'], nextAt: 30 });
@@ -16,9 +15,9 @@ describe.each(backends)('claim in a queue of the %s store', (_name, open) => {
     expect(await claim(store, 50)).toEqual({ ids: ['b1'], nextAt: undefined });
   });
 
-  it('takes no more than asked, and never a claimed row again', async () => {
+  it('takes at most the requested number of rows, and never a claimed row again', async () => {
     const store = await open();
-    await enqueue(store, errand('a1', 1), errand('a2', 2), errand('a3', 3), errand('b1', 4));
+    await enqueue(store, ticket('a1', 1), ticket('a2', 2), ticket('a3', 3), ticket('b1', 4));
     expect((await claim(store, 9, 0)).ids).toEqual([]);
     const claims = await Promise.all([1, 2, 3].map((most) => claim(store, 9, most)));
     for (const [index, { ids }] of claims.entries()) expect(ids.length).toBeLessThanOrEqual(index + 1);
@@ -28,92 +27,92 @@ describe.each(backends)('claim in a queue of the %s store', (_name, open) => {
     expect(await claim(store, 1e9)).toEqual({ ids: [], nextAt: undefined });
   });
 
-  it('takes a row once that was amended and then amended back', async () => {
+  it('takes a row once if it was amended and then amended back', async () => {
     const store = await open();
-    const row = errand('a1', 1);
+    const row = ticket('a1', 1);
     await enqueue(store, row);
-    await amend(store, 'a', () => errand('a1', 2));
+    await amend(store, 'a', () => ticket('a1', 2));
     await amend(store, 'a', () => row);
     expect(await claim(store, 9)).toEqual({ ids: ['a1'], nextAt: undefined });
   });
 
-  it('lets owners take turns, however long one of them has waited', async () => {
+  it('lets owners take turns, even if the rows of one are due earlier', async () => {
     const store = await open();
-    for (const n of [1, 2, 3, 4, 5]) await enqueue(store, errand(`a${n}`, n));
-    await enqueue(store, errand('b1', 8), errand('b2', 9), errand('c1', 7));
+    for (const n of [1, 2, 3, 4, 5]) await enqueue(store, ticket(`a${n}`, n));
+    await enqueue(store, ticket('b1', 8), ticket('b2', 9), ticket('c1', 7));
     expect((await claim(store, 10, 3)).ids.sort()).toEqual(['a1', 'b1', 'c1']);
     expect((await claim(store, 10, 2)).ids.sort()).toEqual(['a2', 'b2']);
     expect((await claim(store, 10)).ids).toEqual(['a3', 'a4', 'a5']);
   });
 
-  it('remembers whose turn it is from one claim to the next', async () => {
+  it('continues the turns of the previous claim', async () => {
     const store = await open();
-    for (const n of [1, 2, 3]) await enqueue(store, errand(`a${n}`, n), errand(`b${n}`, 3 + n));
+    for (const n of [1, 2, 3]) await enqueue(store, ticket(`a${n}`, n), ticket(`b${n}`, 3 + n));
     const owners: string[] = [];
     for (let i = 0; i < 6; i += 1) owners.push((await claim(store, 10, 1)).ids[0]?.charAt(0) ?? '');
     expect(['ababab', 'bababa']).toContain(owners.join(''));
   });
 
-  describe('what is urgent', () => {
-    it('goes before what is not, also where each has a small share', async () => {
+  describe('an urgent row', () => {
+    it('goes before other rows, also if the share of every owner is small', async () => {
       const store = await open();
-      await enqueue(store, errand('a1', 8, 'urgent'), errand('a2', 9, 'urgent'), errand('a3', 1));
-      await enqueue(store, errand('b1', 2), errand('c1', 100));
+      await enqueue(store, ticket('a1', 8, 'urgent'), ticket('a2', 9, 'urgent'), ticket('a3', 1));
+      await enqueue(store, ticket('b1', 2), ticket('c1', 100));
       expect((await claim(store, 10, 3)).ids.sort()).toEqual(['a1', 'a2', 'b1']);
     });
 
-    it('goes before what was due earlier', async () => {
+    it('goes before rows that were due earlier', async () => {
       const store = await open();
-      await enqueue(store, errand('a1', 1), errand('a2', 8, 'urgent'), errand('a3', 2));
-      await enqueue(store, errand('a4', 5, 'urgent'), errand('b1', 9));
+      await enqueue(store, ticket('a1', 1), ticket('a2', 8, 'urgent'), ticket('a3', 2));
+      await enqueue(store, ticket('a4', 5, 'urgent'), ticket('b1', 9));
       expect((await claim(store, 9, 2)).ids.sort()).toEqual(['a4', 'b1']);
       expect((await claim(store, 9)).ids).toEqual(['a2', 'a1', 'a3']);
     });
 
-    it('does not hold up others while it is not due, or while it is claimed', async () => {
+    it('does not delay other rows while it is not due or is claimed', async () => {
       const store = await open();
-      await enqueue(store, errand('a1', 5, 'urgent'), errand('a2', 20, 'urgent'));
-      await enqueue(store, errand('a3', 6), errand('a4', 7));
+      await enqueue(store, ticket('a1', 5, 'urgent'), ticket('a2', 20, 'urgent'));
+      await enqueue(store, ticket('a3', 6), ticket('a4', 7));
       expect(await claim(store, 10, 1)).toMatchObject({ ids: ['a1'] });
       expect(await claim(store, 10)).toEqual({ ids: ['a3', 'a4'], nextAt: 20 });
       expect(await claim(store, 20)).toEqual({ ids: ['a2'], nextAt: undefined });
     });
 
     it.each([
-      ['the urgent', 20, 30],
-      ['the other', 30, 20],
-    ])('counts like the others for when there will be more: %s', async (_which, urgent, other) => {
+      ['the urgent row is due next', 20, 30],
+      ['the other row is due next', 30, 20],
+    ])('counts for the time when the next row is due: %s', async (_which, urgent, other) => {
       const store = await open();
-      await enqueue(store, errand('a1', 1), errand('a2', other), errand('a3', urgent, 'urgent'));
+      await enqueue(store, ticket('a1', 1), ticket('a2', other), ticket('a3', urgent, 'urgent'));
       expect(await claim(store, 10)).toEqual({ ids: ['a1'], nextAt: 20 });
       expect(await claim(store, 20)).toMatchObject({ nextAt: 30 });
     });
 
-    it('goes by what the row is now', async () => {
+    it('is one that is urgent now, whatever it was before', async () => {
       const store = await open();
-      await enqueue(store, errand('a1', 1), errand('a2', 2, 'urgent'), errand('a3', 3), errand('a4', 4));
+      await enqueue(store, ticket('a1', 1), ticket('a2', 2, 'urgent'), ticket('a3', 3), ticket('a4', 4));
       const note = (id: string) => (id === 'a3' ? 'urgent' : '');
       await amend(store, 'a', (row) => ({ ...row, note: note(row.id) }));
       expect((await claim(store, 9, 2)).ids).toEqual(['a3', 'a1']);
-      await settle(store, errand('a3', 3), errand('a1', 5, 'urgent'));
+      await settle(store, ticket('a3', 3), ticket('a1', 5, 'urgent'));
       expect((await claim(store, 9)).ids).toEqual(['a1', 'a2', 'a3', 'a4']);
     });
   });
 
-  describe('by lanes', () => {
+  describe('with lanes', () => {
     it.each([
-      ['one for each owner', 'abc', { a: 2, b: 2, c: 1 }, ['a1', 'a2', 'b1', 'c1']],
-      ['one with more room than rows', 'abc', { a: 9, b: 0, c: 0 }, ['a1', 'a2', 'a3']],
-      ['one for all', 'xxx', { x: 3 }, ['a1', 'b1', 'c1']],
-      ['one for two owners', 'xxc', { x: 2, c: 1 }, ['a1', 'b1', 'c1']],
-      ['one for two owners, the second with less to do', 'xxc', { x: 3, c: 0 }, ['a1', 'a2', 'b1']],
-      ['one for two owners, without room', 'xxc', { x: 0, c: 9 }, ['c1', 'c2', 'c3']],
-      ['one with less than no room', 'xxc', { x: -1, c: 1 }, ['c1']],
-      ['none with room', 'xxc', { x: 0, c: 0 }, []],
-    ])('takes what there is room for: %s', async (_lanes, lanes, room, expected) => {
+      ['one lane for each owner', 'abc', { a: 2, b: 2, c: 1 }, ['a1', 'a2', 'b1', 'c1']],
+      ['more slots than rows', 'abc', { a: 9, b: 0, c: 0 }, ['a1', 'a2', 'a3']],
+      ['one lane for all owners', 'xxx', { x: 3 }, ['a1', 'b1', 'c1']],
+      ['one lane for two owners', 'xxc', { x: 2, c: 1 }, ['a1', 'b1', 'c1']],
+      ['one lane for two owners, the second with fewer rows', 'xxc', { x: 3, c: 0 }, ['a1', 'a2', 'b1']],
+      ['one lane for two owners, without free slots', 'xxc', { x: 0, c: 9 }, ['c1', 'c2', 'c3']],
+      ['a negative number of slots', 'xxc', { x: -1, c: 1 }, ['c1']],
+      ['no free slots', 'xxc', { x: 0, c: 0 }, []],
+    ])('takes as many rows as the lanes have free slots: %s', async (_lanes, lanes, room, expected) => {
       const store = await open();
       const ids = ['a1', 'a2', 'a3', 'b1', 'c1', 'c2', 'c3'];
-      await enqueue(store, ...ids.map((id) => errand(id, Number(id.charAt(1)))));
+      await enqueue(store, ...ids.map((id) => ticket(id, Number(id.charAt(1)))));
       const rooms: Record<string, number> = room;
       const taken = await claim(store, 9, 100, {
         laneOf: (owner) => lanes.charAt('abc'.indexOf(owner)),
@@ -126,9 +125,9 @@ describe.each(backends)('claim in a queue of the %s store', (_name, open) => {
 
     const together = { laneOf: () => 'x', roomIn: () => 1 };
 
-    it('lets owners of one lane take turns from one claim to the next', async () => {
+    it('lets the owners of one lane take turns from claim to claim', async () => {
       const store = await open();
-      for (const n of [1, 2, 3]) await enqueue(store, errand(`a${n}`, n, 'urgent'), errand(`b${n}`, 3 + n));
+      for (const n of [1, 2, 3]) await enqueue(store, ticket(`a${n}`, n, 'urgent'), ticket(`b${n}`, 3 + n));
       const owners: string[] = [];
       for (let i = 0; i < 6; i += 1) {
         const { ids } = await claim(store, 10, 100, together);
@@ -138,9 +137,9 @@ describe.each(backends)('claim in a queue of the %s store', (_name, open) => {
       expect(['ababab', 'bababa']).toContain(owners.join(''));
     });
 
-    it('gives no room to what is not due', async () => {
+    it('uses no slot for a row that is not due', async () => {
       const store = await open();
-      await enqueue(store, errand('a1', 20), errand('b1', 1), errand('c1', 30, 'urgent'));
+      await enqueue(store, ticket('a1', 20), ticket('b1', 1), ticket('c1', 30, 'urgent'));
       expect(await claim(store, 10, 100, together)).toEqual({ ids: ['b1'], nextAt: 20 });
     });
   });

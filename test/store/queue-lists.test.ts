@@ -1,9 +1,9 @@
-// What every store promises of a queue whose rows have a list that grows; each backend runs this suite.
+// Contract of queues whose rows contain an append-only list; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { backends, openElsewhere } from './backends.ts';
 import { type Try, type Visit, visits } from './definitions.ts';
-import { freely } from './errands.ts';
+import { unlimited } from './tickets.ts';
 
 const visit = (id: string, due: number | null, tries: readonly Try[] = []): Visit => ({
   id,
@@ -17,10 +17,10 @@ const tries = (...numbers: number[]): Try[] =>
 const enqueue = (store: Store, ...rows: Visit[]) =>
   store.update((transaction) => rows.forEach((row) => transaction.enqueue(visits, row)));
 const claim = async (store: Store, at: number) =>
-  (await store.claim(visits, { at, most: 100, ...freely })).rows;
+  (await store.claim(visits, { at, most: 100, ...unlimited })).rows;
 const page = async (store: Store, owner: string) => (await store.page(visits, owner, 0, 100)).rows;
 
-/** Claims what is due and settles it as the change says. */
+/** Claims the due rows and settles each with the result of `change`. */
 async function settle(store: Store, at: number, change: (row: Visit) => Visit) {
   const rows = await claim(store, at);
   await store.update((transaction) => rows.forEach((row) => transaction.settle(visits, row, change(row))));
@@ -30,7 +30,7 @@ async function settle(store: Store, at: number, change: (row: Visit) => Visit) {
 const add = (row: Visit, ...added: Try[]): Visit => ({ ...row, tries: [...row.tries, ...added] });
 
 describe.each(backends)('a list in a queue of the %s store', (_name, open) => {
-  it('is found, paged and claimed with all of it in order', async () => {
+  it('is returned completely and in order by find, page and claim', async () => {
     const store = await open();
     await enqueue(store, visit('a1', 1), visit('a2', 1, tries(1, 2)), visit('b1', 9, tries(5)));
     expect(await store.find(visits, 'a1')).toEqual(visit('a1', 1));
@@ -43,7 +43,7 @@ describe.each(backends)('a list in a queue of the %s store', (_name, open) => {
     expect(await page(elsewhere, 'b')).toEqual([visit('b1', 9, tries(5))]);
   });
 
-  it('grows with every claim that is settled', async () => {
+  it('grows with every settled claim', async () => {
     const store = await open();
     await enqueue(store, visit('a1', 1), visit('a2', 1, tries(100)), visit('b1', 1));
     const numbers = Array.from({ length: 12 }, (_, index) => index + 1);
@@ -63,7 +63,7 @@ describe.each(backends)('a list in a queue of the %s store', (_name, open) => {
     ]);
   });
 
-  it('may grow by nothing, and by several at once', async () => {
+  it('can grow by no entry and by several entries at once', async () => {
     const store = await open();
     await enqueue(store, visit('a1', 1, tries(1)));
     await settle(store, 1, (row) => row);
@@ -74,7 +74,7 @@ describe.each(backends)('a list in a queue of the %s store', (_name, open) => {
     expect(await store.find(visits, 'a1')).toEqual(visit('a1', null, tries(1, 2, 3, 4, 5)));
   });
 
-  it('is kept, and may grow, when the row is amended', async () => {
+  it('stays, and can grow, when the row is amended', async () => {
     const store = await open();
     await enqueue(store, visit('a1', 1, tries(1)), visit('a2', 1), visit('b1', 1, tries(2)));
     await store.update((transaction) => {
@@ -85,7 +85,7 @@ describe.each(backends)('a list in a queue of the %s store', (_name, open) => {
     expect(await claim(store, 6)).toContainEqual(visit('b1', 6, tries(2)));
   });
 
-  it('tells what is urgent and what is dull', async () => {
+  it('can determine whether a row is urgent or dull', async () => {
     const store = await open();
     await enqueue(store, visit('a1', 1), visit('a2', 2, tries(1)), visit('a3', 3));
     expect((await claim(store, 9)).map(({ id }) => id)).toEqual(['a2', 'a1', 'a3']);
@@ -94,7 +94,7 @@ describe.each(backends)('a list in a queue of the %s store', (_name, open) => {
     expect(await page(store, 'b')).toEqual([visit('b1', null, tries(1))]);
   });
 
-  it('is not changed by a change that throws', async () => {
+  it('stays unchanged if the update throws', async () => {
     const store = await open();
     await enqueue(store, visit('a1', 1, tries(1)));
     const [held] = await claim(store, 1);
@@ -106,7 +106,7 @@ describe.each(backends)('a list in a queue of the %s store', (_name, open) => {
     expect(await store.find(visits, 'a1')).toEqual(visit('a1', 1, tries(1)));
   });
 
-  it('goes with its row', async () => {
+  it('is removed with its row', async () => {
     const store = await open();
     await enqueue(store, visit('a1', 1, tries(1)), visit('a2', null, tries(2)), visit('b1', 1, tries(3)));
     await store.update((transaction) => {

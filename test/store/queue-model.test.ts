@@ -1,11 +1,11 @@
-// Random sequences of everything that can be done to a queue, on every store, against the model of it.
+// Runs random sequences of queue operations on every store and compares the results with the model.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim, type Queue, type Transaction } from '../../src/store/transaction.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
-import { createPlace } from './backends.ts';
+import { createTestDatabase } from './backends.ts';
 import { type Chore, chores } from './definitions.ts';
 import {
   type Change,
@@ -18,20 +18,19 @@ import {
 } from './queue-model.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);
-const freely = { laneOf: () => '', roomIn: () => Infinity };
+const unlimited = { laneOf: () => '', roomIn: () => Infinity };
 
 type System = {
   store: Store;
   model: Model;
-  inHand: Chore[];
+  /** Rows that are claimed and not settled. */
+  held: Chore[];
+  /** For each owner with a row that could be claimed: the owners that had a turn since. */
   passedOver: Map<string, Set<string>>;
   ids: number;
 };
 
-/**
- * What the change does to the queue, the same for the store and for the model. A row that is settled is out
- * of hand.
- */
+/** Returns the operation of the change, to be run on the store and on the model. Removes a settled row from `held`. */
 function toAct(system: System, change: Change): (on: Pick<Model, keyof Model & keyof Transaction>) => void {
   const n = (system.ids += 1);
   switch (change.kind) {
@@ -40,13 +39,13 @@ function toAct(system: System, change: Change): (on: Pick<Model, keyof Model & k
       return (on) => on.enqueue(row);
     }
     case 'settle': {
-      const [row] = system.inHand.splice(change.which % system.inHand.length, 1);
+      const [row] = system.held.splice(change.which % system.held.length, 1);
       if (!row) return () => undefined;
       const settled = change.traits === undefined ? row : { ...row, ...change.traits, n };
       return (on) => on.settle(row, settled);
     }
     case 'amend': {
-      // Both must be given the very same row, which says whether it was changed.
+      // Store and model must get the same object: its identity shows whether the row was changed.
       const known = new Map<string, Chore>();
       return (on) =>
         on.amend(change.owner, (row) => {
@@ -64,13 +63,13 @@ function toAct(system: System, change: Change): (on: Pick<Model, keyof Model & k
   }
 }
 
-/** Does it to the model; answers what the store has to do likewise, and what must come of it. */
+/** Runs the update on the model. Returns the update for the store and its expected outcome. */
 function prepare(system: System, { changes, throws }: Update) {
   const { model } = system;
-  const held = system.inHand;
-  system.inHand = [...held];
+  const { held } = system;
+  system.held = [...held];
   const acts = changes.map((change) => toAct(system, change));
-  const settled = held.filter((row) => !system.inHand.includes(row));
+  const settled = held.filter((row) => !system.held.includes(row));
   const isLost = !settled.every(model.has);
   const change = (transaction: Transaction) => {
     for (const act of acts) {
@@ -86,8 +85,8 @@ function prepare(system: System, { changes, throws }: Update) {
     if (throws && !isLost) throw new Error('no');
   };
   if (isLost || throws) {
-    // What was not settled is still in hand, but for what is gone.
-    system.inHand = [...system.inHand, ...settled.filter(model.has)];
+    // The update failed, so its rows are still claimed unless they were dropped.
+    system.held = [...system.held, ...settled.filter(model.has)];
     return { change, outcome: isLost ? LostClaim.name : 'Error', hasTouched: false };
   }
   const before = model.rows();
@@ -108,22 +107,19 @@ async function update(system: System, { updates }: Command & { kind: 'updates' }
   expect(outcomes).toEqual(prepared.map(({ outcome }) => outcome));
   if (prepared.some(({ hasTouched }) => hasTouched)) expect(store.version(chores)).not.toBe(version);
   if (!outcomes.includes('done')) expect(store.version(chores)).toBe(version);
-  // Whoever had nothing left for a moment may have to queue up again.
+  // An owner that had no pending rows for a moment may have lost its turn.
   const kinds = updates.flatMap(({ changes }) => changes.map(({ kind }) => kind));
   if (kinds.includes('amend') || kinds.includes('drop')) passedOver.clear();
 }
 
-async function claim(system: System, asked: Command & { kind: 'claim' }): Promise<void> {
-  const { store, model, inHand, passedOver } = system;
-  const { at, most, lanes, rooms } = asked;
+async function claim(system: System, request: Command & { kind: 'claim' }): Promise<void> {
+  const { store, model, held, passedOver } = system;
+  const { at, most, lanes, rooms } = request;
   const laneOf = (owner: string) => String(lanes[owners.indexOf(owner)]);
   const roomIn = (lane: string) => rooms[Number(lane)] ?? NaN;
   const { rows, nextAt } = await store.claim(chores, { at, most, laneOf, roomIn });
 
-  /**
-   * What may come next of an owner: one row, or several due alike that have overtaken one another when they
-   * were replaced.
-   */
+  /** The rows of an owner that may be claimed next: one, or several with the same due time, whose order changes when they are replaced. */
   const nextOf = (owner: string, taken: readonly Chore[]) => {
     const lane = laneOf(owner);
     if (taken.filter((other) => laneOf(other.owner) === lane).length >= roomIn(lane)) return [];
@@ -147,7 +143,7 @@ async function claim(system: System, asked: Command & { kind: 'claim' }): Promis
       }
     }
     model.claim(row);
-    inHand.push(row);
+    held.push(row);
   }
   expect(rows.length).toBeLessThanOrEqual(most);
   if (rows.length < most) expect(owners.flatMap((owner) => nextOf(owner, rows))).toEqual([]);
@@ -171,48 +167,48 @@ async function check({ store, model }: System): Promise<void> {
   for (const row of model.rows()) expect(await store.find(chores, row.id)).toEqual(row);
 }
 
-/** None does anything of its own accord: that touches queues too. */
+/** The stores run no background tasks: those would change the versions of queues. */
 const stores: [string, () => Promise<Store>][] = [
   ['memory', () => Promise.resolve(createMemoryStore())],
-  ['PostgreSQL', async () => (await createPlace()).open({ runtime: timelessRuntime })],
+  ['PostgreSQL', async () => (await createTestDatabase()).open({ runtime: timelessRuntime })],
 ];
 
 it.each(stores)(
-  'a queue of the %s store behaves like the model whatever is done to it',
+  'a queue of the %s store behaves like the model',
   async (name, open) => {
     await fc.assert(
       fc.asyncProperty(fc.array(command, { minLength: 5, maxLength: 60 }), async (commands) => {
         const store = await open();
         try {
-          const system: System = { store, model: createModel(), inHand: [], passedOver: new Map(), ids: 0 };
+          const system: System = { store, model: createModel(), held: [], passedOver: new Map(), ids: 0 };
           const known = new Set<string>();
-          for (const asked of commands) {
-            if (asked.kind === 'claim') await claim(system, asked);
-            else await update(system, asked);
+          for (const request of commands) {
+            if (request.kind === 'claim') await claim(system, request);
+            else await update(system, request);
             await check(system);
             for (const { id } of system.model.rows()) known.add(id);
           }
           const left = new Set(system.model.rows().map(({ id }) => id));
           for (const id of known) if (!left.has(id)) expect(await store.find(chores, id)).toBeUndefined();
-          // Nothing is lost: all that waits and is in nobody's hands is handed out in the end, and only that.
+          // No row is lost: a last claim returns exactly the pending, unclaimed rows.
           const waiting = system.model.claimable().map(({ row }) => row.id);
-          const { rows, nextAt } = await store.claim(chores, { at: 99, most: 1e6, ...freely });
+          const { rows, nextAt } = await store.claim(chores, { at: 99, most: 1e6, ...unlimited });
           expect(rows.map(({ id }) => id).sort()).toEqual(waiting.sort());
           expect(nextAt).toBeUndefined();
         } finally {
           await store.close();
         }
       }),
-      // Where every question goes over a wire, fewer must do.
+      // PostgreSQL is slower, so it gets fewer runs.
       { numRuns: name === 'memory' ? runs : Math.ceil(runs / 20) },
     );
   },
   300_000,
 );
 
-it('forgets what rows were before they were replaced', async () => {
-  let asked = 0;
-  const counted: Queue<Chore> = { ...chores, keyOf: ({ id }) => ((asked += 1), id) };
+it('removes outdated entries of replaced rows', async () => {
+  let calls = 0;
+  const counted: Queue<Chore> = { ...chores, keyOf: ({ id }) => ((calls += 1), id) };
   const store = createMemoryStore();
   const row = { id: 'a1', owner: 'a', due: 0, isUrgent: false, isDull: false, n: 0 };
   await store.update((transaction) => transaction.enqueue(counted, row));
@@ -220,8 +216,8 @@ it('forgets what rows were before they were replaced', async () => {
     await store.update((transaction) =>
       transaction.amend(counted, 'a', (row) => ({ ...row, due, isUrgent: due % 2 === 0 })),
     );
-  asked = 0;
-  const { rows } = await store.claim(counted, { at: 1000, most: 10, ...freely });
+  calls = 0;
+  const { rows } = await store.claim(counted, { at: 1000, most: 10, ...unlimited });
   expect(rows).toEqual([{ ...row, due: 1000, isUrgent: true }]);
-  expect(asked).toBeLessThan(100);
+  expect(calls).toBeLessThan(100);
 });

@@ -1,18 +1,17 @@
-// What may be done to a queue, made up at random, and what must come of it: a plain array that is searched
-// anew for every answer.
+// Generates random queue operations, and models a queue as a plain array that every operation searches from the start.
 import fc from 'fast-check';
 import type { Chore } from './definitions.ts';
 
 export const owners = ['a', 'b', 'c'];
 
-/** What a row may be given anew. */
+/** The fields of a row that an operation can change. */
 type Traits = Pick<Chore, 'due' | 'isUrgent' | 'isDull'>;
 
 export type Change =
   | { kind: 'enqueue'; owner: string; traits: Traits }
-  // Of the rows that were claimed and not settled, dropped ones included; undefined gives it free as it is.
+  // `which` selects one of the rows that were claimed and not settled, dropped ones included. Without traits, the row stays unchanged.
   | { kind: 'settle'; which: number; traits: Traits | undefined }
-  // One row in `every` gets the traits, the others stay as they are.
+  // One row in `every` gets the traits; the others stay unchanged.
   | { kind: 'amend'; owner: string | undefined; traits: Traits; every: number }
   | { kind: 'thin'; owner: string; keep: number }
   | { kind: 'trim'; owner: string; keep: number }
@@ -21,9 +20,9 @@ export type Change =
 export type Update = { changes: readonly Change[]; throws: boolean };
 
 export type Command =
-  // One after another, but all asked for at the same moment.
+  // All updates are submitted at the same moment.
   | { kind: 'updates'; updates: readonly Update[] }
-  // The lane of each owner, by its number among the owners, and the room in each lane.
+  // The lane of each owner, in the order of `owners`, and the free slots of each lane.
   | { kind: 'claim'; at: number; most: number; lanes: readonly number[]; rooms: readonly number[] };
 
 const kind = <K extends string>(name: K) => fc.constant(name);
@@ -47,7 +46,7 @@ const amend = fc.record({
 const thin = fc.record({ kind: kind('thin'), owner, keep: fc.nat({ max: 3 }) });
 const trim = fc.record({ kind: kind('trim'), owner, keep: fc.nat({ max: 3 }) });
 const drop = fc.record({ kind: kind('drop'), owner });
-/** What is dropped is not settled afterwards in the same breath. */
+/** No row is settled after its owner was dropped in the same update. */
 const several = fc
   .tuple(
     fc.array(fc.oneof(enqueue, settle, trim), { minLength: 1, maxLength: 4 }),
@@ -70,7 +69,7 @@ const update: fc.Arbitrary<Update> = fc.record({ changes, throws: fc.nat({ max: 
 const updates = fc.oneof(
   { weight: 25, arbitrary: fc.tuple(update) },
   { weight: 5, arbitrary: fc.array(update, { minLength: 2, maxLength: 5 }) },
-  // Enough to make the queue leave behind what it remembers of rows as they were.
+  // Enough to make the memory queue rebuild its heaps.
   {
     weight: 1,
     arbitrary: amend.map((one) => Array.from({ length: 40 }, () => ({ changes: [one], throws: false }))),
@@ -97,32 +96,29 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
 
 type Entry = { row: Chore; isClaimed: boolean; placed: number; finished: number };
 
-/** What is true sorts first. */
-const isFirst = (one: boolean, other: boolean) => Number(other) - Number(one);
+/** Sorts true before false. */
+const trueFirst = (one: boolean, other: boolean) => Number(other) - Number(one);
 
 export type Model = ReturnType<typeof createModel>;
 
-/**
- * Every row there is, oldest first. `placed` and `finished` number the moments when a row was put in and when
- * it was finished.
- */
+/** All rows, oldest first. `placed` and `finished` number the moments when a row was added or replaced and when it finished. */
 export function createModel() {
   let entries: Entry[] = [];
   let moments = 0;
 
-  function place(row: Chore): Entry {
+  function createEntry(row: Chore): Entry {
     moments += 1;
     return { row, isClaimed: false, placed: moments, finished: row.due === null ? moments : 0 };
   }
-  const replace = (entry: Entry, row: Chore) => Object.assign(entry, place(row));
+  const replace = (entry: Entry, row: Chore) => Object.assign(entry, createEntry(row));
   const finishedOf = (owner: string) =>
     entries
       .filter(({ row }) => row.owner === owner && row.due === null)
-      .sort((one, other) => isFirst(one.row.isDull, other.row.isDull) || one.finished - other.finished);
+      .sort((one, other) => trueFirst(one.row.isDull, other.row.isDull) || one.finished - other.finished);
 
   return {
     enqueue(row: Chore): void {
-      entries.push(place(row));
+      entries.push(createEntry(row));
     },
     settle({ id }: Chore, row: Chore): void {
       for (const entry of entries) if (entry.row.id === id) replace(entry, row);
@@ -155,7 +151,7 @@ export function createModel() {
     has: ({ id }: Chore) => entries.some(({ row }) => row.id === id),
     rows: (owner?: string) =>
       entries.map(({ row }) => row).filter((row) => owner === undefined || row.owner === owner),
-    /** What can be claimed, now or later, oldest first. */
+    /** The rows that can be claimed now or later, oldest first. */
     claimable: () =>
       entries
         .filter(({ row, isClaimed }) => row.due !== null && !isClaimed)

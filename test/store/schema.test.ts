@@ -1,4 +1,4 @@
-// The migrations make just the tables that the records want.
+// Compares the tables that the migrations create with the records.
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { records } from '../../src/records.ts';
@@ -7,7 +7,7 @@ import { migrations } from '../kit/store.ts';
 import { readMigration } from './backends.ts';
 import { createTables } from './tables.ts';
 
-/** The columns of every table and their types. */
+/** The columns of every table, with their types. */
 async function columnsAfter(statements: readonly string[]): Promise<string[]> {
   const client = new pg.Client((await createDatabase()).url);
   await client.connect();
@@ -20,12 +20,12 @@ async function columnsAfter(statements: readonly string[]): Promise<string[]> {
   return rows.map(({ column }) => column).sort();
 }
 
-it('the tables are those of the records', async () => {
-  const wanted = await columnsAfter([readMigration('001-store.sql'), createTables(records)]);
-  expect(await columnsAfter(migrations)).toEqual(wanted);
+it('the migrations create the tables of the records', async () => {
+  const expected = await columnsAfter([readMigration('001-store.sql'), createTables(records)]);
+  expect(await columnsAfter(migrations)).toEqual(expected);
 });
 
-it('one job at a time is in progress, whatever a program believes', async () => {
+it('the database refuses a second job in progress', async () => {
   const client = new pg.Client((await createDatabase()).url);
   await client.connect();
   await client.query(migrations.join('\n'));

@@ -1,4 +1,4 @@
-// The SQL that makes the tables of given records, as src/migrations makes those of the real ones.
+// Builds the SQL that creates the tables of given records, in the way of src/store/postgres/migrations.
 import { type Column, columnsOf, listsOf, nameOf } from '../../src/store/postgres/columns.ts';
 import type { AnyShape } from '../../src/store/shape.ts';
 import type { Records } from '../../src/store/transaction.ts';
@@ -20,7 +20,7 @@ function typed(columns: readonly Column[]): string[] {
   return columns.map(({ name, type }) => `${name} ${type}`);
 }
 
-/** The tables of the shape's lists. */
+/** The tables for the lists in the shape. */
 function createLists(name: string, shape: AnyShape): string[] {
   const key = `key text references ${nameOf(name)} (key) on delete cascade`;
   return listsOf(shape).map(({ table, columns }) =>

@@ -1,5 +1,4 @@
-// What every store promises of the values it keeps: they come back exactly as they were put in, also to
-// another process that opens the store later; each backend runs this suite.
+// Contract of values: the store returns them exactly as they were written, also in another process; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import { backends, openElsewhere } from './backends.ts';
 import {
@@ -11,7 +10,7 @@ import {
   notebook,
   visits,
 } from './definitions.ts';
-import { freely } from './errands.ts';
+import { unlimited } from './tickets.ts';
 
 const texts = [
   '',
@@ -125,13 +124,13 @@ const all: Keepsake[] = [
   ...kept('isSet', [true, false]),
   ...kept('data', data),
   ...kept('signatureID', secrets),
-  // As keys, too.
+  // The texts as keys.
   ...texts.filter((text) => text.length < 1000).map((id) => ({ id, ...nothing, words: 'under its key' })),
 ];
 const byId = (rows: Iterable<Keepsake>) => new Map([...rows].map((row) => [row.id, row]));
 
-describe.each(backends)('the %s store keeps values as they are', (_name, open) => {
-  it('in tables', async () => {
+describe.each(backends)('the %s store returns values unchanged', (_name, open) => {
+  it('from tables', async () => {
     const store = await open();
     await store.update((transaction) => all.forEach((one) => transaction.put(keepsakes, one)));
     const elsewhere = await openElsewhere(store);
@@ -142,7 +141,7 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
     expect([...(await openElsewhere(store)).all(keepsakes)]).toEqual([]);
   });
 
-  it('in tables where they take the place of others', async () => {
+  it('from tables, after they replaced other values', async () => {
     const store = await open();
     await store.update((transaction) => all.forEach((one) => transaction.put(keepsakes, one)));
     const turned = all.map((one, index) => ({ ...one, ...all[all.length - 1 - index], id: one.id }));
@@ -150,7 +149,7 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
     expect(byId((await openElsewhere(store)).all(keepsakes))).toStrictEqual(byId(turned));
   });
 
-  it('in cells', async () => {
+  it('from cells', async () => {
     const store = await open();
     for (const value of [...data, ...texts, null]) {
       await store.update((transaction) => transaction.write(notebook, { data: value }));
@@ -160,7 +159,7 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
     expect((await openElsewhere(store)).read(notebook)).toStrictEqual({ data: [...data, ...texts, null] });
   });
 
-  it('in logs', async () => {
+  it('from logs', async () => {
     const store = await open();
     await store.update((transaction) => transaction.append(diary, 'all', all));
     await store.update((transaction) =>
@@ -172,12 +171,12 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
       expect(elsewhere.entries(diary, text)).toStrictEqual(all.slice(0, 3));
   });
 
-  it('in queues', async () => {
+  it('from queues', async () => {
     const store = await open();
     await store.update((transaction) => all.forEach((one) => transaction.enqueue(dueKeepsakes, one)));
     const { rows: listed } = await store.page(dueKeepsakes, 'all', 0, 1000);
     expect([...listed].reverse()).toStrictEqual(all);
-    const { rows: claimed } = await store.claim(dueKeepsakes, { at: 1, most: 1000, ...freely });
+    const { rows: claimed } = await store.claim(dueKeepsakes, { at: 1, most: 1000, ...unlimited });
     expect(byId(claimed)).toStrictEqual(byId(all));
     const turned = claimed.map((one, index) => ({ ...one, ...all[index], id: one.id }));
     await store.update((transaction) =>
@@ -191,7 +190,7 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
     expect([...amended].reverse()).toStrictEqual(all);
   });
 
-  it('in the lists of queues, and as owners', async () => {
+  it('from lists in queues, and as owners', async () => {
     const store = await open();
     const tries = [...texts, null].map((note, index) => ({ n: numbers[index % numbers.length] ?? 0, note }));
     const hosts = texts.slice(0, -1);
@@ -204,7 +203,7 @@ describe.each(backends)('the %s store keeps values as they are', (_name, open) =
       const page = await elsewhere.page(visits, host, 0, 10);
       expect(page).toStrictEqual({ rows: [visit(host, n)], total: 1 });
     }
-    const { rows: claimed } = await elsewhere.claim(visits, { at: 1, most: 1000, ...freely });
+    const { rows: claimed } = await elsewhere.claim(visits, { at: 1, most: 1000, ...unlimited });
     expect(claimed.map(({ host }) => host).sort()).toEqual([...hosts].sort());
   });
 });

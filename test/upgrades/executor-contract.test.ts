@@ -1,4 +1,4 @@
-// What every executor must hold to: one suite, run on the simulated one and on a cluster (a fake one, or that of STEWARD_TEST_KUBECONFIG).
+// The contract of executors: one suite for the simulated one and the one for a cluster (a fake one, or that of STEWARD_TEST_KUBECONFIG).
 import { afterEach, describe, expect, it } from 'vitest';
 import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
@@ -10,10 +10,10 @@ import { realRuntime } from '../../src/runtime.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 
-/** A deployment, and executors that are processes of their own. */
+/** A deployment, and executors that share nothing, like those of different processes. */
 type Bench = {
   start: () => Executor;
-  /** What runs, by container; nothing does where there is only a simulation. */
+  /** The images that run, by container; undefined for a simulation. */
   images?: () => Promise<Record<string, string>>;
   close: () => Promise<void>;
 };
@@ -41,27 +41,30 @@ function simulate(): Promise<Bench> {
   const start = (): Executor => {
     const good = create(new Map());
     const bad = create(new Map([['STORE_QUEUE', Infinity]]));
-    // In a cluster the image tells what fails, here the configuration.
+    // In a cluster the image decides what fails; here the configuration does.
     const isBad = ({ parts }: Workload) => parts.some(({ image }) => image.includes('missing'));
-    return { ...good, apply: (workload, errand) => (isBad(workload) ? bad : good).apply(workload, errand) };
+    return { ...good, apply: (workload, context) => (isBad(workload) ? bad : good).apply(workload, context) };
   };
   return Promise.resolve({ start, close: () => Promise.resolve() });
 }
 
 async function openNamespace(): Promise<Bench> {
   const cluster = await openCluster();
-  const places = [
+  const all = [
     { kind: 'Deployment', name: 'map-server', replicas: 2 },
     { kind: 'StatefulSet', name: 'store-queue', replicas: 2 },
     { kind: 'DaemonSet', name: 'log-agent' },
   ] as const;
-  for (const place of places)
-    await cluster.createWorkload({ ...place, containers: [{ name: place.name, image: `${place.name}:1` }] });
-  await Promise.all(places.map(({ kind, name }) => cluster.settled(kind, name)));
+  for (const workload of all)
+    await cluster.createWorkload({
+      ...workload,
+      containers: [{ name: workload.name, image: `${workload.name}:1` }],
+    });
+  await Promise.all(all.map(({ kind, name }) => cluster.settled(kind, name)));
   return {
     start: () => createTestExecutor(cluster),
     async images() {
-      const pods = await Promise.all(places.map(({ kind, name }) => cluster.pods(kind, name)));
+      const pods = await Promise.all(all.map(({ kind, name }) => cluster.pods(kind, name)));
       const containers = pods.flat().flatMap(({ spec }) => spec.containers);
       return Object.fromEntries(containers.map(({ name, image }) => [name, image]));
     },
@@ -69,7 +72,7 @@ async function openNamespace(): Promise<Bench> {
   };
 }
 
-const errand = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
+const context = (signal = new AbortController().signal, jobId = 'job'): StepContext => ({
   jobId,
   fence: 1,
   runStartedAt: Date.now(),
@@ -90,7 +93,7 @@ describe.each([
   async function begin(...versions: Version[]) {
     bench = await open();
     const executor = bench.start();
-    const { workloads, problems, notices } = (await executor.inventory()).place(versions, present);
+    const { workloads, problems, notices } = (await executor.inventory()).planMoves(versions, present);
     expect({ problems, notices }).toEqual({ problems: [], notices: [] });
     const shows = async (expected: Record<string, string>) => {
       if (bench?.images) expect(await bench.images()).toMatchObject(expected);
@@ -100,12 +103,12 @@ describe.each([
 
   async function move(executor: Executor, workloads: readonly Workload[]): Promise<void> {
     for (const workload of workloads) {
-      await executor.apply(workload, errand());
-      await executor.verify(workload, errand());
+      await executor.apply(workload, context());
+      await executor.verify(workload, context());
     }
   }
 
-  it('finds the containers of versions in their order, each version where the one before it leaves off', async () => {
+  it('plans the containers of versions in order, each version from the images of the one before', async () => {
     const { workloads } = await begin(patch, later);
     const components = workloads.map((list) => list.map(({ component }) => component));
     expect(components).toEqual([['MAP', 'STORE', 'LOG'], ['MAP']]);
@@ -119,69 +122,69 @@ describe.each([
     expect(parts(1)).toMatchObject([{ formerImage: 'map-server:2', image: 'map-server:3' }]);
   });
 
-  it('moves workloads, and puts them back', async () => {
+  it('updates workloads, and rolls them back', async () => {
     const { executor, workloads, shows } = await begin(patch);
-    await executor.perform('Launch the upgrader', errand());
+    await executor.perform('Launch the upgrader', context());
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:2', 'store-queue': 'store-queue:2', 'log-agent': 'log-agent:2' });
-    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, errand());
+    for (const workload of workloads.flat().reverse()) await executor.rollback(workload, context());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
     await executor.release('job');
   });
 
-  it('ends the same way when it is asked again by another process', async () => {
+  it('ends the same way if another process repeats a step', async () => {
     const { bench: on, executor, workloads, shows } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
-    await executor.apply(workload, errand());
-    const heir = on.start();
-    await heir.apply(workload, errand());
-    await heir.verify(workload, errand());
-    await on.start().verify(workload, errand());
+    await executor.apply(workload, context());
+    const successor = on.start();
+    await successor.apply(workload, context());
+    await successor.verify(workload, context());
+    await on.start().verify(workload, context());
     await shows({ 'map-server': 'map-server:2' });
-    await heir.rollback(workload, errand());
-    await on.start().rollback(workload, errand());
+    await successor.rollback(workload, context());
+    await on.start().rollback(workload, context());
     await shows({ 'map-server': 'map-server:1' });
   });
 
-  it('goes back from where several versions have led', async () => {
+  it('rolls back several versions at once', async () => {
     const { bench: on, executor, workloads, shows } = await begin(patch, later);
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:3', 'store-queue': 'store-queue:2' });
     const moves = movesBetween({ release: installed, patches: [patch, later] }, present);
-    const { workloads: back } = (await on.start().inventory()).placeBack(moves);
-    for (const workload of back.flat()) await executor.rollback(workload, errand());
+    const { workloads: back } = (await on.start().inventory()).planReverts(moves);
+    for (const workload of back.flat()) await executor.rollback(workload, context());
     await shows({ 'map-server': 'map-server:1', 'store-queue': 'store-queue:1', 'log-agent': 'log-agent:1' });
   });
 
-  it('tells of a workload that does not come through, and can put it back', async () => {
+  it('rejects for a workload whose rollout fails, and can roll it back', async () => {
     const { executor, workloads, shows } = await begin(missing);
     const [workload] = workloads.flat() as [Workload];
     await expect(move(executor, [workload])).rejects.toThrow(/store.queue/i);
-    await executor.rollback(workload, errand());
+    await executor.rollback(workload, context());
     await shows({ 'store-queue': 'store-queue:1' });
   });
 
-  it('leaves off when it is told to', async () => {
+  it('stops when its signal is aborted', async () => {
     const { executor, workloads } = await begin(missing);
     const [workload] = workloads.flat() as [Workload];
     const over = new AbortController();
-    const acts = [
-      executor.perform('Launch the upgrader', errand(over.signal)),
-      executor.verify(workload, errand(over.signal)),
-      executor.rollback(workload, errand(over.signal)),
+    const steps = [
+      executor.perform('Launch the upgrader', context(over.signal)),
+      executor.verify(workload, context(over.signal)),
+      executor.rollback(workload, context(over.signal)),
     ];
     over.abort();
-    const ends = await Promise.allSettled(acts);
+    const ends = await Promise.allSettled(steps);
     expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   });
 
-  it('lets go of a job whether it had anything or not, and goes on with the next', async () => {
+  it('releases a job whether it holds something for it or not, and accepts the next', async () => {
     const { executor, workloads } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
     await executor.release('job');
-    await executor.perform('Launch the upgrader', errand());
+    await executor.perform('Launch the upgrader', context());
     await executor.release('job');
     await executor.release('job');
-    await executor.apply(workload, errand(undefined, 'the next'));
+    await executor.apply(workload, context(undefined, 'the next'));
   });
 });

@@ -1,4 +1,4 @@
-// The manifest through the API: imported, refused, deleted, and brought along with an upgrade.
+// The imported manifest through the API: import, refusal, deletion, and a manifest sent with an upgrade.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import { type Failure, admin, patch1, upgrades, useJobs } from './jobs-kit.ts';
@@ -6,7 +6,7 @@ import { type Failure, admin, patch1, upgrades, useJobs } from './jobs-kit.ts';
 let server: Server;
 const { start, upgrade, get, finish } = useJobs((started) => (server = started));
 
-describe('the manifest', () => {
+describe('the version manifest', () => {
   const importFile = (content: string) =>
     server.postParts(`${upgrades}/importManifest`, { manifestFile: { name: 'm.json', content } }, admin);
   const own = JSON.stringify([
@@ -21,7 +21,7 @@ describe('the manifest', () => {
     },
   ]);
 
-  it('is replaced by an imported one until that is deleted', async () => {
+  it('is replaced by an imported one until the imported one is deleted', async () => {
     await start();
     expect(await get(`${upgrades}/manifestStatus`)).toEqual({
       versionManifestSource: 'built-in',
@@ -39,7 +39,7 @@ describe('the manifest', () => {
     expect(await get<unknown[]>(`${upgrades}/available`)).toHaveLength(7);
   });
 
-  it('is refused whole with every reason', async () => {
+  it('is refused as a whole, with every problem', async () => {
     await start();
     const response = await importFile(JSON.stringify([{ id: 'x' }, { id: 'y', type: 'release' }]));
     expect(response.statusCode).toBe(400);
@@ -50,7 +50,7 @@ describe('the manifest', () => {
     expect(await get(`${upgrades}/manifestStatus`)).toMatchObject({ versionManifestSource: 'built-in' });
   });
 
-  it('comes along with an upgrade, and is kept only when that is accepted', async () => {
+  it('can be sent with an upgrade, and is imported only if the upgrade is accepted', async () => {
     await start();
     const versionManifestFile = { name: 'm.json', content: own };
     expect((await upgrade('nope', { versionManifestFile })).statusCode).toBe(400);
@@ -61,7 +61,7 @@ describe('the manifest', () => {
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1300' });
   });
 
-  it('an empty file part counts as none', async () => {
+  it('is optional: an empty file part counts as absent', async () => {
     await start();
     const empty = { name: '', content: '' };
     expect((await upgrade(patch1, { versionManifestFile: empty, licenseFile: empty })).statusCode).toBe(200);

@@ -1,4 +1,4 @@
-// What becomes of a job that cannot go on, or whose store does not say what it has stored.
+// The job runner when an update fails unexpectedly, and when the answer to an update is lost.
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -11,21 +11,21 @@ import { startJob } from '../../src/upgrades/job.ts';
 import { type Job, jobs, messages, newestJob } from '../../src/upgrades/job-table.ts';
 import { prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
-import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 const patch = 'pat_17022022_1250';
 const lastOfPatch = builtInManifest.find(({ id }) => id === patch)?.containers.at(-1)?.name ?? '';
 
-/** Runs the patch on a store to the end of all work. */
+/** Runs the patch on the store until no task is left. */
 async function run(store: Store, failures: ReadonlyMap<string, number> = new Map()) {
   const runtime = createFakeRuntime();
-  const told: unknown[] = [];
-  const tasks = createTasks(runtime, (_name, error) => told.push(error));
+  const errors: unknown[] = [];
+  const tasks = createTasks(runtime, (_name, error) => errors.push(error));
   const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map(failures) });
-  const options = { runtime, tasks, executor, stepTimeoutMs: 1000, tell: () => undefined };
+  const options = { runtime, tasks, executor, stepTimeoutMs: 1000, notify: () => undefined };
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
-  await createJobRunner({ store, ...options }).run(() =>
+  await new JobRunner({ store, ...options }).run(() =>
     store.update((transaction) => {
       const { to, ...prepared } = prepareUpgrade(
         transaction,
@@ -41,20 +41,20 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
   const over = new AbortController();
   void tasks.idle().then(() => over.abort());
   while (!over.signal.aborted) await runtime.advance(1000);
-  return { told, codes: store.entries(messages, 'job').map(({ code }) => code) };
+  return { errors, codes: store.entries(messages, 'job').map(({ code }) => code) };
 }
 
-it('a job has failed where it cannot go on, and the system is not read-only for ever', async () => {
+it('a job that meets an unexpected error fails, so that the system does not stay read-only', async () => {
   const store = createMemoryStore();
   let updates = 0;
-  const { told, codes } = await run({
+  const { errors, codes } = await run({
     ...store,
     update<T>(change: (transaction: Transaction) => T): Promise<T> {
       updates += 1;
       return updates === 5 ? Promise.reject(new TypeError('a refusal')) : store.update(change);
     },
   });
-  expect(told).toEqual([new TypeError('a refusal')]);
+  expect(errors).toEqual([new TypeError('a refusal')]);
   expect(newestJob(store)).toMatchObject({
     state: 'failed',
     reason: expect.stringContaining('unexpected') as string,
@@ -63,16 +63,16 @@ it('a job has failed where it cannot go on, and the system is not read-only for 
 });
 
 it.each<[string, (before: Job | undefined, after: Job | undefined) => boolean]>([
-  ['that a step has failed', (before, after) => !before?.reverting && !!after?.reverting],
+  ['a failed step', (before, after) => !before?.reverting && !!after?.reverting],
   [
-    'that a workload was put back',
+    'a reverted workload',
     (before, after) => (after?.reverting?.before ?? Infinity) < (before?.reverting?.before ?? 0),
   ],
-])('%s is told once, also when nobody hears that it is stored', async (_what, isLost) => {
+])('%s is recorded once, even if the answer of the store is lost', async (_what, isLost) => {
   const failures = new Map([[lastOfPatch, 3]]);
   const expected = await run(createMemoryStore(), failures);
   const store = createMemoryStore();
-  /** What is known of the job until the store is asked to change something. */
+  /** After a lost answer the runner still reads the old job, until the next update. */
   let stale: Job | undefined;
   let losses = 0;
   const { codes } = await run(

@@ -1,4 +1,4 @@
-// What the tests of upgrade jobs share: a server whose steps take a second, and what is asked of it.
+// Shared by the tests of upgrade jobs: a server whose steps take one second, and requests to it.
 import { afterEach } from 'vitest';
 import { type Server, type ServerOptions, startServer } from '../kit/server.ts';
 
@@ -21,7 +21,7 @@ export type Failure = { error: { code: number; message: string; details: string[
 export const codesOf = ({ status: { messages } }: Status) => messages.map(({ code }) => code);
 const hour = 3_600_000;
 
-/** Has each server that is started kept by the test file, and closed after its test. */
+/** Closes every server after its test. `keep` receives each server that is started. */
 export function useJobs(keep: (started: Server) => void) {
   let server: Server;
   const running: Server[] = [];
@@ -43,7 +43,7 @@ export function useJobs(keep: (started: Server) => void) {
     (await server.get(`${path}${path.includes('?') ? '&' : '?'}token=${admin}`)).json<T>();
   const status = () => get<Status>(upgrades);
 
-  /** Lets the clock run until the job has ended. */
+  /** Advances the clock until the job has ended. */
   async function finish(): Promise<Status> {
     await server.runtime.advance(hour);
     return status();

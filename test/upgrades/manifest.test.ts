@@ -1,13 +1,13 @@
-// Version manifests: what is read, what is refused, and where the chain leads (contract 6).
+// Version manifests: reading, refusal, and the versions that can be reached.
 import { describe, expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { type Version, readManifest } from '../../src/upgrades/manifest.ts';
 import {
   type Deployment,
   afterInstalling,
-  reasonsAgainst,
+  reasonsNotToInstall,
   rollbackTargets,
-  versionsAhead,
+  reachableVersions,
 } from '../../src/upgrades/deployment.ts';
 
 const containers = [{ name: 'A', image: 'a:1' }];
@@ -38,7 +38,7 @@ const problemsOf = (json: unknown) => {
 };
 
 describe('a manifest', () => {
-  it('is a bare array or {"versions": […]}, with flags and checksums filled in and unknown fields kept', () => {
+  it('is an array or {"versions": […]}; missing flags and checksums get defaults, unknown fields are kept', () => {
     const [version] = (
       read({ versions: [release('r', '2', '1', { mystery: 1 })] }) as { versions: Version[] }
     ).versions;
@@ -51,12 +51,12 @@ describe('a manifest', () => {
     });
   });
 
-  it('may spell the mandatory flag in either way', () => {
+  it('may spell the mandatory flag in two ways', () => {
     const result = read([release('r', '2', '1'), patch('p', '3', '2', '2', { ismandatoryUpdate: true })]);
     expect('versions' in result && result.versions[1]?.isMandatoryUpdate).toBe(true);
   });
 
-  it('lists everything that is wrong at once, the chain included', () => {
+  it('is refused with every problem at once, including broken links', () => {
     const broken = [
       { id: 'q' },
       { id: 'x', type: 'patch', version: '11', build: '1', containers: [{ name: 'A' }] },
@@ -81,21 +81,21 @@ describe('a manifest', () => {
   });
 
   it.each<[string, unknown, string]>([
-    ['no JSON', '{', 'is not JSON'],
+    ['invalid JSON', '{', 'is not JSON'],
     ['no array', { a: 1 }, 'must be a JSON array of versions'],
-    ['an id twice', [release('r', '2', '1'), release('r', '3', '1')], 'r: is there more than once.'],
+    ['an id twice', [release('r', '2', '1'), release('r', '3', '1')], 'r: occurs more than once.'],
     [
-      'a patch of no release',
+      'a patch of an unknown release',
       [patch('p', '3', '9', '9')],
       'p: releaseBuild 9 is no release in the file or installed.',
     ],
     [
-      'a patch after no patch',
+      'a patch after an unknown patch',
       [release('r', '2', '1'), patch('p', '4', '2', '3')],
       'p: previousBuild 3 is no patch of its release in the file or installed.',
     ],
     [
-      'two patches in one place',
+      'two patches after the same build',
       [release('r', '2', '1'), patch('p', '3', '2', '2'), patch('q', '4', '2', '2')],
       'q: has the same previousBuild 2 as p.',
     ],
@@ -113,14 +113,14 @@ describe('a manifest', () => {
     expect(problemsOf(json)[0]).toContain(problem);
   });
 
-  it('may begin with a release whose predecessor is not in the file, and several may follow one', () => {
+  it('may begin with a release whose predecessor is missing, and several releases may follow one', () => {
     expect(
       problemsOf([release('r', '20', '10'), release('s', '30', '20'), release('t', '31', '20')]),
     ).toEqual([]);
     expect(problemsOf([patch('p', '1300', '1234', '1234')])).toEqual([]);
   });
 
-  it('built in: 10.9.1 with two optional patches, 11.0.0 with 48 deployments, its last patch mandatory, 11.1.0, 11.2.0', () => {
+  it('that is built in has 10.9.1 with two optional patches, 11.0.0 with 48 deployments, its last patch mandatory, 11.1.0, 11.2.0', () => {
     expect(problemsOf(builtInManifest)).toEqual([]);
     expect(
       builtInManifest.map(({ version, build, type, isMandatoryUpdate }) => [
@@ -144,7 +144,7 @@ describe('a manifest', () => {
   });
 });
 
-describe('the chain', () => {
+describe('the links between versions', () => {
   const fresh: Deployment = { release: freshRelease, patches: [] };
   const byId = (id: string) => builtInManifest.find((version) => version.id === id) as Version;
   const [patch1, patch2, eleven, eleven1, eleven2, next] = builtInManifest.map(({ id }) => byId(id)) as [
@@ -156,35 +156,37 @@ describe('the chain', () => {
     Version,
   ];
 
-  it('leads from here to every later version, in order', () => {
-    expect(versionsAhead(builtInManifest, fresh)).toEqual(builtInManifest);
-    expect(versionsAhead(builtInManifest, afterInstalling(fresh, [patch1]))).toEqual(
+  it('lead from the installed version to every later one, in order', () => {
+    expect(reachableVersions(builtInManifest, fresh)).toEqual(builtInManifest);
+    expect(reachableVersions(builtInManifest, afterInstalling(fresh, [patch1]))).toEqual(
       builtInManifest.slice(1),
     );
-    expect(versionsAhead(builtInManifest, afterInstalling(fresh, [eleven, eleven1]))).toEqual(
+    expect(reachableVersions(builtInManifest, afterInstalling(fresh, [eleven, eleven1]))).toEqual(
       builtInManifest.slice(4),
     );
   });
 
-  it('lets a release follow the installed release, patched or not, once the mandatory patches are in', () => {
-    expect(reasonsAgainst(eleven, builtInManifest, fresh)).toEqual([]);
-    expect(reasonsAgainst(eleven, builtInManifest, afterInstalling(fresh, [patch1, patch2]))).toEqual([]);
-    expect(reasonsAgainst(next, builtInManifest, afterInstalling(fresh, [eleven]))).toEqual([
-      'The mandatory patch 11.0.0.2670 (pat_08122022_2670) must be installed first.',
-    ]);
-    expect(reasonsAgainst(next, builtInManifest, afterInstalling(fresh, [eleven, eleven1, eleven2]))).toEqual(
+  it('allow the next release with or without patches, once the mandatory patches are installed', () => {
+    expect(reasonsNotToInstall(eleven, builtInManifest, fresh)).toEqual([]);
+    expect(reasonsNotToInstall(eleven, builtInManifest, afterInstalling(fresh, [patch1, patch2]))).toEqual(
       [],
     );
-    expect(reasonsAgainst(next, builtInManifest, fresh)).toEqual([
+    expect(reasonsNotToInstall(next, builtInManifest, afterInstalling(fresh, [eleven]))).toEqual([
+      'The mandatory patch 11.0.0.2670 (pat_08122022_2670) must be installed first.',
+    ]);
+    expect(
+      reasonsNotToInstall(next, builtInManifest, afterInstalling(fresh, [eleven, eleven1, eleven2])),
+    ).toEqual([]);
+    expect(reasonsNotToInstall(next, builtInManifest, fresh)).toEqual([
       '11.1.0.3923 follows build 2632; installed is 10.9.1.1234.',
     ]);
-    expect(reasonsAgainst(patch1, builtInManifest, afterInstalling(fresh, [patch1]))).toEqual([
+    expect(reasonsNotToInstall(patch1, builtInManifest, afterInstalling(fresh, [patch1]))).toEqual([
       '10.9.1.1250 is installed already.',
     ]);
-    expect(reasonsAgainst(patch2, builtInManifest, fresh)).toEqual([]);
+    expect(reasonsNotToInstall(patch2, builtInManifest, fresh)).toEqual([]);
   });
 
-  it('can be gone back along the patches of the installed release, newest first', () => {
+  it('allow a rollback to earlier patches of the installed release, newest first', () => {
     expect(rollbackTargets(fresh)).toEqual([]);
     expect(rollbackTargets(afterInstalling(fresh, [patch1, patch2]))).toEqual([patch1, freshRelease]);
   });

@@ -1,6 +1,6 @@
-// What the model of upgrade jobs is held against: a small chain of versions, and jobs over a cluster of images, each step let through one by one.
+// The system under test of model.test.ts: a few versions, a map of images as cluster, and steps that wait until the test lets them continue.
 import { expect } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { invalid } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
@@ -9,12 +9,12 @@ import { startJob } from '../../src/upgrades/job.ts';
 import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { type Deployment, containersOf } from '../../src/upgrades/deployment.ts';
-import { createJobRunner } from '../../src/upgrades/job-runner.ts';
+import { type Deployment, installedContainers } from '../../src/upgrades/deployment.ts';
+import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { type Workload, simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
-/** A small chain, so that a few steps make a job: two patches of a release, and the release after it. */
+/** Versions with few containers, so that jobs are short: a release, two patches of it, and the next release. */
 const small = (version: Version, names: string[]): Version => ({
   ...version,
   containers: names.map((name) => ({ name, image: `${name}:${version.build}`, checksum: 'N/A' })),
@@ -35,19 +35,18 @@ type Pending = { go: () => void; fail: (takesEffect: boolean) => void };
 export type System = ReturnType<typeof createSystem>;
 
 export const imagesOf = (present: Deployment) =>
-  new Map([...containersOf(present)].map(([name, { image }]) => [name, image]));
+  new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
 
-/** `parallelism` workloads are on their way at once. */
 export function createSystem(parallelism: number) {
   const store = createMemoryStore();
   const runtime = createFakeRuntime();
-  const survey = { ...simulatedInventory, parallelism };
+  const inventory = { ...simulatedInventory, parallelism };
   const cluster: Map<string, string> = imagesOf({ release: start, patches: [] });
   const crashes: unknown[] = [];
   let pending: Pending | undefined;
   let ids = 0;
 
-  function gate(signal: AbortSignal, effect: () => void): Promise<void> {
+  function waitForTest(signal: AbortSignal, effect: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
       const done = (act: () => void) => {
         pending = undefined;
@@ -72,32 +71,39 @@ export function createSystem(parallelism: number) {
     }
   }
   const executor: Executor = {
-    inventory: () => Promise.resolve(survey),
+    inventory: () => Promise.resolve(inventory),
     release: () => Promise.resolve(),
-    perform: (_step, { signal }) => gate(signal, () => undefined),
-    apply: (workload, { signal }) => gate(signal, () => put(workload, 'image')),
+    perform: (_step, { signal }) => waitForTest(signal, () => undefined),
+    apply: (workload, { signal }) => waitForTest(signal, () => put(workload, 'image')),
     verify: (workload, { signal }) => {
-      // Nothing is verified that has been moved on meanwhile.
+      // A workload must still have the image that its step has applied.
       const shown = workload.parts.map(({ container }) => cluster.get(container));
       expect(shown).toEqual(workload.parts.map(({ image }) => image));
-      return gate(signal, () => undefined);
+      return waitForTest(signal, () => undefined);
     },
     rollback: (workload, { signal }) =>
       newestJob(store)?.reverting
         ? Promise.resolve(put(workload, 'formerImage'))
-        : gate(signal, () => put(workload, 'formerImage')),
+        : waitForTest(signal, () => put(workload, 'formerImage')),
   };
 
-  /** What is gone when the process is. */
+  /** Creates everything that a restart of the process loses. */
   function boot() {
     const tasks = createTasks(runtime, (_name, error) => crashes.push(error));
     return {
       tasks,
-      runner: createJobRunner({ store, runtime, tasks, executor, stepTimeoutMs: 1e9, tell: () => undefined }),
+      jobRunner: new JobRunner({
+        store,
+        runtime,
+        tasks,
+        executor,
+        stepTimeoutMs: 1e9,
+        notify: () => undefined,
+      }),
     };
   }
   let booted = boot();
-  /** The model: where the deployment stood when the newest job began. */
+  /** The images when the newest job began. */
   let imagesBefore = new Map(cluster);
 
   const isRunning = () => newestJob(store)?.state === 'in_progress';
@@ -109,32 +115,36 @@ export function createSystem(parallelism: number) {
     isRunning,
     imagesBefore: () => imagesBefore,
     pending: () => pending,
-    run: (job: Job) => void booted.runner.run(() => Promise.resolve(job)),
+    run: (job: Job) => void booted.jobRunner.run(() => Promise.resolve(job)),
     stop: () => booted.tasks.stop(),
-    /** Until the runner waits for us, or there is nothing to run. */
+    /** Resolves when a step waits for the test, or no job is running. */
     async settle(): Promise<void> {
       for (let i = 0; i < 500 && !pending && isRunning(); i += 1) await new Promise(setImmediate);
     },
     async begin(targetId: string, isRollback: boolean): Promise<void> {
-      const none = { licenseFile: undefined, updateToLatestPatch: undefined };
-      const given = { upgradeSettings: {}, ...none, findUpload: () => undefined };
+      const submitted = {
+        upgradeSettings: {},
+        licenseFile: undefined,
+        updateToLatestPatch: undefined,
+        findUpload: () => undefined,
+      };
       const id = `job-${(ids += 1)}`;
       const at = runtime.now();
       const job = await store.update((transaction) => {
         const { problems, to, ...prepared } = isRollback
-          ? prepareRollback(transaction, targetId, survey)
-          : prepareUpgrade(transaction, targetId, given, manifest, survey);
-        if (problems.length > 0 || to === null) throw new ServiceError('invalid', problems.join(' '));
+          ? prepareRollback(transaction, targetId, inventory)
+          : prepareUpgrade(transaction, targetId, submitted, manifest, inventory);
+        if (problems.length > 0 || to === null) throw invalid(problems);
         return startJob(transaction, { ...prepared, id, to, startedBy: 'ann', runner: store.self }, at);
       });
       imagesBefore = new Map(cluster);
-      await booted.runner.run(() => Promise.resolve(job));
+      await booted.jobRunner.run(() => Promise.resolve(job));
     },
     async restart(): Promise<void> {
       await booted.tasks.stop();
       pending = undefined;
       booted = boot();
-      await booted.runner.recover();
+      await booted.jobRunner.recover();
     },
   };
 }

@@ -1,5 +1,5 @@
-// Random sequences of start, fail, resume, cancel, rollback and restart against a small model of the contract's paragraphs
-// on runs, failure and cancelling. A cluster of images stands in for the deployment; every step is let through one by one.
+// Random sequences of upgrade, rollback, failure, cancel, resume and restart, checked against a small model of the rules for runs,
+// failures and cancelling. A map of images stands in for the deployment; the test lets every step continue one by one.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
@@ -13,7 +13,7 @@ const runs = Number(process.env.FUZZ_RUNS ?? 400);
 type Command =
   | { kind: 'upgrade' | 'rollback'; target: number }
   | { kind: 'go'; times: number }
-  // A failed update may have taken effect all the same.
+  // An update may take effect although it fails.
   | { kind: 'fail'; takesEffect: boolean }
   | { kind: 'cancel' | 'resume' | 'restart' };
 
@@ -26,7 +26,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'resume', 'restart') }) },
 );
 
-/** What the contract says of a request, told from the newest job alone. */
+/** Whether the request must be accepted. */
 function isAllowed(system: System, asked: Command): boolean {
   const job = newestJob(system.store);
   const executing = job && system.store.entries(messages, job.id).some(({ code }) => code === 2271);
@@ -40,9 +40,9 @@ function isAllowed(system: System, asked: Command): boolean {
   if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return true;
   if (job?.state === 'in_progress') return false;
   const target = targets[asked.target];
-  const standing = listJobs(system.store).find(({ state }) => state !== 'cancelled');
-  const isSame = asked.kind === 'upgrade' && standing?.kind === 'release' && standing.targetId === target;
-  return !(standing?.state === 'failed' && standing.kind !== 'patch') || isSame;
+  const last = listJobs(system.store).find(({ state }) => state !== 'cancelled');
+  const isSame = asked.kind === 'upgrade' && last?.kind === 'release' && last.targetId === target;
+  return !(last?.state === 'failed' && last.kind !== 'patch') || isSame;
 }
 
 async function attempt(system: System, asked: Command): Promise<void> {
@@ -88,7 +88,7 @@ function check(system: System): void {
   if (!job) return;
   const all = system.store.entries(messages, job.id);
   expect(all.every(({ when }, index) => index === 0 || when >= (all[index - 1]?.when ?? 0))).toBe(true);
-  // Runs: from a start or a resume by somebody to the next end of read-only mode.
+  // A run begins with a start or a resume by a user, and ends with the end of read-only mode.
   const starts = all.flatMap(({ code, message }, index) =>
     code === 2010 || code === 2072 || (code === 2902 && message.includes(' by ')) ? [index] : [],
   );
@@ -106,13 +106,13 @@ function check(system: System): void {
   const now = system.store.read(deployment);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
   expect(label).toBe(job.state === 'success' ? job.to : job.from);
-  // The cluster: a job that succeeded is wholly there; a patch that did not is wholly gone.
+  // A successful job has changed every image; a patch without success has changed none.
   if (job.state === 'success') expect(imagesOf(now)).toEqual(system.cluster);
   else if (job.kind === 'patch') expect(system.cluster).toEqual(system.imagesBefore());
   expect(all.at(-1)?.code).toBe(job.state === 'success' ? (job.operation === 'upgrade' ? 2012 : 2905) : 2166);
 }
 
-it('jobs behave like the model whatever is asked of them, and whenever the process is gone', async () => {
+it('jobs behave like the model for every sequence of requests, failures and restarts', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.nat({ max: 2 }),
@@ -132,12 +132,12 @@ it('jobs behave like the model whatever is asked of them, and whenever the proce
           }
           await system.settle();
           if (refusal !== undefined) expect(refusal).toBeInstanceOf(ServiceError);
-          // What preflight refuses (no such chain) is not part of this model.
+          // Preflight is not part of the model.
           if ((refusal as ServiceError | undefined)?.kind !== 'invalid')
             expect(refusal === undefined, asked.kind).toBe(allowed);
           check(system);
         }
-        // Whatever happened, it can be brought to an end.
+        // Every job can be completed.
         for (let i = 0; i < 200 && system.isRunning(); i += 1)
           await attempt(system, { kind: 'go', times: 1 });
         expect(system.isRunning()).toBe(false);

@@ -1,4 +1,4 @@
-// The upgrades page while a job runs and after it, also opened by a token.
+// The upgrades page while a job runs and after it, also opened with a bearer token.
 import { describe, expect, it } from 'vitest';
 import { messages } from '../../src/upgrades/job-table.ts';
 import type { Server } from '../kit/server.ts';
@@ -7,23 +7,23 @@ import { cookie, eleven, formOf, hour, patch1, plain, token, upgrades, usePage }
 let server: Server;
 const { start, open, send, startRelease } = usePage((started) => (server = started));
 
-describe('opened by a token, without a session', () => {
+describe('a page opened with a token, without a session', () => {
   const openByToken = async (path: string) =>
     (await server.get(path, { accept: 'text/html', authorization: `Bearer ${token}` })).body;
-  const withoutButtons = (page: string, purpose: string) => {
+  const expectNoButtons = (page: string, purpose: string) => {
     expect(page).toContain(`Sign in</a> with this browser to ${purpose}.`);
     expect(page).not.toMatch(/<form[^>]*action="[^"]*\/(cancel|resume|upgrade|rollback|upload)"/);
   };
 
-  it('a running job is shown, to be reloaded by hand', async () => {
+  it('shows a running job and asks the reader to reload', async () => {
     await start();
     await send(await open({ version: patch1 }), '/upgrade');
     const page = await openByToken(upgrades);
     expect(page).toContain('In progress');
     expect(page).toContain('Reload this page');
     expect(page).not.toContain('data-follow');
-    withoutButtons(page, 'cancel it');
-    // Whose session it is does not matter: the page was read by the token.
+    expectNoButtons(page, 'cancel it');
+    // A session of another user changes nothing: the page was opened with the token.
     const mixed = await server.get(`${upgrades}?f=html&token=${token}`, {
       cookie: `steward_session=${server.token('member')}`,
     });
@@ -31,21 +31,21 @@ describe('opened by a token, without a session', () => {
     expect(mixed.body).not.toContain('data-follow');
   });
 
-  it('nothing can be started, uploaded, resumed or taken back', async () => {
+  it('offers no start, upload, resume or rollback', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    withoutButtons(await openByToken(`${upgrades}?version=${patch1}`), 'start the upgrade');
+    expectNoButtons(await openByToken(`${upgrades}?version=${patch1}`), 'start the upgrade');
     expect(await openByToken(`${upgrades}?version=${eleven}`)).not.toContain('type="file"');
     await send(await open({ version: patch1 }), '/upgrade');
     await server.runtime.advance(hour);
-    withoutButtons(await openByToken(upgrades), 'go back');
+    expectNoButtons(await openByToken(upgrades), 'go back');
     await startRelease();
     await server.runtime.advance(hour);
-    withoutButtons(await openByToken(upgrades), 'resume it');
+    expectNoButtons(await openByToken(upgrades), 'resume it');
   });
 });
 
 describe('while a job runs', () => {
-  it('shows the job in place of the procedure, to whoever looks, with what a script needs to follow it', async () => {
+  it('shows the job instead of the wizard, with the attributes that the script needs to follow it', async () => {
     await start();
     await startRelease();
     await server.runtime.advance(60_000);
@@ -62,13 +62,13 @@ describe('while a job runs', () => {
     const after = Number(/data-after="(\d+)"/.exec(page)?.[1]);
     const waiting = server.get(`${follow}&after=${after}`, { cookie });
     await server.runtime.advance(2000);
-    const news = (await waiting).json<{ status: { messages: unknown[] }; messageCount: number }>();
-    expect(news.status.messages.length).toBeGreaterThan(0);
-    expect(news.messageCount).toBeGreaterThan(after);
+    const update = (await waiting).json<{ status: { messages: unknown[] }; messageCount: number }>();
+    expect(update.status.messages.length).toBeGreaterThan(0);
+    expect(update.messageCount).toBeGreaterThan(after);
     expect((await server.get(`${upgrades}/available?token=${token}`)).statusCode).toBe(409);
   });
 
-  it('cancels a patch, and says so until and after it has ended', async () => {
+  it('cancels a patch, and shows this before and after the job has ended', async () => {
     await start();
     await send(await open({ version: patch1 }), '/upgrade');
     await server.runtime.advance(9_000);
@@ -110,7 +110,7 @@ describe('after a job', () => {
     expect(page).not.toContain('data-follow');
   });
 
-  it('shows why it failed, offers to resume it, and nothing else until it is mended', async () => {
+  it('shows why it failed, and offers only to resume or repeat it', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
     await server.runtime.advance(hour);
@@ -125,13 +125,13 @@ describe('after a job', () => {
     expect(await open()).toContain('Succeeded');
   });
 
-  it('goes back to an earlier patch in two steps', async () => {
+  it('rolls back to an earlier patch with two clicks', async () => {
     await start();
     await send(await open({ version: 'pat_28042022_1260' }), '/upgrade');
     await server.runtime.advance(hour);
     const page = await open();
     expect(page).toMatch(
-      /<details class="grave">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="grave">/,
+      /<details class="destructive">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
     );
     expect(page).toMatch(/Puts back 5 containers/);
     expect(await send(page, '/rollback')).toBe(upgrades);
@@ -140,25 +140,29 @@ describe('after a job', () => {
     expect(await open()).toMatch(/<strong>Product 10\.9\.1 Security Update/);
   });
 
-  it.each(['/admin/system/jobs', `${upgrades}/history`])('lists it in %s, and leads to it', async (path) => {
-    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    const show = async (address: string) => (await server.get(address, { accept: 'text/html', cookie })).body;
-    expect(await show(path)).toContain('There has been no job yet.');
-    await startRelease();
-    await server.runtime.advance(hour);
-    const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
-    const list = await show(path);
-    expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
-    expect(list).toContain('<span class="state bad">Failed</span>');
-    const page = await show(`${path}/${jobId}`);
-    expect(page).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
-    expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);
-    const running = await show(`/admin/system/jobs/${jobId}`);
-    expect(running).toContain('In progress');
-    expect(running).toMatch(new RegExp(`data-follow="${upgrades}\\?[^"]*jobId=${jobId}`));
-  });
+  it.each(['/admin/system/jobs', `${upgrades}/history`])(
+    'lists the job in %s with a link to its page',
+    async (path) => {
+      await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+      const show = async (address: string) =>
+        (await server.get(address, { accept: 'text/html', cookie })).body;
+      expect(await show(path)).toContain('There has been no job yet.');
+      await startRelease();
+      await server.runtime.advance(hour);
+      const { jobId } = (await server.get(`${upgrades}?token=${token}`)).json<{ jobId: string }>();
+      const list = await show(path);
+      expect(list).toContain(`<a href="${path}/${jobId}">Upgrade from 10.9.1.1234 to 11.0.0.2632</a>`);
+      expect(list).toContain('<span class="state bad">Failed</span>');
+      const page = await show(`${path}/${jobId}`);
+      expect(page).toContain('the update of MAP_SERVER fails by SIMULATED_FAILURES.');
+      expect(await send(page, '/resume')).toBe(`/admin/system/jobs/${jobId}`);
+      const running = await show(`/admin/system/jobs/${jobId}`);
+      expect(running).toContain('In progress');
+      expect(running).toMatch(new RegExp(`data-follow="${upgrades}\\?[^"]*jobId=${jobId}`));
+    },
+  );
 
-  it('shows the newest two hundred of sixty thousand messages', async () => {
+  it('shows the newest 200 of 60,000 messages', async () => {
     await start();
     await send(await open({ version: patch1 }), '/upgrade');
     await server.runtime.advance(hour);

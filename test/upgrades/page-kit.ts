@@ -1,4 +1,4 @@
-// What the tests of the upgrades page share: a browser without script, which sends the forms of a page as they are.
+// Shared by the tests of the upgrades page: a browser without scripts, which sends the forms of a page.
 import { afterEach, expect } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -18,7 +18,7 @@ export const plain = (text: string) =>
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
 
-/** The form whose action ends so, with its hidden fields. */
+/** The form whose action ends with `actionEnd`, with its hidden fields. */
 export function formOf(page: string, actionEnd: string) {
   const forms = page.match(/<form[\s\S]*?<\/form>/g) ?? [];
   const found = forms.find((form) => new RegExp(`action="[^"]*${actionEnd}"`).test(form));
@@ -30,7 +30,7 @@ export function formOf(page: string, actionEnd: string) {
   };
 }
 
-/** Has each server that is started kept by the test file, and closed after its test. */
+/** Closes every server after its test. `keep` receives each server that is started. */
 export function usePage(keep: (started: Server) => void) {
   let server: Server;
   afterEach(() => server.close());
@@ -50,7 +50,7 @@ export function usePage(keep: (started: Server) => void) {
     return response.body;
   };
 
-  /** Sends a form of the page; answers the page the browser is sent on to. */
+  /** Sends a form of the page, and returns the path that the answer redirects to. */
   async function send(page: string, actionEnd: string): Promise<string> {
     const form = formOf(page, actionEnd);
     if (!form) throw new Error(`There is no form for ${actionEnd} in ${page}`);
@@ -65,7 +65,7 @@ export function usePage(keep: (started: Server) => void) {
     return response.json<{ item: { itemID: string } }>().item.itemID;
   }
 
-  /** Through settings and plan to a running release. */
+  /** Starts a release through the wizard. */
   async function startRelease(): Promise<void> {
     const licenseUpload = await upload('license.json', '{}');
     const planned = await open({

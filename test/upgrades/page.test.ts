@@ -1,4 +1,4 @@
-// The upgrades page as a browser without script meets it, before anything was upgraded.
+// The upgrades page in a browser without scripts, before the first upgrade.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import { cookie, eleven, formOf, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
@@ -6,8 +6,8 @@ import { cookie, eleven, formOf, patch1, plain, token, upgrades, usePage } from 
 let server: Server;
 const { start, open, send, upload } = usePage((started) => (server = started));
 
-describe('before anything was upgraded', () => {
-  it('shows what is installed, what may be chosen, and why the rest may not', async () => {
+describe('the page before the first upgrade', () => {
+  it('shows the installed version, the versions to choose from, and why others cannot be chosen', async () => {
     await start();
     const page = await open();
     expect(page).toMatch(/<strong>Product 10\.9\.1<\/strong>\s*<span class="version">10\.9\.1\.1234/);
@@ -42,7 +42,7 @@ describe('before anything was upgraded', () => {
     expect(page).not.toContain('Start the upgrade');
   });
 
-  it('takes a file within the page, comes back with it in place and the other settings kept', async () => {
+  it('uploads a file, and returns with the file selected and the other settings kept', async () => {
     await start();
     await upload('older.json', '{}');
     const before = await open({ version: eleven, 'setting.volumesConfig': '{"a":1}' });
@@ -56,7 +56,7 @@ describe('before anything was upgraded', () => {
     expect(after.body).not.toContain('role="alert"');
   });
 
-  it('says at once that an uploaded file is of no use', async () => {
+  it('reports an unusable upload at once', async () => {
     await start();
     const licenseUpload = await upload('license.txt', '{}');
     const page = await open({ version: eleven, 'setting.licenseUpload': licenseUpload });
@@ -66,7 +66,7 @@ describe('before anything was upgraded', () => {
     expect(page).not.toContain('volumesConfig must');
   });
 
-  it('preselects no file that the address does not name', async () => {
+  it('selects no file by itself', async () => {
     await start();
     await upload('license.json', '{}');
     const page = await open({ version: eleven });
@@ -74,7 +74,7 @@ describe('before anything was upgraded', () => {
     expect(page).toMatch(/<option value="" selected>None of these/);
   });
 
-  it('leads back to the settings with them alone', async () => {
+  it('links back to the settings with only the settings in the address', async () => {
     await start();
     const licenseUpload = await upload('license.json', '{}');
     const entered = { 'setting.licenseUpload': licenseUpload, 'setting.updateToLatestPatch': 'false' };
@@ -84,7 +84,7 @@ describe('before anything was upgraded', () => {
     expect(Object.fromEntries(searchParams)).toEqual({ version: eleven, ...entered });
   });
 
-  it('refuses settings too long for an address beside the longest of them', async () => {
+  it('reports settings that are too long for an address beside the longest one', async () => {
     await start();
     const fits = await open({ version: eleven, 'setting.volumesConfig': `{"a":"${'ä'.repeat(1950)}"}` });
     expect(fits).not.toContain('too long');
@@ -95,7 +95,7 @@ describe('before anything was upgraded', () => {
     expect(page).toContain('role="alert"');
   });
 
-  it('offers only files that fit, and keeps one that is gone visible', async () => {
+  it('offers only files of an allowed type, and still shows one that was deleted', async () => {
     await start();
     await upload('notes.txt', 'x');
     const page = await open({ version: eleven, step: 'plan', 'setting.licenseUpload': 'gone' });
@@ -104,7 +104,7 @@ describe('before anything was upgraded', () => {
     expect(page).toContain('licenseUpload names the upload gone, which does not exist.');
   });
 
-  it('shows the plan that the operation tells, and starts it', async () => {
+  it('shows the same plan as the operation plan, and starts it', async () => {
     await start();
     const licenseUpload = await upload('license.json', '{}');
     const entered = { 'setting.licenseUpload': licenseUpload, 'setting.updateToLatestPatch': 'false' };
@@ -118,8 +118,8 @@ describe('before anything was upgraded', () => {
         { id: 'volumesConfig', value: {} },
       ],
     });
-    const told = await server.post(`${upgrades}/plan`, { versionManifest, upgradeSettings, token });
-    const { steps } = told.json<{ steps: unknown[] }>();
+    const planned = await server.post(`${upgrades}/plan`, { versionManifest, upgradeSettings, token });
+    const { steps } = planned.json<{ steps: unknown[] }>();
     expect(page).toContain(`The ${steps.length} steps`);
     expect(page).toContain('48, 2 of them new');
     expect(page).toContain('license.json');
@@ -130,7 +130,7 @@ describe('before anything was upgraded', () => {
     });
   });
 
-  it('goes straight to the plan of a patch', async () => {
+  it('shows the plan of a patch without asking for settings', async () => {
     await start();
     const page = await open({ version: patch1 });
     expect(page).not.toContain('Check the settings');
@@ -139,7 +139,7 @@ describe('before anything was upgraded', () => {
     expect(await send(page, '/upgrade')).toBe(upgrades);
   });
 
-  it('says why a version cannot be installed, whatever is asked for', async () => {
+  it('shows why a version cannot be installed', async () => {
     await start();
     const ahead = await open({ version: 'rel_18052023_3923' });
     expect(ahead).toContain('follows build 2632');
@@ -150,7 +150,7 @@ describe('before anything was upgraded', () => {
     expect(formOf(unknown, '/upgrade')).toBeUndefined();
   });
 
-  it('says that the system is read-only, and then offers nothing to start or to upload', async () => {
+  it('shows that the system is read-only, and then offers no start and no upload', async () => {
     await start();
     await server.post('/admin/mode/update', { token, isReadOnly: 'true', message: 'Back at noon.' });
     const page = await open({ version: patch1 });

@@ -1,4 +1,4 @@
-// A patch through the API: what it says, how it fails, resumes, is cancelled, and goes on after an interruption.
+// A patch through the API: its messages, failure, resume, cancellation, and a restart of the process.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';
@@ -7,7 +7,7 @@ let server: Server;
 const { running, start, upgrade, get, status, finish } = useJobs((started) => (server = started));
 
 describe('a patch', () => {
-  it('brings the earlier ones along as one list, and says so in order', async () => {
+  it('installs the earlier patches too, with all messages in order', async () => {
     await start();
     await upgrade(patch2, { upgradeSettings: '{}' });
     const done = await finish();
@@ -33,19 +33,19 @@ describe('a patch', () => {
     expect(current.messages).toHaveLength(done.messageCount);
   });
 
-  it('goes on to the newest with updateToLatestPatch', async () => {
+  it('installs up to the newest patch with updateToLatestPatch', async () => {
     await start();
     expect((await upgrade(patch1, { updateToLatestPatch: 'True' })).json<Status>().progress.total).toBe(9);
     await finish();
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1260' });
   });
 
-  it('that fails puts back what it moved, newest first, and goes on from there when resumed', async () => {
+  it('reverts its workloads when it fails, newest first, and starts with them again when resumed', async () => {
     await start({ SIMULATED_FAILURES: 'security_directory:1' });
     await upgrade(patch1);
     const failed = await finish();
     expect(failed.status).toMatchObject({ state: 'failed', code: 2 });
-    // GATEWAY_INGRESS and GATEWAY_PROXY were moved, SECURITY_DIRECTORY fails.
+    // GATEWAY_INGRESS and GATEWAY_PROXY succeed, SECURITY_DIRECTORY fails.
     expect(codesOf(failed).slice(7)).toEqual([
       2291, 2038, 2173, 2291, 2038, 2173, 2291, 2901, 2904, 2904, 2904, 2166,
     ]);
@@ -83,12 +83,12 @@ describe('a patch', () => {
     ).toBe(409);
   });
 
-  it('is cancelled at the next border, putting back what it moved', async () => {
+  it('is cancelled after the current step, and reverts its workloads', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
     await server.runtime.advance(9500);
-    const asked = await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
-    expect(asked.json<Status>().status.state).toBe('in_progress');
+    const cancelled = await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
+    expect(cancelled.json<Status>().status.state).toBe('in_progress');
     const done = await finish();
     expect(done.status).toMatchObject({ state: 'cancelled', code: 4 });
     expect(codesOf(done).slice(7)).toEqual([2291, 2038, 2173, 2291, 2903, 2904, 2166]);
@@ -103,7 +103,7 @@ describe('a patch', () => {
     }
   });
 
-  it('that fails after it was asked to be cancelled says why, and is cancelled', async () => {
+  it('reports the failure and ends as cancelled when a step fails after the request to cancel', async () => {
     await start({ SIMULATED_FAILURES: 'gateway_proxy' });
     const { jobId } = (await upgrade(patch1)).json<Status>();
     await server.runtime.advance(10_500);
@@ -113,14 +113,14 @@ describe('a patch', () => {
     expect(codesOf(done).slice(7)).toEqual([2291, 2038, 2173, 2291, 2901, 2903, 2904, 2904, 2166]);
   });
 
-  it('cancelled before it began still enters and leaves read-only mode once', async () => {
+  it('enters and leaves read-only mode once even when it is cancelled before its first step', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
     await server.post(`/admin/system/jobs/${jobId}/cancel`, { token: admin });
     expect(codesOf(await finish())).toEqual([2010, 2168, 2165, 2903, 2166]);
   });
 
-  it('that outlasts its deadline fails', async () => {
+  it('fails when a step exceeds its time limit', async () => {
     await start({ UPGRADE_STEP_MS: '5000', UPGRADE_STEP_TIMEOUT_SECONDS: '2' });
     await upgrade(patch1);
     const failed = await finish();
@@ -130,8 +130,8 @@ describe('a patch', () => {
   });
 });
 
-describe('an interrupted process', () => {
-  it('leaves the job to the next one, which goes on at the first step not done', async () => {
+describe('a stopped process', () => {
+  it('leaves its job to the next process, which continues at the first step that is not done', async () => {
     await start();
     const { jobId } = (await upgrade(patch1)).json<Status>();
     await server.runtime.advance(9500);

@@ -1,4 +1,4 @@
-// Upgrades that are refused, by what is asked or by who asks, and plans, which start nothing.
+// Refused upgrades, and plans, which start nothing.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import { type Failure, admin, eleven, patch2, upgrades, useJobs } from './jobs-kit.ts';
@@ -6,8 +6,8 @@ import { type Failure, admin, eleven, patch2, upgrades, useJobs } from './jobs-k
 let server: Server;
 const { start, upgrade, get, status } = useJobs((started) => (server = started));
 
-describe('what is refused', () => {
-  it('leaves no job, no message and no read-only moment, and tells every problem', async () => {
+describe('a refused upgrade', () => {
+  it('leaves no job, no message and no read-only mode, and reports every problem', async () => {
     await start();
     const response = await upgrade(eleven);
     expect(response.statusCode).toBe(400);
@@ -28,14 +28,14 @@ describe('what is refused', () => {
     ['rel_18052023_3923', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
     ['{"id":1}', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
     ['', 'versionManifest: is required.'],
-  ])('versionManifest=%s', async (versionManifest, problem) => {
+  ])('reports versionManifest=%s', async (versionManifest, problem) => {
     await start();
     const response = await server.post(`${upgrades}/upgrade`, { token: admin, versionManifest });
     expect(response.statusCode).toBe(400);
     expect(response.json<Failure>().error.details).toContain(problem);
   });
 
-  it('is what plan tells without starting anything', async () => {
+  it('is reported by plan, which starts nothing', async () => {
     await start();
     const plan = async (id: string, more = {}) =>
       (
@@ -76,7 +76,7 @@ describe('what is refused', () => {
     expect((await status()).status.state).toBe('no_upgrade');
   });
 
-  it('is told with every other problem of the request', async () => {
+  it('is reported together with every other problem of the request', async () => {
     await start();
     const bad = { updateToLatestPatch: 'maybe', versionManifestFile: { name: 'm.json', content: 'garbage' } };
     const both = (await upgrade('nope', bad)).json<Failure>().error.details;
@@ -90,17 +90,17 @@ describe('what is refused', () => {
       'versionManifest: there is no version with the id nope.',
     ]);
   });
+});
 
-  it('a member and a publisher may see and do none of it', async () => {
-    await start();
-    for (const path of [
-      '/admin/system',
-      upgrades,
-      `${upgrades}/available`,
-      '/admin/system/jobs',
-      '/admin/uploads',
-    ]) {
-      expect((await server.get(`${path}?token=token-of-the-publisher`)).statusCode, path).toBe(403);
-    }
-  });
+it('a publisher may not read the system resources', async () => {
+  await start();
+  for (const path of [
+    '/admin/system',
+    upgrades,
+    `${upgrades}/available`,
+    '/admin/system/jobs',
+    '/admin/uploads',
+  ]) {
+    expect((await server.get(`${path}?token=token-of-the-publisher`)).statusCode, path).toBe(403);
+  }
 });

@@ -1,4 +1,4 @@
-// A release through the API: what it says, how it fails and stays where it is, and the codes of all messages.
+// A release through the API: its messages, failure and cancellation, and the list of message codes.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { codes as allCodes } from '../../src/upgrades/messages.ts';
@@ -8,7 +8,7 @@ import { type Failure, type Status, admin, codesOf, license, patch1, upgrades, u
 let server: Server;
 const { start, upgrade, release, get, status, finish } = useJobs((started) => (server = started));
 
-/** The codes of so many deployments, one after another. */
+/** The codes of `count` deployments. */
 const deploymentCodes = (count: number) => Array.from({ length: count }, () => [2101, 2038, 2103, 2175]);
 
 describe('a release', () => {
@@ -34,7 +34,7 @@ describe('a release', () => {
     expect(await get('/admin/mode')).toMatchObject({ isReadOnly: true, reason: 'upgrade' });
   });
 
-  it('says everything in the contract’s order, ends with 48 out of 48, and the version is the new one', async () => {
+  it('records all messages in order, ends with 48 out of 48, and changes the version', async () => {
     await start();
     await release();
     const done = await finish();
@@ -70,7 +70,7 @@ describe('a release', () => {
     expect(await get('/admin/mode')).toMatchObject({ isReadOnly: false, reason: null });
   });
 
-  it('brings the patches along with updateToLatestPatch, counting on', async () => {
+  it('installs the patches too with updateToLatestPatch, and continues the count', async () => {
     await start();
     await release({ updateToLatestPatch: 'True' });
     const done = await finish();
@@ -90,7 +90,7 @@ describe('a release', () => {
     expect(installed.updates.map(({ build }) => build)).toEqual(['2632', '2650', '2670']);
   });
 
-  it('goes on to 11.1 once the mandatory patch is in, by the spec’s procedure', async () => {
+  it('continues to 11.1 after the mandatory patch, with a license upload and edited settings', async () => {
     await start();
     await release({ updateToLatestPatch: 'True' });
     await finish();
@@ -98,14 +98,14 @@ describe('a release', () => {
       item: { itemID: string };
     }>();
     const id = 'rel_18052023_3923';
-    const asked = (
+    const settings = (
       await server.post(`${upgrades}/getUpgradeSettings`, { token: admin, upgradeId: JSON.stringify({ id }) })
     ).json<{
       userInputs: { id: string; value: unknown }[];
     }>();
-    for (const entry of asked.userInputs)
+    for (const entry of settings.userInputs)
       if (entry.id === 'licenseUpload') entry.value = uploaded.item.itemID;
-    const response = await upgrade(id, { upgradeSettings: JSON.stringify(asked) });
+    const response = await upgrade(id, { upgradeSettings: JSON.stringify(settings) });
     expect(response.statusCode, response.body).toBe(200);
     expect((await finish()).status.state).toBe('success');
     expect(await get('/admin')).toMatchObject({ fullVersion: '11.1.0.3923' });
@@ -113,7 +113,7 @@ describe('a release', () => {
 });
 
 describe('a failed release', () => {
-  it('stays where it is: only resuming it or upgrading to the same version is accepted', async () => {
+  it('can only be resumed or repeated; other upgrades are refused', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:2' });
     const { jobId } = (await release()).json<Status>();
     const failed = await finish();
@@ -145,7 +145,7 @@ describe('a failed release', () => {
     ]);
   });
 
-  it('stands until it is mended, also when mending it is cancelled', async () => {
+  it('still blocks other upgrades after a repeated upgrade was cancelled', async () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     const failed = (await release()).json<Status>();
     await finish();
@@ -178,7 +178,7 @@ describe('a failed release', () => {
   });
 });
 
-it('the README and the spec name the same codes as the table', () => {
+it('the table of messages has the codes of the specification, and the README lists the additional ones', () => {
   const spec = [
     2010, 2011, 2012, 2165, 2166, 2168, 2270, 2271, 2287, 2288, 2094, 2281, 2291, 2173, 2175, 2108, 2109,
     2087, 2090, 2092, 2093, 2144, 2145, 2153, 2148, 2149, 2151, 2134, 2132, 2038, 2101, 2103, 2187, 2188,

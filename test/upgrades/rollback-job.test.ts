@@ -1,4 +1,4 @@
-// A rollback through the API: what it may go back to, what it says and what it takes away.
+// A rollback through the API: its targets, its messages, and containers that it removes.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import {
@@ -17,7 +17,7 @@ let server: Server;
 const { start, upgrade, get, finish } = useJobs((started) => (server = started));
 
 describe('a rollback', () => {
-  it('goes back to an earlier patch or the release, and says so in order', async () => {
+  it('goes back to an earlier patch or the release, with all messages in order', async () => {
     await start();
     await upgrade(patch2);
     await finish();
@@ -47,13 +47,13 @@ describe('a rollback', () => {
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1234' });
     expect(await get(`${upgrades}/currentVersion`)).toMatchObject({ id: 'rel_10092021_1234', messages: [] });
     expect((await back(patch1)).json<Failure>().error.details).toEqual([
-      `versionManifest: ${patch1} is nothing to go back to; no patch is installed.`,
+      `versionManifest: ${patch1} is not a rollback target; no patch is installed.`,
     ]);
   });
 });
 
-describe('a rollback of what a patch brought new', () => {
-  it('takes it away again, and the version gone back to keeps the messages of its job', async () => {
+describe('a rollback of a new container', () => {
+  it('removes the container, and the target version keeps the messages of its job', async () => {
     await start();
     const at = (id: string, build: string, previousBuild: string, more: object) => ({
       id,

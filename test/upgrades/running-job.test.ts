@@ -1,4 +1,4 @@
-// While an upgrade job runs: what is closed, refused and told, and what cannot be deleted.
+// Requests while an upgrade job runs: closed resources, refused writes, and waiting for messages.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
@@ -7,7 +7,7 @@ let server: Server;
 const { start, upgrade, get, status, finish } = useJobs((started) => (server = started));
 
 describe('while a job runs', () => {
-  it('its children are closed, a second job and other writes are refused, reading goes on', async () => {
+  it('child resources, a second job and other writes are refused, and reading works', async () => {
     await start();
     await upgrade(patch1);
     for (const child of [
@@ -49,14 +49,14 @@ describe('while a job runs', () => {
     expect(await get('/admin/mode')).toMatchObject({ isReadOnly: true, reason: 'administrator' });
   });
 
-  it('of many upgrades asked for at once one is accepted', async () => {
+  it('one of many simultaneous upgrades is accepted', async () => {
     await start();
     const answers = await Promise.all(Array.from({ length: 50 }, () => upgrade(patch1)));
     expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(1);
     expect(answers.filter(({ statusCode }) => statusCode === 409)).toHaveLength(49);
   });
 
-  it('tells what is new to whoever waits for it', async () => {
+  it('a waiting request is answered when a message arrives', async () => {
     await start();
     await upgrade(patch1);
     const { jobId } = await status();
@@ -64,16 +64,16 @@ describe('while a job runs', () => {
     await new Promise(setImmediate);
     await server.runtime.advance(1000);
     expect(codesOf(await waiting)).toEqual([2168]);
-    const inVain = get<Status>(`${upgrades}?after=1000&wait=3`);
+    const timedOut = get<Status>(`${upgrades}?after=1000&wait=3`);
     await new Promise(setImmediate);
     await server.runtime.advance(3000);
-    expect((await inVain).status.messages).toEqual([]);
+    expect((await timedOut).status.messages).toEqual([]);
     expect((await get<Status>(`${upgrades}?after=1000&wait=60&jobId=another`)).jobId).toBe(jobId);
     await finish();
     expect((await get<Status>(`${upgrades}?after=1000&wait=60`)).status.state).toBe('success');
   });
 
-  it('whoever waits is answered as things are when the server closes', async () => {
+  it('a waiting request is answered with the present status when the server closes', async () => {
     await start();
     await upgrade(patch1);
     const waiting = get<Status>(`${upgrades}?after=1000&wait=60`);
@@ -82,7 +82,7 @@ describe('while a job runs', () => {
     expect((await waiting).status).toMatchObject({ state: 'in_progress', messages: [] });
   });
 
-  it('what it uses cannot be deleted', async () => {
+  it('an upload that the job uses cannot be deleted', async () => {
     await start();
     const { item } = (await server.postParts('/admin/uploads/upload', { itemFile: license }, admin)).json<{
       item: { itemID: string };

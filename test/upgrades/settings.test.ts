@@ -1,9 +1,9 @@
-// Upgrade settings: what is asked, what is taken back (spec 2.3, contract 6).
+// Upgrade settings: the inputs of a version, and the check of submitted values.
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/errors.ts';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
-import { type Given, readSettings, settingsOf } from '../../src/upgrades/settings.ts';
+import { type SubmittedSettings, readSettings, settingsOf } from '../../src/upgrades/settings.ts';
 
 const release = builtInManifest.find(
   ({ version, type }) => version === '11.0.0' && type === 'release',
@@ -15,7 +15,7 @@ const files: Record<string, typeof license> = {
   text: { name: 'license.txt', bytes: license.bytes },
   broken: { name: 'license.JSON', bytes: Buffer.from('{') },
 };
-const given = (inputs: unknown, more: Partial<Given> = {}): Given => ({
+const submit = (inputs: unknown, more: Partial<SubmittedSettings> = {}): SubmittedSettings => ({
   upgradeSettings: inputs === undefined ? undefined : { userInputs: inputs },
   licenseFile: undefined,
   updateToLatestPatch: undefined,
@@ -24,7 +24,7 @@ const given = (inputs: unknown, more: Partial<Given> = {}): Given => ({
 });
 
 describe('settings of a release', () => {
-  it('have exactly the shapes of the spec', () => {
+  it('have exactly the specified fields', () => {
     expect(settingsOf(release)).toEqual({
       userInputs: [
         {
@@ -64,21 +64,21 @@ describe('settings of a release', () => {
     });
   });
 
-  it('come from the manifest’s form where it has one, volumesConfig last', () => {
+  it('come from the form of the manifest if it has one, with volumesConfig last', () => {
     const groupInputs = [{ id: 'eula', type: 'Boolean', seqNum: 7, extra: 'kept' }];
-    const asked = settingsOf({ ...release, userForm: [{ groupInputs }] }).userInputs;
-    expect(asked.map(({ id, seqNum, newfield }) => [id, seqNum, newfield])).toEqual([
+    const inputs = settingsOf({ ...release, userForm: [{ groupInputs }] }).userInputs;
+    expect(inputs.map(({ id, seqNum, newfield }) => [id, seqNum, newfield])).toEqual([
       ['eula', 0, ''],
       ['volumesConfig', 1, ''],
     ]);
-    expect(asked[0]).toHaveProperty('extra', 'kept');
+    expect(inputs[0]).toHaveProperty('extra', 'kept');
   });
 
-  it('are taken back as they were given, with the license filled in', () => {
+  it('are accepted when the license is filled in', () => {
     const edited = settingsOf(release).userInputs.map((entry) =>
       entry.id === 'licenseUpload' ? { ...entry, value: 'good' } : entry,
     );
-    expect(readSettings(release, given(edited))).toEqual({
+    expect(readSettings(release, submit(edited))).toEqual({
       updateToLatestPatch: true,
       uploads: ['good'],
       problems: [],
@@ -86,47 +86,47 @@ describe('settings of a release', () => {
   });
 
   const good = { id: 'licenseUpload', value: 'good' };
-  it.each<[string, Given, string[]]>([
+  it.each<[string, SubmittedSettings, string[]]>([
     [
       'nothing',
-      given(undefined),
+      submit(undefined),
       [
         'upgradeSettings: is required for a release to 11.0.0.',
         'upgradeSettings: licenseUpload needs the id of an upload, or send licenseFile.',
       ],
     ],
-    ['{} with the deprecated license', given([], { licenseFile: license }), []],
+    ['{} with the deprecated license', submit([], { licenseFile: license }), []],
     [
-      'a license that is no JSON',
-      given([], { licenseFile: { ...license, bytes: Buffer.from('x') } }),
+      'a license that is not JSON',
+      submit([], { licenseFile: { ...license, bytes: Buffer.from('x') } }),
       ['licenseFile: must be a JSON file.'],
     ],
     [
       'an unknown upload',
-      given([{ ...good, value: 'nope' }]),
+      submit([{ ...good, value: 'nope' }]),
       ['upgradeSettings: licenseUpload names the upload nope, which does not exist.'],
     ],
     [
       'an upload of another type',
-      given([{ ...good, value: 'text' }]),
+      submit([{ ...good, value: 'text' }]),
       ['upgradeSettings: licenseUpload must be a file of the type json; license.txt is none.'],
     ],
     [
-      'an upload that is no JSON',
-      given([{ ...good, value: 'broken' }]),
+      'an upload that is not JSON',
+      submit([{ ...good, value: 'broken' }]),
       ['upgradeSettings: licenseUpload names license.JSON, which is not valid JSON.'],
     ],
     [
       'an unknown id',
-      given([good, { id: 'x', value: 1 }]),
+      submit([good, { id: 'x', value: 1 }]),
       [
         'upgradeSettings: userInputs[1] must have a known id, not "x"; known are updateToLatestPatch, licenseUpload, volumesConfig.',
       ],
     ],
-    ['a repeated id', given([good, good]), ['upgradeSettings: userInputs[1] repeats the id licenseUpload.']],
+    ['a repeated id', submit([good, good]), ['upgradeSettings: userInputs[1] repeats the id licenseUpload.']],
     [
       'wrong types',
-      given([good, { id: 'updateToLatestPatch', value: 'yes' }, { id: 'volumesConfig', value: [] }]),
+      submit([good, { id: 'updateToLatestPatch', value: 'yes' }, { id: 'volumesConfig', value: [] }]),
       [
         'upgradeSettings: the value of updateToLatestPatch must be true or false.',
         'upgradeSettings: the value of volumesConfig must be a JSON object.',
@@ -134,7 +134,7 @@ describe('settings of a release', () => {
     ],
     [
       'no list',
-      given('x'),
+      submit('x'),
       [
         'upgradeSettings: userInputs must be an array.',
         'upgradeSettings: licenseUpload needs the id of an upload, or send licenseFile.',
@@ -142,37 +142,37 @@ describe('settings of a release', () => {
     ],
     [
       'two different booleans',
-      given([good, { id: 'updateToLatestPatch', value: true }], { updateToLatestPatch: false }),
+      submit([good, { id: 'updateToLatestPatch', value: true }], { updateToLatestPatch: false }),
       ['updateToLatestPatch: is false, but true in upgradeSettings; send one of them.'],
     ],
     [
       'two equal booleans',
-      given([good, { id: 'updateToLatestPatch', value: true }], { updateToLatestPatch: true }),
+      submit([good, { id: 'updateToLatestPatch', value: true }], { updateToLatestPatch: true }),
       [],
     ],
     [
       'two different licenses',
-      given([good], { licenseFile: { name: 'x.json', bytes: Buffer.from('{}') } }),
+      submit([good], { licenseFile: { name: 'x.json', bytes: Buffer.from('{}') } }),
       ['licenseFile: differs from the upload that licenseUpload names in upgradeSettings; send one of them.'],
     ],
-    ['the same license twice', given([good], { licenseFile: license }), []],
-  ])('%s', (_what, sent, problems) => {
+    ['the same license twice', submit([good], { licenseFile: license }), []],
+  ])('are checked: %s', (_case, sent, problems) => {
     expect(readSettings(release, sent).problems.map(formatProblem)).toEqual(problems);
   });
 
-  it.each<[string, Given, boolean]>([
-    ['left out', given([good]), false],
-    ['the setting', given([good, { id: 'updateToLatestPatch', value: true }]), true],
-    ['the deprecated part', given([good], { updateToLatestPatch: true }), true],
-  ])('updateToLatestPatch by %s is %s', (_what, sent, expected) => {
+  it.each<[string, SubmittedSettings, boolean]>([
+    ['neither, which means false', submit([good]), false],
+    ['the setting', submit([good, { id: 'updateToLatestPatch', value: true }]), true],
+    ['the deprecated part', submit([good], { updateToLatestPatch: true }), true],
+  ])('take updateToLatestPatch from: %s', (_case, sent, expected) => {
     expect(readSettings(release, sent).updateToLatestPatch).toBe(expected);
   });
 });
 
-it('a patch asks for nothing, takes {} or nothing, and may be told to go on to the latest', () => {
+it('a patch has no settings, accepts {} or none, and accepts updateToLatestPatch', () => {
   expect(settingsOf(patch)).toEqual({ userInputs: [] });
-  expect(readSettings(patch, given(undefined)).problems).toEqual([]);
-  expect(readSettings(patch, { ...given(undefined), upgradeSettings: {} }).problems).toEqual([]);
-  expect(readSettings(patch, given([], { updateToLatestPatch: true })).updateToLatestPatch).toBe(true);
-  expect(readSettings(patch, given([{ id: 'licenseUpload', value: '' }])).problems).toHaveLength(1);
+  expect(readSettings(patch, submit(undefined)).problems).toEqual([]);
+  expect(readSettings(patch, { ...submit(undefined), upgradeSettings: {} }).problems).toEqual([]);
+  expect(readSettings(patch, submit([], { updateToLatestPatch: true })).updateToLatestPatch).toBe(true);
+  expect(readSettings(patch, submit([{ id: 'licenseUpload', value: '' }])).problems).toHaveLength(1);
 });

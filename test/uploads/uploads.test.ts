@@ -1,4 +1,4 @@
-// Uploads (contract 6).
+// Uploading, listing and deleting files.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { plainFileName } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -16,7 +16,7 @@ type Item = { item: { itemID: string; itemName: string } };
 type Failure = { error: { details: string[] } };
 
 describe('uploads', () => {
-  it('are kept with what is known of them, listed, shown and deleted', async () => {
+  it('are stored with their properties, listed, returned and deleted', async () => {
     const { item } = (await upload('license.json', '{}', { description: 'for 11.0' })).json<Item>();
     const expected = {
       itemID: item.itemID,
@@ -36,7 +36,7 @@ describe('uploads', () => {
     expect((await server.get(`/admin/uploads/${item.itemID}?token=${admin}`)).statusCode).toBe(404);
   });
 
-  it('may each be so large, and all together so large', async () => {
+  it('have a limit for each file and for all files together', async () => {
     expect((await upload('a', Buffer.alloc(2000))).statusCode).toBe(200);
     const tooLarge = await upload('b', Buffer.alloc(2001));
     expect(tooLarge.statusCode).toBe(413);
@@ -66,6 +66,6 @@ it.each([
   ['C:\\Users\\ann\\license.json', 'license.json'],
   ['..', '..'],
   ['/', ''],
-])('the name of %j is %j: never a path', (given, name) => {
+])('%j is stored with the name %j, without its path', (given, name) => {
   expect(plainFileName(given)).toBe(name);
 });

@@ -1,6 +1,6 @@
-// Attempts obey the policy to the letter: how many, their waits and time-outs, also when the settings change.
+// Tests of attempts: their number, waits and timeouts, and the effect of changed settings.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
@@ -15,7 +15,7 @@ const onlyDelivery = onlyDeliveryOf(() => hooks);
 
 describe('attempts', () => {
   it.each([1, 2, 3, 4, 5])(
-    'are exactly %i, each the wait after the one before',
+    'are made %i times, each after the configured wait',
     async (notificationAttempts) => {
       await hooks.act('settings', {
         notificationAttempts: String(notificationAttempts),
@@ -26,7 +26,7 @@ describe('attempts', () => {
       const from = start();
       await hooks.publish();
       await hooks.runtime.advance(3_600_000);
-      // Parts of a millisecond are waited for in full, so that no wait is too short.
+      // One more millisecond than configured, so that no wait is too short.
       const times = hooks.arrivals.map(({ at }) => at - from);
       expect(times).toEqual(Array.from({ length: notificationAttempts }, (_, n) => n * 7001));
       const delivery = await onlyDelivery(id);
@@ -44,7 +44,7 @@ describe('attempts', () => {
     },
   );
 
-  it('end with the first success', async () => {
+  it('end after the first success', async () => {
     const { id } = await hooks.register();
     hooks.answerWith(503, { status: 204, body: Buffer.from('thanks') });
     const from = start();
@@ -92,9 +92,9 @@ describe('attempts', () => {
     expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
   });
 
-  it('that find nobody tell why', async () => {
+  it('record why the receiver could not be reached', async () => {
     const { id } = await hooks.register();
-    hooks.runtime.receiver = () => {
+    hooks.httpClient.receiver = () => {
       throw new Error('The name hooks.example does not resolve.');
     };
     await hooks.publish();
@@ -104,7 +104,7 @@ describe('attempts', () => {
     ]);
   });
 
-  it('without a wait follow at once', async () => {
+  it('follow at once if the wait is 0', async () => {
     await hooks.act('settings', { notificationElapsedTimeInSeconds: '0' });
     await hooks.register();
     hooks.answerWith(500);
@@ -114,16 +114,16 @@ describe('attempts', () => {
   });
 });
 
-describe('the time-out', () => {
-  it('ends an attempt that has no complete answer, and the wait begins then', async () => {
+describe('the timeout', () => {
+  it('ends an attempt without a complete answer, and the wait begins at that moment', async () => {
     await hooks.act('settings', { notificationTimeOutInSeconds: '2' });
     const { id } = await hooks.register();
     const seen: { at: number; ended?: number }[] = [];
-    hooks.runtime.receiver = (_outgoing, signal) => {
+    hooks.httpClient.receiver = (request, signal) => {
       const entry: (typeof seen)[number] = { at: hooks.runtime.now() };
       seen.push(entry);
       signal.addEventListener('abort', () => (entry.ended = hooks.runtime.now()));
-      return blackHole(_outgoing, signal, entry.at);
+      return blackHole(request, signal, entry.at);
     };
     const from = start();
     await hooks.publish();
@@ -142,9 +142,9 @@ describe('the time-out', () => {
     });
   });
 
-  it('is that of the settings when the attempt starts', async () => {
+  it('is the one of the settings at the start of the attempt', async () => {
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     await hooks.publish();
     await hooks.settle();
     await hooks.act('settings', { notificationTimeOutInSeconds: '1' });
@@ -159,7 +159,7 @@ describe('the time-out', () => {
 });
 
 describe('changed settings', () => {
-  it('decide after each attempt whether there is another', async () => {
+  it('decide after each attempt whether another one follows', async () => {
     const { id } = await hooks.register();
     hooks.answerWith(500);
     await hooks.publish();
@@ -171,8 +171,8 @@ describe('changed settings', () => {
   it.each([
     ['longer', '20', 20_001],
     ['shorter', '3', 3001],
-    ['shorter than what has passed', '1', 2000],
-  ])('make a wait that has begun %s', async (_what, notificationElapsedTimeInSeconds, next) => {
+    ['shorter than the time already waited', '1', 2000],
+  ])('make a wait in progress %s', async (_what, notificationElapsedTimeInSeconds, next) => {
     await hooks.register();
     hooks.answerWith(500);
     const from = start();

@@ -1,6 +1,6 @@
-// What becomes of deliveries when their webhook is changed, deactivated or deleted.
+// Tests of deliveries whose webhook is edited, deactivated or deleted.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
@@ -12,18 +12,18 @@ afterEach(() => hooks.close());
 
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 
-/** A webhook with an attempt under way, which ends when it is answered. */
+/** Creates a webhook with an attempt in progress, which ends when `answer` is called. */
 async function beginAttempt() {
   const { id } = await hooks.register();
   let answer: (status: number) => void = () => undefined;
-  hooks.runtime.receiver = () => new Promise((resolve) => (answer = resolve));
+  hooks.httpClient.receiver = () => new Promise((resolve) => (answer = resolve));
   await hooks.publish();
   await hooks.settle();
   return { id, answer };
 }
 
-describe('a webhook that changes', () => {
-  it('gets its retries at the new address, under the new name', async () => {
+describe('a changed webhook', () => {
+  it('gets retries at its new address, with its new name', async () => {
     const { id } = await hooks.register();
     hooks.answerWith(500, 200);
     await hooks.publish();
@@ -37,7 +37,7 @@ describe('a webhook that changes', () => {
     expect(hooks.arrivals[1]?.body).toContain('"webhookName":"Renamed"');
   });
 
-  it('gets nothing more once deactivated: what is pending is discarded', async () => {
+  it('gets nothing after it was deactivated, and its pending deliveries are discarded', async () => {
     const { id } = await hooks.register();
     hooks.answerWith(500);
     await hooks.publish();
@@ -62,9 +62,9 @@ describe('a webhook that changes', () => {
   });
 
   it.each<[string, number, string]>([
-    ['succeeds', 200, 'delivered'],
-    ['fails', 500, 'discarded'],
-  ])('while an attempt is under way that %s', async (_how, status, state) => {
+    ['a successful', 200, 'delivered'],
+    ['a failed', 500, 'discarded'],
+  ])('that was deactivated during %s attempt (%i) has its delivery %s', async (_how, status, state) => {
     const { id, answer } = await beginAttempt();
     await hooks.act(`${id}/deactivate`);
     expect(await onlyDelivery(id)).toMatchObject({ state: 'pending' });
@@ -74,7 +74,7 @@ describe('a webhook that changes', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({ failures: { count: 0 } });
   });
 
-  it('gets no retry of what was sent before it was off and on again', async () => {
+  it('gets no retry of a delivery from before it was deactivated and activated again', async () => {
     const { id, answer } = await beginAttempt();
     await hooks.act(`${id}/deactivate`);
     await hooks.act(`${id}/activate`);
@@ -83,29 +83,29 @@ describe('a webhook that changes', () => {
     expect(await onlyDelivery(id)).toMatchObject({ state: 'discarded' });
   });
 
-  it('still gets a ping that waits for a slot', async () => {
+  it('gets a ping that waited for a slot when it was deactivated', async () => {
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     for (let n = 0; n < 4; n += 1) await hooks.publish();
     await hooks.settle();
     const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
     await hooks.act(`${id}/deactivate`);
-    hooks.runtime.receiver = () => 200;
+    hooks.httpClient.receiver = () => 200;
     await hooks.runtime.advance(10_000);
     expect(await hooks.read(`/${id}/deliveries/${deliveryId}`)).toMatchObject({ state: 'delivered' });
   });
 
-  it('gets nothing more once deleted', async () => {
+  it('gets nothing after it was deleted', async () => {
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
-    let asked = 0;
-    hooks.runtime.receiver = () => new Promise((resolve) => ((answer = resolve), (asked += 1)));
+    let requests = 0;
+    hooks.httpClient.receiver = () => new Promise((resolve) => ((answer = resolve), (requests += 1)));
     await hooks.publish();
     await hooks.settle();
     await hooks.act(`${id}/delete`);
     answer(500);
     await hooks.runtime.advance(3_600_000);
-    expect(asked).toBe(1);
+    expect(requests).toBe(1);
     expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_deliveries_pending 0$/m);
   });
 });

@@ -1,6 +1,6 @@
-// Pings, and deliveries as they are listed, kept and sent once more.
+// Tests of pings, and of listing, keeping and redelivering deliveries.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
 
@@ -13,7 +13,7 @@ afterEach(() => hooks.close());
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 
 describe('ping', () => {
-  it('is one attempt, also while inactive', async () => {
+  it('is attempted once, even if the webhook is inactive', async () => {
     const { id } = await hooks.register({ active: 'false', changeTypes: 'Nothing' });
     hooks.answerWith(500);
     const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
@@ -32,7 +32,7 @@ describe('ping', () => {
   });
 });
 
-it('a redelivered ping is a ping', async () => {
+it('a redelivered ping is attempted once and does not count as a failure', async () => {
   const { id } = await hooks.register();
   hooks.answerWith(500);
   const { deliveryId } = await hooks.act<{ deliveryId: string }>(`${id}/ping`);
@@ -44,7 +44,7 @@ it('a redelivered ping is a ping', async () => {
 });
 
 describe('deliveries', () => {
-  it('are listed newest first, in pages', async () => {
+  it('are listed in pages, newest first', async () => {
     const { id } = await hooks.register();
     for (let n = 0; n < 30; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();
@@ -66,7 +66,7 @@ describe('deliveries', () => {
     }
   });
 
-  it('can be sent once more: the same event, as a new delivery', async () => {
+  it('can be redelivered: the same event in a new delivery', async () => {
     const { id } = await hooks.register();
     await hooks.publish({ eventId: 'again', payload: '{"a":1}' });
     await hooks.settle();
@@ -92,24 +92,24 @@ describe('deliveries', () => {
     expect((await hooks.get(path, hooks.administrator)).statusCode).toBe(404);
   });
 
-  it('that have ended are kept to WEBHOOK_HISTORY', async () => {
+  it('are kept up to WEBHOOK_HISTORY after they ended', async () => {
     await hooks.close();
     hooks = await startHooks({ env: { WEBHOOK_HISTORY: '3' } });
     const { id } = await hooks.register();
     for (let n = 0; n < 6; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();
-    const told = async () => (await hooks.deliveriesOf(id)).deliveries.map(({ event }) => event.id);
-    expect(await told()).toEqual(['e5', 'e4', 'e3']);
-    hooks.runtime.receiver = blackHole;
+    const eventIds = async () => (await hooks.deliveriesOf(id)).deliveries.map(({ event }) => event.id);
+    expect(await eventIds()).toEqual(['e5', 'e4', 'e3']);
+    hooks.httpClient.receiver = blackHole;
     for (let n = 6; n < 14; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();
-    expect((await told()).slice(8)).toEqual(['e5', 'e4', 'e3']);
+    expect((await eventIds()).slice(8)).toEqual(['e5', 'e4', 'e3']);
     await hooks.act(`${id}/deactivate`);
-    // Four are under way; the others were never tried, and tell less than what was.
-    expect(await told()).toEqual(['e9', 'e8', 'e7', 'e6', 'e5', 'e4', 'e3']);
+    // Four are being attempted. Discarded deliveries without an attempt are removed before those with attempts.
+    expect(await eventIds()).toEqual(['e9', 'e8', 'e7', 'e6', 'e5', 'e4', 'e3']);
   });
 
-  it('keep an answer as text, whatever it was', async () => {
+  it('store any answer as text', async () => {
     const { id } = await hooks.register();
     hooks.answerWith({ status: 500, body: Buffer.from([0x61, 0, 0xff, 0xc3, 0xa4, 0xe2, 0x82]) });
     await hooks.publish();

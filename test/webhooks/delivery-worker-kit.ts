@@ -1,8 +1,8 @@
-// What the tests of deliveries share.
+// Finds deliveries for the tests of the delivery worker.
 import { expect } from 'vitest';
 import type { Hooks } from '../kit/hooks.ts';
 
-/** Looks for the delivery of a webhook that has had just one. */
+/** Returns the only delivery of a webhook. */
 export const onlyDeliveryOf = (hooks: () => Hooks) => async (id: string) => {
   const { deliveries } = await hooks().deliveriesOf(id);
   expect(deliveries).toHaveLength(1);

@@ -1,7 +1,7 @@
-// The deliveryWorker: its limits, how it stops, a store that is slow or fails, and what the metrics tell.
+// Tests of the delivery worker: its limits, how it stops, a store that is slow or fails, and its metrics.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { type Receiver, blackHole } from '../kit/runtime.ts';
+import { type Receiver, blackHole } from '../kit/http-client.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { createTestStore } from '../kit/store.ts';
 import { onlyDeliveryOf } from './delivery-worker-kit.ts';
@@ -15,8 +15,8 @@ afterEach(() => hooks.close());
 const onlyDelivery = onlyDeliveryOf(() => hooks);
 
 describe('limits', () => {
-  /** How many are under way at each receiver, and the most there ever were. */
-  function watch() {
+  /** Counts the attempts in progress per receiver. `waiting` ends them. */
+  function countAttempts() {
     const now = new Map<string, number>();
     const most = new Map<string, number>();
     const waiting: (() => void)[] = [];
@@ -36,12 +36,12 @@ describe('limits', () => {
         }),
       );
     };
-    hooks.runtime.receiver = receiver;
+    hooks.httpClient.receiver = receiver;
     return { now, most, waiting };
   }
 
-  it('are four at one receiver, whatever its webhooks and paths', async () => {
-    const { most, waiting } = watch();
+  it('allow four attempts at a time per receiver, for all its webhooks and paths', async () => {
+    const { most, waiting } = countAttempts();
     await hooks.register({ hookUrl: 'https://one.example/a' });
     await hooks.register({ hookUrl: 'https://one.example/b' });
     await hooks.register({ hookUrl: 'https://one.example:8443/b' });
@@ -55,10 +55,10 @@ describe('limits', () => {
     expect([most.get('one.example'), most.get('one.example:8443')]).toEqual([4, 4]);
   });
 
-  it('are WEBHOOK_CONCURRENCY in all', async () => {
+  it('allow WEBHOOK_CONCURRENCY attempts at a time in total', async () => {
     await hooks.close();
     hooks = await startHooks({ env: { WEBHOOK_CONCURRENCY: '10' } });
-    const { most, waiting } = watch();
+    const { most, waiting } = countAttempts();
     for (let n = 0; n < 8; n += 1) await hooks.register({ hookUrl: `https://r${n}.example/` });
     for (let n = 0; n < 5; n += 1) await hooks.publish();
     for (let left = 40; left > 0;) {
@@ -70,21 +70,21 @@ describe('limits', () => {
     expect(most.get('all')).toBe(10);
   });
 
-  it('are given to what has begun before anything new, so that a dead receiver is found out', async () => {
+  it('serve retries before first attempts, so that a dead receiver is soon deactivated', async () => {
     await hooks.act('settings', { notificationTimeOutInSeconds: '1', notificationElapsedTimeInSeconds: '1' });
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     for (let n = 0; n < 60; n += 1) await hooks.publish();
-    // Three attempts of a second each and two waits for the first four, and four more of the next.
+    // The first four deliveries take three attempts and two waits of a second each; so do the next four.
     await hooks.runtime.advance(12_000);
     expect(await hooks.read(`/${id}`)).toMatchObject({ active: false, deactivatedBy: 'failures' });
   });
 
-  it('let nobody wait for a black hole', async () => {
+  it('keep a black hole from delaying other receivers', async () => {
     const { id: healthy } = await hooks.register({ hookUrl: 'https://healthy.example/' });
     await hooks.register({ hookUrl: 'https://hole.example/' });
-    hooks.runtime.receiver = (outgoing, signal, at) =>
-      outgoing.url.includes('hole') ? blackHole(outgoing, signal, at) : 200;
+    hooks.httpClient.receiver = (request, signal, at) =>
+      request.url.includes('hole') ? blackHole(request, signal, at) : 200;
     for (let n = 0; n < 100; n += 1) await hooks.publish();
     await hooks.settle();
     const { deliveries } = await hooks.deliveriesOf(healthy);
@@ -93,12 +93,12 @@ describe('limits', () => {
 });
 
 describe('when the server stops', () => {
-  it('an attempt under way may end', async () => {
+  it('an attempt in progress may end', async () => {
     await hooks.close();
     hooks = await startHooks();
     const { id } = await hooks.register();
     let answer: (status: number) => void = () => undefined;
-    hooks.runtime.receiver = () => new Promise((resolve) => (answer = resolve));
+    hooks.httpClient.receiver = () => new Promise((resolve) => (answer = resolve));
     await hooks.publish();
     await hooks.settle();
     const closed = hooks.app.close();
@@ -109,11 +109,11 @@ describe('when the server stops', () => {
     expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
   });
 
-  it('one that does not end is put back, and made anew by the next', async () => {
+  it('an attempt that does not end is aborted, and the next process repeats it', async () => {
     await hooks.close();
     hooks = await startHooks();
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     await hooks.publish();
     await hooks.settle();
     const closed = hooks.app.close();
@@ -129,7 +129,7 @@ describe('when the server stops', () => {
 });
 
 describe('a store that is slow or fails', () => {
-  /** A store whose claims happen when the test says so, or fail. */
+  /** A store whose claims wait for `gate.wait` first, which may reject. */
   async function createSlowStore() {
     const store = await createTestStore();
     const gate: { wait: () => Promise<void> } = { wait: () => Promise.resolve() };
@@ -140,21 +140,21 @@ describe('a store that is slow or fails', () => {
     return { store: { ...store, claim }, gate };
   }
 
-  it('is asked again after a claim has failed', async () => {
+  it('gets another claim after a claim has failed', async () => {
     await hooks.close();
     const { store, gate } = await createSlowStore();
     hooks = await startHooks({ store });
     await hooks.register();
-    gate.wait = () => Promise.reject(new Error('away'));
+    gate.wait = () => Promise.reject(new Error('store failed'));
     for (let n = 0; n < 5; n += 1) await hooks.publish();
     await hooks.settle();
     gate.wait = () => Promise.resolve();
     await hooks.runtime.advance(1000);
     expect(hooks.arrivals).toHaveLength(5);
-    expect(hooks.logLines.join('')).toContain('away');
+    expect(hooks.logLines.join('')).toContain('store failed');
   });
 
-  it('is asked again when something came in while it answered', async () => {
+  it('gets another claim if deliveries were added during a claim', async () => {
     await hooks.close();
     const { store, gate } = await createSlowStore();
     hooks = await startHooks({ store });
@@ -169,7 +169,7 @@ describe('a store that is slow or fails', () => {
     expect(hooks.arrivals).toHaveLength(2);
   });
 
-  it('gets back what it hands out too late', async () => {
+  it('gets back deliveries that it returns after the worker was stopped', async () => {
     await hooks.close();
     const { store, gate } = await createSlowStore();
     hooks = await startHooks({ store });
@@ -187,7 +187,7 @@ describe('a store that is slow or fails', () => {
   });
 });
 
-it('shows in the metrics, without names', async () => {
+it('reports metrics without names', async () => {
   await hooks.act('settings', { ...quick, notificationAttempts: '2', numberOfFailures: '1' });
   await hooks.register({ name: 'Secretive' });
   hooks.answerWith(500);

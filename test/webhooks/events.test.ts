@@ -1,8 +1,8 @@
-// Events that are published: who gets them, what is refused, and when there are too many.
+// Tests of publishing events: who receives them, what is refused, and the limit of pending deliveries.
 import { rememberedEvents } from '../../src/webhooks/idempotency.ts';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 
 let hooks: Hooks;
@@ -18,7 +18,7 @@ const publish = (fields: Record<string, string>, role: 'administrator' | 'publis
   hooks.post('/admin/services/webhooks/publish', fields, { authorization: `Bearer ${hooks.token(role)}` });
 
 describe('publish', () => {
-  it('delivers a signed event to every webhook that wants it', async () => {
+  it('delivers a signed event to every webhook that subscribes to it', async () => {
     const { id, signatureKey } = await hooks.register({ name: 'All' });
     await hooks.register({ changeTypes: 'Other' });
     await hooks.register({ active: 'false' });
@@ -47,7 +47,7 @@ describe('publish', () => {
     );
   });
 
-  it('is sent as a form to who wants a form, signed as it is sent', async () => {
+  it('delivers a signed form if the webhook has the content type of a form', async () => {
     const { signatureKey } = await hooks.register({ contentType: 'application/x-www-form-urlencoded' });
     const { eventId } = await hooks.publish({ payload: '{"a":"ä &+"}' });
     await hooks.settle();
@@ -56,12 +56,12 @@ describe('publish', () => {
     const payload = new URLSearchParams(sent?.body).get('payload') ?? '';
     expect(JSON.parse(payload)).toMatchObject({ id: eventId, data: { a: 'ä &+' } });
     vi.setSystemTime(hooks.runtime.now());
-    // It verifies before it parses, and a form is no JSON.
+    // The library verifies first and then fails to parse the form as JSON.
     const verify = () => new Webhook(signatureKey).verify(sent?.body ?? '', sent?.headers ?? {});
     expect(verify).toThrow(SyntaxError);
   });
 
-  it('does nothing the second time, and answers as the first time, for 24 hours', async () => {
+  it('has no effect for a repeated id within 24 hours, and returns the first answer', async () => {
     await hooks.register();
     const first = await hooks.publish({ eventId: 'order-7' });
     expect(first).toEqual({ status: 'success', eventId: 'order-7', deliveries: 1 });
@@ -73,28 +73,28 @@ describe('publish', () => {
     expect(await hooks.publish({ eventId: 'order-7' })).toMatchObject({ deliveries: 2 });
   });
 
-  it('is answered as the first time also when its service is gone by then', async () => {
+  it('returns the first answer for a repeated id even if the service was deleted', async () => {
     const event = { eventId: 'order-8', service: 'Maps/Roads.MapServer' };
     const first = await hooks.publish(event);
     await hooks.post('/admin/services/Maps/Roads.MapServer/delete', {}, hooks.administrator);
     expect(await hooks.publish(event)).toEqual(first);
   });
 
-  it('is forgotten after a day, so that memory does not grow', async () => {
+  it('removes remembered ids after a day', async () => {
     await hooks.publish({ eventId: 'order-9' });
     const version = hooks.store.version(rememberedEvents);
     await hooks.runtime.advance(86_400_000 + 600_000);
     expect(hooks.store.version(rememberedEvents)).toBe(version + 1);
   });
 
-  it('of no service does not go to a service’s webhook', async () => {
+  it('delivers to the webhook of a service only the events of that service', async () => {
     await hooks.register({ service: 'Maps/Roads.MapServer' });
     expect(await hooks.publish()).toMatchObject({ deliveries: 0 });
     expect(await hooks.publish({ service: 'Maps/Elevation.ImageServer' })).toMatchObject({ deliveries: 0 });
     expect(await hooks.publish({ service: 'Maps/Roads.MapServer' })).toMatchObject({ deliveries: 1 });
   });
 
-  it('may be done by a publisher, for a service that they may see', async () => {
+  it('is allowed to publishers, for services that they may see', async () => {
     expect(
       (await publish({ changeType: 'X', service: 'Maps/Roads.MapServer' }, 'publisher')).statusCode,
     ).toBe(200);
@@ -122,18 +122,18 @@ describe('publish', () => {
     expect(response.json()).toMatchObject({ error: { details: [expect.stringContaining(problem)] } });
   });
 
-  it('takes a payload of 256 KiB', async () => {
+  it('accepts a payload of 256 KiB', async () => {
     const payload = `{"a":"${'x'.repeat(262_144 - 8)}"}`;
     expect((await publish({ changeType: 'Tested', payload })).statusCode).toBe(200);
   });
 });
 
-describe('too many pending deliveries', () => {
-  it('refuse publish alone, and lose nothing', async () => {
+describe('the limit of pending deliveries', () => {
+  it('refuses only publish, and loses no delivery', async () => {
     await hooks.close();
     hooks = await startHooks({ env: { WEBHOOK_MAX_PENDING: '3' } });
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     const answered = await hooks.publish({ eventId: 'one' });
     await hooks.publish();
     await hooks.publish();
@@ -145,13 +145,13 @@ describe('too many pending deliveries', () => {
     expect((await hooks.post('/admin/services/createService', service, hooks.administrator)).statusCode).toBe(
       200,
     );
-    // All four slots are taken.
+    // All four slots of the receiver are in use.
     await hooks.settle();
     await hooks.act(`${id}/ping`);
     expect((await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state)).toEqual(
       Array(5).fill('pending'),
     );
-    hooks.runtime.receiver = () => 200;
+    hooks.httpClient.receiver = () => 200;
     await hooks.runtime.advance(60_000);
     const { deliveries } = await hooks.deliveriesOf(id);
     expect(deliveries.map(({ state }) => state)).toEqual(Array(5).fill('delivered'));

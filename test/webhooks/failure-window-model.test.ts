@@ -1,5 +1,5 @@
-// The deactivation rule: random histories against a slow model of spec 3.2 and contract 5.
-// FUZZ_RUNS raises the number of histories (10,000 unless told); fast-check prints its seed when they disagree.
+// Compares the deactivation rule with a slow model on random histories.
+// FUZZ_RUNS raises the number of histories (default 10,000). fast-check prints its seed if the two differ.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type FailurePolicy, type FailureWindow, countFailure } from '../../src/webhooks/failure-window.ts';
@@ -9,7 +9,7 @@ type Event =
   | { kind: 'failure' | 'success' | 'activate'; days: number; ms: number }
   | { kind: 'policy'; policy: FailurePolicy };
 
-/** Few days and whole ones, more or less a millisecond, so that many failures fall on a border, together or before the one before. */
+/** Few whole days, more or less a millisecond: many failures are at the end of a window, simultaneous, or earlier than the last. */
 const passing = { days: fc.constantFrom(0, 0, 0, 1, 1, 2, 3, -2), ms: fc.constantFrom(0, 0, 0, -1, 1) };
 const policies = fc.record({
   numberOfFailures: fc.integer({ min: 1, max: 5 }),
@@ -25,9 +25,8 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 type Failure = { at: number; policy: FailurePolicy };
 
 /**
- * What the contract says of the newest of all failures since the window was last cleared, from nothing but these: "The window opens at
- * the first failure and lasts `daysInPast` × 24 h; a failure at or after its end opens a new one; reaching `numberOfFailures` inside it
- * deactivates"; "the settings in force at each failure decide".
+ * The window after the newest failure, computed from all failures since the window was last cleared: the first failure opens a window of
+ * `daysInPast` × 24 h, a failure at or after its end opens a new one, and the settings at each failure decide.
  */
 function judge(failures: readonly Failure[]) {
   const opensNewAfter = (opener: Failure) => (failure: Failure) =>
@@ -78,6 +77,6 @@ it('agrees with the model on random histories', () => {
     expect(actual).toEqual(expected);
   });
   fc.assert(property, { numRuns: runs });
-  for (const [what, times] of Object.entries(seen))
-    expect(times, `too few failures of the kind: ${what}`).toBeGreaterThan(runs / 2);
+  for (const [kind, times] of Object.entries(seen))
+    expect(times, `too few failures of the kind: ${kind}`).toBeGreaterThan(runs / 2);
 }, 300_000);

@@ -1,4 +1,4 @@
-// The deactivation rule: the sentences of spec 3.2 and contract 5 one by one.
+// Tests of the deactivation rule: each of its sentences, and the limits of windows.
 import { describe, expect, it } from 'vitest';
 import {
   type FailurePolicy,
@@ -8,7 +8,7 @@ import {
 } from '../../src/webhooks/failure-window.ts';
 import { dayMs, firstFailure } from './failure-window-kit.ts';
 
-/** Day n of the spec is from n − 1 to n days after the first failure. */
+/** Day n of the rule is from n − 1 to n days after the first failure. */
 const after = (days: number) => firstFailure + Math.round(days * dayMs);
 
 const policyOf = (numberOfFailures: number, daysInPast: number): FailurePolicy => ({
@@ -17,7 +17,7 @@ const policyOf = (numberOfFailures: number, daysInPast: number): FailurePolicy =
 });
 const fiveInFive = policyOf(5, 5);
 
-/** One failure after another, until one deactivates or there are no more. */
+/** Counts one failure after another, until one of them deactivates. */
 function replay(failures: readonly { policy: FailurePolicy; at: number }[]) {
   let window: FailureWindow | null = null;
   for (const { policy, at } of failures) {
@@ -29,76 +29,77 @@ function replay(failures: readonly { policy: FailurePolicy; at: number }[]) {
 }
 
 type Row = {
-  says: string;
+  sentence: string;
   policy?: FailurePolicy;
-  /** In days after the first. */
+  /** Days after the first failure. */
   failures: number[];
-  /** In days after the first; null for a webhook that is active in the end. */
+  /** Days after the first failure; null if the webhook is still active at the end. */
   deactivatedAt: number | null;
   window: { start: number; count: number };
 };
 
-// The last sentence, on the name of the state, rules nothing.
-const spec: Row[] = [
+const rule: Row[] = [
   {
-    says: '`numberOfFailures` failures occur within a window of `daysInPast` days → deactivated',
+    sentence: '`numberOfFailures` failures occur within a window of `daysInPast` days → deactivated',
     policy: policyOf(3, 2),
     failures: [0, 0.5, 1.9],
     deactivatedAt: 1.9,
     window: { start: 0, count: 3 },
   },
   {
-    says: 'a window that ends with fewer failures than `numberOfFailures` → active',
+    sentence: 'a window that ends with fewer failures than `numberOfFailures` → active',
     policy: policyOf(3, 2),
     failures: [0, 1.9, 2.1, 3],
     deactivatedAt: null,
     window: { start: 2.1, count: 2 },
   },
   {
-    says: 'A failure after the window ends starts a new window.',
+    sentence: 'A failure after the window ends starts a new window.',
     policy: policyOf(3, 2),
     failures: [0, 1.9, 9],
     deactivatedAt: null,
     window: { start: 9, count: 1 },
   },
   {
-    says: 'the window starts at the first failure',
+    sentence: 'the window starts at the first failure',
     failures: [0, 2, 3, 4],
     deactivatedAt: null,
     window: { start: 0, count: 4 },
   },
   {
-    says: 'With a policy of 5 failures in 5 days, 1 failure per day for 5 days deactivates the webhook on the fifth day.',
+    sentence:
+      'With a policy of 5 failures in 5 days, 1 failure per day for 5 days deactivates the webhook on the fifth day.',
     failures: [0, 1.2, 2.4, 3.6, 4.8],
     deactivatedAt: 4.8,
     window: { start: 0, count: 5 },
   },
   {
-    says: '3 failures on day 1 and 2 on day 2 deactivate it on day 2.',
+    sentence: '3 failures on day 1 and 2 on day 2 deactivate it on day 2.',
     failures: [0, 0.1, 0.2, 1.1, 1.2],
     deactivatedAt: 1.2,
     window: { start: 0, count: 5 },
   },
   {
-    says: '2 failures on day 1 and 2 on day 3 with none on days 4 and 5 do not deactivate it.',
+    sentence: '2 failures on day 1 and 2 on day 3 with none on days 4 and 5 do not deactivate it.',
     failures: [0, 0.1, 2.1, 2.2],
     deactivatedAt: null,
     window: { start: 0, count: 4 },
   },
   {
-    says: 'A failure on day 6 starts a new 5-day window.',
+    sentence: 'A failure on day 6 starts a new 5-day window.',
     failures: [0, 0.1, 2.1, 2.2, 5.5],
     deactivatedAt: null,
     window: { start: 5.5, count: 1 },
   },
   {
-    says: '3 more failures in that new window then deactivate it. (1 + 3 are 4: the rule of 5 binds, it stays active)',
+    sentence:
+      '3 more failures in that new window then deactivate it. (1 + 3 are 4: the rule of 5 binds, it stays active)',
     failures: [0, 0.1, 2.1, 2.2, 5.5, 6, 7, 8],
     deactivatedAt: null,
     window: { start: 5.5, count: 4 },
   },
   {
-    says: '3 more failures in that new window then deactivate it. (2 + 3 are 5: deactivated)',
+    sentence: '3 more failures in that new window then deactivate it. (2 + 3 are 5: deactivated)',
     failures: [0, 0.1, 2.1, 2.2, 5.5, 5.6, 6, 7, 8],
     deactivatedAt: 8,
     window: { start: 5.5, count: 5 },
@@ -106,59 +107,59 @@ const spec: Row[] = [
 ];
 
 const ms = 1 / dayMs;
-const borders: Row[] = [
+const limits: Row[] = [
   {
-    says: 'the last millisecond of a window is inside it',
+    sentence: 'the last millisecond of a window is inside it',
     failures: [0, 1, 2, 3, 5 - ms],
     deactivatedAt: 5 - ms,
     window: { start: 0, count: 5 },
   },
   {
-    says: 'a failure exactly at the end opens a new window',
+    sentence: 'a failure exactly at the end opens a new window',
     failures: [0, 1, 2, 3, 5],
     deactivatedAt: null,
     window: { start: 5, count: 1 },
   },
   {
-    says: 'a new window ends as late after its own start',
+    sentence: 'a new window has the same length',
     failures: [0, 7, 8, 9, 10, 12 - ms],
     deactivatedAt: 12 - ms,
     window: { start: 7, count: 5 },
   },
   {
-    says: 'windows do not slide: five failures within five days may lie in two of them',
+    sentence: 'windows do not slide: five failures within five days may be in two windows',
     failures: [0, 3, 4, 4.5, 5, 6],
     deactivatedAt: null,
     window: { start: 5, count: 2 },
   },
   {
-    says: 'one failure too few',
+    sentence: 'one failure too few',
     failures: [0, 0, 0, 0],
     deactivatedAt: null,
     window: { start: 0, count: 4 },
   },
   {
-    says: 'failures of one moment all count',
+    sentence: 'simultaneous failures all count',
     failures: [0, 0, 0, 0, 0],
     deactivatedAt: 0,
     window: { start: 0, count: 5 },
   },
   {
-    says: 'with numberOfFailures 1 the first failure deactivates',
+    sentence: 'with numberOfFailures 1 the first failure deactivates',
     policy: policyOf(1, 5),
     failures: [0],
     deactivatedAt: 0,
     window: { start: 0, count: 1 },
   },
   {
-    says: 'the longest window lasts 365 times 24 hours',
+    sentence: 'the longest window lasts 365 times 24 hours',
     policy: policyOf(2, 365),
     failures: [0, 365, 730 - ms],
     deactivatedAt: 730 - ms,
     window: { start: 365, count: 2 },
   },
   {
-    says: 'a clock that goes back neither opens a window nor moves one',
+    sentence: 'a clock that was set back neither opens nor moves a window',
     policy: policyOf(3, 1),
     failures: [0, -40, 1 - ms],
     deactivatedAt: 1 - ms,
@@ -167,11 +168,11 @@ const borders: Row[] = [
 ];
 
 describe.each([
-  ['spec 3.2', spec],
-  ['borders', borders],
+  ['the rule', rule],
+  ['the limits of windows', limits],
 ])('%s', (_of, rows) => {
-  // Told as %s, for $says would be cut short.
-  it.each(rows.map((row) => [row.says, row] as const))('%s', (_says, row) => {
+  // Not `$sentence`, which would be truncated.
+  it.each(rows.map((row) => [row.sentence, row] as const))('%s', (_sentence, row) => {
     const { policy = fiveInFive, failures, deactivatedAt, window } = row;
     expect(replay(failures.map((days) => ({ policy, at: after(days) })))).toEqual({
       window: { start: after(window.start), count: window.count },
@@ -186,20 +187,26 @@ describe('the settings in force at each failure decide', () => {
   it.each([
     ['a lower number deactivates at the next failure', policyOf(2, 5), 4.5, { count: 5 }, true],
     ['a higher number allows more', policyOf(6, 5), 4.5, { count: 5 }, false],
-    ['a shorter window is over', policyOf(5, 4), 4, { start: after(4), count: 1 }, false],
+    ['a shorter window has ended', policyOf(5, 4), 4, { start: after(4), count: 1 }, false],
     ['a longer window is open again', policyOf(5, 7), 6.5, { count: 5 }, true],
-    ['both lower: what is over is not counted', policyOf(2, 1), 4.5, { start: after(4.5), count: 1 }, false],
+    [
+      'both lower: failures of an ended window do not count',
+      policyOf(2, 1),
+      4.5,
+      { start: after(4.5), count: 1 },
+      false,
+    ],
   ])('%s', (_name, policy, days, window, deactivates) => {
     expect(countFailure(policy, four, after(days))).toEqual({ window: { ...four, ...window }, deactivates });
   });
 
-  it('the end of a window moves with them', () => {
+  it('the end of a window changes with them', () => {
     expect(endOfWindow(fiveInFive, four)).toBe(after(5));
     expect(endOfWindow(policyOf(5, 365), four)).toBe(after(365));
   });
 });
 
-it('a window that was given is left as it was', () => {
+it('the given window is not modified', () => {
   const window = Object.freeze({ start: firstFailure, count: 1 });
   expect(countFailure(fiveInFive, window, after(1)).window).toEqual({ start: firstFailure, count: 2 });
 });

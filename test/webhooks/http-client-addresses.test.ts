@@ -1,12 +1,20 @@
-// Outgoing requests reach no address that is not allowed, however it is spelled or resolved.
+// Tests that the HTTP client connects to no forbidden address, in any spelling and by any name.
 import { setDefaultAutoSelectFamily } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { receiverProblem } from '../../src/webhooks/target-policy.ts';
-import { LOCAL, NEVER, allow, egressTo, outgoing, startAnswering, useCanary } from './http-client-kit.ts';
+import {
+  LOCAL,
+  NEVER,
+  allow,
+  createClient,
+  requestTo,
+  startAnswering,
+  useCanary,
+} from './http-client-kit.ts';
 
 const canary = useCanary();
 
-describe('an address that is not allowed', () => {
+describe('a forbidden address', () => {
   type Spelling = [host: string, address: string];
 
   const LOOPBACK: Spelling[] = [
@@ -91,15 +99,15 @@ describe('an address that is not allowed', () => {
     const url = `http://${host}:${canary.port}/`;
     expect(receiverProblem(url, allow())).toMatch(`must not point to the address ${address}: loopback,`);
     await canary.expectRefusal(
-      egressTo(allow()).post(outgoing(url), NEVER),
+      createClient(allow()).post(requestTo(url), NEVER),
       `The address ${address} is not allowed.`,
     );
   });
 
-  it('would have been: the canary sees what is allowed', async () => {
-    const httpClient = egressTo(allow('127.0.0.1/32'));
+  it('is reached in all these spellings if it is allowed', async () => {
+    const httpClient = createClient(allow('127.0.0.1/32'));
     for (const [host] of LOOPBACK.filter(([, address]) => address === '127.0.0.1')) {
-      const answer = await httpClient.post(outgoing(`http://${host}:${canary.port}/`), NEVER);
+      const answer = await httpClient.post(requestTo(`http://${host}:${canary.port}/`), NEVER);
       expect(answer.body.toString()).toBe('seen');
     }
   });
@@ -120,20 +128,20 @@ describe('an address that is not allowed', () => {
     ['a unique local address', ['fd00::1'], 'The address fd00::1 is not allowed.'],
     ['a link-local address', ['fe80::1'], 'The address fe80::1 is not allowed.'],
     ['an address with a zone', ['2000::1%lo'], 'The address 2000::1%lo is not allowed.'],
-    ['a mixture, loopback last', ['11.0.0.1', '127.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
-    ['a mixture, loopback first', ['127.0.0.1', '11.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
-    ['a mixture of families', ['2000::1', '127.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
+    ['several addresses, loopback last', ['11.0.0.1', '127.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
+    ['several addresses, loopback first', ['127.0.0.1', '11.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
+    ['addresses of both families', ['2000::1', '127.0.0.1'], 'The address 127.0.0.1 is not allowed.'],
     ['nothing', [], 'The name hooks.example does not resolve.'],
     ['another name', ['localhost'], 'The address localhost is not allowed.'],
-    ['an odd spelling', ['127.1'], 'The address 127.1 is not allowed.'],
+    ['an unusual spelling', ['127.1'], 'The address 127.1 is not allowed.'],
     ['an empty address', [''], 'The address  is not allowed.'],
   ];
 
   it.each(RESOLUTIONS)('is not reached by a name that resolves to %s', async (_, addresses, message) => {
     canary.visits = 0;
-    const httpClient = egressTo(allow(), () => Promise.resolve(addresses));
+    const httpClient = createClient(allow(), () => Promise.resolve(addresses));
     await canary.expectRefusal(
-      httpClient.post(outgoing(`http://hooks.example:${canary.port}/`), NEVER),
+      httpClient.post(requestTo(`http://hooks.example:${canary.port}/`), NEVER),
       message,
     );
   });
@@ -147,39 +155,47 @@ describe('an address that is not allowed', () => {
       expect(receiverProblem(url, allow())).toMatch(`must not point to ${hostname}: loopback,`);
       expect(receiverProblem(url, allow('127.0.0.0/8'))).toBeUndefined();
       expect(receiverProblem(url, allow('::1/128'))).toBeUndefined();
-      // Whether these names resolve is the machine's affair; none of them may lead here.
-      await expect(egressTo(allow()).post(outgoing(url), NEVER)).rejects.toThrow(/not allowed|not resolve/);
+      // Whether these names resolve depends on the machine. None of them may lead here.
+      await expect(createClient(allow()).post(requestTo(url), NEVER)).rejects.toThrow(
+        /not allowed|not resolve/,
+      );
       await canary.expectNoVisit();
     },
   );
 
-  it('is not reached when the name cannot be resolved', async () => {
+  it('is not reached if the name cannot be resolved', async () => {
     canary.visits = 0;
-    const httpClient = egressTo(allow(), () => Promise.reject(new Error('EAI_AGAIN')));
-    const sent = httpClient.post(outgoing(`https://hooks.example:${canary.port}/`), NEVER);
+    const httpClient = createClient(allow(), () => Promise.reject(new Error('EAI_AGAIN')));
+    const sent = httpClient.post(requestTo(`https://hooks.example:${canary.port}/`), NEVER);
     await canary.expectRefusal(sent, 'The name hooks.example does not resolve.');
   });
 
-  it('is not reached when a name comes to mean it', async () => {
+  it('is not reached if a name later resolves to it', async () => {
     const addresses = ['127.0.0.1', '127.0.0.2', '127.0.0.1'];
     const { port, sockets } = await startAnswering('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n', true);
-    const httpClient = egressTo(LOCAL, () => Promise.resolve(addresses.splice(0, 1)));
-    const post = () => httpClient.post(outgoing(`http://hooks.example:${port}/`), NEVER);
+    const httpClient = createClient(LOCAL, () => Promise.resolve(addresses.splice(0, 1)));
+    const post = () => httpClient.post(requestTo(`http://hooks.example:${port}/`), NEVER);
     expect((await post()).status).toBe(200);
     await expect(post()).rejects.toThrow(new Error('The address 127.0.0.2 is not allowed.'));
     expect((await post()).status).toBe(200);
-    // One resolution for each connection: the address that was checked is the one that is used.
+    // One resolution per connection: the client connects to the address that it checked.
     expect([addresses.length, sockets.length]).toEqual([0, 2]);
   });
 
-  it.each([true, false])('is kept from a connection that tries several addresses: %s', async (several) => {
-    canary.visits = 0;
-    setDefaultAutoSelectFamily(several);
-    onTestFinished(() => setDefaultAutoSelectFamily(true));
-    const url = `http://hooks.example:${canary.port}/`;
-    const refused = egressTo(allow('::1/128'), () => Promise.resolve(['::1', '127.0.0.1']));
-    await canary.expectRefusal(refused.post(outgoing(url), NEVER), 'The address 127.0.0.1 is not allowed.');
-    const reached = egressTo(LOCAL, () => Promise.resolve(['127.0.0.1']));
-    expect((await reached.post(outgoing(url), NEVER)).body.toString()).toBe('seen');
-  });
+  it.each([true, false])(
+    'is not reached by a connection with several addresses (autoSelectFamily: %s)',
+    async (several) => {
+      canary.visits = 0;
+      setDefaultAutoSelectFamily(several);
+      onTestFinished(() => setDefaultAutoSelectFamily(true));
+      const url = `http://hooks.example:${canary.port}/`;
+      const refused = createClient(allow('::1/128'), () => Promise.resolve(['::1', '127.0.0.1']));
+      await canary.expectRefusal(
+        refused.post(requestTo(url), NEVER),
+        'The address 127.0.0.1 is not allowed.',
+      );
+      const reached = createClient(LOCAL, () => Promise.resolve(['127.0.0.1']));
+      expect((await reached.post(requestTo(url), NEVER)).body.toString()).toBe('seen');
+    },
+  );
 });

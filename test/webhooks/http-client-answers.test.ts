@@ -1,4 +1,4 @@
-// What an answer to an outgoing request may do to us: little, and it is cut.
+// Tests of the HTTP client with answers of all kinds, also broken and endless ones.
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -7,10 +7,10 @@ import { keptBytes, readBytes } from '../../src/webhooks/http-client.ts';
 import {
   LOCAL,
   NEVER,
-  egressTo,
+  createClient,
   expectClosed,
   listen,
-  outgoing,
+  requestTo,
   startAnswering,
   startReceiver,
   useCanary,
@@ -22,17 +22,17 @@ const INVALID = 'The answer is not valid HTTP.';
 const canary = useCanary();
 
 describe('an answer', () => {
-  it('comes to a request that says only what it was told to', async () => {
-    let heard = '';
+  it('is received for a request with the given headers and body only', async () => {
+    let received = '';
     const { url, port } = await startReceiver((socket) => {
       socket.on('data', (bytes: Buffer) => {
-        heard += bytes.toString();
-        if (heard.endsWith('}')) socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+        received += bytes.toString();
+        if (received.endsWith('}')) socket.write('HTTP/1.1 204 No Content\r\n\r\n');
       });
     });
-    const answer = await egressTo(LOCAL).post(outgoing(url), NEVER);
+    const answer = await createClient(LOCAL).post(requestTo(url), NEVER);
     expect(answer).toEqual({ status: 204, body: Buffer.alloc(0) });
-    expect(heard.split('\r\n')).toEqual([
+    expect(received.split('\r\n')).toEqual([
       'POST /hook/secret?key=secret HTTP/1.1',
       `host: 127.0.0.1:${port}`,
       'connection: keep-alive',
@@ -53,78 +53,81 @@ describe('an answer', () => {
       201,
       'abc',
     ],
-    ['that ends with its connection', 'HTTP/1.1 200 OK\r\n\r\nabc', 200, 'abc', true],
+    ['that ends with the connection', 'HTTP/1.1 200 OK\r\n\r\nabc', 200, 'abc', true],
     [
-      'after a first sign',
+      'after an informational one',
       'HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na',
       200,
       'a',
     ],
     ['that is an error', 'HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy', 503, 'busy'],
-  ])('%s is handed on', async (_, answer, status, body, end) => {
+  ])('%s is returned', async (_, answer, status, body, end) => {
     const { url } = await startAnswering(answer, end);
-    expect(await egressTo(LOCAL).post(outgoing(url), NEVER)).toEqual({ status, body: Buffer.from(body) });
+    expect(await createClient(LOCAL).post(requestTo(url), NEVER)).toEqual({
+      status,
+      body: Buffer.from(body),
+    });
   });
 
-  it('that leads elsewhere is not followed', async () => {
+  it('with a redirect is not followed', async () => {
     canary.visits = 0;
     const { url } = await startAnswering(
       `HTTP/1.1 307 Go\r\nLocation: http://127.0.0.1:${canary.port}/\r\nContent-Length: 0\r\n\r\n`,
     );
-    expect((await egressTo(LOCAL).post(outgoing(url), NEVER)).status).toBe(307);
+    expect((await createClient(LOCAL).post(requestTo(url), NEVER)).status).toBe(307);
     await canary.expectNoVisit();
   });
 
-  it('that is compressed stays so', async () => {
+  it('that is compressed is not decompressed', async () => {
     const zipped = gzipSync('a'.repeat(100));
     const head = `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${zipped.length}\r\n\r\n`;
     const { url } = await startAnswering(Buffer.concat([Buffer.from(head), zipped]));
-    expect((await egressTo(LOCAL).post(outgoing(url), NEVER)).body).toEqual(zipped);
+    expect((await createClient(LOCAL).post(requestTo(url), NEVER)).body).toEqual(zipped);
   });
 
-  it('is cut: what lies beyond is not waited for, and the connection is dropped', async () => {
+  it('is truncated: the client does not wait for the rest and closes the connection', async () => {
     const start = 'a'.repeat(keptBytes) + 'b'.repeat(readBytes - keptBytes);
     const { url, sockets } = await startAnswering(
       `HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n${start}`,
     );
-    const httpClient = egressTo(LOCAL);
-    const answer = await httpClient.post(outgoing(url), NEVER);
+    const httpClient = createClient(LOCAL);
+    const answer = await httpClient.post(requestTo(url), NEVER);
     expect(answer).toEqual({ status: 200, body: Buffer.from('a'.repeat(keptBytes)) });
     await expectClosed(sockets, 1);
   });
 
-  it('one byte short of the cut is waited for', async () => {
+  it('that is one byte shorter than the limit must be complete', async () => {
     const start = 'a'.repeat(readBytes - 1);
     const { url } = await startAnswering(`HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n${start}`, true);
-    await expect(egressTo(LOCAL).post(outgoing(url), NEVER)).rejects.toThrow(new Error(CLOSED));
+    await expect(createClient(LOCAL).post(requestTo(url), NEVER)).rejects.toThrow(new Error(CLOSED));
   });
 
   type Broken = [behaviour: string, answer: string, message: string, end?: boolean];
 
   it.each<Broken>([
-    ['that does not come', '', CLOSED, true],
-    ['that breaks off in its head', 'HTTP/1.1 200 OK\r\nContent-', CLOSED, true],
-    ['that breaks off before its length', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc', CLOSED, true],
+    ['that is empty', '', CLOSED, true],
+    ['that ends within its headers', 'HTTP/1.1 200 OK\r\nContent-', CLOSED, true],
+    ['that is shorter than its length', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc', CLOSED, true],
     [
-      'that breaks off before its length and said it would close',
+      'that is shorter than its length, with Connection: close',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nabc',
       CLOSED,
       true,
     ],
     [
-      'that breaks off in a chunk',
+      'that ends within a chunk',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc',
       CLOSED,
       true,
     ],
     [
-      'that lacks its last chunk',
+      'without its last chunk',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n',
       CLOSED,
       true,
     ],
     [
-      'that breaks off in a chunk and said it would close',
+      'that ends within a chunk, with Connection: close',
       'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc',
       INVALID,
       true,
@@ -135,24 +138,24 @@ describe('an answer', () => {
       `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`,
       'The headers of the answer are too large.',
     ],
-  ])('%s is none', async (_, answer, message, end) => {
+  ])('%s is an error', async (_, answer, message, end) => {
     const { url, sockets } = await startAnswering(answer, end);
-    await expect(egressTo(LOCAL).post(outgoing(url), NEVER)).rejects.toThrow(new Error(message));
+    await expect(createClient(LOCAL).post(requestTo(url), NEVER)).rejects.toThrow(new Error(message));
     await expectClosed(sockets, 1);
   });
 
-  it('in plain text is none where it was to be secured', async () => {
+  it('without TLS to an https request is an error', async () => {
     const { url } = await startAnswering('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
-    const sent = egressTo(LOCAL).post(outgoing(url.replace('http:', 'https:')), NEVER);
+    const sent = createClient(LOCAL).post(requestTo(url.replace('http:', 'https:')), NEVER);
     await expect(sent).rejects.toThrow('The TLS handshake failed.');
   });
 
-  it('does not come where nobody listens', async () => {
+  it('from a closed port is an error', async () => {
     const server = createServer();
     const url = `http://127.0.0.1:${await listen(server, '127.0.0.1')}/`;
     server.close();
     await once(server, 'close');
-    const sent = egressTo(LOCAL).post(outgoing(url), NEVER);
+    const sent = createClient(LOCAL).post(requestTo(url), NEVER);
     await expect(sent).rejects.toThrow(new Error('The connection was refused.'));
   });
 });

@@ -1,4 +1,4 @@
-// What the tests of outgoing requests share: receivers of every manner, and a canary that must not be reached.
+// Receivers for the tests of the HTTP client, and a canary server that forbidden requests must not reach.
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, BlockList, type Server, type Socket, connect, createServer } from 'node:net';
@@ -17,13 +17,13 @@ export function allow(...ranges: string[]): BlockList {
   return list;
 }
 
-export function outgoing(url: string) {
+export function requestTo(url: string) {
   return { url, headers: { 'webhook-id': 'e1' }, body: '{"id":"e1"}' };
 }
 
-export function egressTo(allowed: BlockList, resolve?: Resolve) {
+export function createClient(allowed: BlockList, resolve?: Resolve) {
   const httpClient = createHttpClient(allowed, resolve);
-  onTestFinished(httpClient.close);
+  onTestFinished(() => httpClient.close());
   return httpClient;
 }
 
@@ -33,13 +33,13 @@ export async function listen(server: Server, host?: string): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A receiver on 127.0.0.1 that is left with each connection; `sockets` are all it has seen. */
-export async function startReceiver(welcome: (socket: Socket) => void = (socket) => socket.resume()) {
+/** A receiver on 127.0.0.1. `sockets` holds all its connections. */
+export async function startReceiver(onConnection: (socket: Socket) => void = (socket) => socket.resume()) {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
     socket.on('error', () => undefined);
-    welcome(socket);
+    onConnection(socket);
   });
   const port = await listen(server, '127.0.0.1');
   onTestFinished(() => {
@@ -68,7 +68,7 @@ export async function expectClosed(sockets: Socket[], count: number): Promise<vo
 
 export const LOCAL = allow('127.0.0.1/32');
 
-/** On all addresses of the machine, and of both families where there are two. */
+/** Starts a canary server that listens on all addresses of the machine. */
 export function useCanary() {
   const canary = { visits: 0, port: 0, expectNoVisit, expectRefusal };
   const server = createHttpServer((_, reply) => void reply.end('seen'));
@@ -83,7 +83,7 @@ export function useCanary() {
     server.close();
   });
 
-  /** Connections are accepted in their order, so what came before this one has been counted after it. */
+  /** Opens a connection of its own: earlier connections have been counted when this one is accepted. */
   async function expectNoVisit(): Promise<void> {
     const own = connect(canary.port, '127.0.0.1');
     await once(server, 'connection');

@@ -1,4 +1,4 @@
-// The server's own events: of services, upgrades and webhooks, and who gets them.
+// Tests of the server's own events: of services, upgrades and webhooks.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
 
@@ -8,11 +8,11 @@ beforeEach(async () => {
 });
 afterEach(() => hooks.close());
 
-const told = () =>
+const received = () =>
   hooks.arrivals.map((sent) => bodyOf(sent)).map(({ type, service, data }) => ({ type, service, data }));
 
 describe('the server’s own events', () => {
-  it('of services, also to the webhooks of that service', async () => {
+  it('report changes of services, also to the webhooks of that service', async () => {
     await hooks.register({ service: 'Maps/Roads.MapServer' });
     const ships = { folderName: 'Maps', serviceName: 'Ships', type: 'MapServer' };
     await hooks.post('/admin/services/createService', ships, hooks.administrator);
@@ -25,21 +25,21 @@ describe('the server’s own events', () => {
     );
     await hooks.post('/admin/services/Maps/Ships.MapServer/delete', {}, hooks.administrator);
     await hooks.settle();
-    expect(told().filter(({ type }) => type === 'ServiceUpdated')).toEqual(
+    expect(received().filter(({ type }) => type === 'ServiceUpdated')).toEqual(
       Array(2).fill({ type: 'ServiceUpdated', service: 'Maps/Roads.MapServer', data: roads }),
     );
-    expect(told().filter(({ type }) => type !== 'ServiceUpdated')).toEqual([
+    expect(received().filter(({ type }) => type !== 'ServiceUpdated')).toEqual([
       { type: 'ServiceDeleted', service: 'Maps/Ships.MapServer', data: ships },
     ]);
   });
 
-  it('are not told of a change that is refused', async () => {
+  it('do not report a refused change', async () => {
     await hooks.register();
     await hooks.post('/admin/services/createService', { serviceName: 'x', type: '1' }, hooks.administrator);
     const twice = { folderName: 'Maps', serviceName: 'Roads', type: 'MapServer' };
     await hooks.post('/admin/services/createService', twice, hooks.administrator);
     await hooks.settle();
-    expect(told()).toEqual([]);
+    expect(received()).toEqual([]);
   });
 
   const upgrade = (id: string) =>
@@ -52,7 +52,7 @@ describe('the server’s own events', () => {
     for (let turns = 0; turns < 200; turns += 1) await hooks.runtime.advance(0);
   };
 
-  it('of upgrades: one start, and one end of each run, read-only mode or not', async () => {
+  it('report one start of an upgrade and the end of each run, also in read-only mode', async () => {
     await hooks.register();
     const { jobId } = (await upgrade('pat_17022022_1250')).json<{ jobId: string }>();
     await finish();
@@ -61,21 +61,21 @@ describe('the server’s own events', () => {
       'Update module SECURITY_DIRECTORY: the update of SECURITY_DIRECTORY fails by SIMULATED_FAILURES.';
     const started = { type: 'UpgradeStarted', service: null, data };
     const failed = { type: 'UpgradeFailed', service: null, data: { ...data, reason } };
-    expect(told()).toEqual([started, failed]);
+    expect(received()).toEqual([started, failed]);
     await hooks.post(`/admin/system/jobs/${jobId}/resume`, {}, hooks.administrator);
     await finish();
-    expect(told()).toEqual([started, failed, { type: 'UpgradeSucceeded', service: null, data }]);
+    expect(received()).toEqual([started, failed, { type: 'UpgradeSucceeded', service: null, data }]);
   });
 
-  it('of a cancelled upgrade', async () => {
+  it('report a cancelled upgrade', async () => {
     await hooks.register({ changeTypes: 'UpgradeCancelled' });
     const { jobId } = (await upgrade('pat_17022022_1250')).json<{ jobId: string }>();
     await hooks.post(`/admin/system/jobs/${jobId}/cancel`, {}, hooks.administrator);
     await finish();
-    expect(told()).toMatchObject([{ data: { jobId, reason: 'Cancelled by administrator.' } }]);
+    expect(received()).toMatchObject([{ data: { jobId, reason: 'Cancelled by administrator.' } }]);
   });
 
-  it('of a webhook that was deactivated for its failures: to the others, with the count', async () => {
+  it('report to other webhooks that failures have deactivated a webhook', async () => {
     await hooks.act('settings', { ...quick, notificationAttempts: '1' });
     const { id } = await hooks.register({
       name: 'Broken',
@@ -83,9 +83,9 @@ describe('the server’s own events', () => {
       changeTypes: 'Tested',
     });
     await hooks.register({ name: 'Watcher', changeTypes: 'WebhookDeactivated' });
-    const arrivals = hooks.runtime.receiver;
-    hooks.runtime.receiver = (sent, signal, at) =>
-      sent.url.includes('broken') ? 500 : arrivals(sent, signal, at);
+    const receiver = hooks.httpClient.receiver;
+    hooks.httpClient.receiver = (request, signal, at) =>
+      request.url.includes('broken') ? 500 : receiver(request, signal, at);
     const windowStart = hooks.runtime.now();
     await hooks.publish();
     await hooks.settle();
@@ -93,7 +93,7 @@ describe('the server’s own events', () => {
     await hooks.publish();
     await hooks.settle();
     await hooks.settle();
-    expect(told()).toEqual([
+    expect(received()).toEqual([
       {
         type: 'WebhookDeactivated',
         service: null,
@@ -107,6 +107,6 @@ describe('the server’s own events', () => {
     await hooks.act(`${id}/activate`);
     await hooks.act(`${id}/deactivate`);
     await hooks.settle();
-    expect(told()).toHaveLength(1);
+    expect(received()).toHaveLength(1);
   });
 });

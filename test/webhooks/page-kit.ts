@@ -1,10 +1,10 @@
-// What the tests of the webhooks' pages share: looking at them, and pressing their buttons.
+// Reads the pages of webhooks and presses their buttons.
 import { expect } from 'vitest';
 import type { Hooks } from '../kit/hooks.ts';
 
 export const all = '/admin/services/webhooks';
 
-/** The page without its markup and with single blanks: what is read. */
+/** The text of the page, without markup and with single spaces. */
 export const textOf = (page: string) =>
   page
     .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, '')
@@ -12,7 +12,7 @@ export const textOf = (page: string) =>
     .replaceAll('&#39;', "'")
     .replace(/\s+/g, ' ');
 
-/** An administrator with a browser. */
+/** The browser of a signed-in administrator. */
 export function browse(hooks: () => Hooks) {
   const cookie = () => `steward_session=${hooks().token('administrator')}`;
 
@@ -22,7 +22,7 @@ export function browse(hooks: () => Hooks) {
     return page.body;
   }
 
-  /** Presses the button of a page that posts to an address; answers where the browser is sent, but for what was done. */
+  /** Presses the button that posts to `action`. Returns the address of the redirect, without its `done` parameter. */
   async function press(page: string, action: string) {
     const form = page.split('<form').find((part) => part.includes(`action="${action}"`)) ?? '';
     const inputs = form.slice(0, form.indexOf('</form>')).matchAll(/name="(\w+)" value="([^"]*)"/g);
@@ -34,7 +34,7 @@ export function browse(hooks: () => Hooks) {
     return String(answer.headers.location).replace(/[?&]done=\w+$/, '');
   }
 
-  /** Lets a delivery with three attempts fail. */
+  /** Publishes an event and waits for three attempts. */
   async function failOnce() {
     await hooks().publish();
     await hooks().runtime.advance(20_000);

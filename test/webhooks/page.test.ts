@@ -1,7 +1,7 @@
-// What an administrator sees of all webhooks in a browser: how each has been doing, and how that is put in words.
+// Tests of the page of all webhooks, and of the texts on it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pageRange } from '../../src/rest/html/table.ts';
-import { destinationOf, formatPolicy } from '../../src/webhooks/pages/webhooks.ts';
+import { formatPolicy, formatReceiver } from '../../src/webhooks/pages/webhooks.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { formatOutcomes } from '../../src/webhooks/pages/sparkline.ts';
 import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
@@ -17,13 +17,13 @@ afterEach(() => hooks.close());
 const { see, press, failOnce } = browse(() => hooks);
 
 describe('the list', () => {
-  it('says so when there are none, and leads to making one', async () => {
+  it('links to the form for a first webhook', async () => {
     const page = await see(all);
-    expect(textOf(page)).toContain('Nobody is told anything yet.');
+    expect(textOf(page)).toContain('There are no webhooks yet.');
     expect(page).toContain(`href="${all}/create"`);
   });
 
-  it('tells where each points without credentials or query, and whom it concerns', async () => {
+  it('shows the receiver without its query, and the service of each webhook', async () => {
     const { id } = await hooks.register({
       name: 'One <b>',
       hookUrl: 'https://hooks.example/in?token=geheim',
@@ -39,7 +39,7 @@ describe('the list', () => {
     expect(textOf(page)).toContain('2 webhooks');
   });
 
-  it('marks a service that is gone', async () => {
+  it('marks a deleted service', async () => {
     const services = '/admin/services';
     await hooks.post(`${services}/createService`, { serviceName: 'New', type: 'T' }, hooks.administrator);
     await hooks.register({ service: 'New.T' });
@@ -47,7 +47,7 @@ describe('the list', () => {
     expect(textOf(await see(all))).toContain('New.T (deleted)');
   });
 
-  it('tells states in words, and failures against the policy', async () => {
+  it('shows states and failures in words', async () => {
     await hooks.act('settings', quick);
     hooks.answerWith(500);
     await hooks.register({ name: 'failing' });
@@ -58,12 +58,12 @@ describe('the list', () => {
     await hooks.act(`${off.id}/deactivate`);
     await hooks.register({ name: 'never', active: 'false' });
     const text = textOf(await see(all));
-    expect(text).toMatch(/Deactivated for its failures 2026-01-01 \S+ UTC 2 of 2 within 5 days/);
+    expect(text).toMatch(/Deactivated after too many failures 2026-01-01 \S+ UTC 2 of 2 within 5 days/);
     expect(text).toMatch(/Deactivated by an administrator 2026-01-01 \S+ UTC 0 of 2 within 5 days/);
     expect(text).toMatch(/Not active since it was created 0 of 2/);
   });
 
-  it('pictures the newest deliveries and says the same in words, with the last one', async () => {
+  it('charts the newest deliveries, with a text alternative and the last delivery', async () => {
     await hooks.act('settings', { ...quick, notificationAttempts: '1', numberOfFailures: '100' });
     await hooks.register();
     expect(textOf(await see(all))).toContain('Nothing sent yet');
@@ -77,7 +77,7 @@ describe('the list', () => {
       state,
       Number(x),
     ]);
-    // The newest is at the right end.
+    // The newest delivery is at the right end.
     expect(marks.slice(1)).toEqual([
       ['delivered', 120],
       ['delivered', 127],
@@ -89,7 +89,7 @@ describe('the list', () => {
     expect(await see(all)).toContain('aria-label="The last 20 deliveries: 20 failed"');
   });
 
-  it('has buttons that act and come back', async () => {
+  it('has buttons that return to the list', async () => {
     const { id } = await hooks.register();
     let page = await see(all);
     expect(await press(page, `${all}/${id}/deactivate`)).toBe(all);
@@ -103,17 +103,17 @@ describe('the list', () => {
     expect(textOf(await see(all))).toContain('Active');
   });
 
-  it('has none, and carries no token, for a caller without a session', async () => {
+  it('has no buttons and contains no token without a session', async () => {
     await hooks.register();
     const token = hooks.token('administrator');
     const page = await hooks.get(`${all}?f=html&token=${token}&start=0`);
     expect(page.statusCode).toBe(200);
     expect(page.body).not.toContain(token);
     expect(page.body).not.toContain('/ping"');
-    expect(textOf(page.body)).toContain('Sign in with this browser to have buttons here.');
+    expect(textOf(page.body)).toContain('Sign in with this browser to get buttons here.');
   });
 
-  it('is shown in parts', async () => {
+  it('is divided into pages', async () => {
     for (let count = 0; count < 3; count += 1) await hooks.register();
     const page = await see(`${all}?start=1&num=1&token=`);
     expect(textOf(page)).toContain('Webhooks 2 to 2 of 3. Previous Next');
@@ -122,7 +122,7 @@ describe('the list', () => {
     expect(page).toContain('name="next" value="/admin/services/webhooks?start=1&amp;num=1"');
   });
 
-  it('beneath a service shows its own', async () => {
+  it('of a service shows only its webhooks', async () => {
     await hooks.register({ name: 'other' });
     const { id } = await hooks.register({ name: 'own', service: 'World.MapServer' });
     const path = '/admin/services/World.MapServer/webhooks';
@@ -134,24 +134,24 @@ describe('the list', () => {
   });
 });
 
-it('the settings say what they mean', async () => {
+it('the settings are explained in words', async () => {
   const text = textOf(await see(`${all}/settings`));
   expect(text).toContain('Each event is tried up to 3 times, 5 seconds apart;');
   expect(text).toContain('5 failed deliveries within 5 days deactivate a webhook.');
 });
 
-describe('in words', () => {
+describe('texts', () => {
   it.each([
     [{}, 'tried up to 3 times, 5 seconds apart; a receiver has 10 seconds to answer.'],
     [{ notificationAttempts: 1, notificationTimeOutInSeconds: 1 }, 'tried once; a receiver has 1 second to'],
-    [{ notificationElapsedTimeInSeconds: 0 }, 'tried up to 3 times, one right after the other;'],
+    [{ notificationElapsedTimeInSeconds: 0 }, 'tried up to 3 times, without a wait;'],
     [{ daysInPast: 1 }, '5 failed deliveries within 1 day deactivate'],
     [{ numberOfFailures: 1 }, 'The first failed delivery deactivates a webhook.'],
-  ])('the policy %j', (change, words) => {
+  ])('for the policy %j', (change, words) => {
     expect(formatPolicy({ ...webhookSettings.initial, ...change })).toContain(words);
   });
 
-  it('outcomes', () => {
+  it('for outcomes', () => {
     expect(formatOutcomes([])).toBe('No deliveries yet');
     expect(formatOutcomes(['failed'])).toBe('The last delivery: 1 failed');
     expect(formatOutcomes(['failed', 'pending', 'pending', 'failed'])).toBe(
@@ -164,11 +164,11 @@ describe('in words', () => {
     ['https://hooks.example:8443/in#part', 'hooks.example:8443/in'],
     ['https://user:word@hooks.example/in?key=1', 'hooks.example/in?…'],
     [`https://hooks.example/${'a'.repeat(50)}`, `hooks.example/${'a'.repeat(15)}…`],
-  ])('the receiver %s', (hookUrl, words) => {
-    expect(destinationOf({ hookUrl }, 30)).toBe(words);
+  ])('for the receiver %s', (hookUrl, words) => {
+    expect(formatReceiver({ hookUrl }, 30)).toBe(words);
   });
 
-  it('numbers and spans', () => {
+  it('for counts and durations', () => {
     const counts = [
       formatCount(1, 'day'),
       formatCount(2, 'day'),
@@ -191,7 +191,7 @@ describe('in words', () => {
     expect([formatAgo(0), formatAgo(60_000)]).toEqual(['just now', '1 minute ago']);
   });
 
-  it('what is no number of a part counts for nothing', () => {
+  it('invalid numbers in the query of a page are ignored', () => {
     const part = (query: string) => pageRange(new URLSearchParams(query), { usual: 25 });
     expect(part('')).toEqual({ start: 0, num: 25 });
     expect(part('start=7&num=3')).toEqual({ start: 7, num: 3 });

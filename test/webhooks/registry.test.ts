@@ -1,4 +1,4 @@
-// Webhooks over HTTP: registering, changing, listing and deleting them.
+// Tests of creating, editing, listing and deleting webhooks over HTTP.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Hooks, bodyOf, startHooks } from '../kit/hooks.ts';
 
@@ -15,7 +15,7 @@ const create = (fields: Record<string, string>, path = base) =>
 const detailsOf = async (response: ReturnType<typeof create>) =>
   (await response).json<{ error: { details: string[] } }>().error.details;
 
-it('answers the record and, this once, the key', async () => {
+it('create returns the webhook and, only then, the key', async () => {
   const response = await create(good);
   const { webhook, signatureKey, status } = response.json<Record<string, Record<string, unknown>>>();
   expect(status).toBe('success');
@@ -39,7 +39,7 @@ it('answers the record and, this once, the key', async () => {
   expect(await hooks.read(`/${String(webhook?.id)}`)).toEqual(webhook);
 });
 
-describe('what is refused', () => {
+describe('create refuses', () => {
   it.each<[Record<string, string>, string]>([
     [{ name: '' }, 'name: is required.'],
     [{ name: 'x'.repeat(129) }, 'name: must be at most 128 characters.'],
@@ -80,7 +80,7 @@ describe('what is refused', () => {
     expect(await hooks.read('')).toEqual({ webhooks: [] });
   });
 
-  it('all at once', async () => {
+  it('with all problems at once', async () => {
     const details = await detailsOf(create({ changeTypes: '-', service: 'None.Such' }));
     expect(details.map((detail) => detail.split(':')[0])).toEqual([
       'name',
@@ -90,7 +90,7 @@ describe('what is refused', () => {
     ]);
   });
 
-  it('a name that is taken, but for case', async () => {
+  it('a name that differs from another one only in case', async () => {
     await create(good);
     expect((await create({ ...good, name: 'OPS' })).statusCode).toBe(409);
     const { id } = await hooks.register();
@@ -104,15 +104,15 @@ it.each<[string, string[]]>([
   [' A , B,,A ', ['A', 'B']],
   ['*', ['*']],
   ['A,*', ['*']],
-])('change types %s', async (given, kept) => {
+])('create reads the change types %s', async (given, kept) => {
   const { webhook } = (await create({ ...good, changeTypes: given })).json<{ webhook: unknown }>();
   expect(webhook).toMatchObject({ changeTypes: kept });
 });
 
-describe('beneath a service', () => {
+describe('the webhooks of a service', () => {
   const roads = '/admin/services/Maps/Roads.MapServer/webhooks';
 
-  it('lists and creates its own', async () => {
+  it('can be listed and created', async () => {
     await create(good);
     const { webhook } = (await create({ ...good, name: 'Roads' }, roads)).json<{
       webhook: { service: string };
@@ -123,7 +123,7 @@ describe('beneath a service', () => {
     expect((await hooks.read<{ webhooks: unknown[] }>('')).webhooks).toHaveLength(2);
   });
 
-  it('outlives its service, and may be edited then', async () => {
+  it('can still be edited after the service was deleted', async () => {
     const { id } = await hooks.register({ service: 'Maps/Roads.MapServer', changeTypes: 'ServiceDeleted' });
     await hooks.post('/admin/services/Maps/Roads.MapServer/delete', {}, hooks.administrator);
     await hooks.settle();
@@ -134,7 +134,7 @@ describe('beneath a service', () => {
 });
 
 describe('edit', () => {
-  it('changes what is given and keeps the rest', async () => {
+  it('changes the given fields only', async () => {
     const { id } = await hooks.register({ ...good, service: 'Maps/Roads.MapServer' });
     const before = await hooks.read(`/${id}`);
     await hooks.runtime.advance(1000);
@@ -149,7 +149,7 @@ describe('edit', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({ service: null });
   });
 
-  it('with active=true leaves an active webhook and its window alone', async () => {
+  it('with active=true does not change an active webhook and its window', async () => {
     await hooks.act('settings', { notificationAttempts: '1' });
     const { id } = await hooks.register();
     hooks.answerWith(500);
@@ -173,14 +173,14 @@ describe('edit', () => {
     });
   });
 
-  it('refuses what create refuses', async () => {
+  it('refuses the same values as create', async () => {
     const { id } = await hooks.register();
     const response = hooks.post(`${base}/${id}/edit`, { hookUrl: 'http://10.0.0.1/' }, hooks.administrator);
     expect(await detailsOf(response)).toEqual([expect.stringContaining('hookUrl: must not point to')]);
   });
 });
 
-it('lists the oldest first', async () => {
+it('webhooks are listed oldest first', async () => {
   for (const name of ['one', 'two', 'three']) {
     await hooks.register({ name });
     await hooks.runtime.advance(1);
@@ -189,7 +189,7 @@ it('lists the oldest first', async () => {
   expect(webhooks.map(({ name }) => name)).toEqual(['one', 'two', 'three']);
 });
 
-it('forgets a deleted webhook and its deliveries', async () => {
+it('delete removes the webhook and its deliveries', async () => {
   const { id } = await hooks.register();
   await hooks.publish();
   await hooks.act(`${id}/delete`);

@@ -1,4 +1,4 @@
-// Names of receivers: what a hosts file says of them.
+// Tests of finding the names of receivers in a hosts file.
 import { expect, it } from 'vitest';
 import { findInHosts } from '../../src/webhooks/resolver.ts';
 
@@ -10,6 +10,6 @@ it.each<[string, string, string[]]>([
   ['# 10.0.0.1 hooks.example', 'hooks.example', []],
   ['10.0.0.1 other.example', 'hooks.example', []],
   ['', 'hooks.example', []],
-])('a hosts file: %s has %s', (text, name, addresses) => {
+])('in the hosts file %s, the name %s is found', (text, name, addresses) => {
   expect(findInHosts(text, name)).toEqual(addresses);
 });

@@ -1,4 +1,4 @@
-// The webhook settings over HTTP: what is told, taken and refused (spec 4.3).
+// Tests of reading and changing the webhook settings over HTTP.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -22,13 +22,13 @@ afterEach(() => server.close());
 
 const set = (fields: Record<string, string>) => server.post(path, { token, ...fields });
 
-it('reads the stored values: the defaults at first', async () => {
+it('GET returns the defaults at first', async () => {
   const { statusCode, body } = await server.get(`${path}?token=${token}`);
   expect(statusCode).toBe(200);
   expect(JSON.parse(body)).toEqual(initial);
 });
 
-it('answers the five stored integers and the status, and keeps them', async () => {
+it('POST stores the five integers and returns them with the status', async () => {
   const given = {
     notificationAttempts: '5',
     notificationTimeOutInSeconds: '60',
@@ -44,7 +44,7 @@ it('answers the five stored integers and the status, and keeps them', async () =
   expect((await server.get(`${path}?token=${token}`)).json()).toEqual(stored);
 });
 
-it('keeps what is absent or blank', async () => {
+it('POST keeps the values of absent and blank fields', async () => {
   await set({ notificationAttempts: '5' });
   const { statusCode, body } = await set({ numberOfFailures: '7', notificationAttempts: ' ' });
   expect(statusCode).toBe(200);
@@ -74,7 +74,7 @@ describe.each([
   );
 });
 
-it('tells all problems at once and stores nothing then', async () => {
+it('reports all problems at once and then stores nothing', async () => {
   const bad = { notificationAttempts: '6', notificationTimeOutInSeconds: '0', daysInPast: '3' };
   const response = await set(bad);
   expect(response.json<{ error: { details: string[] } }>().error.details).toEqual([
@@ -84,24 +84,24 @@ it('tells all problems at once and stores nothing then', async () => {
   expect((await server.get(`${path}?token=${token}`)).json()).toEqual(initial);
 });
 
-it('takes multipart as well', async () => {
+it('accepts multipart forms', async () => {
   const { statusCode, body } = await server.postParts(path, { notificationAttempts: '2' }, token);
   expect([statusCode, JSON.parse(body)]).toEqual([200, { ...initial, notificationAttempts: 2 }]);
 });
 
-it.each(['member', 'publisher'] as const)('is not for a %s', async (role) => {
+it.each(['member', 'publisher'] as const)('is forbidden for a %s', async (role) => {
   const headers = { authorization: `Bearer ${server.token(role)}` };
   expect((await server.get(path, headers)).statusCode).toBe(403);
   expect((await server.post(path, { notificationAttempts: '2' }, headers)).statusCode).toBe(403);
 });
 
-it('is read, not written, in read-only mode', async () => {
+it('can be read but not changed in read-only mode', async () => {
   await server.post('/admin/mode/update', { token, isReadOnly: 'true' });
   expect((await server.get(`${path}?token=${token}`)).statusCode).toBe(200);
   expect((await set({ notificationAttempts: '2' })).statusCode).toBe(503);
 });
 
-it('shows one page with the values in a form', async () => {
+it('shows a form with the current values', async () => {
   const cookie = `steward_session=${token}`;
   const page = await server.get(path, { accept: 'text/html', cookie });
   expect(page.statusCode).toBe(200);

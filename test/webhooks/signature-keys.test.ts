@@ -1,4 +1,4 @@
-// Keys of webhooks over HTTP: shown once, and replaced with a grace.
+// Tests of signature keys over HTTP: they are shown once and rotated with a grace period.
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
@@ -15,7 +15,7 @@ afterEach(async () => {
 
 const base = '/admin/services/webhooks';
 
-it('neither shows nor logs a key again', async () => {
+it('a key is neither shown again nor logged', async () => {
   const key = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
   const { id, signatureKey } = await hooks.register({ signatureKey: key });
   expect(signatureKey).toBe(key);
@@ -39,8 +39,8 @@ describe('rotateKey', () => {
     }
   };
 
-  it('lets both keys sign until the grace is over', async () => {
-    const { id, signatureKey: former } = await hooks.register();
+  it('signs with both keys until the grace period ends', async () => {
+    const { id, signatureKey: previous } = await hooks.register();
     const answer = await hooks.act<{ signatureKey: string; previousKeyUntil: number }>(`${id}/rotateKey`, {
       graceHours: '2',
     });
@@ -48,16 +48,16 @@ describe('rotateKey', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: answer.previousKeyUntil });
     await hooks.publish();
     await hooks.settle();
-    expect([verifies(former), verifies(answer.signatureKey)]).toEqual([true, true]);
+    expect([verifies(previous), verifies(answer.signatureKey)]).toEqual([true, true]);
     await hooks.runtime.advance(2 * 3_600_000);
     vi.setSystemTime(hooks.runtime.now());
     await hooks.publish();
     await hooks.settle();
-    expect([verifies(former), verifies(answer.signatureKey)]).toEqual([false, true]);
+    expect([verifies(previous), verifies(answer.signatureKey)]).toEqual([false, true]);
     expect(await hooks.read(`/${id}`)).toMatchObject({ previousKeyUntil: null });
   });
 
-  it('lets a key sign for its whole grace, also when there was another rotation since', async () => {
+  it('signs with each previous key for its whole grace period, even after another rotation', async () => {
     const { id, signatureKey: first } = await hooks.register();
     await hooks.act(`${id}/rotateKey`, { graceHours: '2' });
     await hooks.act(`${id}/rotateKey`, { graceHours: '1' });
@@ -69,15 +69,15 @@ describe('rotateKey', () => {
     expect(verifies(first)).toBe(true);
   });
 
-  it('has a day of grace unless told otherwise, and none with 0', async () => {
-    const { id, signatureKey: former } = await hooks.register();
+  it('has a grace period of 24 hours by default, and none with 0', async () => {
+    const { id, signatureKey: previous } = await hooks.register();
     expect(await hooks.act(`${id}/rotateKey`)).toMatchObject({
       previousKeyUntil: hooks.runtime.now() + 86_400_000,
     });
     expect(await hooks.act(`${id}/rotateKey`, { graceHours: '0' })).toMatchObject({ previousKeyUntil: null });
     await hooks.publish();
     await hooks.settle();
-    expect(verifies(former)).toBe(false);
+    expect(verifies(previous)).toBe(false);
     const { statusCode } = await hooks.post(
       `${base}/${id}/rotateKey`,
       { graceHours: '169' },

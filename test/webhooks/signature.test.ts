@@ -1,5 +1,5 @@
-// Signatures, read by a toolkit that is not ours; and what counts as a key.
-// FUZZ_RUNS raises the number of deliveries (500 unless told); fast-check prints its seed when they disagree.
+// Tests of signatures, verified with the library of Standard Webhooks, and of signature keys.
+// FUZZ_RUNS sets the number of random deliveries (default 500). fast-check prints its seed on failure.
 import fc from 'fast-check';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -27,9 +27,9 @@ const keys = fc
 type Sent = { id: string; timestampSeconds: number; body: string };
 const deliveries: fc.Arbitrary<Sent> = fc.record({ id: ids, timestampSeconds: timestamps, body: bodies });
 
-/** Throws when the receiver does not believe what it got. */
+/** Verifies the signature; throws if it is not valid. */
 function receive({ id, timestampSeconds, body }: Sent, signature: string, key: string): void {
-  // The toolkit refuses what is older or newer than five minutes.
+  // The library refuses timestamps that differ by more than five minutes.
   vi.setSystemTime(timestampSeconds * 1000);
   const headers = {
     'webhook-id': id,
@@ -39,29 +39,29 @@ function receive({ id, timestampSeconds, body }: Sent, signature: string, key: s
   new Webhook(key).verify(body, headers, { jsonParse: false });
 }
 
-describe('a receiver with an independent toolkit', { timeout: 20_000 + numRuns * 10 }, () => {
+describe('the library of Standard Webhooks', { timeout: 20_000 + numRuns * 10 }, () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
   afterEach(() => void vi.useRealTimers());
 
-  it('believes a delivery, whatever its body, id, time and key', () => {
+  it('accepts a delivery with any body, id, time and key', () => {
     const property = fc.property(deliveries, keys, (sent, key) => {
       receive(sent, signBody({ ...sent, keys: [key] }), key);
     });
     fc.assert(property, { numRuns });
   });
 
-  it('believes it with either key while one is being replaced, and with no third', () => {
+  it('accepts a delivery with either key during a rotation, and with no other key', () => {
     const three = fc.uniqueArray(keys, { minLength: 3, maxLength: 3 });
-    const property = fc.property(deliveries, three, (sent, [former = '', present = '', other = '']) => {
-      const signature = signBody({ ...sent, keys: [present, former] });
-      receive(sent, signature, former);
-      receive(sent, signature, present);
+    const property = fc.property(deliveries, three, (sent, [previous = '', current = '', other = '']) => {
+      const signature = signBody({ ...sent, keys: [current, previous] });
+      receive(sent, signature, previous);
+      receive(sent, signature, current);
       expect(() => receive(sent, signature, other)).toThrow(WebhookVerificationError);
     });
     fc.assert(property, { numRuns });
   });
 
-  it('does not believe it when one character of the body, the id or the time is another', () => {
+  it('refuses a delivery with one changed character in the body, the id or the time', () => {
     const property = fc.property(deliveries, keys, fc.nat(), (sent, key, where) => {
       const signature = signBody({ ...sent, keys: [key] });
       const changed = [
@@ -77,16 +77,16 @@ describe('a receiver with an independent toolkit', { timeout: 20_000 + numRuns *
   });
 });
 
-/** Another text of the same length; nothing has no character to change, so it gets one. */
+/** Changes one character. An empty text gets one. */
 function changeOne(text: string, where: number): string {
   const characters = Array.from(text);
   const index = characters.length === 0 ? 0 : where % characters.length;
-  // Never half of a surrogate pair: these are read as one and the same replacement character.
+  // By code points: halves of surrogate pairs would all become the same replacement character.
   characters[index] = String.fromCodePoint((characters[index]?.codePointAt(0) ?? 0) ^ 1);
   return characters.join('');
 }
 
-it('one signature per key, in their order, each as it would be alone', () => {
+it('there is one signature per key, in the order of the keys', () => {
   const sent = { id: 'a', timestampSeconds: 1, body: '{}' };
   const [first, second] = [24, 64].map((length) => makeSignatureKey(Buffer.alloc(length, 7))) as [
     string,
@@ -97,7 +97,7 @@ it('one signature per key, in their order, each as it would be alone', () => {
   for (const signature of alone) expect(signature).toMatch(/^v1,[A-Za-z0-9+/]{43}=$/);
 });
 
-describe('a key', () => {
+describe('isSignatureKey', () => {
   const base64Of = (bytes: number) => Buffer.alloc(bytes, 0xfb).toString('base64');
   const good = base64Of(32);
 
@@ -106,7 +106,7 @@ describe('a key', () => {
     ['one byte of padding', `whsec_${base64Of(26)}`, true],
     ['two bytes of padding', `whsec_${base64Of(25)}`, true],
     ['the longest', `whsec_${base64Of(64)}`, true],
-    ['both characters beyond letters and digits', `whsec_${'+/'.repeat(16)}`, true],
+    ['the characters + and /', `whsec_${'+/'.repeat(16)}`, true],
     ['too short', `whsec_${base64Of(23)}`, false],
     ['too long', `whsec_${base64Of(65)}`, false],
     ['nothing', '', false],
@@ -118,22 +118,22 @@ describe('a key', () => {
     ['the prefix twice', `whsec_whsec_${good}`, false],
     ['not base64', `whsec_${'!'.repeat(44)}`, false],
     ['one character that is not base64', `whsec_${good.replace('+', '*')}`, false],
-    ['one such character between good ones', `whsec_${base64Of(24)}*`, false],
-    ['the alphabet for addresses', `whsec_${good.replaceAll('+', '-').replaceAll('/', '_')}`, false],
+    ['one such character at the end', `whsec_${base64Of(24)}*`, false],
+    ['the base64url alphabet', `whsec_${good.replaceAll('+', '-').replaceAll('/', '_')}`, false],
     ['missing padding', `whsec_${good.replace(/=+$/, '')}`, false],
     ['too much padding', `whsec_${base64Of(24)}=`, false],
     ['padding in the middle', `whsec_${base64Of(25)}${base64Of(25)}`, false],
     ['bits beyond the last byte', `whsec_${'A'.repeat(42)}B=`, false],
     ['a blank before', ` whsec_${good}`, false],
     ['a blank after', `whsec_${good} `, false],
-    ['a line end after', `whsec_${good}\n`, false],
+    ['a line break after', `whsec_${good}\n`, false],
     ['a blank after the prefix', `whsec_ ${good}`, false],
     ['a blank within', `whsec_${good.slice(0, 20)} ${good.slice(20)}`, false],
   ])('%s', (_name, text, expected) => {
     expect(isSignatureKey(text)).toBe(expected);
   });
 
-  it('is one when it was made here, of any length that is allowed', () => {
+  it('accepts generated keys of every allowed length', () => {
     for (let bytes = 0; bytes <= 100; bytes += 1) {
       const key = makeSignatureKey(Buffer.alloc(bytes, 0xfb));
       expect(isSignatureKey(key), `${bytes} bytes`).toBe(bytes >= 24 && bytes <= 64);
@@ -141,7 +141,7 @@ describe('a key', () => {
     expect(isSignatureKey(makeSignatureKey(Buffer.alloc(signatureKeyBytes.default)))).toBe(true);
   });
 
-  it('has a rule in words', () => {
+  it('has its rule in words', () => {
     expect(signatureKeyRule).toBe('whsec_ and the base64 of 24 to 64 bytes, with its padding');
   });
 });

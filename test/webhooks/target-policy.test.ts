@@ -1,4 +1,4 @@
-// What the address of a receiver may be, which addresses are forbidden, and which receivers are one.
+// Tests of the rules for receivers: forbidden addresses, problems of a URL, and the receiver of a URL.
 import { describe, expect, it } from 'vitest';
 import { isForbidden, receiverProblem, receiverOf } from '../../src/webhooks/target-policy.ts';
 import { allow } from './http-client-kit.ts';
@@ -28,7 +28,7 @@ describe('isForbidden', () => {
     '2001:db9::',
     '2003::',
     '3ffe:ffff::',
-  ])('leaves %s open', (address) => {
+  ])('allows %s', (address) => {
     expect(isForbidden(address, allow())).toBe(false);
   });
 
@@ -48,13 +48,13 @@ describe('isForbidden', () => {
     ['0.0.0.0/0', ['10.0.0.1', '255.255.255.255'], ['::1', 'fd00::1', '127.1', '127.0.0.1 ', '']],
     ['::1/128', ['::1'], ['::', '::2', '127.0.0.1', '::1%lo']],
     ['fd00:1::/32', ['fd00:1::', 'fd00:1:ffff::1'], ['fd00:2::', 'fd00::1', 'fd00:1::1%lo']],
-  ])('lets through %s and no more', (range, inside, outside) => {
+  ])('allows %s and no more if it is configured', (range, inside, outside) => {
     expect(inside.filter((address) => isForbidden(address, allow(range)))).toEqual([]);
     expect(outside.filter((address) => !isForbidden(address, allow(range)))).toEqual([]);
   });
 });
 
-describe('problemOfReceiver', () => {
+describe('receiverProblem', () => {
   it.each([
     'http://hooks.example',
     'https://hooks.example:8443/a?b=c',
@@ -63,7 +63,7 @@ describe('problemOfReceiver', () => {
     'http://localhost.example/',
     'http://notlocalhost/',
     'http://hooks.example/@127.0.0.1',
-  ])('has nothing against %s', (url) => {
+  ])('accepts %s', (url) => {
     expect(receiverProblem(url, allow())).toBeUndefined();
   });
 
@@ -80,7 +80,7 @@ describe('problemOfReceiver', () => {
     ['http://hooks.example:80@11.0.0.1/', 'must not contain a user name or password.'],
     ['http://hooks.example\\@127.0.0.1/', undefined],
     ['http://@127.0.0.1/', 'must not point to the address 127.0.0.1: loopback,'],
-  ])('says of %s: %s', (url, problem) => {
+  ])('returns for %s: %s', (url, problem) => {
     if (problem === undefined) expect(receiverProblem(url, allow())).toBeUndefined();
     else expect(receiverProblem(url, allow())).toMatch(problem);
   });

@@ -1,6 +1,6 @@
-// Too many failures deactivate a webhook: what counts, for how long, and what is discarded then.
+// Tests of the deactivation of webhooks: which failures count, for how long, and what is discarded.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { blackHole } from '../kit/runtime.ts';
+import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 
 let hooks: Hooks;
@@ -19,7 +19,7 @@ describe('too many failures', () => {
     await hooks.settle();
   };
 
-  it('deactivate the webhook, and activating it starts anew', async () => {
+  it('deactivate the webhook, and activating it resets the count', async () => {
     const { id } = await hooks.register();
     const windowStart = start();
     await fail();
@@ -44,7 +44,7 @@ describe('too many failures', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({ active: true, failures: { count: 1 } });
   });
 
-  it('are counted anew after the window, which a success does not touch', async () => {
+  it('are counted in a new window after the old one ended, which a success does not change', async () => {
     const { id } = await hooks.register();
     await fail();
     hooks.answerWith(200);
@@ -58,19 +58,19 @@ describe('too many failures', () => {
     expect(await hooks.read(`/${id}`)).toMatchObject({ active: true, failures: { count: 1, windowStart } });
   });
 
-  it('discard what is pending then', async () => {
+  it('discard the pending deliveries', async () => {
     await hooks.act('settings', { numberOfFailures: '1', notificationTimeOutInSeconds: '1' });
     const { id } = await hooks.register();
-    hooks.runtime.receiver = blackHole;
+    hooks.httpClient.receiver = blackHole;
     for (let n = 0; n < 6; n += 1) await hooks.publish();
     await hooks.runtime.advance(1000);
     const states = (await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state);
-    // Four were under way and end as failed; only the first of them counts.
+    // Four attempts were in progress and fail; only the first failure counts.
     expect(states).toEqual(['discarded', 'discarded', 'failed', 'failed', 'failed', 'failed']);
     expect(await hooks.read(`/${id}`)).toMatchObject({ active: false, failures: { count: 1 } });
   });
 
-  it('counts a redelivery, and no ping', async () => {
+  it('include failed redeliveries but no pings', async () => {
     const { id } = await hooks.register();
     hooks.answerWith(500);
     for (let n = 0; n < 3; n += 1) await hooks.act(`${id}/ping`);

@@ -1,4 +1,4 @@
-// What an administrator sees of one webhook and its deliveries in a browser, and of all while the system is read-only.
+// Tests of the pages of one webhook and its deliveries, and of all pages in read-only mode.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { all, browse, textOf } from './page-kit.ts';
@@ -12,14 +12,14 @@ afterEach(() => hooks.close());
 const { cookie, see, press, failOnce } = browse(() => hooks);
 
 describe('a webhook', () => {
-  it('shows its facts, and leads to what shows keys without coming back by itself', async () => {
+  it('shows its details, and links to the forms of operations that need one', async () => {
     const { id } = await hooks.register({ name: 'One', changeTypes: 'Tested,Odd' });
     await hooks.act(`${id}/rotateKey`);
     const page = await see(`${all}/${id}`);
-    expect(textOf(page)).toContain('Points to hooks.example/in');
+    expect(textOf(page)).toContain('Receiver hooks.example/in');
     expect(textOf(page)).toContain('Events Tested, Odd');
-    expect(textOf(page)).toMatch(/Former key signs too until 2026-01-02/);
-    expect(textOf(page)).toContain('Nothing has been sent to it yet.');
+    expect(textOf(page)).toMatch(/Previous key signs until 2026-01-02/);
+    expect(textOf(page)).toContain('Nothing has been sent to this webhook yet.');
     for (const operation of ['edit', 'rotateKey', 'delete']) {
       expect(page).toContain(`href="${all}/${id}/${operation}"`);
       expect(page).not.toContain(`action="${all}/${id}/${operation}"`);
@@ -27,7 +27,7 @@ describe('a webhook', () => {
     expect(page).not.toContain('whsec_');
   });
 
-  it('shows its deliveries with every attempt, what was answered, and sends one again', async () => {
+  it('shows its deliveries with all attempts and answers, and redelivers', async () => {
     await hooks.act('settings', quick);
     const { id } = await hooks.register();
     hooks.answerWith({ status: 500, body: Buffer.from('<h1>broken</h1>') });
@@ -45,7 +45,7 @@ describe('a webhook', () => {
     expect(textOf(await see(`${all}/${id}`))).toContain('Newest right: 1 delivered (up), 1 failed (down).');
   });
 
-  it('tells what is still to come, and when', async () => {
+  it('shows when the next attempt of a pending delivery is due', async () => {
     await hooks.act('settings', quick);
     const { id } = await hooks.register();
     hooks.answerWith(500);
@@ -53,10 +53,10 @@ describe('a webhook', () => {
     await hooks.settle();
     const text = textOf(await see(`${all}/${id}`));
     expect(text).toContain('pending next attempt 2026-01-01 00:00:05 UTC');
-    expect(text).toContain('Look again to see what became of them.');
+    expect(text).toContain('Reload the page to see their outcome.');
   });
 
-  it('does not offer to send again while it is inactive, and says why', async () => {
+  it('disables redelivery while it is inactive, and explains why', async () => {
     const { id } = await hooks.register();
     await hooks.publish();
     await hooks.settle();
@@ -67,12 +67,12 @@ describe('a webhook', () => {
       expect(page).toMatch(/<button[^>]* disabled aria-describedby="activate-first"/);
       expect(page).toContain('id="activate-first"');
       expect(page).not.toContain('/redeliver" ');
-      expect(textOf(page)).toContain('nothing is delivered to it again until it is activated');
+      expect(textOf(page)).toContain('Activate it to redeliver.');
     }
   });
 });
 
-describe('while the system is read-only', () => {
+describe('in read-only mode', () => {
   const pagesOf = async () => {
     const { id } = await hooks.register();
     await hooks.publish();
@@ -83,7 +83,7 @@ describe('while the system is read-only', () => {
   };
   const buttonsIn = (page: string) => page.match(/<form class="action"|Redeliver\s*<\/button>/g) ?? [];
 
-  it('says so once instead of offering buttons, and leads to where that is changed', async () => {
+  it('every page explains once why it has no buttons, and links to the mode', async () => {
     const paths = await pagesOf();
     for (const path of paths) expect(buttonsIn(await see(path)), path).not.toEqual([]);
     const fields = { isReadOnly: 'true', message: 'Moving <house>' };
@@ -92,12 +92,12 @@ describe('while the system is read-only', () => {
       const page = await see(path);
       expect(buttonsIn(page), path).toEqual([]);
       expect(page.match(/The system is read-only\./g), path).toHaveLength(1);
-      expect(textOf(page)).toContain('Moving &lt;house&gt; Webhooks can be neither changed nor tried before');
+      expect(textOf(page)).toContain('Moving &lt;house&gt; Webhooks cannot be changed or tested until');
       expect(page).toContain('href="/admin/mode/update"');
     }
   });
 
-  it('waits for the job that makes it so', async () => {
+  it('the explanation names the upgrade job that causes it', async () => {
     const [list = ''] = await pagesOf();
     const available = await hooks.get('/admin/system/upgrades/available', hooks.administrator);
     const id = available.json<{ id: string }[]>()[0]?.id;
@@ -105,17 +105,17 @@ describe('while the system is read-only', () => {
     await hooks.post('/admin/system/upgrades/upgrade', fields, hooks.administrator);
     const text = textOf(await see(list));
     expect(text).toContain('The system is read-only. An upgrade job is in progress.');
-    expect(text).toContain('neither changed nor tried until the upgrade job has ended.');
+    expect(text).toContain('cannot be changed or tested until the upgrade job has ended.');
   });
 
-  it('says so too where there are none', async () => {
+  it('an empty list explains it too', async () => {
     await hooks.post('/admin/mode/update', { isReadOnly: 'true' }, hooks.administrator);
-    expect(textOf(await see(all))).toMatch(/Nobody is told anything yet\. The system is read-only\./);
+    expect(textOf(await see(all))).toMatch(/There are no webhooks yet\. The system is read-only\./);
   });
 });
 
 describe('deliveries', () => {
-  it('come in parts, and one leads back to the same part', async () => {
+  it('are divided into pages, and redelivering returns to the same page', async () => {
     const { id } = await hooks.register();
     for (let count = 0; count < 5; count += 1) await hooks.publish({ changeType: `Number${count}` });
     await hooks.settle();
@@ -130,7 +130,7 @@ describe('deliveries', () => {
     expect(await press(page, `${path}/${third}/redeliver`)).toBe(`${path}?start=2&num=2`);
   });
 
-  it('each has a page with its attempts and what is sent', async () => {
+  it('have a page each, with the attempts and the request body', async () => {
     const { id } = await hooks.register({ name: 'One' });
     await hooks.publish({ payload: '{"text":"<script>"}', service: 'World.MapServer' });
     await hooks.settle();
@@ -143,7 +143,7 @@ describe('deliveries', () => {
     expect(page).toContain('&quot;data&quot;:{&quot;text&quot;:&quot;&lt;script&gt;&quot;}}</pre');
   });
 
-  it('of another webhook are not there', async () => {
+  it('of another webhook are not found', async () => {
     const one = await hooks.register();
     const other = await hooks.register();
     await hooks.publish();

@@ -1,19 +1,19 @@
-// The page a browser is shown at the catalog's address: what this is, its operations, the WSDL, and a way to try it.
+// The page at the address of the SOAP endpoint: its operations, the WSDL, and a form to try them.
 import type { FastifyReply } from 'fastify';
 import { html } from '../../rest/html/html.ts';
-import { type Assets, renderPage, sendHtml } from '../../rest/html/layout.ts';
+import { type AssetHrefs, renderPage, sendHtml } from '../../rest/html/layout.ts';
 import { type Row, renderTable } from '../../rest/html/table.ts';
 import type { OperationName } from '../soap.ts';
 import { type TryOptions, purposes, tryView } from './try-it.ts';
 
-export type CatalogPage = TryOptions & {
-  assets: Assets;
-  /** Where the same services are administered. */
-  directoryUrl: string;
+export type EndpointPage = TryOptions & {
+  assets: AssetHrefs;
+  /** The pages where the same services are administered. */
+  adminUrl: string;
 };
 
-export function showCatalogPage(reply: FastifyReply, page: CatalogPage): FastifyReply {
-  const { assets, baseUrl, namespace, requireTokens, operations, directoryUrl } = page;
+export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): FastifyReply {
+  const { assets, baseUrl, namespace, requireTokens, operations, adminUrl } = page;
   const rows = Object.entries(operations).map(([name, { arguments: given, response, access }]): Row => [
     html`<code>${name}</code>`,
     purposes[name as OperationName],
@@ -26,8 +26,8 @@ export function showCatalogPage(reply: FastifyReply, page: CatalogPage): Fastify
       hold them.
     </p>
     <p>
-      Point a SOAP toolkit at <a href="${baseUrl}?wsdl">${baseUrl}?wsdl</a>. People find the same services in
-      the <a href="${directoryUrl}">administrator directory</a>.
+      Point a SOAP toolkit at <a href="${baseUrl}?wsdl">${baseUrl}?wsdl</a>. The same services are listed in
+      the <a href="${adminUrl}">administrator directory</a>.
     </p>
     <p>Namespace: <code>${namespace}</code></p>
     <section aria-labelledby="operations">

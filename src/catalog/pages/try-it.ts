@@ -1,4 +1,4 @@
-// Trying the catalog: the SOAP request of each operation and the command that sends it; with script, a button that does.
+// The "Try it" section: for each SOAP operation a request, a curl command, and with JavaScript a button that sends it.
 import { html, type Html } from '../../rest/html/html.ts';
 import { escapeAttribute } from '../../soap/xml/escape.ts';
 import type { CatalogOperation, OperationName } from '../soap.ts';
@@ -10,19 +10,19 @@ export type TryOptions = {
   readonly operations: Readonly<Record<OperationName, CatalogOperation>>;
 };
 
-/** What each operation is for, in a few words. */
+/** What each operation returns. */
 export const purposes: Record<OperationName, string> = {
-  GetMessageVersion: 'The version of the messages this catalog speaks.',
-  GetMessageFormats: 'The formats of messages it understands.',
-  GetTokenServiceURL: 'Where tokens are to be had.',
-  GetFolders: 'The folders, the root not among them.',
+  GetMessageVersion: 'The version of the messages this catalog uses.',
+  GetMessageFormats: 'The message formats this catalog uses.',
+  GetTokenServiceURL: 'The address that issues tokens.',
+  GetFolders: 'The folders, without the root.',
   GetServiceDescriptions: 'Every service, in all folders.',
   RequiresTokens: 'Whether reading the catalog needs a token.',
   GetServiceDescriptionsEx: 'The services of one folder; / is the root.',
 };
 
-/** What an argument is at first: the root folder. */
-const firstValue = '/';
+/** The value of an argument before anything is entered: the root folder. */
+const initialValue = '/';
 
 export function tryView({ operations, requireTokens, ...options }: TryOptions): Html {
   const blocks = Object.entries(operations).map(([name, operation]) => {
@@ -35,8 +35,8 @@ export function tryView({ operations, requireTokens, ...options }: TryOptions): 
       <label for="try-token">Token</label>
       <input id="try-token" type="password" autocomplete="off" aria-describedby="try-token-hint" />
       <p class="hint" id="try-token-hint">
-        ${requireTokens ? 'Needed by what lists folders and services.' : 'Optional: shows what its user may see.'}
-        It is sent as a bearer header and kept nowhere.
+        ${requireTokens ? 'Required by the operations that list folders and services.' : 'Optional: lists the services that its user may see.'}
+        It is sent as a bearer header and not stored.
       </p>
     </div>
     ${blocks}
@@ -47,16 +47,16 @@ type BlockOptions = { readonly baseUrl: string; readonly namespace: string; read
 
 function operationView(
   name: OperationName,
-  { arguments: given, response }: CatalogOperation,
+  { arguments: argumentNames, response }: CatalogOperation,
   { baseUrl, namespace, needsToken }: BlockOptions,
 ): Html {
-  const request = requestView(name, given, namespace);
+  const request = requestView(name, argumentNames, namespace);
   const header = needsToken ? ' \\\n  -H "Authorization: Bearer $TOKEN"' : '';
   const command = `curl '${baseUrl.replaceAll("'", '%27')}'${header} \\\n  -H 'Content-Type: text/xml; charset=utf-8' -d '\n`;
   return html`<details class="try">
     <summary><code>${name}</code> <span class="hint">${purposes[name]}</span></summary>
     <form data-try data-needs-script hidden>
-      ${given.map((argument) => argumentView(name, argument))}
+      ${argumentNames.map((argument) => argumentView(name, argument))}
       <button>Send ${name}</button>
     </form>
     <p role="status" data-status></p>
@@ -75,18 +75,18 @@ function argumentView(operation: string, argument: string): Html {
   const id = `${operation}-${argument}`;
   return html`<div class="field">
     <label for="${id}">${argument}</label>
-    <input id="${id}" name="${argument}" value="${firstValue}" />
+    <input id="${id}" name="${argument}" value="${initialValue}" />
   </div>`;
 }
 
-/** The script puts what is entered where it is marked, so that what is shown is what is sent. */
-function requestView(name: string, given: readonly string[], namespace: string): Html {
+/** The script writes the entered values into the marked elements and sends the text shown. */
+function requestView(name: string, argumentNames: readonly string[], namespace: string): Html {
   const open = `<${name} xmlns="${escapeAttribute(namespace)}"`;
-  const inner = given.map((argument) => {
+  const inner = argumentNames.map((argument) => {
     const [before, after] = [`      <${argument}>`, `</${argument}>\n`];
-    return html`${before}<span data-argument="${argument}">${firstValue}</span>${after}`;
+    return html`${before}<span data-argument="${argument}">${initialValue}</span>${after}`;
   });
-  const [begin, end] = given.length > 0 ? [`${open}>\n`, `    </${name}>`] : [`${open}/>`, ''];
+  const [begin, end] = argumentNames.length > 0 ? [`${open}>\n`, `    </${name}>`] : [`${open}/>`, ''];
   const envelope = 'soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"';
   const head = `<${envelope}>\n  <soap:Body>\n    ${begin}`;
   return html`${head}${inner}${end}${'\n  </soap:Body>\n</soap:Envelope>'}`;

@@ -1,4 +1,4 @@
-// The home page: how the deployment is doing, at a glance; administrators see all of it, others what they may use.
+// The home page: the state of the deployment as cards. Only administrators see jobs, webhooks, store, executor and uptime.
 import { mayCall } from '../../caller.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
@@ -23,22 +23,21 @@ export type HomeOptions = {
   readonly inUse: { readonly store: keyof typeof stores; readonly executor: keyof typeof executors };
 };
 
-/** What there is to choose from, and what follows from it. */
 const stores = {
   memory: { name: 'In memory', meaning: 'Nothing survives a restart.' },
-  postgres: { name: 'PostgreSQL', meaning: 'What is acknowledged is kept, and shared by all processes.' },
+  postgres: { name: 'PostgreSQL', meaning: 'Data survives restarts and is shared by all processes.' },
 };
 const executors = {
-  simulated: { name: 'Simulated', meaning: 'Jobs take their time but change no real deployment.' },
+  simulated: { name: 'Simulated', meaning: 'Jobs only wait; they change no real deployment.' },
   kubernetes: { name: 'Kubernetes', meaning: 'Jobs change the workloads of a namespace.' },
 };
 
 type Card = { readonly title: string; readonly figure: Html; readonly lines?: readonly (Html | false)[] };
 
 export function showHome(options: HomeOptions): View<unknown> {
-  return async (shown) => {
-    const cards = [versionCard(options), modeCard(options, shown), catalogCard(options, shown)];
-    if (mayCall(shown.caller, 'administrator')) cards.push(...(await cardsForAdministrators(options, shown)));
+  return async (page) => {
+    const cards = [versionCard(options), modeCard(options, page), catalogCard(options, page)];
+    if (mayCall(page.caller, 'administrator')) cards.push(...(await cardsForAdministrators(options, page)));
     return html`<ul class="cards">
       ${cards.map(cardView)}
     </ul>`;
@@ -55,7 +54,7 @@ function cardView({ title, figure, lines = [] }: Card): Html {
 
 function versionCard({ installed }: HomeOptions): Card {
   const { version, build } = installed();
-  return { title: 'Version', figure: html`${version}`, lines: [html`In full ${version}.${build}`] };
+  return { title: 'Version', figure: html`${version}`, lines: [html`Full version ${version}.${build}`] };
 }
 
 function modeCard({ store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
@@ -77,45 +76,45 @@ function modeCard({ store }: HomeOptions, { href, caller }: PageContext<unknown>
 function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
   const audience = audienceOf(caller);
   const { services, folders } = catalogCache.listing(audience);
-  const seen = audience === 'administrators' ? 'At' : 'That you may see, at';
+  const prefix = audience === 'administrators' ? 'In' : 'Visible to you, in';
   return {
     title: 'Catalog',
     figure: html`<a href="${href('services')}">${formatCount(services.length, 'service')}</a>`,
-    lines: [html`${seen} the root and in ${formatCount(folders.length, 'folder')}`],
+    lines: [html`${prefix} the root and ${formatCount(folders.length, 'folder')}`],
   };
 }
 
-async function cardsForAdministrators(options: HomeOptions, shown: PageContext<unknown>): Promise<Card[]> {
+async function cardsForAdministrators(options: HomeOptions, page: PageContext<unknown>): Promise<Card[]> {
   const { store, runtime, startedAt, inUse } = options;
   const at = runtime.now();
   return [
-    jobCard(newestJob(store), shown),
-    ...(await webhookCards(store, at, shown)),
-    choiceCard('Store', stores[inUse.store]),
-    choiceCard('Executor', executors[inUse.executor]),
+    jobCard(newestJob(store), page),
+    ...(await webhookCards(store, at, page)),
+    componentCard('Store', stores[inUse.store]),
+    componentCard('Executor', executors[inUse.executor]),
     {
-      title: 'Up for',
+      title: 'Uptime',
       figure: html`${formatDuration(at - startedAt)}`,
       lines: [html`Since ${renderTime(startedAt)}`],
     },
   ];
 }
 
-function choiceCard(title: string, { name, meaning }: { name: string; meaning: string }): Card {
+function componentCard(title: string, { name, meaning }: { name: string; meaning: string }): Card {
   return { title, figure: html`${name}`, lines: [html`${meaning}`] };
 }
 
-const endOf: Readonly<Record<Exclude<Job['state'], 'in_progress'>, { look: string; word: string }>> = {
-  success: { look: 'good', word: 'Succeeded' },
-  failed: { look: 'bad', word: 'Failed' },
-  cancelled: { look: 'warn', word: 'Cancelled' },
+const outcomes: Readonly<Record<Exclude<Job['state'], 'in_progress'>, { style: string; label: string }>> = {
+  success: { style: 'good', label: 'Succeeded' },
+  failed: { style: 'bad', label: 'Failed' },
+  cancelled: { style: 'warn', label: 'Cancelled' },
 };
 
 function jobCard(job: Job | undefined, { href }: PageContext<unknown>): Card {
   const upgrades = (text: string) => html`<a href="${href('system', 'upgrades')}">${text}</a>`;
   if (!job) {
     const title = 'Last job';
-    return { title, figure: html`None yet`, lines: [upgrades('See what can be installed')] };
+    return { title, figure: html`None yet`, lines: [upgrades('Show available versions')] };
   }
   const { state, operation, from, to, startedAt, endedAt, workloads, workloadsDone } = job;
   const what = html`${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
@@ -123,14 +122,14 @@ function jobCard(job: Job | undefined, { href }: PageContext<unknown>): Card {
     return {
       title: 'Running job',
       figure: html`${workloadsDone} of ${formatCount(workloads, 'deployment')}`,
-      lines: [what, html`Since ${renderTime(startedAt)}`, upgrades('Watch it')],
+      lines: [what, html`Since ${renderTime(startedAt)}`, upgrades('Show progress')],
     };
   }
-  const { look, word } = endOf[state];
+  const { style, label } = outcomes[state];
   return {
     title: 'Last job',
-    figure: html`<span class="state ${look}">${word}</span>`,
-    lines: [what, endedAt !== null && renderTime(endedAt), upgrades('See its messages')],
+    figure: html`<span class="state ${style}">${label}</span>`,
+    lines: [what, endedAt !== null && renderTime(endedAt), upgrades('Show messages')],
   };
 }
 
@@ -138,8 +137,7 @@ async function webhookCards(store: Store, at: number, { href }: PageContext<unkn
   const { pending, oldestPendingSeconds, deactivated } = await webhookStats(store, at);
   const all = listWebhooks(store);
   const others = all.filter(({ active }) => !active).length - deactivated;
-  const list =
-    all.length === 0 ? 'There are no webhooks yet' : `See the ${formatCount(all.length, 'webhook')}`;
+  const list = all.length === 0 ? 'No webhooks yet' : `Show ${formatCount(all.length, 'webhook')}`;
   return [
     {
       title: 'Pending deliveries',
@@ -147,17 +145,17 @@ async function webhookCards(store: Store, at: number, { href }: PageContext<unkn
       lines: [
         pending > 0 &&
           !isNaN(oldestPendingSeconds) &&
-          html`The oldest for ${formatDuration(oldestPendingSeconds * 1000)}`,
+          html`The oldest is ${formatDuration(oldestPendingSeconds * 1000)} old`,
       ],
     },
     {
       title: 'Deactivated webhooks',
       figure:
         deactivated > 0
-          ? html`<span class="state bad">${deactivated} for failures</span>`
-          : html`None for failures`,
+          ? html`<span class="state bad">${deactivated} because of failures</span>`
+          : html`None because of failures`,
       lines: [
-        others > 0 && html`${others} otherwise not active`,
+        others > 0 && html`${others} inactive for other reasons`,
         html`<a href="${href('services', 'webhooks')}">${list}</a>`,
       ],
     },

@@ -1,6 +1,6 @@
-// What the pages do beyond plain HTML: copy a command, follow a running job, try a SOAP operation. Nothing else depends on it.
+// Optional behaviour of the pages: copy a command, follow a running job, try a SOAP operation. The pages work without it.
 
-/** Puts a button that copies beside every command. */
+/** Adds a Copy button to every command. */
 function offerCopy() {
   for (const block of document.querySelectorAll('[data-copy]')) {
     const button = document.createElement('button');
@@ -17,9 +17,9 @@ function offerCopy() {
 
 if (navigator.clipboard) offerCopy();
 
-/** Follows a running job by the long poll of the API: messages, bar and figures; its end is for the server to show. */
+/** Follows a running job by the long poll of the API: messages, progress bar and figures. When the job ends, the page is reloaded. */
 function followJob(section) {
-  const news = section.querySelector('[data-news]');
+  const liveStatus = section.querySelector('[data-live-status]');
   const bar = section.querySelector('progress');
   const list = section.querySelector('[data-messages]');
   const cancel = section.querySelector('[data-until]');
@@ -31,15 +31,15 @@ function followJob(section) {
   let since = performance.now();
   let isOver = false;
 
-  function tell(text) {
-    if (news.textContent !== text) news.textContent = text;
+  function announce(text) {
+    if (liveStatus.textContent !== text) liveStatus.textContent = text;
   }
 
   function showTimes() {
     const passed = performance.now() - since;
-    figure('elapsed').textContent = tellSpan(times.elapsed + passed);
+    figure('elapsed').textContent = formatDuration(times.elapsed + passed);
     const remaining = times.remaining === null ? null : times.remaining - passed;
-    figure('remaining').textContent = tellRemaining(remaining);
+    figure('remaining').textContent = formatRemaining(remaining);
   }
 
   function addMessage({ code, message, when }) {
@@ -72,9 +72,9 @@ function followJob(section) {
     times = { elapsed: progress.elapsedMs, remaining: progress.remainingMs };
     since = performance.now();
     showTimes();
-    // Read out now and then, not with every message.
+    // A screen reader announces every change, so that the text changes only every ten percent.
     const tenths = Math.floor(progress.percent / 10);
-    tell(tenths > 0 ? `Following live: ${tenths * 10} % reached.` : 'Following live.');
+    announce(tenths > 0 ? `Following live: ${tenths * 10} % reached.` : 'Following live.');
   }
 
   async function poll() {
@@ -83,44 +83,44 @@ function followJob(section) {
     return response.json();
   }
 
-  /** Loading the page anew would only ask in vain again: that is for whoever signs in. */
+  /** The session has ended: only signing in helps. */
   function stop() {
     isOver = true;
     const link = document.createElement('a');
     link.href = location.pathname;
     link.textContent = 'Sign in again';
-    news.replaceChildren(link, ' to go on following.');
+    liveStatus.replaceChildren(link, ' to follow the job.');
   }
 
-  /** Until the job has ended, another one is the newest, or this browser must sign in again. */
+  /** Polls until the job has ended, another job is the newest, or the session has ended. */
   async function follow() {
     const jobId = new URL(section.dataset.follow, location.href).searchParams.get('jobId');
-    for (let troubles = 0; ;) {
+    for (let failures = 0; ;) {
       const answer = await poll().catch(() => ({}));
       if ([403, 498, 499].includes(answer.error?.code)) return stop();
       if (answer.status?.state && (answer.status.state !== 'in_progress' || answer.jobId !== jobId)) break;
       if (answer.progress) {
-        troubles = 0;
+        failures = 0;
         show(answer);
-        // Fast jobs are told in bundles.
+        // The messages of a fast job are shown in batches.
         await pause(400);
       } else {
-        troubles += 1;
-        tell('The connection is lost; trying again.');
-        await pause(Math.min(1000 * 2 ** troubles, 15_000));
+        failures += 1;
+        announce('The connection is lost. Trying again …');
+        await pause(Math.min(1000 * 2 ** failures, 15_000));
       }
     }
-    // Without what the address says of earlier steps.
+    // Without the query, which belongs to an earlier step.
     location.replace(location.pathname);
   }
 
-  tell('Following live.');
+  announce('Following live.');
   setInterval(() => isOver || showTimes(), 1000);
   void follow();
 }
 
-/** As the server says it. */
-function tellSpan(ms) {
+/** The same format as on the server. */
+function formatDuration(ms) {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
   const units = [
@@ -134,14 +134,14 @@ function tellSpan(ms) {
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
-function tellRemaining(ms) {
+function formatRemaining(ms) {
   if (ms === null) return 'not known yet';
-  return ms < 10_000 ? 'a few seconds' : `about ${tellSpan(ms)}`;
+  return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
 for (const section of document.querySelectorAll('[data-follow]')) followJob(section);
 
-/** Sends a SOAP request just as the page shows it, and shows what comes back. */
+/** Sends the SOAP request that the page shows, and shows the answer. */
 function offerTry(form) {
   const block = form.closest('details');
   const [status, answer] = ['[data-status]', '[data-answer]'].map((part) => block.querySelector(part));
@@ -150,7 +150,7 @@ function offerTry(form) {
       mark.textContent = escapeXml(form.elements[mark.dataset.argument].value);
     }
   };
-  // A browser may bring back what was entered before.
+  // A browser may restore what was entered before.
   showEntered();
   form.addEventListener('input', showEntered);
   form.addEventListener('submit', async (event) => {
@@ -178,7 +178,7 @@ function offerTry(form) {
   });
 }
 
-/** The apostrophe too: the same text stands inside the quotes of a command. */
+/** Escapes the apostrophe too: the text is also part of a quoted command. */
 function escapeXml(text) {
   return text.replace(/[&<>'\r]/g, (character) => `&#${character.charCodeAt(0)};`);
 }

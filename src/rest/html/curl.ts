@@ -1,4 +1,4 @@
-// The command line that does what a page does. The token is a variable of the reader's shell, never a real one.
+// The curl command of a page. Its token is a shell variable, never a real token.
 import type { Operation } from '../resource.ts';
 import type { Control, Field } from '../fields.ts';
 
@@ -6,7 +6,7 @@ export function readCommand(address: string): string {
   return `curl -H "Authorization: Bearer $TOKEN" '${address}${address.includes('?') ? '&' : '?'}f=pjson'`;
 }
 
-/** Fields that are filled in, and those that must be. */
+/** With the fields that have a value, and the required ones. */
 export function postCommand(
   address: string,
   { fields, access }: Pick<Operation, 'fields' | 'access'>,

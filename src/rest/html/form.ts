@@ -1,25 +1,30 @@
-// An operation as an HTML form: a labelled control for every field, what is allowed, and each problem beside its field.
+// An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
+import type { Problem } from '../../errors.ts';
 import type { Operation } from '../resource.ts';
 import type { Field } from '../fields.ts';
 import type { Layout } from './layout.ts';
 import { html, type Html } from './html.ts';
 
-export type Problems = { readonly message: string; readonly details: readonly string[] };
+/** An error as a list: a message, and what is wrong in detail. */
+export type ProblemList = { readonly message: string; readonly details: readonly string[] };
+
+/** The error of a form: its problems are also shown beside their fields. */
+export type FormError = ProblemList & { readonly problems: readonly Problem[] };
 
 export type FormView = {
   readonly action: string;
-  /** What is in the fields: as entered, or what is being changed. */
+  /** The values in the fields: those that were entered, or the present ones. */
   readonly entered: Readonly<Record<string, string | undefined>>;
-  readonly error?: Problems | undefined;
+  readonly error?: FormError | undefined;
 };
 
-export function operationForm(frame: Layout, operation: Operation, view: FormView): Html {
-  const formToken = frame.session?.formToken ?? '';
+export function operationForm(layout: Layout, operation: Operation, view: FormView): Html {
+  const formToken = layout.session?.formToken ?? '';
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
   const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
   return html`${view.error && renderProblems(view.error)}
-    ${operation.access !== 'anyone' && formToken === '' && signInFirst(frame)}
+    ${operation.access !== 'anyone' && formToken === '' && signInFirst(layout)}
     <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
@@ -29,7 +34,7 @@ export function operationForm(frame: Layout, operation: Operation, view: FormVie
         html`<input type="hidden" name="next" value="${view.entered.next}" />`
       }
       ${fields.map(([name, field]) =>
-        fieldView(name, field as Field<unknown>, view.entered[name] ?? '', problemsOf(name, view.error)),
+        fieldView(name, field as Field<unknown>, view.entered[name] ?? '', problemsWith(name, view.error)),
       )}
       <p><button>${operation.title}</button></p>
     </form>`;
@@ -41,7 +46,7 @@ function signInFirst({ session }: Layout): Html {
   </p>`;
 }
 
-export function renderProblems({ message, details }: Problems): Html {
+export function renderProblems({ message, details }: ProblemList): Html {
   return html`<div role="alert" class="problems">
     <p><strong>${message}</strong></p>
     ${
@@ -53,12 +58,8 @@ export function renderProblems({ message, details }: Problems): Html {
   </div>`;
 }
 
-/** Each detail of an error names its field first. */
-function problemsOf(name: string, error: Problems | undefined): string[] {
-  const mark = `${name}: `;
-  return (error?.details ?? [])
-    .filter((detail) => detail.startsWith(mark))
-    .map((detail) => detail.slice(mark.length));
+function problemsWith(name: string, error: FormError | undefined): string[] {
+  return (error?.problems ?? []).flatMap(({ field, message }) => (field === name ? message : []));
 }
 
 function fieldView(name: string, field: Field<unknown>, entered: string, problems: readonly string[]): Html {
@@ -106,20 +107,20 @@ export type Action = {
   readonly action: string;
   readonly label: string;
   readonly formToken: string;
-  /** Where the browser goes on to when it is done. */
+  /** The page that follows. */
   readonly next: string;
   readonly fields?: Readonly<Record<string, string>>;
-  /** For what cannot be taken back. */
+  /** For what cannot be undone. */
   readonly isDestructive?: boolean;
 };
 
-/** A button that does something at once and comes back. */
+/** A button that runs an operation at once and returns to a page. */
 export function actionButton({ action, label, formToken, next, fields = {}, isDestructive }: Action): Html {
   const hidden = { f: 'html', token: formToken, next, ...fields };
   return html`<form class="action" method="post" action="${action}">
     ${Object.entries(hidden).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
     )}
-    <button class="${isDestructive ? 'grave' : 'quiet'}">${label}</button>
+    <button class="${isDestructive ? 'destructive' : 'quiet'}">${label}</button>
   </form>`;
 }

@@ -1,4 +1,4 @@
-// html`…` builds markup and escapes every value put into it; nested markup and lists of it are taken as they are.
+// html`…` builds markup and escapes every value in it, except nested markup.
 
 export type Html = { readonly markup: string };
 

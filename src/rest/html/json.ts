@@ -1,4 +1,4 @@
-// JSON for people: records as lists of terms, lists of records as tables, times as dates.
+// The generic view of JSON: records as lists of terms, lists of records as tables, times as dates.
 import { html, type Html } from './html.ts';
 import type { Json } from '../../lib/json.ts';
 
@@ -62,7 +62,7 @@ function listView(list: readonly Json[]): Html {
     ${rest}`;
 }
 
-/** What is long in itself is folded up, so that the others are seen. */
+/** Long values are folded, so that the row stays short. */
 function cellView(value: Json): Html {
   const size = Array.isArray(value) ? value.length : isRecord(value) ? Object.keys(value).length : 0;
   if (size < 3) return renderJson(value);
@@ -78,7 +78,7 @@ function scalarView(value: string | number | boolean | null): Html {
   return html`${String(value)}`;
 }
 
-/** Every time in our JSON is in milliseconds since the epoch; no other number of ours is that large. */
+/** Times in our JSON are milliseconds since the epoch; no other number in it is that large. */
 function isTime(value: number): boolean {
   return value >= Date.UTC(2000, 0) && value < Date.UTC(2200, 0) && Number.isInteger(value);
 }

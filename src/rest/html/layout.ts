@@ -1,4 +1,4 @@
-// What every page has around its content: head, breadcrumb, session, and the headers it is sent with.
+// The layout of every page: head, breadcrumb, session, and the HTTP headers of HTML answers.
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../../caller.ts';
 import { html, type Html } from './html.ts';
@@ -21,15 +21,15 @@ export function sendHtml(reply: FastifyReply, status: number, page: Html, header
 
 export type Link = { readonly name: string; readonly href: string };
 
-/** Where a page finds its stylesheet, script and picture. */
-export type Assets = { readonly stylesheet: string; readonly script: string; readonly icon: string };
+/** The addresses of the stylesheet, the script and the icon. */
+export type AssetHrefs = { readonly stylesheet: string; readonly script: string; readonly icon: string };
 
 export type Layout = {
   readonly title: string;
-  readonly assets: Assets;
+  readonly assets: AssetHrefs;
   /** From the root down to this page. */
   readonly crumbs: readonly Link[];
-  /** Absent on pages that know nothing of sessions. */
+  /** Absent on pages outside the resource trees. */
   readonly session?: Session;
 };
 
@@ -40,33 +40,33 @@ export type Session = {
   readonly signOutAction: string;
 };
 
-export function renderPage(frame: Layout, content: Html): Html {
+export function renderPage(layout: Layout, content: Html): Html {
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <title>${frame.title} · Steward</title>
-        <link rel="icon" href="${frame.assets.icon}" type="image/svg+xml" />
-        <link rel="stylesheet" href="${frame.assets.stylesheet}" />
-        <script src="${frame.assets.script}" type="module"></script>
+        <title>${layout.title} · Steward</title>
+        <link rel="icon" href="${layout.assets.icon}" type="image/svg+xml" />
+        <link rel="stylesheet" href="${layout.assets.stylesheet}" />
+        <script src="${layout.assets.script}" type="module"></script>
       </head>
       <body>
         <a class="skip" href="#content">Skip to the content</a>
         <header class="top">
           ${
-            frame.crumbs.length > 0 &&
+            layout.crumbs.length > 0 &&
             html`<nav aria-label="Breadcrumb">
               <ol class="crumbs">
-                ${frame.crumbs.map(crumbView)}
+                ${layout.crumbs.map(crumbView)}
               </ol>
             </nav>`
           }
-          ${frame.session && sessionLine(frame.session)}
+          ${layout.session && sessionLine(layout.session)}
         </header>
         <main id="content" tabindex="-1">
-          <h1>${frame.title}</h1>
+          <h1>${layout.title}</h1>
           ${content}
         </main>
       </body>

@@ -1,32 +1,32 @@
-// The HTML faces of the directory: resource, operation form, sign-in, error. Plain markup that works without script.
+// The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
 import { postCommand, readCommand } from './curl.ts';
 import type { Operation } from '../resource.ts';
-import { type FormView, type Problems, operationForm, renderProblems } from './form.ts';
+import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { type Layout, type Link, renderPage } from './layout.ts';
 import { html, type Html } from './html.ts';
 import type { Json } from '../../lib/json.ts';
 import { renderJson } from './json.ts';
 
 export type ResourceView = {
-  /** Where it is read from outside. */
+  /** The absolute address of the resource. */
   readonly address: string;
-  /** What the page was asked with that the resource itself reads. */
+  /** The part of the query that the resource reads. */
   readonly query: string;
-  /** The operation that has just been done and led here. */
+  /** The operation that has just redirected here. */
   readonly done: string | undefined;
   readonly description: string;
   readonly children: readonly Link[];
   readonly operations: readonly Link[];
-  /** What a POST to the same address does, where that is something else than reading. */
+  /** The operation of a POST to the same address, where there is one. */
   readonly form: (FormView & { readonly operation: Operation }) | undefined;
   readonly json: Json;
-  /** What people are shown instead of the bare contents. */
+  /** Replaces the generic view of the JSON. */
   readonly view: Html | undefined;
 };
 
 const mostLinks = 500;
 
-export function resourcePage(frame: Layout, shown: ResourceView): Html {
+export function resourcePage(layout: Layout, shown: ResourceView): Html {
   const { address, query, description, children, operations, form, json, view, done } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const contents = html`<section aria-labelledby="contents">
@@ -34,9 +34,9 @@ export function resourcePage(frame: Layout, shown: ResourceView): Html {
     ${renderJson(json)}
   </section>`;
   return renderPage(
-    frame,
+    layout,
     html`<p class="lead">${description}</p>
-      ${done !== undefined && html`<p role="status" class="result">Done: ${done}.</p>`} ${view ?? contents} ${form && operationForm(frame, form.operation, form)}
+      ${done !== undefined && html`<p role="status" class="result">Done: ${done}.</p>`} ${view ?? contents} ${form && operationForm(layout, form.operation, form)}
       <div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>
       ${commandView(
         [
@@ -80,13 +80,13 @@ export type OperationView = FormView & {
   readonly parent: Link;
 };
 
-export function operationPage(frame: Layout, operation: Operation, view: OperationView): Html {
+export function operationPage(layout: Layout, operation: Operation, view: OperationView): Html {
   const { result, parent } = view;
   const isDone = result !== undefined;
   return renderPage(
-    frame,
+    layout,
     html`<p class="lead">${operation.description}</p>
-      ${isDone ? resultView(result) : operationForm(frame, operation, view)}
+      ${isDone ? resultView(result) : operationForm(layout, operation, view)}
       ${isDone && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">Once more</a></p>`}
       ${commandView([postCommand(view.address, operation, view.entered)], [])}`,
   );
@@ -105,13 +105,13 @@ function resultView(json: Json): Html {
 
 export type SignInView = FormView & {
   readonly lead: string;
-  /** The token service's own page tells scripts how it is done. */
+  /** Shown on the token service's own page. */
   readonly command: string | undefined;
 };
 
-export function signInPage(frame: Layout, view: SignInView): Html {
+export function signInPage(layout: Layout, view: SignInView): Html {
   return renderPage(
-    frame,
+    layout,
     html`<p class="lead">${view.lead}</p>
       ${view.error && renderProblems(view.error)}
       <form method="post" action="${view.action}" class="sign-in">
@@ -137,6 +137,6 @@ export function signInPage(frame: Layout, view: SignInView): Html {
   );
 }
 
-export function errorPage(frame: Layout, error: Problems): Html {
-  return renderPage(frame, renderProblems(error));
+export function errorPage(layout: Layout, error: ProblemList): Html {
+  return renderPage(layout, renderProblems(error));
 }

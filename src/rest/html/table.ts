@@ -1,11 +1,10 @@
-// Tables and facts for people, for views that know better than JSON what is worth showing. The first cell of a row names it,
-// and on a narrow page each row becomes a block of its own.
+// Tables, pagers and lists of facts for pages. The first cell of a row is its heading; on a narrow page each row becomes a block.
 import { formatNumber } from '../../lib/format.ts';
 import { html, type Html } from './html.ts';
 
 export type Row = readonly (Html | string)[];
 
-// Laid out as blocks, a table is none any more to a screen reader: the roles say that it is.
+// Without the roles, a screen reader would not see a table in rows that are laid out as blocks.
 export function renderTable(label: string, columns: readonly string[], rows: readonly Row[]): Html {
   return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">
     <table class="stacked" role="table" aria-label="${label}">
@@ -32,10 +31,10 @@ function cellView(cell: Html | string, column: string, isFirst: boolean): Html {
     : html`<td role="cell" data-label="${column}"><div>${cell}</div></td>`;
 }
 
-/** The part of a list that is shown. */
+/** The part of a list that a page shows. */
 export type PageRange = { readonly start: number; readonly num: number };
 
-/** What a query asks of a list: `num` of them from `start` on, which may go by another name; what is no number counts for nothing. */
+/** Reads `start` (or the name it has on this page) and `num` of a query; what is no number is ignored. */
 export function pageRange(
   query: URLSearchParams,
   { usual = 100, most = 100, name = 'start' } = {},
@@ -45,13 +44,13 @@ export function pageRange(
 }
 
 export type PagerOptions = {
-  /** What else of the query is to stay. */
+  /** Other query parameters to keep in the links. */
   readonly keep?: Readonly<Record<string, string>>;
-  /** Where a page shows several lists, each has its own name for where it starts. */
+  /** The query parameter of the start, where a page has several lists. */
   readonly name?: string;
 };
 
-/** The way through a list that is shown in parts: where this part lies, and the ones beside it. */
+/** Links to the previous and the next part of a list. */
 export function renderPager(
   noun: string,
   { start, num }: PageRange,
@@ -68,14 +67,14 @@ export function renderPager(
     end > start
       ? `${noun} ${formatNumber(start + 1)} to ${formatNumber(end)} of ${formatNumber(total)}.`
       : `There are ${formatNumber(total)}.`;
-  // From beyond the end the way back leads to the last of them.
+  // From beyond the end, Previous leads to the last part.
   const before = Math.max(0, Math.min(start, total) - num);
   return html`<nav class="pager" aria-label="Pages: ${noun}">
     <p>${place} ${start > 0 && link('Previous', before)} ${end < total && link('Next', end)}</p>
   </nav>`;
 }
 
-/** Names and what they are, one beneath the other. */
+/** A list of names and values. */
 export function renderFacts(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
   return html`<dl class="record">
     ${facts.map(

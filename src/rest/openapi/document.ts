@@ -1,20 +1,19 @@
-// The OpenAPI 3.1 document: the same trees that routes and pages come from, told to machines. Pure: trees and facts → document.
+// The OpenAPI 3.1 document of the resource trees.
 import type { Access } from '../../caller.ts';
-import type { Items, Resource } from '../resource.ts';
+import { type Entry, type Items, type Resource, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { errorResponses, errorSchema, refusalsOf } from './errors.ts';
 import { type Schema, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
 import { sessionCookie } from '../request.ts';
-import { type Entry, walk } from '../routes.ts';
 
 export type Tree = { readonly name: string; readonly prefix: string; readonly root: Resource };
 
 export type ApiFacts = {
-  /** This program's own. */
+  /** The version of Steward. */
   readonly version: string;
   readonly publicUrl: string;
   readonly soapUrl: string;
-  /** JSON errors come with HTTP 200. */
+  /** Whether JSON errors are sent with HTTP 200. */
   readonly errorStatus200: boolean;
 };
 
@@ -58,12 +57,12 @@ function introduction({ soapUrl, errorStatus200 }: ApiFacts): string {
   return [
     'Administers a containerized enterprise deployment: its service catalog, webhooks, upgrades, users and mode.',
     'A resource answers GET and POST alike, an operation answers POST; HEAD is GET without a body. Parameters come in the query of a GET and in the ' +
-      'form of a POST, urlencoded or multipart, whichever the caller likes. Unknown fields are ignored, repeated ones refused, and a blank value counts as ' +
+      'form of a POST, urlencoded or multipart. Unknown fields are ignored, repeated ones refused, and a blank value counts as ' +
       'absent. Booleans are true or false in any case of letters. Times are milliseconds since the epoch. Every success is 200.',
-    'Every refusal has the body of the schema Error. Each path and method says which statuses it may answer, the least role it needs (x-access), whether it ' +
+    'Every error has the body of the schema Error. Each path and method lists the statuses it may return, the lowest role it needs (x-access), whether it ' +
       'reads or writes (x-effect), whether read-only mode refuses it (x-while-read-only) and whether it is closed while an upgrade job runs (x-during-job).',
     ...(errorStatus200
-      ? ['This server sends refusals in JSON with HTTP 200: only their body tells them.']
+      ? ['This server sends JSON errors with HTTP 200: the body shows that they are errors.']
       : []),
     `The service catalog itself is a SOAP service (1.1 and 1.2) at ${soapUrl}, described by ${soapUrl}?wsdl and not by this document.`,
   ].join('\n\n');
@@ -73,7 +72,7 @@ const securitySchemes = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: 'A token of generateToken. It counts before the other two.',
+    description: 'A token from generateToken. It takes precedence over the other two.',
   },
   tokenField: {
     type: 'apiKey',
@@ -87,7 +86,7 @@ const securitySchemes = {
     in: 'cookie',
     name: sessionCookie,
     description:
-      'Set by signing in with f=html. Good for GET; a POST needs the form token of a page in the field token beside it.',
+      'Set by signing in with f=html. Accepted for GET; a POST also needs the form token of a page in the field token.',
   },
 };
 
@@ -129,8 +128,7 @@ function pathParameters(item: Items): Json[] {
     in: 'path',
     required: true,
     schema: { type: 'string', minLength: 1 },
-    description:
-      parts.length > 1 ? `Names the ${what}, together with what stands beside it.` : `Names the ${what}.`,
+    description: parts.length > 1 ? `Part of the name of the ${what}.` : `The name or id of the ${what}.`,
   }));
 }
 
@@ -148,7 +146,7 @@ function operationObject(method: Method, tree: Tree, entry: Entry): Json {
     description: [
       described.description,
       effect === 'reads' ? 'Reads only.' : `Writes; ${whileReadOnly} in read-only mode.`,
-      access === 'anyone' ? 'Needs no token.' : `Needs a token of the role ${access} at least.`,
+      access === 'anyone' ? 'Needs no token.' : `Needs a token with at least the role ${access}.`,
       ...(duringJob === 'closed' ? ['Closed (409) while an upgrade job runs.'] : []),
     ].join(' '),
     parameters: [
@@ -193,10 +191,10 @@ function bodyOf({ operation, resource }: Entry): Json {
 const found = { 200: { $ref: '#/components/responses/Found' } };
 const done = {
   200: { $ref: '#/components/responses/Done' },
-  303: { $ref: '#/components/responses/GoOn' },
+  303: { $ref: '#/components/responses/SeeOther' },
 };
 
-/** What exactly is answered is not described: only that it is JSON, or a page. */
+/** The schemas of answers are not part of the description of a resource. */
 function successResponses({ errorStatus200 }: ApiFacts): { readonly [name: string]: Json } {
   const answer = (description: string, schema: Schema) => ({
     description,
@@ -208,16 +206,17 @@ function successResponses({ errorStatus200 }: ApiFacts): { readonly [name: strin
     },
   });
   return {
-    Found: answer('What there is.', { type: ['object', 'array'] }),
-    Done: answer('It is done.', { type: 'object' }),
-    GoOn: {
-      description: 'It is done, with f=html: a browser goes on to next, or to where signing in or out leads.',
+    Found: answer('The resource.', { type: ['object', 'array'] }),
+    Done: answer('The operation succeeded.', { type: 'object' }),
+    SeeOther: {
+      description:
+        'The operation succeeded, with f=html: the browser is redirected to next, or to the page after signing in or out.',
       headers: { Location: { schema: { type: 'string' } } },
     },
   };
 }
 
-/** One of these will do. A session posts with the form token in the field `token`. */
+/** Each entry is an alternative. A session posts with the form token in the field `token`. */
 function securityOf(method: Method, access: Access): Json[] {
   if (access === 'anyone') return [];
   const carriersOfToken = method === 'get' ? ['bearer', 'tokenField', 'session'] : ['bearer', 'session'];

@@ -1,34 +1,34 @@
-// Refusals in the OpenAPI document: one response for each status and cause, and which of them a request may meet (contract 2).
+// Errors in the OpenAPI document: one response for each status and cause, and which of them a request may get.
 import { type ErrorKind, ServiceError } from '../../errors.ts';
 import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Schema } from './schemas.ts';
-import { toErrorResponse } from '../response.ts';
+import { toErrorResponse } from '../../http/errors.ts';
 
-/** Every kind of error belongs to one response; those that share a status and arise together share it. */
+/** Kinds that share a status and a cause share a response. */
 const refusals: Record<ErrorKind, { readonly response: string; readonly when: string }> = {
   invalid: {
     response: 'Invalid',
-    when: 'The form or a field of it cannot be accepted; details lists every problem.',
+    when: 'The form or one of its fields is not acceptable; details lists every problem.',
   },
   'wrong-credentials': { response: 'WrongCredentials', when: 'The user name or the password is wrong.' },
-  'token-missing': { response: 'TokenRefused', when: 'There is no token.' },
+  'token-missing': { response: 'TokenRefused', when: 'The request has no token.' },
   'token-invalid': {
     response: 'TokenRefused',
-    when: 'The token is unknown, expired, or bound to somebody else.',
+    when: 'The token is unknown, expired, or bound to another client.',
   },
   forbidden: { response: 'Forbidden', when: 'The caller may not do this.' },
   'not-found': {
     response: 'NotFound',
-    when: 'The path names nothing, or nothing that the caller may see.',
+    when: 'The path leads nowhere, or to something that the caller may not see.',
   },
   'method-not-allowed': {
     response: 'MethodNotAllowed',
-    when: 'The method is not one of those in Allow. Any path answers so to a method that is not described here.',
+    when: 'The method is not one of those in Allow. Every path refuses methods that are not described here.',
   },
   conflict: {
     response: 'Conflict',
-    when: 'The state of things does not allow it now; the message says why.',
+    when: 'The present state does not allow it; the message gives the reason.',
   },
   'too-large': {
     response: 'TooLarge',
@@ -37,18 +37,18 @@ const refusals: Record<ErrorKind, { readonly response: string; readonly when: st
   'unsupported-media-type': { response: 'UnsupportedMediaType', when: 'The body is not a form.' },
   'too-many-requests': {
     response: 'TooManyRequests',
-    when: 'There were too many attempts to sign in, or there are too many passwords to work on.',
+    when: 'There were too many attempts to sign in, or too many passwords are being checked.',
   },
   unavailable: {
     response: 'Unavailable',
-    when: 'Not now: the system is read-only, has too much to do, or is shutting down.',
+    when: 'The system is read-only, overloaded or shutting down, or its store is unavailable.',
   },
 };
 
 const kinds = Object.keys(refusals) as ErrorKind[];
 
 export const errorSchema: Schema = {
-  description: 'How every refusal reads, whatever its status.',
+  description: 'The body of every error, whatever its status.',
   type: 'object',
   properties: {
     status: { const: 'error' },
@@ -57,7 +57,7 @@ export const errorSchema: Schema = {
       properties: {
         code: {
           type: 'integer',
-          description: 'As the status, but 498 or 499 for tokens and 400 for wrong credentials.',
+          description: 'The status, except 498 or 499 for tokens and 400 for wrong credentials.',
         },
         message: { type: 'string' },
         details: {
@@ -74,11 +74,11 @@ export const errorSchema: Schema = {
 
 const aError = { $ref: '#/components/schemas/Error' };
 
-/** What `components.responses` holds. */
+/** For `components.responses`. */
 export function errorResponses(): { readonly [name: string]: Json } {
   const responses: Record<string, Json> = {};
   for (const { response } of Object.values(refusals)) responses[response] ??= responseOf(response);
-  return { ...responses, OwnFault: ownFault };
+  return { ...responses, InternalError: internalError };
 }
 
 function responseOf(response: string): Json {
@@ -93,25 +93,25 @@ function responseOf(response: string): Json {
   };
 }
 
-/** People are told the same on a page. */
+/** Browsers get the same as a page. */
 const page = { 'text/html': { schema: { type: 'string' } } };
 
-const ownFault: Json = {
-  description: 'Anything else: a fault of the server itself, of which nothing is revealed.',
+const internalError: Json = {
+  description: 'Any other error: a defect of the server, of which nothing is revealed.',
   content: { 'application/json': { schema: aError, example: toErrorResponse(undefined).body }, ...page },
 };
 
 function headersOf(causes: readonly ErrorKind[]): Json | undefined {
   if (causes.includes('method-not-allowed'))
-    return { Allow: { description: 'The methods there are.', schema: { type: 'string' } } };
+    return { Allow: { description: 'The methods of the path.', schema: { type: 'string' } } };
   if (causes.includes('unavailable') || causes.includes('too-many-requests'))
     return {
-      'Retry-After': { description: 'Seconds until trying again makes sense.', schema: { type: 'integer' } },
+      'Retry-After': { description: 'Seconds to wait before the next attempt.', schema: { type: 'integer' } },
     };
   return undefined;
 }
 
-/** The refusals a request may meet, by status. */
+/** The errors a request may get, by status. */
 export function refusalsOf(
   method: 'get' | 'post',
   { access, duringJob }: Resource | Operation,
@@ -134,5 +134,5 @@ export function refusalsOf(
       { $ref, ...(description && { description }) },
     ];
   });
-  return { ...Object.fromEntries(entries), default: { $ref: '#/components/responses/OwnFault' } };
+  return { ...Object.fromEntries(entries), default: { $ref: '#/components/responses/InternalError' } };
 }

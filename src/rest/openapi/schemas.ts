@@ -1,4 +1,4 @@
-// Form fields as JSON Schema: what the OpenAPI document says of a query and of the two kinds of form.
+// Form fields as JSON Schema, for the query and the two kinds of form.
 import type { Control, Field, Fields } from '../fields.ts';
 import { maxTextBytes } from '../form.ts';
 import type { Json } from '../../lib/json.ts';
@@ -9,21 +9,21 @@ type Carrier = 'application/x-www-form-urlencoded' | 'multipart/form-data';
 
 export const carriers: readonly Carrier[] = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 
-/** What every request may say besides the fields of its own; the document holds them once. */
+/** The fields of every request. */
 export const commonFields = {
   f: {
     type: 'string',
     enum: ['json', 'pjson', 'html'],
     description:
-      'The form of the answer, in any case of letters. Absent: html where Accept prefers it, else json.',
+      'The format of the answer, in upper or lower case. Default: html where Accept prefers it, else json.',
   },
   token: {
     type: 'string',
-    description: 'The token, where it does not come as a bearer header.',
+    description: 'The token, where it is not sent as a bearer token.',
   },
   next: {
     type: 'string',
-    description: 'With f=html: the path of this server a browser is sent on to when it is done.',
+    description: 'With f=html: the path of this server to which the browser is redirected afterwards.',
   },
 } as const;
 
@@ -53,11 +53,11 @@ export function queryParameters(fields: Fields): Json[] {
 
 function fieldSchema(field: Field<unknown>, carrier: Carrier): Schema {
   const { description, fallback, control } = field;
-  const told = { description: field.clearable ? `${description} Blank empties it.` : description };
+  const text = { description: field.clearable ? `${description} A blank value empties it.` : description };
   const schema = valueSchema(control, field, carrier);
-  if (fallback === undefined) return { ...schema, ...told };
+  if (fallback === undefined) return { ...schema, ...text };
   const isText = schema.type === 'string';
-  return { ...schema, ...told, default: isText ? fallback : (JSON.parse(fallback) as Json) };
+  return { ...schema, ...text, default: isText ? fallback : (JSON.parse(fallback) as Json) };
 }
 
 function valueSchema(control: Control, { required, clearable }: Field<unknown>, carrier: Carrier): Schema {
@@ -69,7 +69,7 @@ function valueSchema(control: Control, { required, clearable }: Field<unknown>, 
         ? { type: 'boolean' }
         : { type: 'string', enum: control.choices };
     case 'file':
-      // As text it is the content of a file without a name.
+      // Text is the content of a file without a name.
       return carrier === 'multipart/form-data'
         ? { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' }
         : { type: 'string' };

@@ -1,12 +1,12 @@
-// The bytes of an XML document to text: a byte order mark names the encoding, else the charset parameter
-// of the content type, else the first bytes and the XML declaration.
+// Decodes the bytes of an XML document. The encoding comes from the byte order mark, else from the charset parameter of the
+// content type, else from the first bytes and the XML declaration.
 import { isAscii } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 
 type Utf16 = 'utf-16le' | 'utf-16be';
 type Encoding = 'utf-8' | 'us-ascii' | Utf16;
 
-/** The names of encodings; `utf-16` leaves the byte order open. */
+/** Names of encodings; `utf-16` does not name the byte order. */
 const ENCODINGS = new Map<string, Encoding | 'utf-16'>([
   ['utf-8', 'utf-8'],
   ['utf8', 'utf-8'],
@@ -66,13 +66,13 @@ function findEncoding(name: string, sniffed: Utf16 | undefined): Encoding {
 }
 
 function decodeAs(encoding: Encoding, bytes: Buffer): string {
-  // Most are; and what is ASCII is UTF-8 too.
+  // Most messages are ASCII, which needs no decoder and is valid UTF-8.
   if ((encoding === 'us-ascii' || encoding === 'utf-8') && isAscii(bytes)) return bytes.toString('latin1');
   try {
     if (encoding !== 'us-ascii')
       return new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    // Not of the encoding: refused below.
+    // Invalid bytes are refused below.
   }
   throw new ServiceError('invalid', `The message is not valid ${encoding.toUpperCase()}.`);
 }

@@ -1,14 +1,14 @@
-// Namespaces in XML 1.0: what prefixes an element declares, and what names mean.
+// Namespaces in XML 1.0: the prefixes that an element declares, and the namespace of a name.
 import { truncate } from '../../lib/text.ts';
 import { type Cursor, refuse } from './cursor.ts';
 
 export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
 
-/** A prefix that was declared, and those before it on the same element and the elements around it. */
+/** A declared prefix, linked to those declared before it on the same element and the elements around it. */
 export type Declared =
   { readonly prefix: string; readonly uri: string; readonly before: Declared } | undefined;
 
-/** `declared` is what holds where the cursor is. */
+/** `declared` is the newest declaration in force at the cursor. */
 export type Scope = Cursor & { declared: Declared };
 
 export type RawAttribute = { readonly tag: string; readonly value: string };
@@ -16,7 +16,7 @@ export type RawAttribute = { readonly tag: string; readonly value: string };
 export const XML_URI = 'http://www.w3.org/XML/1998/namespace';
 const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
 
-/** `outside` is what holds outside the element that declares it. */
+/** `outside` is the newest declaration outside the element. */
 export function declareNamespace(scope: Scope, outside: Declared, name: string, uri: string): void {
   const prefix = name.slice(6);
   for (let given = scope.declared; given !== outside; given = given?.before) {
@@ -30,7 +30,7 @@ export function declareNamespace(scope: Scope, outside: Declared, name: string, 
   scope.declared = { prefix, uri, before: scope.declared };
 }
 
-/** The namespace that a name's prefix stands for, or of an element without one: '' when none. */
+/** The namespace of a name by its prefix, or the default namespace of an element; '' when there is none. */
 export function namespaceOf(scope: Scope, name: string): string {
   const prefix = name.slice(0, Math.max(name.indexOf(':'), 0));
   for (let given = scope.declared; given !== undefined; given = given.before) {

@@ -1,5 +1,5 @@
-// The XML reader: strict XML 1.0 with namespaces to a small tree in one linear pass, without
-// DOCTYPE and processing instructions and within limits. decode.ts turns bytes into text.
+// Reads XML 1.0 with namespaces into a small tree, strictly and in one linear pass. It refuses DOCTYPE, processing instructions
+// and documents over its limits.
 import { ServiceError } from '../../errors.ts';
 import { truncate, forbiddenInXml } from '../../lib/text.ts';
 import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
@@ -30,7 +30,7 @@ export type XmlElement = {
 type GrowingElement = Omit<XmlElement, 'children' | 'text'> & { children: GrowingElement[]; text: string };
 type OpenElement = { tag: string; element: GrowingElement; outside: Declared };
 type Reader = Scope & {
-  /** Whether there is any "&" or "]]>" in the whole text; most have none, so that no part is searched. */
+  /** Whether the text has any "&" or "]]>". Most have none, and no part need be searched for them. */
   readonly hasAmpersand: boolean;
   readonly hasCdataEnd: boolean;
   count: number;
@@ -43,7 +43,7 @@ const MAX_ATTRIBUTES = 64;
 
 const NO_ATTRIBUTES: readonly XmlAttribute[] = Object.freeze([]);
 
-/** Reads a document. A refusal is a ServiceError `invalid` that says what is wrong and in which line. */
+/** Throws a ServiceError `invalid` that names the line of the first error. */
 export function readXml(source: string): XmlElement {
   const text = source.includes('\r') ? source.replace(/\r\n?/g, '\n') : source;
   const reader: Reader = {

@@ -1,4 +1,19 @@
-// Claims: rows of queues that this process has in hand, taken with `for update skip locked`, so that no two processes get the same.
+// Reserves rows of queues for this process, so that no other process works on them.
+//
+// A claim is a row in `claims` with the key of the queue row, the id of the process and a number. A queue row with a claim is not free, so no
+// other process claims it. The number identifies one claim of a row: if the process is declared dead and another process claims the same
+// row, the numbers differ, and `settle` of the first process finds that its claim is lost (queue-statements.ts). peers.ts deletes the claims
+// of dead processes.
+//
+// Which rows a process gets:
+//
+// 1. Read the owners with pending rows and put them in the order of their turns. An owner whose row was claimed goes to the end.
+// 2. Compute the free slots of each lane: the limit minus the claims of other processes.
+// 3. Claim due rows round by round: the first row of every owner, then the second, and so on. Within an owner, urgent rows come first, then
+//    the row that is due first. The first pass gives no owner more than an equal share; a second pass gives the remaining slots to the
+//    owners that have more rows.
+//
+// `for update skip locked` and the primary key of `claims` keep two processes from claiming the same row.
 import type { Claim, Claimed } from '../store.ts';
 import type { Queue } from '../transaction.ts';
 import { createMutex } from '../../lib/async.ts';
@@ -9,47 +24,50 @@ import type { Secrets } from './secrets.ts';
 
 export type Claims = {
   claim: <T>(queue: Queue<T>, claim: Claim) => Promise<Claimed<T>>;
-  /** The number under which the row was claimed; undefined when it is not in hand. */
+  /** The number of the claim; undefined if this process does not hold one. `claimed` is the object that `claim` returned. */
   numberOf: (claimed: object) => number | undefined;
-  /** Settled, or lost. */
+  /** Removes a claim that is settled or lost. */
   forget: (claimed: object) => void;
 };
 
-/** More than anybody has slots for. */
+/** A lane without a limit has infinite room, which PostgreSQL cannot read as an integer. */
 const mostInALane = 1_000_000;
 
 export function createClaims(database: Database, secrets: Secrets, self: string): Claims {
   const numbers = new WeakMap<object, number>();
-  const inHand = new Set<number>();
-  /** By queue: owners that may have something due, whose turn it is in front. */
+  const held = new Set<number>();
+  /** By queue: owners that may have pending rows, in the order of their turns. */
   const turns = new Map<string, Set<string>>();
-  /** Queues of which the answer to a claim was lost. It may have been carried out: then there are rows that nobody knows to have. */
-  const unsure = new Set<string>();
-  const oneAtATime = createMutex();
+  /**
+   * Queues whose last claim failed. PostgreSQL may have committed it, so there may be claims that this process does not know of. The next
+   * claim deletes them first; without this, those rows would stay claimed for as long as the process lives.
+   */
+  const uncertain = new Set<string>();
+  const mutex = createMutex();
 
-  async function claim<T>(queue: Queue<T>, asked: Claim): Promise<Claimed<T>> {
-    if (asked.most <= 0) return { rows: [], nextAt: undefined };
-    return oneAtATime(() =>
+  async function claim<T>(queue: Queue<T>, request: Claim): Promise<Claimed<T>> {
+    if (request.most <= 0) return { rows: [], nextAt: undefined };
+    return mutex(() =>
       database.use(async (client) => {
-        if (unsure.has(queue.name)) await giveBackUnknown(client, queue);
-        unsure.add(queue.name);
-        const taken = await take(client, queue, asked);
-        unsure.delete(queue.name);
+        if (uncertain.has(queue.name)) await releaseUnknown(client, queue);
+        uncertain.add(queue.name);
+        const taken = await take(client, queue, request);
+        uncertain.delete(queue.name);
         return taken;
       }),
     );
   }
 
-  async function giveBackUnknown(client: Client, queue: Queue<never>): Promise<void> {
+  async function releaseUnknown(client: Client, queue: Queue<never>): Promise<void> {
     await query(
       client,
       'delete from claims where queue = $1 and process = $2 and not number = any($3::bigint[])',
-      [queue.name, self, [...inHand]],
+      [queue.name, self, [...held]],
     );
   }
 
-  async function take<T>(client: Client, queue: Queue<T>, asked: Claim): Promise<Claimed<T>> {
-    const { at, most } = asked;
+  async function take<T>(client: Client, queue: Queue<T>, request: Claim): Promise<Claimed<T>> {
+    const { at, most } = request;
     const [{ rows: owners }, { rows: others }] = await Promise.all([
       query<{ owner: string }>(client, ownersOf(queue)),
       query<Counted>(
@@ -61,13 +79,12 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
     ]);
     const turns = turnsOf(queue);
     const taken: Taken[] = [];
-    // Nobody gets more than a fair share before all have had theirs; what is left over then goes to whoever has more.
     for (let share = Math.ceil(most / Math.max(1, owners.length)); ; share = most) {
       const wanted = wantedOf(
         turns,
         owners,
         [...others, ...taken.map(({ owner }) => ({ owner, count: 1 }))],
-        asked,
+        request,
       );
       const found = await takeShare(client, queue, wanted, { at, most: most - taken.length, share });
       taken.push(...found);
@@ -78,7 +95,7 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
       if (taken.length === most || share === most) break;
     }
     const nextAt = taken.length < most ? await nextDue(client, queue, owners, at) : undefined;
-    // Last: what was read is in hand, so nothing may fail after it.
+    // `read` comes last: it marks the rows as held, so a failure after it would leave rows claimed that the caller never got.
     const rows = taken.length > 0 ? await read(client, queue, taken) : [];
     return { rows, nextAt };
   }
@@ -115,24 +132,24 @@ export function createClaims(database: Database, secrets: Secrets, self: string)
       if (!record) return [];
       const row = rowOf(queue, record, secrets);
       numbers.set(row as object, number);
-      inHand.add(number);
+      held.add(number);
       return [row];
     });
   }
 
   function turnsOf({ name }: { name: string }): Set<string> {
-    const known = turns.get(name) ?? new Set<string>();
-    turns.set(name, known);
-    return known;
+    const ofQueue = turns.get(name) ?? new Set<string>();
+    turns.set(name, ofQueue);
+    return ofQueue;
   }
 
   return {
     claim,
     numberOf: (claimed) => {
       const number = numbers.get(claimed);
-      return number !== undefined && inHand.has(number) ? number : undefined;
+      return number !== undefined && held.has(number) ? number : undefined;
     },
-    forget: (claimed) => void inHand.delete(numbers.get(claimed) ?? -1),
+    forget: (claimed) => void held.delete(numbers.get(claimed) ?? -1),
   };
 }
 
@@ -142,7 +159,7 @@ type Counted = { owner: string; count: number };
 
 type Taken = { readonly key: string; readonly owner: string; readonly number: number };
 
-/** Whose rows may be taken, in the order of their turns, and how many there is room for in their lanes. */
+/** The owners with free slots in their lanes, in the order of their turns. */
 function wantedOf(
   turns: Set<string>,
   owners: readonly { owner: string }[],
@@ -161,7 +178,7 @@ function wantedOf(
   });
 }
 
-/** Those who have rows that wait: from one to the next along the index, however many rows each has. */
+/** Selects the owners with pending rows. It jumps from owner to owner in the index instead of reading every row. */
 function ownersOf({ name }: { name: string }): string {
   const waiting = `from ${nameOf(name)} q where q.due_at is not null`;
   return `with recursive owners as (
@@ -172,7 +189,7 @@ function ownersOf({ name }: { name: string }): string {
   select owner from owners where owner is not null`;
 }
 
-/** Each owner's rows by what is urgent and due first; of all owners the first ones, then the second ones, as far as there is room. */
+/** Claims due rows; step 3 at the top of this file. `rank` numbers the rows of an owner, `place` the rows of a lane. */
 function takeDue(queue: Queue<never>): string {
   const table = nameOf(queue.name);
   return `with due as (

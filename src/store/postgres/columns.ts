@@ -1,4 +1,4 @@
-// Rows as columns: names, types and values, from the shapes that the features give.
+// Maps rows to columns and back: names, types and values, derived from the shape of a table.
 import { freeze } from '../changes.ts';
 import type { AnyShape, Kind, RowsOf } from '../shape.ts';
 import type { Secrets } from './secrets.ts';
@@ -12,7 +12,7 @@ export type Column = {
   readonly type: string;
 };
 
-/** A list of rows in a table of its own. */
+/** A list that is stored in a separate table. */
 export type List = { readonly field: string; readonly table: string; readonly columns: readonly Column[] };
 
 const sqlTypes: Readonly<Record<Columned, string>> = {
@@ -24,22 +24,22 @@ const sqlTypes: Readonly<Record<Columned, string>> = {
   bytes: 'bytea',
 };
 
-/** As it is written in SQL: `createdAt` is "created_at". */
+/** The quoted SQL name: `createdAt` becomes "created_at". */
 export function nameOf(name: string): string {
   return `"${name.replace(/([a-z0-9])([A-Z]+)/g, '$1_$2').toLowerCase()}"`;
 }
 
-const known = new WeakMap<AnyShape, readonly Column[]>();
+const cache = new WeakMap<AnyShape, readonly Column[]>();
 
 export function columnsOf(shape: AnyShape): readonly Column[] {
   const columns =
-    known.get(shape) ??
+    cache.get(shape) ??
     Object.entries(shape).flatMap(([field, kind]) =>
       isList(kind) || kind === 'key' || kind === 'owner'
         ? []
         : [{ field, name: nameOf(field), kind, type: sqlTypes[kind] }],
     );
-  known.set(shape, columns);
+  cache.set(shape, columns);
   return columns;
 }
 
@@ -55,21 +55,21 @@ function isList(kind: Kind | RowsOf): kind is RowsOf {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Every column of a table, its key in front. */
+/** The columns of a table, the key first. */
 export function namesOf(shape: AnyShape): string {
   return ['key', ...columnsOf(shape).map(({ name }) => name)].join(', ');
 }
 
-/** Names a row, for the secrets in it. */
+/** Identifies a row. Secrets are encrypted for their row and column (secrets.ts). */
 export function placeOf({ name }: { name: string }, key: string): string {
   return `${name} ${key}`;
 }
 
-export function toColumn(column: Column, row: unknown, place: string, secrets: Secrets): unknown {
+export function toColumn(column: Column, row: unknown, context: string, secrets: Secrets): unknown {
   const value = (row as Fields)[column.field];
   if (value === null || value === undefined) return null;
   if (column.kind === 'json') return JSON.stringify(value);
-  if (column.kind === 'secret') return secrets.seal(JSON.stringify(value), secretIn(column, place));
+  if (column.kind === 'secret') return secrets.seal(JSON.stringify(value), secretIn(column, context));
   return value;
 }
 
@@ -81,35 +81,34 @@ export function toRow(
   return toFields(of.shape, record, placeOf(of, record.key), secrets);
 }
 
-/** As they were put in, in the order of the shape. */
-function toFields(shape: AnyShape, record: Fields, place: string, secrets: Secrets): unknown {
+function toFields(shape: AnyShape, record: Fields, context: string, secrets: Secrets): unknown {
   const row: Record<string, unknown> = {};
   const columns = columnsOf(shape)[Symbol.iterator]();
   for (const [field, kind] of Object.entries(shape)) {
     if (kind === 'key' || kind === 'owner') row[field] = record[kind];
-    else if (isList(kind)) row[field] = toEntries(kind, record[unquoted(nameOf(field))], place, secrets);
-    else row[field] = toValue(columns.next().value as Column, record, place, secrets);
+    else if (isList(kind)) row[field] = toEntries(kind, record[unquoted(nameOf(field))], context, secrets);
+    else row[field] = toValue(columns.next().value as Column, record, context, secrets);
   }
   return freeze(row);
 }
 
-function toValue(column: Column, record: Fields, place: string, secrets: Secrets): unknown {
+function toValue(column: Column, record: Fields, context: string, secrets: Secrets): unknown {
   const value = record[unquoted(column.name)];
   if (value === null || value === undefined) return null;
   if (column.kind !== 'secret') return value;
-  return JSON.parse(secrets.open(value as string, secretIn(column, place)));
+  return JSON.parse(secrets.open(value as string, secretIn(column, context)));
 }
 
-function toEntries(list: RowsOf, records: unknown, place: string, secrets: Secrets): unknown[] {
-  return ((records ?? []) as Fields[]).map((record) => toFields(list.shape, record, place, secrets));
+function toEntries(list: RowsOf, records: unknown, context: string, secrets: Secrets): unknown[] {
+  return ((records ?? []) as Fields[]).map((record) => toFields(list.shape, record, context, secrets));
 }
 
-const secretIn = (column: Column, place: string) => `${place} ${column.field}`;
+const secretIn = (column: Column, context: string) => `${context} ${column.field}`;
 
-/** As it is in what is answered. */
+/** The name of a column in query results. */
 export const unquoted = (name: string) => name.slice(1, -1);
 
-/** A value for each row, column by column, as `unnest` takes them. */
+/** One array of values per column, as parameters for `unnest`. */
 export function byColumn(
   columns: readonly { readonly name: string; readonly type: string; readonly values: readonly unknown[] }[],
 ) {

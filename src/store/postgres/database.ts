@@ -1,17 +1,17 @@
-// The door to PostgreSQL: connections, their limits, and what it means when a query fails.
+// Connects to PostgreSQL: connection pool, timeouts, and the classification of errors.
 import pg from 'pg';
 import { ServiceError } from '../../errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 
 export type Database = {
-  /** One statement on any connection; `unavailable` when there is none. */
+  /** Runs one statement. Throws `unavailable` if the database cannot be reached. */
   ask: <R extends pg.QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
-  /** A connection for as long as the work lasts. After a failure it is not used again. */
+  /** Runs the work on one connection. A connection is closed if the work fails. */
   use: <T>(work: (client: Client) => Promise<T>) => Promise<T>;
-  /** A connection that is told what others notify; ends only with an error. */
+  /** Listens for notifications on a connection of its own. Only an error or the signal ends it, and the promise then rejects. */
   listen: (channel: string, onNotice: (payload: string) => void, signal: AbortSignal) => Promise<void>;
-  /** A connection of its own that may take all the time it needs. */
+  /** Runs the work on a connection of its own without time limits. */
   usePatiently: <T>(work: (client: Client) => Promise<T>) => Promise<T>;
   close: () => Promise<void>;
 };
@@ -23,13 +23,13 @@ const limits = {
   statement_timeout: 15_000,
   lock_timeout: 5_000,
   idle_in_transaction_session_timeout: 10_000,
-  // For a server that is gone without a word.
+  // Detects a server that disappeared without closing the connection.
   query_timeout: 20_000,
   keepAlive: true,
   keepAliveInitialDelayMillis: 5_000,
 };
 
-/** Counts and times fit into a number. */
+/** Reads bigint as number: counts and times stay below 2^53. */
 const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
 
@@ -39,17 +39,21 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
   let pool = createPool();
 
   function createPool(): pg.Pool {
-    // What is asked together on one connection is sent together.
-    const made = new pg.Pool({ ...options, max: mostConnections, idleTimeoutMillis: 60_000, pipeline: true });
-    // An idle connection has ended: the next one to be used tells.
-    made.on('error', () => undefined);
-    // One that is in use tells whoever uses it; an error that nobody listens to would end everything.
-    made.on('connect', (client) => client.on('error', () => undefined));
-    return made;
+    // `pipeline` sends queries without waiting for the results of those before.
+    const created = new pg.Pool({
+      ...options,
+      max: mostConnections,
+      idleTimeoutMillis: 60_000,
+      pipeline: true,
+    });
+    // Without these listeners, a connection error would be an uncaught exception. The next query reports the error.
+    created.on('error', () => undefined);
+    created.on('connect', (client) => client.on('error', () => undefined));
+    return created;
   }
 
-  /** After a connection has failed the others are not tried one by one. */
-  function renew(failed: pg.Pool): void {
+  /** Replaces the pool after a connection has failed. Without this, every other broken connection would fail one more caller. */
+  function replacePool(failed: pg.Pool): void {
     if (failed !== pool) return;
     pool = createPool();
     void failed.end().catch(() => undefined);
@@ -60,7 +64,7 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
       return await work();
     } catch (error) {
       if (isBusy(error)) throw busy();
-      if (!isAway(error)) throw error;
+      if (!isDown(error)) throw error;
       onFailure(error);
       throw unreachable();
     }
@@ -71,7 +75,7 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
       const own = pool;
       const isFull = own.totalCount === mostConnections && own.idleCount === 0;
       const client = await own.connect().catch((error: unknown) => {
-        throw isFull && isAway(error) ? busy() : error;
+        throw isFull && isDown(error) ? busy() : error;
       });
       try {
         const result = await work(client);
@@ -80,7 +84,7 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
       } catch (error) {
         client.release(true);
         const first = failures.get(client) ?? error;
-        if (isAway(first)) renew(own);
+        if (isDown(first)) replacePool(own);
         throw first;
       }
     });
@@ -136,16 +140,16 @@ export function unreachable(): ServiceError {
 
 const names = new Map<string, string>();
 
-/** What went wrong first on a connection: of what is sent together, all that comes after it fails too, and says nothing of why. */
+/** The first error of each connection. In a pipeline, all later queries fail too, with errors that do not name the cause. */
 const failures = new WeakMap<Client, unknown>();
 
-/** What the types of the library leave out. */
+/** The types of the library lack `query_timeout`. */
 type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number };
 
-/** For what is quick unless the server is gone without a word: then that is known soon. */
+/** A timeout for fast queries, so that an unresponsive server is detected quickly. */
 export const soonMs = 3_000;
 
-/** Planned once on each connection. */
+/** Runs a prepared statement: every connection plans a text once. */
 export async function query<R extends pg.QueryResultRow>(
   client: Client,
   text: string,
@@ -163,7 +167,7 @@ export async function query<R extends pg.QueryResultRow>(
   }
 }
 
-/** Several statements that take no values, in one go; a result for each. */
+/** Runs several statements without values in one round trip; returns one result for each. */
 export async function queryAll(
   client: Client,
   statements: readonly string[],
@@ -172,25 +176,25 @@ export async function queryAll(
   return (await client.query(config)) as unknown as pg.QueryResult<Record<string, unknown>>[];
 }
 
-const awayStates = /^(08|28|53|57(?!014)|58|3D000|25006|25P03)/;
-const awayMessages =
+const downStates = /^(08|28|53|57(?!014)|58|3D000|25006|25P03)/;
+const downMessages =
   /^(Connection terminated|timeout (exceeded|expired)|Query read timeout|Client (has|was) )/;
 
-/** Whether it is the database that fails, and not what it was asked. */
-function isAway(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return awayStates.test(error.code ?? '');
+/** Whether the database is unavailable, as opposed to a faulty query. */
+function isDown(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return downStates.test(error.code ?? '');
   const { code, message, errors } = error as { code?: unknown; message?: string; errors?: unknown[] };
-  // Of several addresses none has answered.
-  if (Array.isArray(errors)) return errors.every(isAway);
-  return (typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code)) || awayMessages.test(message ?? '');
+  // An AggregateError: the host name has several addresses, and connecting to each has failed.
+  if (Array.isArray(errors)) return errors.every(isDown);
+  return (typeof code === 'string' && /^E(?!RR_)[A-Z_]+$/.test(code)) || downMessages.test(message ?? '');
 }
 
-/** Whether it could not be done in time, though the database is there. */
+/** Whether a lock or statement timed out although the database is available. */
 function isBusy(error: unknown): boolean {
   return error instanceof pg.DatabaseError && ['55P03', '57014'].includes(error.code ?? '');
 }
 
-/** Two transactions stood in each other's way: the one that was given up may be tried again. */
+/** Whether PostgreSQL aborted the transaction because of a conflict with another one. It may be repeated. */
 export function isCollision(error: unknown): boolean {
   return error instanceof pg.DatabaseError && ['40001', '40P01'].includes(error.code ?? '');
 }

@@ -1,5 +1,7 @@
-// The follower keeps the copy up with the database, and this process known to the others as alive. A notification is only a hint:
-// looking now and then is what counts.
+// Runs the background tasks of the store: updates the copy, renews the lease of this process and deletes old entries in `changes`.
+//
+// A notification of another process only makes the next look happen sooner. It can get lost while the connection is down, so the follower
+// also looks every 500 ms.
 import type { Mutex } from '../../lib/async.ts';
 import type { Tasks } from '../../tasks.ts';
 import type { Runtime } from '../../runtime.ts';
@@ -10,10 +12,10 @@ import type { Peers } from './peers.ts';
 import type { Replica } from './replica.ts';
 
 const lookEveryMs = 500;
-const sayAliveEveryMs = 2_000;
+const renewLeaseEveryMs = 2_000;
 const pruneEveryMs = 60_000;
 
-/** Changes are listed for so long; whoever was away for longer reads everything anew. */
+/** A process that was disconnected for longer loads everything again. */
 const changesKeptMs = 300_000;
 
 export type FollowerOptions = {
@@ -22,34 +24,34 @@ export type FollowerOptions = {
   readonly replica: Replica;
   readonly peers: Peers;
   readonly queues: readonly Queue<never>[];
-  readonly lane: Mutex;
+  readonly mutex: Mutex;
   readonly tasks: Tasks;
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly channel: string;
   readonly self: string;
-  /** The database has answered. */
+  /** Called when the database has answered. */
   readonly onContact: () => void;
 };
 
 export type Follower = {
-  /** Brings the copy up to date; whoever listens is told if it was not. */
+  /** Updates the copy, and notifies the listeners if something changed. */
   look: () => Promise<void>;
   start: () => void;
 };
 
 export function createFollower(options: FollowerOptions): Follower {
-  const { database, copy, replica, peers, lane, tasks, runtime } = options;
+  const { database, copy, replica, peers, mutex, tasks, runtime } = options;
 
-  function tell(hasFreedRows: boolean): void {
-    if (hasFreedRows) for (const { name } of options.queues) copy.touch(name);
-    copy.tell();
+  function notify(areClaimsReleased: boolean): void {
+    if (areClaimsReleased) for (const { name } of options.queues) copy.touch(name);
+    copy.notify();
   }
 
-  /** One that has not begun yet; whoever asks meanwhile shares it. */
+  /** The look that has not begun yet. Callers share it: it will see everything that was committed before their call. */
   let nextLook: Promise<void> | undefined;
 
   function look(): Promise<void> {
-    nextLook ??= lane(() => {
+    nextLook ??= mutex(() => {
       nextLook = undefined;
       return lookNow();
     });
@@ -62,13 +64,13 @@ export function createFollower(options: FollowerOptions): Follower {
         query<{ version: number }>(client, 'select version from clock', [], soonMs),
         peers.look(client),
       ]);
-      const hasNews = rows[0]?.version !== replica.seen;
-      if (hasNews) {
+      const isBehind = rows[0]?.version !== replica.seen;
+      if (isBehind) {
         await replica.begin(client, 'unlocked');
         await query(client, 'commit');
       }
       options.onContact();
-      if (hasNews || havePeersChanged) tell(havePeersChanged);
+      if (isBehind || havePeersChanged) notify(havePeersChanged);
     });
   }
 
@@ -82,6 +84,7 @@ export function createFollower(options: FollowerOptions): Follower {
     }
   }
 
+  /** The versions that this process saw at each pruning of the last five minutes. */
   const milestones: { readonly at: number; readonly version: number }[] = [];
 
   async function prune(): Promise<void> {
@@ -101,10 +104,10 @@ export function createFollower(options: FollowerOptions): Follower {
     look,
     start() {
       tasks.every('store look', lookEveryMs, look);
-      tasks.every('store lease', sayAliveEveryMs, async () => {
+      tasks.every('store lease', renewLeaseEveryMs, async () => {
         await peers.keepAlive();
-        // Rows that were given free may be due already, and nobody else tells of them.
-        if (options.queues.some(({ name }) => replica.unfinished(name) > 0)) tell(true);
+        // Renewing also releases the claims of dead processes. Those rows may be due, and no notification announces them.
+        if (options.queues.some(({ name }) => replica.unfinished(name) > 0)) notify(true);
       });
       tasks.every('store prune', pruneEveryMs, prune);
       tasks.start('store listening', keepListening);

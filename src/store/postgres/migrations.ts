@@ -1,4 +1,4 @@
-// Brings the schema to what this program knows, one numbered migration after another, whoever else starts at the same moment.
+// Applies the numbered migrations that the database lacks. An advisory lock keeps processes that start together from applying them twice.
 import { readFile, readdir } from 'node:fs/promises';
 import { type Client, type Database, query } from './database.ts';
 
@@ -8,10 +8,10 @@ export async function readMigrations(folder: URL): Promise<string[]> {
   return Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')));
 }
 
-/** The same for all programs on one schema of one database. */
+/** The key of the advisory lock. Every schema of a database has its own. */
 const lockName = `hashtextextended('steward migrations ' || current_schema(), 0)`;
 
-/** `migrations` are SQL texts, the first is number 1. */
+/** Applies `migrations`, which are SQL texts; the first is number 1. */
 export async function migrate(database: Database, migrations: readonly string[]): Promise<void> {
   if ((await database.use(findApplied)) === migrations.length) return;
   await database.usePatiently(async (client) => {
@@ -24,7 +24,7 @@ export async function migrate(database: Database, migrations: readonly string[])
     const applied = await findApplied(client);
     if (applied > migrations.length) {
       throw new Error(
-        `The database has schema ${applied}, which is newer than the ${migrations.length} this program knows. Run a newer one.`,
+        `The database has schema ${applied}, but this version of the program supports up to ${migrations.length}. Run a newer version.`,
       );
     }
     for (const [index, sql] of migrations.entries()) {
@@ -36,7 +36,7 @@ export async function migrate(database: Database, migrations: readonly string[])
   });
 }
 
-/** The number of the newest migration that was applied; 0 before the first. */
+/** The number of the newest applied migration; 0 if there is none. */
 async function findApplied(client: Client): Promise<number> {
   const { rows: tables } = await query<{ name: string | null }>(
     client,
@@ -57,7 +57,7 @@ async function checkServer(client: Client): Promise<void> {
        current_schema() as schema`,
   );
   const { encoding, version, schema } = rows[0] ?? { encoding: '', version: 0, schema: null };
-  if (schema === null) throw new Error('The database has none of the schemas that search_path names.');
+  if (schema === null) throw new Error('The database has none of the schemas in search_path.');
   if (encoding !== 'UTF8') throw new Error(`The database must be encoded in UTF8, not ${encoding}.`);
   if (version < 150_000) throw new Error('The database must be PostgreSQL 15 or newer.');
 }

@@ -1,24 +1,23 @@
-// The processes at work on one database. Each says again and again that it is alive; one that has not done so for a while is dead,
-// and what it had claimed is given free.
+// Tracks which processes are alive. Every process renews a lease of ten seconds; when the lease of a process has expired, the process is
+// dead, and any other process deletes it together with its claims.
+//
+// While the database is unavailable, no process can renew its lease. When a process renews its own lease after it had expired, it
+// ignores for ten seconds that leases of other processes expired before that moment, which gives those processes time to renew theirs.
 import { type Client, type Database, query, soonMs } from './database.ts';
 
-/** How long a process counts as alive after it last said so. */
 const lease = `interval '10 seconds'`;
 
-/**
- * Whether the process of `p` is dead, as the one of the first value sees it. When the database was away nobody could say anything:
- * whoever could not do so itself gives all others the time of a lease to speak up again.
- */
+/** SQL condition: the process with the id $1 may treat the process `p` as dead. `since` is when the lease of $1 last started without a gap. */
 const isDead = `p.alive_until < clock_timestamp() and exists (select from processes me where me.id = $1
   and me.alive_until > clock_timestamp() and (p.alive_until >= me.since or me.since < clock_timestamp() - ${lease}))`;
 
 export type Peers = {
-  /** Says that this process is alive, and buries the dead: what they have claimed is free. */
+  /** Renews the lease of this process and deletes dead processes with their claims. */
   keepAlive: () => Promise<void>;
-  /** Looks who is alive; answers whether somebody has come or gone. */
+  /** Reads which processes are alive; returns whether a process has started or ended. */
   look: (client: Client) => Promise<boolean>;
   isAlive: (process: string) => boolean;
-  /** This process's last word: what it has claimed is free. */
+  /** Deletes this process and its claims. */
   leave: () => Promise<void>;
 };
 

@@ -1,4 +1,8 @@
-// What a transaction does to a queue: what can be done together is, where the order makes no difference to the result.
+// Performs the queue operations of a transaction with few statements.
+//
+// Consecutive acts form a wave: all enqueued rows go into one statement, all settled rows into another, all trims into a third, in this
+// order. An act ends the wave if running it out of order could change the result: amend, thin and drop always do; a row that finishes after
+// its owner was trimmed does unless the same trim follows again.
 import type { Act } from '../changes.ts';
 import type { Queue } from '../transaction.ts';
 import type { Client } from './database.ts';
@@ -6,7 +10,7 @@ import { type Placed, type Settled, type StatementsOptions, createStatements } f
 
 type Wave = { enqueued: Placed[]; settled: Settled[]; trims: Map<string, number> };
 
-/** Answers by how much the number of unfinished rows has changed. */
+/** Returns the change in the number of unfinished rows. */
 export async function performActs(
   client: Client,
   acts: readonly Act[],
@@ -17,7 +21,7 @@ export async function performActs(
   const statements = createStatements(client, options);
 
   async function perform({ enqueued, settled, trims }: Wave): Promise<void> {
-    // Sent in this order, and together.
+    // The statements run in this order: the connection sends them as a pipeline.
     await Promise.all([
       enqueued.length > 0 && statements.enqueue(enqueued),
       settled.length > 0 && statements.settle(settled),
@@ -35,7 +39,7 @@ export async function performActs(
   const dropped = new Set<string>();
   for (const [index, act] of acts.entries()) {
     if (act.kind === 'drop') dropped.add(act.owner);
-    // Of what the same change has dropped nothing is left to settle.
+    // The same transaction has dropped the row.
     if (act.kind === 'settle' && dropped.has(queue.ownerOf(act.claimed))) continue;
     if (act.kind === 'amend' || act.kind === 'drop' || act.kind === 'thin') {
       await endWave();
@@ -56,7 +60,7 @@ export async function performActs(
   return statements.unfinished();
 }
 
-/** Whether the row may come before what is trimmed already: when just the same is trimmed again after it. */
+/** Whether the row may be written before the trims of the wave. */
 function mayGoBefore(
   trims: ReadonlyMap<string, number>,
   queue: Queue<object>,
@@ -66,7 +70,7 @@ function mayGoBefore(
 ): boolean {
   const owner = queue.ownerOf(row);
   if (queue.dueAt(row) !== null || !trims.has(owner)) return true;
-  const concerns = (act: Act) => act.kind === 'amend' || ('owner' in act && act.owner === owner);
-  const next = acts.find((act, place) => place > index && concerns(act));
+  const affectsOwner = (act: Act) => act.kind === 'amend' || ('owner' in act && act.owner === owner);
+  const next = acts.find((act, position) => position > index && affectsOwner(act));
   return next?.kind === 'trim' && next.keep === trims.get(owner);
 }

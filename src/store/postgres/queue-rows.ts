@@ -1,12 +1,12 @@
-// How rows of queues are read.
+// Builds the SQL that reads rows of queues, and converts the results.
 import type { Queue } from '../transaction.ts';
 import { columnsOf, listsOf, nameOf, toRow, unquoted } from './columns.ts';
 import type { Secrets } from './secrets.ts';
 
-/** That nobody has claimed the row of `q`, in the queue of the first value. */
+/** SQL condition: the row `q` of the queue $1 has no claim. */
 export const isFree = 'not exists (select from claims c where c.queue = $1 and c.key = q.key)';
 
-/** The columns of a row with its lists, from the table as `q`. */
+/** The select list for rows of the queue table `q`, with their lists as JSON. */
 export function selectionOf(queue: Queue<never>): string {
   const lists = listsOf(queue.shape).map(({ field, table, columns }) => {
     const pairs = columns.map(({ name }) => `'${unquoted(name)}', l.${name}`).join(', ');

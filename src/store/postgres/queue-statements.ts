@@ -1,16 +1,26 @@
-// The statements that change a queue. Those that are asked for at the same moment are sent together, in that order.
+// Runs the statements that change a queue table.
+//
+// Besides the columns of its shape, a queue table has the columns that claims.ts selects by: `due_at` (null: finished), `urgent`, `dull`,
+// `placed` (when the row was added) and `finished` (when it finished). `shelves` counts the finished rows of every owner: counting them in
+// the queue table for every trim would cost more than removing one.
+//
+// `settle` deletes the claims and replaces the rows without waiting for the result. If a claim was not found, another process may have
+// claimed the row: it throws `Lost`, and the writer rolls the whole transaction back.
+//
+// `amend` and `thin` lock the table `claims` first. Without this, a row could be claimed between the query that finds it free and the
+// statement that changes it.
 import type { Queue } from '../transaction.ts';
 import { type Column, byColumn, columnsOf, listsOf, nameOf, placeOf, toColumn } from './columns.ts';
 import { type Client, query } from './database.ts';
 import { isFree, rowOf, selectionOf } from './queue-rows.ts';
 import type { Secrets } from './secrets.ts';
 
-/** Claims that are no longer this process's: nothing of the transaction may take effect. */
+/** This process no longer holds the claims; the transaction must be rolled back. */
 export class Lost extends Error {
   readonly claimed: readonly object[];
 
   constructor(claimed: readonly object[]) {
-    super('claims are lost');
+    super('The claims are lost.');
     this.name = 'Lost';
     this.claimed = claimed;
   }
@@ -22,23 +32,23 @@ export type Settled = Placed & { readonly claimed: object };
 export type StatementsOptions = {
   readonly queue: Queue<never>;
   readonly secrets: Secrets;
-  /** The number under which the row was claimed. */
+  /** The number of the claim. */
   readonly claimOf: (claimed: object) => number;
-  /** Numbers the moments of the transaction. */
+  /** The next value for `placed` or `finished`. */
   readonly nextMoment: () => number;
 };
 
 export type QueueStatements = {
   enqueue: (placed: readonly Placed[]) => Promise<void>;
-  /** Throws `Lost`. */
+  /** Throws `Lost` if this process does not hold all the claims. */
   settle: (settled: readonly Settled[]) => Promise<void>;
-  /** Counts those of the rows that are finished now. */
+  /** Adds the finished rows among these to the count in `shelves`. */
   shelve: (rows: readonly object[]) => Promise<void>;
   amend: (owner: string | undefined, change: (row: object) => object) => Promise<void>;
   thin: (owner: string, keep: number) => Promise<void>;
   trim: (trims: ReadonlyMap<string, number>) => Promise<void>;
   drop: (owner: string) => Promise<void>;
-  /** By how much the number of unfinished rows has changed so far. */
+  /** The change in the number of unfinished rows so far. */
   unfinished: () => number;
 };
 
@@ -53,12 +63,12 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
   const isUnfinished = (row: object) => queue.dueAt(row) !== null;
   let unfinished = 0;
 
-  const place = (row: object) => placeOf(queue, queue.keyOf(row));
+  const contextOf = (row: object) => placeOf(queue, queue.keyOf(row));
   const field = (column: Column, rows: readonly object[]) => ({
     ...column,
-    values: rows.map((row) => toColumn(column, row, place(row), secrets)),
+    values: rows.map((row) => toColumn(column, row, contextOf(row), secrets)),
   });
-  /** What the queue itself needs to know of each row. */
+  /** The columns that every queue table has. */
   const marks = (placed: readonly Placed[]) => [
     { name: 'due_at', type: 'bigint', values: placed.map(({ row }) => queue.dueAt(row)) },
     { name: 'urgent', type: 'boolean', values: placed.map(({ row }) => queue.isUrgent(row)) },
@@ -85,7 +95,7 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     await Promise.all([insert, extend(rows.map((row) => ({ row, known: undefined })))]);
   }
 
-  /** Adds what is new in the lists of rows. */
+  /** Inserts the entries that were added to the lists of the rows. */
   async function extend(rows: readonly { row: object; known: object | undefined }[]): Promise<void> {
     type Entries = Record<string, readonly object[]>;
     await Promise.all(
@@ -101,10 +111,11 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
           { name: 'number', type: 'bigint', values: added.map(({ number }) => number) },
           ...list.columns.map((column) => ({
             ...column,
-            values: added.map(({ row, entry }) => toColumn(column, entry, place(row), secrets)),
+            values: added.map(({ row, entry }) => toColumn(column, entry, contextOf(row), secrets)),
           })),
         ]);
-        // Of a row that is gone, or that another has settled, nothing is added: its claim is lost, and with it all of this.
+        // Skips rows that are gone or that another process has settled. Their claims are lost, so the transaction is rolled back with
+        // `Lost`; without the conditions it would fail with a constraint violation instead.
         await query(
           client,
           `insert into ${list.table} (${names}) select * from ${unnest} v(${names})
@@ -115,7 +126,7 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     );
   }
 
-  /** Only those columns are written in which one of the rows differs from what it was. */
+  /** Writes only the columns in which at least one row has changed. */
   async function replace(replaced: readonly Settled[]): Promise<void> {
     const rows = replaced.map(({ row }) => row);
     const differs = ({ field: name }: Column) =>
@@ -135,7 +146,7 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
   }
 
   async function settle(settled: readonly Settled[]): Promise<void> {
-    const given = query<{ key: string }>(
+    const released = query<{ key: string }>(
       client,
       `delete from claims c using unnest($2::text[], $3::bigint[]) v(key, number)
        where c.queue = $1 and c.key = v.key and c.number = v.number returning c.key`,
@@ -145,17 +156,16 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
         settled.map(({ claimed }) => claimOf(claimed)),
       ],
     );
-    const [{ rows: found }] = await Promise.all([given, replace(settled)]);
+    const [{ rows: found }] = await Promise.all([released, replace(settled)]);
     const held = new Set(found.map(({ key }) => key));
     const lost = settled.filter(({ row }) => !held.has(queue.keyOf(row)));
     if (lost.length > 0) throw new Lost(lost.map(({ claimed }) => claimed));
   }
 
-  /** Nobody claims anything before this transaction has ended. */
-  const stopClaims = () => query(client, 'lock table claims in share row exclusive mode');
+  const lockClaims = () => query(client, 'lock table claims in share row exclusive mode');
 
   async function thin(owner: string, keep: number): Promise<void> {
-    await stopClaims();
+    await lockClaims();
     const { rowCount } = await query(
       client,
       `delete from ${table} where key in (
@@ -168,7 +178,7 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
 
   async function amend(owner: string | undefined, change: (row: object) => object): Promise<void> {
     const ofOwner = owner === undefined ? '' : 'and q.owner = $3';
-    await stopClaims();
+    await lockClaims();
     for (let after = -1; ;) {
       const { rows: records } = await query<Record<string, unknown> & { key: string; placed: number }>(
         client,

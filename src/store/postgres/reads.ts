@@ -1,4 +1,4 @@
-// What is asked of the database rather than of the copy: rows of queues, and archives.
+// Reads what the copy does not hold: rows of queues, and archives.
 import type { Store } from '../store.ts';
 import type { Archive, Queue } from '../transaction.ts';
 import { nameOf, namesOf, toRow } from './columns.ts';
@@ -27,7 +27,7 @@ export function createReads(
       return record && rowOf(queue, record, secrets);
     },
     page: async <T>(queue: Queue<T>, owner: string, start: number, num: number) => {
-      // Those that are passed over are not looked into.
+      // The inner query finds the keys. Without it, PostgreSQL would also build the lists of the rows that `offset` skips.
       const newestFirst = `where q.key in (select p.key from ${nameOf(queue.name)} p
         where p.owner = $1 order by p.placed desc offset $2 limit $3) order by q.placed desc`;
       const [records, counted] = await Promise.all([

@@ -1,4 +1,13 @@
-// This process's copy of what is in the database: loaded once, then kept up by reading whatever was changed since.
+// Keeps this process's copy of tables, cells and logs in step with the database.
+//
+// `seen` is the version that the copy shows. `begin` opens a transaction, compares the version in `clock` with `seen` and reads what is
+// missing in the same transaction, so the copy always shows one consistent version:
+//
+// - The version is the same: the copy is current.
+// - `changes` reaches back to `seen`: read the listed rows and cells, and the entries that were added to the listed logs.
+// - `changes` does not reach back that far, or the version is lower than `seen` because a backup was restored: load everything.
+//
+// All reads finish before the first one is applied. Without this, a failed query would leave the copy between two versions.
 import { freeze } from '../changes.ts';
 import { groupBy } from '../../lib/collections.ts';
 import type { Copy } from '../copy.ts';
@@ -8,13 +17,12 @@ import { type Client, query, queryAll } from './database.ts';
 import type { Secrets } from './secrets.ts';
 
 export type Replica = {
-  /** The version that the copy shows. */
   seen: number;
-  /** Rows of the queue that are not finished. */
+  /** The number of unfinished rows in the queue. */
   unfinished: (queue: string) => number;
-  /** What this process has itself done to a queue. */
+  /** Records the effect of this process's own update on a queue. */
   note: (queue: string, unfinished: number, version: number) => void;
-  /** Begins a transaction and brings the copy up to date in it; with the lock, nobody else changes anything until it ends. */
+  /** Begins a transaction and updates the copy in it. `locked` stops the updates of all other processes until the transaction ends. */
   begin: (client: Client, lock: 'locked' | 'unlocked') => Promise<void>;
 };
 
@@ -64,7 +72,7 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
       entry: toRow(log, record, secrets),
     }));
     return () => {
-      for (const { key: of, entry } of entries) copy.extend(log.name, of, [entry]);
+      for (const { key: entryKey, entry } of entries) copy.extend(log.name, entryKey, [entry]);
     };
   }
 
@@ -112,9 +120,8 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
       ]);
       const { version, pruned_to: prunedTo } = clock?.rows[0] as { version: number; pruned_to: number };
       if (version !== replica.seen) {
-        // An older version than before: somebody has put back a backup.
-        const isBehind = replica.seen < prunedTo || version < replica.seen;
-        const apply = isBehind
+        const mustReload = replica.seen < prunedTo || version < replica.seen;
+        const apply = mustReload
           ? await readAll(client)
           : await readChanged(client, (changed?.rows ?? []) as { name: string; key: string }[]);
         apply();

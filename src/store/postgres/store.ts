@@ -1,5 +1,22 @@
-// The durable store, shared by any number of processes: PostgreSQL keeps everything; what is read all the time is read from a copy
-// that follows it. Others' changes are seen at once where the hint of them arrives, and within half a second where it does not.
+// The durable store: PostgreSQL, shared by any number of processes.
+//
+// Replication. PostgreSQL holds all data. Every process also holds tables, cells and logs in memory (../copy.ts) and reads them from there.
+// The row in `clock` counts the versions of the data:
+//
+// 1. An update locks that row, so the updates of all processes run one after another (writer.ts). With the lock, the process first reads
+//    the changes since the version it knows, so every update works on the newest data. It then writes the rows, the names and keys of the
+//    changed rows to `changes`, and the next version, commits, applies the update to its own copy and notifies the other processes.
+// 2. The other processes compare the version with theirs on every notification, and every 500 ms because a notification can get lost
+//    (follower.ts). If it differs, they read the rows that `changes` lists and apply them to their copies (replica.ts).
+// 3. Entries in `changes` are deleted after five minutes. A process that was disconnected for longer loads everything again.
+//
+// Outside an update, a process can therefore read data that is about half a second old. An update always reads the newest data.
+//
+// Queues and archives are not copied: claims.ts, queue-statements.ts and reads.ts query them. Of a queue, only the number of unfinished
+// rows and the version of its last change are replicated. peers.ts tracks which processes are alive.
+//
+// Failure. If a query fails because the database is unavailable, the store remembers it and rejects all further calls at once until the
+// follower reaches the database again. Reads from the copy continue with the last known data.
 import { createHash } from 'node:crypto';
 import { isUnavailable } from '../../errors.ts';
 import { createMutex } from '../../lib/async.ts';
@@ -27,43 +44,43 @@ export type PostgresOptions = {
   readonly migrations: readonly string[];
   readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId'>;
   readonly secretKey?: string | undefined;
-  /** Told when the database goes away and comes back. */
+  /** Logs when the database becomes unavailable and available again. */
   readonly logger?: StoreLogger | undefined;
 };
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
 
-/** How long a start waits for a database that is starting too. */
-const patienceMs = 30_000;
-const askAgainAfterMs = 500;
+/** How long the start waits for a database that is starting at the same time. */
+const connectWithinMs = 30_000;
+const reconnectAfterMs = 500;
 
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { records, runtime, logger } = options;
   const self = runtime.newId();
   let failure: Error | undefined;
-  /** Whether its own work at the database has failed for another reason. */
-  let isTroubled = false;
+  /** Whether a background task has failed although the database is available. */
+  let hasTaskFailed = false;
 
   const database = createDatabase(options.url, (error) => {
     if (!failure) logger?.warn({ reason: (error as Error).message }, 'the database cannot be reached');
     failure = error as Error;
   });
   function onContact(): void {
-    if (failure) logger?.info({}, 'the database is back');
+    if (failure) logger?.info({}, 'the database can be reached again');
     failure = undefined;
-    isTroubled = false;
+    hasTaskFailed = false;
   }
 
-  /** A database that refuses this user, or does not exist, will do so in half a minute too. */
-  const isHopeless = () => /^(28|3D)/.test((failure as { code?: string } | undefined)?.code ?? '');
-  for (const deadline = runtime.now() + patienceMs; ;) {
+  /** Whether the user or the database does not exist: waiting does not help then. */
+  const isPermanent = () => /^(28|3D)/.test((failure as { code?: string } | undefined)?.code ?? '');
+  for (const deadline = runtime.now() + connectWithinMs; ;) {
     try {
       await migrate(database, options.migrations);
       break;
     } catch (error) {
-      const isLate = isHopeless() || runtime.now() >= deadline;
-      if (isUnavailable(error) && !isLate) {
-        await runtime.sleep(askAgainAfterMs);
+      const isFinal = isPermanent() || runtime.now() >= deadline;
+      if (isUnavailable(error) && !isFinal) {
+        await runtime.sleep(reconnectAfterMs);
         continue;
       }
       await database.close();
@@ -71,9 +88,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     }
   }
   onContact();
-  const [place] = await database.ask<{ schema: string }>('select current_schema() as schema');
+  const [current] = await database.ask<{ schema: string }>('select current_schema() as schema');
   const channel = `steward_${createHash('sha256')
-    .update(place?.schema ?? '')
+    .update(current?.schema ?? '')
     .digest('hex')
     .slice(0, 32)}`;
 
@@ -82,24 +99,24 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const replica = createReplica(copy, records, secrets);
   const peers = createPeers(database, self);
   const claims = createClaims(database, secrets, self);
-  const lane = createMutex();
+  const mutex = createMutex();
   const reader: Reader = {
     ...copy,
     waiting: ({ name }) => replica.unfinished(name),
     isAlive: peers.isAlive,
   };
-  const writer = createWriter({ database, copy, reader, replica, claims, secrets, lane, channel, self });
+  const writer = createWriter({ database, copy, reader, replica, claims, secrets, mutex, channel, self });
   const tasks = createTasks(runtime, (task, error) => {
     if (isUnavailable(error)) return;
-    isTroubled = true;
-    logger?.error({ err: error, task }, 'background work of the store failed');
+    hasTaskFailed = true;
+    logger?.error({ err: error, task }, 'a background task of the store failed');
   });
   const follower = createFollower({
     database,
     copy,
     replica,
     peers,
-    lane,
+    mutex,
     tasks,
     runtime,
     channel,
@@ -108,21 +125,22 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     queues: records.queues,
   });
 
-  /** While it is known to be away nobody has to wait to find that out. */
+  /** Rejects at once while the database is known to be unavailable. Without this, every call would wait for the connection timeout. */
   function guarded<F extends (...args: never[]) => Promise<unknown>>(ask: F): F {
     return ((...args) => (failure ? Promise.reject(unreachable()) : ask(...args))) as F;
   }
 
-  /** All processes must have the same key, or one would not understand what another has written. */
+  /** Throws if this process has another secret key than the process that set up the database. All processes must share one key. */
   async function checkKey(): Promise<void> {
-    const place = 'clock seal';
+    const context = 'clock seal';
     if (options.secretKey !== undefined)
-      await database.ask('update clock set seal = $1 where seal is null', [secrets.seal('', place)]);
+      await database.ask('update clock set seal = $1 where seal is null', [secrets.seal('', context)]);
     const [clock] = await database.ask<{ seal: string | null }>('select seal from clock');
-    if (clock?.seal) secrets.open(clock.seal, place);
+    if (clock?.seal) secrets.open(clock.seal, context);
   }
 
-  async function encryptWhatIsPlain(): Promise<void> {
+  /** Encrypts secrets that were stored while no secret key was configured. */
+  async function encryptPlainSecrets(): Promise<void> {
     for (const table of records.tables) {
       const columns = columnsOf(table.shape).filter(({ kind }) => kind === 'secret');
       if (columns.length === 0) continue;
@@ -144,7 +162,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     await checkKey();
     await peers.keepAlive();
     await follower.look();
-    if (options.secretKey !== undefined) await encryptWhatIsPlain();
+    if (options.secretKey !== undefined) await encryptPlainSecrets();
   } catch (error) {
     await database.close();
     throw error;
@@ -166,7 +184,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     onUpdate: copy.onUpdate,
     problems: () => [
       ...(failure ? ['the database cannot be reached'] : []),
-      ...(isTroubled ? ['what others have changed cannot be read from the database'] : []),
+      ...(hasTaskFailed ? ['changes of other processes cannot be read from the database'] : []),
     ],
     async close() {
       await tasks.stop();

@@ -1,5 +1,14 @@
-// The writer carries out updates. Those that come while others are on their way to the disk wait for them, and then go together: one
-// lock, one look at what other processes have changed, one commit for all. An update that throws or is refused does so alone.
+// Runs updates in batches.
+//
+// Updates that arrive during a commit wait and form the next batch. A batch takes the lock on `clock` once, reads the changes of other
+// processes once and commits once; without this, the commit rate of the disk would limit the number of updates per second. The changes of a
+// batch run one after another, each on top of the one before. A change that throws is left out and rejected; the others commit.
+//
+// If the commit fails, the batch runs again:
+// - A claim is lost: forget the claim. In the next run its `settle` throws `LostClaim` within the change.
+// - Two transactions collided: repeat the batch.
+// - The database refused a value: run every update on its own, so that only the faulty one is rejected.
+// - The database is unavailable: reject every update.
 import {
   type Act,
   type Changes,
@@ -32,10 +41,10 @@ export type WriterOptions = {
   readonly replica: Replica;
   readonly claims: Claims;
   readonly secrets: Secrets;
-  /** Whoever changes the copy does so here. */
-  readonly lane: Mutex;
+  /** Protects the copy: only one holder at a time changes it. */
+  readonly mutex: Mutex;
   readonly channel: string;
-  /** Whose notification it is. */
+  /** The payload of notifications: a process ignores its own. */
   readonly self: string;
 };
 
@@ -47,11 +56,11 @@ type Submitted = {
 
 const mostAtOnce = 500;
 
-/** Moments of one version are numbered from its multiple of this. */
+/** `placed` and `finished` in queues are version × this number + a counter, so they increase over all versions. */
 const momentsPerVersion = 1_000_000;
 
 export function createWriter(options: WriterOptions): Writer {
-  const { database, copy, reader, replica, claims, secrets, lane, channel, self } = options;
+  const { database, copy, reader, replica, claims, secrets, mutex, channel, self } = options;
   let submitted: Submitted[] = [];
   let isWriting = false;
 
@@ -59,33 +68,33 @@ export function createWriter(options: WriterOptions): Writer {
     while (submitted.length > 0) {
       const batch = submitted.slice(0, mostAtOnce);
       submitted = submitted.slice(mostAtOnce);
-      await lane(() => carryOut(batch));
+      await mutex(() => runBatch(batch));
     }
     isWriting = false;
   }
 
-  async function carryOut(batch: readonly Submitted[]): Promise<void> {
+  async function runBatch(batch: readonly Submitted[]): Promise<void> {
     let answers: (() => void)[];
     try {
       answers = await database.use((client) => commit(client, batch));
     } catch (error) {
       if (error instanceof Lost) {
         for (const claimed of error.claimed) claims.forget(claimed);
-        await carryOut(batch);
+        await runBatch(batch);
       } else if (isCollision(error)) {
-        await carryOut(batch);
+        await runBatch(batch);
       } else if (batch.length > 1 && !isUnavailable(error)) {
-        for (const one of batch) await carryOut([one]);
+        for (const one of batch) await runBatch([one]);
       } else {
         for (const { reject } of batch) reject(error);
       }
       return;
     }
     for (const answer of answers) answer();
-    copy.tell();
+    copy.notify();
   }
 
-  /** How each of the batch is answered, once all of it has taken effect. */
+  /** Returns the callbacks that resolve or reject the updates of the batch, to be called after the commit. */
   async function commit(client: Client, batch: readonly Submitted[]): Promise<(() => void)[]> {
     await replica.begin(client, 'locked');
     const changes = createChanges();
@@ -184,7 +193,7 @@ export function createWriter(options: WriterOptions): Writer {
   };
 }
 
-/** Whether after the act the row is no longer claimed. */
+/** Whether the act releases the claim. */
 function takesAway<T>(act: Act, queue: Queue<T>, claimed: T): boolean {
   if (act.queue.name !== queue.name) return false;
   return act.kind === 'settle'
@@ -192,7 +201,7 @@ function takesAway<T>(act: Act, queue: Queue<T>, claimed: T): boolean {
     : act.kind === 'drop' && act.owner === queue.ownerOf(claimed);
 }
 
-/** By how much the acts will change the number of rows that are not finished, as far as that can be known beforehand. */
+/** The change in the number of unfinished rows. Counts only enqueued and settled rows: the effect of other acts is known after the query. */
 function countUnfinished(acts: readonly Act[], queue: Queue<never>): number {
   let count = 0;
   for (const act of acts) {

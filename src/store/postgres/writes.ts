@@ -1,4 +1,4 @@
-// Changes of a transaction as statements: rows, cells, logs and archives, and the list of what was changed for the other processes.
+// Writes the changes of a transaction: rows, cells, logs and archives, and the entries in `changes` that other processes read.
 import type { Changes } from '../changes.ts';
 import type { Reader, Table } from '../transaction.ts';
 import { type Column, byColumn, columnsOf, nameOf, namesOf, placeOf, toColumn } from './columns.ts';
@@ -7,7 +7,7 @@ import type { Secrets } from './secrets.ts';
 
 export type WritesOptions = { readonly base: Pick<Reader, 'entries'>; readonly secrets: Secrets };
 
-/** Everything but the queues; sent together. */
+/** Writes everything but the queues. The statements are sent without waiting for one another. */
 export async function writeChanges(
   client: Client,
   changes: Changes,
@@ -92,12 +92,12 @@ function put(
       `insert into ${nameOf(table.name)} (${names}) ${from} on conflict (key) do update set ${assigned}`,
       values,
     );
-  // Bytes are sent as they are only where they are a value by themselves; in a list they would be written out as text.
+  // Rows with bytes are inserted one by one: the driver sends a single Buffer as binary, but writes Buffers in an array as text.
   if (columns.some(({ kind }) => kind === 'bytes')) {
-    const places = ['key', ...columns].map((_column, index) => `$${index + 1}`).join(', ');
+    const placeholders = ['key', ...columns].map((_column, index) => `$${index + 1}`).join(', ');
     return kept.map((one) => {
       const values = [one.key, ...columns.flatMap((column) => valuesOf(column, [one]))];
-      return insert(namesOf(table.shape), `values (${places})`, values);
+      return insert(namesOf(table.shape), `values (${placeholders})`, values);
     });
   }
   const { names, unnest, values } = byColumn([

@@ -1,29 +1,32 @@
-// What carries out the steps of a plan. The runner owns order, messages and counters; an executor knows none of them.
+// The port through which the job runner changes a deployment. The runner owns order, messages and counters; an executor knows none of them.
 import type { Inventory, Workload } from '../workloads.ts';
 
-/** Each act may be asked for again after a crash, must then end the same way, and ends soon after its signal is aborted. */
+/**
+ * After a crash the runner calls the method of the interrupted step again, so a second call must end like the first.
+ * Every method ends soon after the signal of its context is aborted.
+ */
 export type Executor = {
-  /** What a plan is made from. Does not reject: a deployment that cannot be seen is a problem of every placement. */
+  /** Reads what plans are made from. Does not reject: a deployment that cannot be read is a problem in every move plan. */
   inventory: () => Promise<Inventory>;
-  /** A step of the deployment as a whole, by its name. */
-  perform: (step: string, errand: StepContext) => Promise<void>;
-  /** Moves a workload to its new images. */
-  apply: (workload: Workload, errand: StepContext) => Promise<void>;
-  /** Resolves once the workload runs with its new images. */
-  verify: (workload: Workload, errand: StepContext) => Promise<void>;
-  /** Moves a workload to its former images, and resolves once it runs with those. */
-  rollback: (workload: Workload, errand: StepContext) => Promise<void>;
-  /** The run of the job has ended: whatever was kept for it is let go. Does not reject. */
+  /** Performs a step that concerns the whole deployment. */
+  perform: (step: string, context: StepContext) => Promise<void>;
+  /** Gives a workload its new images. */
+  apply: (workload: Workload, context: StepContext) => Promise<void>;
+  /** Resolves when the workload runs with its new images. */
+  verify: (workload: Workload, context: StepContext) => Promise<void>;
+  /** Gives a workload its former images, and resolves when it runs with them. */
+  rollback: (workload: Workload, context: StepContext) => Promise<void>;
+  /** Frees what the executor holds for a job that has ended. Does not reject. */
   release: (jobId: string) => Promise<void>;
 };
 
-/** What an act is done for, and when to leave off. */
+/** The job that a step belongs to, and when to stop. */
 export type StepContext = {
   readonly jobId: string;
-  /** Goes up whenever a process takes the job up. */
+  /** Grows whenever a process takes over the job. */
   readonly fence: number;
   readonly runStartedAt: number;
-  /** Rejects where the job is not this process's any more. To be asked before everything that cannot be undone by asking again. */
+  /** Rejects if another process has taken over the job. An executor calls it before every change to the deployment. */
   readonly assertOwnership: () => Promise<void>;
   readonly signal: AbortSignal;
 };

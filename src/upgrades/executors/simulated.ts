@@ -1,4 +1,4 @@
-// The executor without a deployment: every step takes a while, and some workloads fail on request.
+// An executor without a deployment: every step takes a configured time, and the updates of configured containers fail.
 import type { Runtime } from '../../runtime.ts';
 import { simulatedInventory } from '../workloads.ts';
 import type { Executor } from './executor.ts';
@@ -6,12 +6,12 @@ import type { Executor } from './executor.ts';
 export type SimulatedOptions = {
   runtime: Pick<Runtime, 'sleep'>;
   stepMs: number;
-  /** Container names in capitals, and how often their update fails; Infinity for always. */
+  /** How often the update of a container fails, by its name in capitals; Infinity for always. */
   failures: ReadonlyMap<string, number>;
 };
 
 export function createSimulatedExecutor({ runtime, stepMs, failures }: SimulatedOptions): Executor {
-  const left = new Map(failures);
+  const remainingFailures = new Map(failures);
 
   async function pause(signal: AbortSignal): Promise<void> {
     if (stepMs > 0) await runtime.sleep(stepMs, signal);
@@ -25,9 +25,9 @@ export function createSimulatedExecutor({ runtime, stepMs, failures }: Simulated
     release: () => Promise.resolve(),
     async apply({ name }, { signal }) {
       await pause(signal);
-      const failing = left.get(name.toUpperCase()) ?? 0;
-      if (failing <= 0) return;
-      left.set(name.toUpperCase(), failing - 1);
+      const remaining = remainingFailures.get(name.toUpperCase()) ?? 0;
+      if (remaining <= 0) return;
+      remainingFailures.set(name.toUpperCase(), remaining - 1);
       throw new Error(`the update of ${name} fails by SIMULATED_FAILURES.`);
     },
   };

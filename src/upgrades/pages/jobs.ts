@@ -1,5 +1,5 @@
-// Jobs for people: a list of them, and one with its state, how far it has come, its messages, and what can be done about
-// it. The script of the pages keeps it up to date while the job runs; without script a reload does.
+// The pages of jobs: the list, and one job with its state, progress, messages and actions. While a job runs, the script of the
+// pages updates the attributes `data-…`; without a script the reader reloads the page.
 import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
@@ -10,61 +10,60 @@ import { formatDuration } from '../../lib/format.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
 import { type Job, type JobState, messages, plans } from '../job-table.ts';
 import type { Message } from '../messages.ts';
-import { progressOf } from '../job-status.ts';
+import { jobProgress } from '../job-status.ts';
 
-/** A release of thousands of workloads says more than a page can hold. */
-const mostMessages = 200;
+/** A release of thousands of workloads has more messages than a page can show. */
+const maxMessages = 200;
 
-const states: Readonly<Record<JobState, { words: string; mark: string }>> = {
-  in_progress: { words: 'In progress', mark: 'busy' },
-  success: { words: 'Succeeded', mark: 'good' },
-  failed: { words: 'Failed', mark: 'bad' },
-  cancelled: { words: 'Cancelled', mark: 'warn' },
+const states: Readonly<Record<JobState, { label: string; className: string }>> = {
+  in_progress: { label: 'In progress', className: 'busy' },
+  success: { label: 'Succeeded', className: 'good' },
+  failed: { label: 'Failed', className: 'bad' },
+  cancelled: { label: 'Cancelled', className: 'warn' },
 };
 
-function titleOf({ operation, from, to }: Job): string {
+function jobTitle({ operation, from, to }: Job): string {
   return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
 }
 
 function stateView({ state }: Job): Html {
-  const { words, mark } = states[state];
-  return html`<span class="state ${mark}">${words}</span>`;
+  const { label, className } = states[state];
+  return html`<span class="state ${className}">${label}</span>`;
 }
 
-/** Each leads to its own page beneath this one. */
-export function jobListView(listed: readonly Job[], shown: PageContext<unknown>): Html {
-  if (listed.length === 0) return html`<p>There has been no job yet.</p>`;
-  const part = pageRange(shown.query);
-  const rows = listed
-    .slice(part.start, part.start + part.num)
+export function jobListView(jobs: readonly Job[], page: PageContext<unknown>): Html {
+  if (jobs.length === 0) return html`<p>There has been no job yet.</p>`;
+  const range = pageRange(page.query);
+  const rows = jobs
+    .slice(range.start, range.start + range.num)
     .map((job): Row => [
-      html`<a href="${shown.here(job.id)}">${titleOf(job)}</a>`,
+      html`<a href="${page.here(job.id)}">${jobTitle(job)}</a>`,
       stateView(job),
       renderTime(job.startedAt),
       job.endedAt === null ? html`<span class="none">–</span>` : renderTime(job.endedAt),
       html`${job.startedBy}`,
     ]);
   return html`${renderTable('Jobs', ['Job', 'State', 'Started', 'Ended', 'By'], rows)}
-  ${renderPager('Jobs', part, listed.length)}`;
+  ${renderPager('Jobs', range, jobs.length)}`;
 }
 
-export function jobView(store: Store, job: Job, at: number, shown: PageContext<unknown>): Html {
+export function jobView(store: Store, job: Job, at: number, page: PageContext<unknown>): Html {
   const all = store.entries(messages, job.id);
   const isRunning = job.state === 'in_progress';
-  const { elapsedMs, remainingMs } = progressOf(job, at);
-  const follow = html`data-follow="${shown.href('system', 'upgrades')}?${followQuery(job)}" data-after="${all.length}"
+  const { elapsedMs, remainingMs } = jobProgress(job, at);
+  const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${all.length}"
   data-elapsed="${elapsedMs}" data-remaining="${remainingMs}"`;
-  // A page that was opened by a token has nothing to ask again with.
-  const isFollowed = isRunning && shown.formToken !== '';
+  // The script needs the session cookie to ask again; a page opened with a bearer token has none.
+  const isFollowed = isRunning && page.formToken !== '';
   return html`<section aria-labelledby="job" ${isFollowed && follow}>
-    <h2 id="job">${titleOf(job)} ${stateView(job)}</h2>
+    <h2 id="job">${jobTitle(job)} ${stateView(job)}</h2>
     <p>
       Started by ${job.startedBy} at
       ${renderTime(job.startedAt)}${job.endedAt !== null && html`, ended at ${renderTime(job.endedAt)}`}.
     </p>
     ${job.reason !== null && html`<p class="${job.state === 'failed' ? 'problem' : ''}">${job.reason}</p>`}
-    ${progressView(job, at)} ${isRunning && newsLine(shown)} ${actions(store, job, shown)}
-    ${messagesView(job, all, shown)}
+    ${progressView(job, at)} ${isRunning && statusLine(page)} ${actions(store, job, page)}
+    ${messagesView(job, all, page)}
   </section>`;
 }
 
@@ -73,45 +72,57 @@ function followQuery(job: Job): string {
 }
 
 function progressView(job: Job, at: number): Html {
-  const { done, total, percent, elapsedMs, remainingMs } = progressOf(job, at);
-  const figure = (name: string, mark: string, value: string) =>
-    html`<div>
-      <dt>${name}</dt>
-      <dd data-figure="${mark}">${value}</dd>
-    </div> `;
+  const { done, total, percent, elapsedMs, remainingMs } = jobProgress(job, at);
+  const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs), id: 'remaining' };
   return html`<progress max="${Math.max(total, 1)}" value="${total === 0 ? percent / 100 : done}" aria-labelledby="job">
       ${percent} %
     </progress>
-    <dl class="figures">
-      ${figure('Deployments', 'done', `${done} of ${total}`)} ${figure('Done', 'percent', `${percent} %`)}
-      ${figure('Elapsed', 'elapsed', formatDuration(elapsedMs))}
-      ${job.state === 'in_progress' && figure('Remaining', 'remaining', tellRemaining(remainingMs))}
-    </dl>`;
+    ${figuresView([
+      { label: 'Deployments', value: `${done} of ${total}`, id: 'done' },
+      { label: 'Done', value: `${percent} %`, id: 'percent' },
+      { label: 'Elapsed', value: formatDuration(elapsedMs), id: 'elapsed' },
+      ...(job.state === 'in_progress' ? [remaining] : []),
+    ])}`;
 }
 
-/** An estimate; the script says the same. */
-function tellRemaining(ms: number | null): string {
+/** `id` is the name under which the script updates the value. */
+export type Figure = { readonly label: string; readonly value: string; readonly id?: string };
+
+export function figuresView(figures: readonly Figure[]): Html {
+  return html`<dl class="figures">
+    ${figures.map(
+      ({ label, value, id }) =>
+        html`<div>
+          <dt>${label}</dt>
+          <dd ${id !== undefined && html`data-figure="${id}"`}>${value}</dd>
+        </div> `,
+    )}
+  </dl>`;
+}
+
+/** The script of the pages uses the same words. */
+function formatRemaining(ms: number | null): string {
   if (ms === null) return 'not known yet';
   return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
-/** The one line that is read out; the script says here what it is doing. */
-function newsLine(shown: PageContext<unknown>): Html {
-  return html`<p class="hint" role="status" data-news>
-    <a href="${shown.here()}">Reload this page</a> to see how far it has come.
+/** Screen readers read this line when the script changes it. */
+function statusLine(page: PageContext<unknown>): Html {
+  return html`<p class="hint" role="status" data-live-status>
+    <a href="${page.here()}">Reload this page</a> to see the progress.
   </p>`;
 }
 
-/** In place of a button that would not work. */
-export function signInFirst({ here }: PageContext<unknown>, purpose: string): Html {
+/** Replaces a button that would not work without a session. */
+export function signInHint({ here }: PageContext<unknown>, purpose: string): Html {
   return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
 }
 
-function actions(store: Store, job: Job, shown: PageContext<unknown>): Html | false {
-  const { href, here, formToken } = shown;
+function actions(store: Store, job: Job, page: PageContext<unknown>): Html | false {
+  const { href, here, formToken } = page;
   const button = (operation: 'cancel' | 'resume', label: string) =>
     formToken === ''
-      ? signInFirst(shown, `${operation} it`)
+      ? signInHint(page, `${operation} it`)
       : actionButton({
           label,
           formToken,
@@ -121,16 +132,16 @@ function actions(store: Store, job: Job, shown: PageContext<unknown>): Html | fa
         });
   if (reasonNotToResume(store, job) === undefined) {
     return html`<p>
-        Resuming goes on at the first step that is not done; the version is still ${job.from}.
+        Resume continues at the first step that is not done. The version is still ${job.from}.
       </p>
       ${button('resume', 'Resume')}`;
   }
   if (job.state !== 'in_progress') return false;
   if (job.cancelledBy !== null && !job.reverting) {
-    return html`<p>${job.cancelledBy} has asked to cancel it: it ends after the step that is under way.</p>`;
+    return html`<p>${job.cancelledBy} has asked to cancel it. It ends after the current step.</p>`;
   }
   const plan = store.get(plans, job.id);
-  const why = plan ? reasonNotToCancel(job, plan) : 'its plan is gone';
+  const why = plan ? reasonNotToCancel(job, plan) : 'its plan no longer exists';
   if (why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
     ${button('cancel', 'Cancel this job')}
@@ -140,12 +151,12 @@ function actions(store: Store, job: Job, shown: PageContext<unknown>): Html | fa
 function messagesView(job: Job, all: readonly Message[], { href }: PageContext<unknown>): Html {
   return html`<h3>Messages</h3>
     <p class="hint">
-      <span data-figure="messages">${all.length}</span> in all; at most the newest ${mostMessages} are shown here,
+      <span data-figure="messages">${all.length}</span> in all; at most the newest ${maxMessages} are shown here,
       <a href="${href('system', 'jobs', job.id)}?f=json">all of them are in the JSON</a>.
     </p>
     <div class="messages" tabindex="0" role="region" aria-label="Messages, the newest last">
-      <ol data-messages="${mostMessages}">
-        ${all.slice(-mostMessages).map(messageView)}
+      <ol data-messages="${maxMessages}">
+        ${all.slice(-maxMessages).map(messageView)}
       </ol>
     </div>`;
 }

@@ -1,38 +1,38 @@
-// The upgrades page: where the deployment stands, where it can go, the procedure that leads there, and the job on its way.
+// The upgrades page: the installed version, the available versions, the upgrade wizard, and the newest job.
 import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Mode, currentMode } from '../../mode/mode.ts';
 import { newestJob } from '../job-table.ts';
 import { jobView } from './jobs.ts';
-import { procedureView } from './operations.ts';
+import { upgradeWizard } from './operations.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
 import { availableView, installedView, rollbackView } from './versions.ts';
 
 export function upgradesPage(options: OperationsOptions): View<unknown> {
   const { store, runtime } = options;
-  return async (shown) => {
+  return async (page) => {
     const job = newestJob(store);
     const isRunning = job?.state === 'in_progress';
     const mode = currentMode(store, isRunning);
     const mayStart = !mode.isReadOnly;
-    const jobPart = job && jobView(store, job, runtime.now(), shown);
+    const jobSection = job && jobView(store, job, runtime.now(), page);
     const installed = installedView(store);
-    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, shown)} ${shown.formToken === '' && noSession(shown)}`;
+    const notices = html`${mode.isReadOnly && readOnlyNotice(mode, page)} ${page.formToken === '' && sessionNotice(page)}`;
     if (isRunning) {
-      return html`${notices} ${jobPart} ${installed}
+      return html`${notices} ${jobSection} ${installed}
         <p class="hint">Another version can be chosen when this job has ended.</p>`;
     }
-    const chosen = shown.query.get('version') ?? '';
-    const procedure = chosen !== '' && (await procedureView(options, chosen, mayStart, shown));
-    return html`${notices} ${installed} ${procedure || jobPart} ${availableView(store, shown)}
-    ${rollbackView(store, mayStart, shown)} ${procedure && jobPart}`;
+    const chosen = page.query.get('version') ?? '';
+    const wizard = chosen !== '' && (await upgradeWizard(options, chosen, mayStart, page));
+    return html`${notices} ${installed} ${wizard || jobSection} ${availableView(store, page)}
+    ${rollbackView(store, mayStart, page)} ${wizard && jobSection}`;
   };
 }
 
-function noSession({ here }: PageContext<unknown>): Html {
+function sessionNotice({ here }: PageContext<unknown>): Html {
   return html`<p class="notice">
-    This page was opened without a session: <a href="${here()}">sign in</a> with this browser to start, stop or
-    follow anything here.
+    This page was opened without a session. <a href="${here()}">Sign in</a> with this browser to start, cancel or
+    follow a job.
   </p>`;
 }
 

@@ -1,16 +1,17 @@
-// The versions of the upgrades page: what is installed, what is available and why not, what one can go back to.
+// The versions on the upgrades page: installed, available, and those that a rollback can go back to.
 import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { renderTime } from '../../rest/html/json.ts';
+import { renderFacts } from '../../rest/html/table.ts';
 import type { Store } from '../../store/store.ts';
 import { isHttpUrl } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
 import { reasonNotToStart } from '../job.ts';
-import { installerOf } from '../job-table.ts';
-import { signInFirst } from './jobs.ts';
-import { type Version, labelOf } from '../manifest.ts';
+import { findInstallingJob } from '../job-table.ts';
+import { signInHint } from './jobs.ts';
+import { type Version, formatVersion } from '../manifest.ts';
 import {
   afterRollback,
   availableVersions,
@@ -21,8 +22,8 @@ import {
 } from '../deployment.ts';
 import { movesBetween } from '../workloads.ts';
 
-/** A manifest need not name its versions. */
-export function nameOf(version: Version): string {
+/** The name in the manifest, or the type and the version if it has none. */
+export function versionName(version: Version): string {
   const { name } = asJson(version);
   return typeof name === 'string' && name !== '' ? name : `${version.type} ${version.version}`;
 }
@@ -30,46 +31,40 @@ export function nameOf(version: Version): string {
 export function installedView(store: Store): Html {
   const present = store.read(deployment);
   const newest = newestInstalled(present);
-  const installedAt = installerOf(store, newest.id)?.endedAt;
-  const row = (name: string, value: Html) =>
-    html`<div>
-      <dt>${name}</dt>
-      <dd>${value}</dd>
-    </div> `;
-  const ofRelease = row(
-    'A patch of',
-    html`${nameOf(present.release)} <span class="version">${labelOf(present.release)}</span>`,
-  );
+  const installedAt = findInstallingJob(store, newest.id)?.endedAt;
+  const current = html`<strong>${versionName(newest)}</strong>
+    <span class="version">${formatVersion(newest)}</span>`;
+  const release = html`${versionName(present.release)}
+    <span class="version">${formatVersion(present.release)}</span>`;
+  const facts: [string, Html][] = [['Current version', current]];
+  if (newest.type === 'patch') facts.push(['A patch of', release]);
+  if (installedAt) facts.push(['Installed', renderTime(installedAt)]);
   return html`<section aria-labelledby="installed">
     <h2 id="installed">Installed</h2>
-    <dl class="record">
-      ${row('Current version', html`<strong>${nameOf(newest)}</strong> <span class="version">${labelOf(newest)}</span>`)}
-      ${newest.type === 'patch' && ofRelease}
-      ${installedAt && row('Installed', renderTime(installedAt))}
-    </dl>
+    ${renderFacts(facts)}
   </section>`;
 }
 
-export function availableView(store: Store, shown: PageContext<unknown>): Html {
-  const chosen = shown.query.get('version');
+export function availableView(store: Store, page: PageContext<unknown>): Html {
+  const chosen = page.query.get('version');
   const versions = availableVersions(store);
-  const standing = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
+  const blocked = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
   return html`<section aria-labelledby="available">
     <h2 id="available">Available</h2>
-    ${standing !== undefined && html`<p class="notice">${standing}</p>`}
-    ${versions.length === 0 && html`<p>The version manifest knows nothing that follows.</p>`}
+    ${blocked !== undefined && html`<p class="notice">${blocked}</p>`}
+    ${versions.length === 0 && html`<p>The version manifest has no later version.</p>`}
     <ul class="versions">
       ${versions.map(({ version, reasons }) => {
-        const waits =
-          standing !== undefined &&
+        const isBlocked =
+          blocked !== undefined &&
           reasonNotToStart(store, { operation: 'upgrade', targetId: version.id }) !== undefined;
-        const all = waits ? [...reasons, 'The job that has failed comes first.'] : reasons;
+        const all = isBlocked ? [...reasons, 'The failed job must be repaired first.'] : reasons;
         const choose =
           all.length === 0 &&
           html`<a
             class="button"
-            href="${shown.here()}?version=${encodeURIComponent(version.id)}"
-            aria-label="Choose ${nameOf(version)}"
+            href="${page.here()}?version=${encodeURIComponent(version.id)}"
+            aria-label="Choose ${versionName(version)}"
             >Choose</a
           >`;
         return html`<li ${version.id === chosen && html`aria-current="true"`}>
@@ -79,7 +74,7 @@ export function availableView(store: Store, shown: PageContext<unknown>): Html {
         </li> `;
       })}
     </ul>
-    ${manifestLine(store, shown)}
+    ${manifestLine(store, page)}
   </section>`;
 }
 
@@ -90,9 +85,9 @@ function versionView(version: Version): Html {
     version.type === 'release' ? 'Release' : 'Patch',
     version.isMandatoryUpdate && 'mandatory',
     formatCount(containers, 'container'),
-    typeof released === 'number' && `released ${dateOf(released)}`,
+    typeof released === 'number' && `released ${formatDate(released)}`,
   ];
-  return html`<h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
+  return html`<h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
     <p class="hint">
       ${facts.filter(Boolean).join(', ')}${
         typeof url === 'string' && isHttpUrl(url) && html`, <a href="${url}" rel="noreferrer">notes</a>`
@@ -100,7 +95,7 @@ function versionView(version: Version): Html {
     </p>`;
 }
 
-function dateOf(at: number): string {
+function formatDate(at: number): string {
   try {
     return new Intl.DateTimeFormat('en-CA', { timeZone: 'UTC' }).format(at);
   } catch {
@@ -116,7 +111,7 @@ function installableView(reasons: readonly string[]): Html {
 
 function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
   const imported = store.read(importedManifest);
-  const back = html`, or
+  const deleteLink = html`, or
     <a href="${here('deleteImportedManifest')}">go back to the built-in one</a>`;
   return html`<p>
     ${
@@ -124,44 +119,44 @@ function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
         ? html`These come from the version manifest imported at ${renderTime(imported.importedAt)}.`
         : 'These come from the built-in version manifest.'
     }
-    <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && back}.
+    <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && deleteLink}.
   </p>`;
 }
 
-/** Only patches can be taken back; a release has nothing before it. */
-export function rollbackView(store: Store, mayStart: boolean, shown: PageContext<unknown>): Html | false {
+/** Only patches can be rolled back. */
+export function rollbackView(store: Store, mayStart: boolean, page: PageContext<unknown>): Html | false {
   const present = store.read(deployment);
   const targets = rollbackTargets(present);
-  const standing = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
-  if (targets.length === 0 || standing !== undefined) return false;
+  const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
+  if (targets.length === 0 || blocked !== undefined) return false;
   const target = (version: Version) => {
     const moves = movesBetween(present, afterRollback(present, version));
-    const label = `Go back to ${labelOf(version)}`;
+    const label = `Go back to ${formatVersion(version)}`;
     const button = actionButton({
-      action: shown.here('rollback'),
-      formToken: shown.formToken,
-      next: shown.here(),
+      action: page.here('rollback'),
+      formToken: page.formToken,
+      next: page.here(),
       isDestructive: true,
       label,
       fields: { versionManifest: JSON.stringify({ id: version.id }) },
     });
-    // Two steps, as nothing stops it once it has begun.
-    const offer = html`<details class="grave">
+    // Two clicks, because a rollback cannot be cancelled.
+    const confirmation = html`<details class="destructive">
       <summary>${label} …</summary>
-      <p>It begins at once and cannot be cancelled; the system is read-only until it has ended.</p>
+      <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
       ${button}
     </details>`;
     return html`<li>
       <div>
-        <h3>${nameOf(version)} <span class="version">${labelOf(version)}</span></h3>
+        <h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
         <p class="hint">Puts back ${formatCount(moves.length, 'container')}.</p>
       </div>
-      <div>${mayStart && (shown.formToken === '' ? signInFirst(shown, 'go back') : offer)}</div>
+      <div>${mayStart && (page.formToken === '' ? signInHint(page, 'go back') : confirmation)}</div>
     </li> `;
   };
   return html`<section aria-labelledby="rollback">
     <h2 id="rollback">Go back</h2>
-    <p>Patches can be taken back; releases cannot.</p>
+    <p>Patches can be rolled back; releases cannot.</p>
     <ul class="versions back">
       ${targets.map(target)}
     </ul>

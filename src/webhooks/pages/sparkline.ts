@@ -1,49 +1,44 @@
-// A small picture of what became of the newest deliveries: up is delivered, down is failed, so that it tells without colour too.
-import { html, type Html } from '../../rest/html/html.ts';
+// A small chart of the newest deliveries: delivered ones point up and failed ones down, so that it can be read without colours.
 import { formatCount } from '../../lib/format.ts';
+import { html, type Html } from '../../rest/html/html.ts';
 import type { Delivery } from '../delivery.ts';
 
 type State = Delivery['state'];
 
-export const mostPictured = 20;
+export const maxCharted = 20;
 
-const step = 7;
+const columnWidth = 7;
 const middle = 12;
-const width = mostPictured * step;
+const width = maxCharted * columnWidth;
 
-/** Where in its column the mark of a state stands. */
-const marks: Readonly<Record<State, { x: number; y: number; width: number; height: number }>> = {
-  delivered: { x: 1, y: middle - 11, width: 5, height: 11 },
-  failed: { x: 1, y: middle, width: 5, height: 11 },
-  pending: { x: 2, y: middle - 1.5, width: 3, height: 3 },
-  discarded: { x: 3, y: middle - 5, width: 1, height: 10 },
+type Mark = { x: number; y: number; width: number; height: number; label: string };
+
+/** The rectangle for each state, within its column, and how the legend names it. */
+const marks: Readonly<Record<State, Mark>> = {
+  delivered: { x: 1, y: middle - 11, width: 5, height: 11, label: 'up' },
+  failed: { x: 1, y: middle, width: 5, height: 11, label: 'down' },
+  pending: { x: 2, y: middle - 1.5, width: 3, height: 3, label: 'a dot' },
+  discarded: { x: 3, y: middle - 5, width: 1, height: 10, label: 'a line' },
 };
 
-const shapes: Readonly<Record<State, string>> = {
-  delivered: 'up',
-  failed: 'down',
-  pending: 'a dot',
-  discarded: 'a line',
-};
-
-/** The rows come newest first and are drawn newest right. */
+/** The newest delivery is at the right end. */
 export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
-  const pictured = newestFirst.slice(0, mostPictured).reverse();
-  const first = mostPictured - pictured.length;
-  const words = formatOutcomes(pictured.map(({ state }) => state));
+  const charted = newestFirst.slice(0, maxCharted).reverse();
+  const firstColumn = maxCharted - charted.length;
+  const description = formatOutcomes(charted.map(({ state }) => state));
   return html`<svg
     class="spark"
     role="img"
-    aria-label="${words}"
+    aria-label="${description}"
     width="${width * scale}"
     height="${2 * middle * scale}"
     viewBox="0 0 ${width} ${2 * middle}"
   >
-    <title>${words}</title>
+    <title>${description}</title>
     <rect class="axis" x="0" y="${middle - 0.25}" width="${width}" height="0.5" />
-    ${pictured.map(({ state }, index) => {
+    ${charted.map(({ state }, index) => {
       const mark = marks[state];
-      const x = (first + index) * step + mark.x;
+      const x = (firstColumn + index) * columnWidth + mark.x;
       return html`<rect
         class="${state}"
         x="${x}"
@@ -55,7 +50,7 @@ export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
   </svg>`;
 }
 
-/** Runs of the same outcome are told together: nothing that the picture shows is lost. */
+/** The chart as text. Successive deliveries with the same outcome are counted together. */
 export function formatOutcomes(oldestFirst: readonly State[]): string {
   if (oldestFirst.length === 0) return 'No deliveries yet';
   const runs: { state: State; count: number }[] = [];
@@ -64,22 +59,22 @@ export function formatOutcomes(oldestFirst: readonly State[]): string {
     if (last?.state === state) last.count += 1;
     else runs.push({ state, count: 1 });
   }
-  const told = runs.map(({ state, count }) => `${count} ${state}`).join(', ');
+  const outcomes = runs.map(({ state, count }) => `${count} ${state}`).join(', ');
   const order = runs.length > 1 ? ', oldest first' : '';
   const number = oldestFirst.length === 1 ? 'delivery' : formatCount(oldestFirst.length, 'delivery');
-  return `The last ${number}${order}: ${told}`;
+  return `The last ${number}${order}: ${outcomes}`;
 }
 
-/** The picture with what its marks mean, and how often each is there. */
+/** The chart with a legend. */
 export function outcomesView(newestFirst: readonly Delivery[]): Html {
-  const pictured = newestFirst.slice(0, mostPictured);
+  const charted = newestFirst.slice(0, maxCharted);
   const counts = (Object.keys(marks) as State[]).map((state) => ({
     state,
-    count: pictured.filter((delivery) => delivery.state === state).length,
+    count: charted.filter((delivery) => delivery.state === state).length,
   }));
   const legend = counts
     .filter(({ count }) => count > 0)
-    .map(({ state, count }) => `${count} ${state} (${shapes[state]})`);
+    .map(({ state, count }) => `${count} ${state} (${marks[state].label})`);
   return html`<figure class="outcomes">
     ${sparkline(newestFirst, 3)}
     <figcaption class="hint">Newest right: ${legend.join(', ')}.</figcaption>

@@ -1,99 +1,107 @@
-// The pages of webhooks: how each has been doing, what may be done about it, and the policy in words (contract 5).
+// The pages of webhooks: the lists, one webhook, and the settings in words.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import type { PageContext, View } from '../../rest/resource.ts';
+import { formatAgo, formatCount } from '../../lib/format.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderTime } from '../../rest/html/json.ts';
-import { type Row, renderFacts, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
-import type { Store } from '../../store/store.ts';
-import { formatAgo, formatCount } from '../../lib/format.ts';
+import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import type { Runtime } from '../../runtime.ts';
-import { addressOfWebhook, comeBack, deliveriesTable, deliveryState, whyNoButtons } from './deliveries.ts';
+import type { Store } from '../../store/store.ts';
 import { type Delivery, deliveries } from '../delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
-import { mostPictured, outcomesView, sparkline } from './sparkline.ts';
-import { type Webhook, webhookToJson, listWebhooks } from '../webhook.ts';
+import { type Webhook, listWebhooks, webhookToJson } from '../webhook.ts';
+import {
+  buttonsDisabledReason,
+  renderDeliveries,
+  renderDeliveryState,
+  returnAddress,
+  webhookHref,
+} from './deliveries.ts';
+import { maxCharted, outcomesView, sparkline } from './sparkline.ts';
 
-const mostDeliveries = 25;
-const mostAddress = 48;
+const maxDeliveries = 25;
+const maxReceiverLength = 48;
 
-/** The view of a list of webhooks: of all, or of those of one service. */
+/** The page of all webhooks, or of those of the service at `pathOf(subject)`. */
 export function showWebhooks<S>(
   store: Store,
   runtime: Runtime,
   pathOf: (subject: S) => string | undefined,
 ): View<S> {
-  return async (shown) => {
-    const listed = listWebhooks(store, pathOf(shown.subject));
-    const part = pageRange(shown.query);
-    const disabledReason = whyNoButtons(shown, store);
-    const rows: Row[] = [];
-    for (const webhook of listed.slice(part.start, part.start + part.num)) {
-      const recent = (await store.page(deliveries, webhook.id, 0, mostPictured)).rows;
-      const actions = disabledReason ? html`<span class="none">–</span>` : actionsOf(shown, webhook);
-      rows.push([...rowOf(shown, store, webhook, recent, runtime.now()), actions]);
-    }
-    const create = html`<a href="${shown.here('create')}">Create a webhook</a>`;
-    const policy = html`${formatPolicy(store.read(webhookSettings))}
-      <a href="${shown.href('services', 'webhooks', 'settings')}">Change this policy</a>.`;
+  return async (page) => {
+    const listed = listWebhooks(store, pathOf(page.subject));
+    const range = pageRange(page.query);
+    const disabledReason = buttonsDisabledReason(page, store);
+    const create = html`<a href="${page.here('create')}">Create a webhook</a>`;
     if (listed.length === 0) {
-      return html`<p>Nobody is told anything yet. ${!disabledReason && html`${create}.`}</p>
+      return html`<p>There are no webhooks yet. ${!disabledReason && html`${create}.`}</p>
         ${disabledReason}`;
+    }
+    const rows: Row[] = [];
+    for (const webhook of listed.slice(range.start, range.start + range.num)) {
+      const recent = (await store.page(deliveries, webhook.id, 0, maxCharted)).rows;
+      const actions = disabledReason ? html`<span class="none">–</span>` : renderActions(page, webhook);
+      rows.push([...rowOf(page, store, webhook, recent, runtime.now()), actions]);
     }
     return html`<section aria-labelledby="webhooks">
       <h2 id="webhooks">${formatCount(listed.length, 'webhook')}</h2>
-      <p>${policy}</p>
+      <p>
+        ${formatPolicy(store.read(webhookSettings))}
+        <a href="${page.href('services', 'webhooks', 'settings')}">Change this policy</a>.
+      </p>
       ${disabledReason}
       ${renderTable(
         'Webhooks',
-        ['Webhook', 'Told about', 'State', 'Failures', 'Recent deliveries', 'Actions'],
+        ['Webhook', 'Service', 'State', 'Failures', 'Recent deliveries', 'Actions'],
         rows,
       )}
-      ${renderPager('Webhooks', part, listed.length)}
+      ${renderPager('Webhooks', range, listed.length)}
       ${!disabledReason && html`<p>${create}</p>`}
     </section>`;
   };
 }
 
 function rowOf(
-  shown: PageContext<unknown>,
+  page: PageContext<unknown>,
   store: Store,
   webhook: Webhook,
   recent: readonly Delivery[],
   at: number,
 ): Row {
-  const settings = store.read(webhookSettings);
   const [last] = recent;
   return [
-    html`<a href="${addressOfWebhook(shown, webhook.id)}">${webhook.name}</a
-      ><br /><span class="address">${destinationOf(webhook, mostAddress)}</span>`,
-    concernOf(shown, store, webhook),
-    stateOf(webhook),
-    failuresOf(webhook, settings, at),
-    last ? html`${sparkline(recent)} ${lastOf(last, at)}` : html`<span class="none">Nothing sent yet</span>`,
+    html`<a href="${webhookHref(page, webhook.id)}">${webhook.name}</a
+      ><br /><span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
+    renderService(page, store, webhook),
+    renderWebhookState(webhook),
+    formatFailures(webhook, store.read(webhookSettings), at),
+    last
+      ? html`${sparkline(recent)} ${renderLastDelivery(last, at)}`
+      : html`<span class="none">Nothing sent yet</span>`,
   ];
 }
 
-/** Host and path: what follows them may be somebody's secret. */
-export function destinationOf({ hookUrl }: Pick<Webhook, 'hookUrl'>, most = Infinity): string {
+/** Host and path. The rest of the URL may contain a secret. */
+export function formatReceiver({ hookUrl }: Pick<Webhook, 'hookUrl'>, maxLength = Infinity): string {
   const { host, pathname, search } = new URL(hookUrl);
-  const whole = `${host}${pathname === '/' ? '' : pathname}`;
-  if (whole.length > most) return `${whole.slice(0, most - 1)}…`;
-  return search === '' ? whole : `${whole}?…`;
+  const receiver = `${host}${pathname === '/' ? '' : pathname}`;
+  if (receiver.length > maxLength) return `${receiver.slice(0, maxLength - 1)}…`;
+  return search === '' ? receiver : `${receiver}?…`;
 }
 
-function concernOf(shown: PageContext<unknown>, store: Store, { service }: Webhook): Html {
+function renderService(page: PageContext<unknown>, store: Store, { service }: Webhook): Html {
   if (service === null) return html`The whole organization`;
   if (!serviceAtPath(store, service)) return html`${service} <span class="none">(deleted)</span>`;
-  return html`<a href="${shown.href('services', ...service.split('/'))}">${service}</a>`;
+  return html`<a href="${page.href('services', ...service.split('/'))}">${service}</a>`;
 }
 
-function stateOf({ active, deactivatedBy, deactivatedAt }: Webhook): Html {
+function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook): Html {
   if (active) return html`<span class="state good">Active</span>`;
   const since = deactivatedAt !== null && renderTime(deactivatedAt);
   switch (deactivatedBy) {
     case 'failures':
-      return html`<span class="state bad">Deactivated</span><br />for its failures<br />${since}`;
+      return html`<span class="state bad">Deactivated</span><br />after too many failures<br />${since}`;
     case 'administrator':
       return html`<span class="state warn">Deactivated</span><br />by an administrator<br />${since}`;
     case null:
@@ -101,27 +109,26 @@ function stateOf({ active, deactivatedBy, deactivatedAt }: Webhook): Html {
   }
 }
 
-function failuresOf(webhook: Webhook, settings: WebhookSettings, at: number): Html {
+function formatFailures(webhook: Webhook, settings: WebhookSettings, at: number): string {
   const { count } = webhookToJson(webhook, settings, at).failures;
-  return html`${count} of ${settings.numberOfFailures} within ${formatCount(settings.daysInPast, 'day')}`;
+  return `${count} of ${settings.numberOfFailures} within ${formatCount(settings.daysInPast, 'day')}`;
 }
 
-function lastOf(last: Delivery, at: number): Html {
+function renderLastDelivery(last: Delivery, at: number): Html {
   const since = last.endedAt ?? last.createdAt;
   const error = last.attempts.at(-1)?.error;
-  return html`${deliveryState(last)} ${renderTime(since)}<br />
+  return html`${renderDeliveryState(last)} ${renderTime(since)}<br />
     <span class="hint">${formatAgo(at - since)}${error && `: ${error}`}</span>`;
 }
 
-function actionsOf(shown: PageContext<unknown>, { id, active }: Webhook): Html {
-  const { formToken } = shown;
+function renderActions(page: PageContext<unknown>, { id, active }: Webhook): Html {
   const button = (operation: string, label: string, isDestructive = false) =>
     actionButton({
-      action: addressOfWebhook(shown, id, operation),
+      action: webhookHref(page, id, operation),
       label,
       isDestructive,
-      formToken,
-      next: comeBack(shown),
+      formToken: page.formToken,
+      next: returnAddress(page),
     });
   return html`<div class="actions">
     ${active ? button('deactivate', 'Deactivate', true) : button('activate', 'Activate')}
@@ -129,54 +136,58 @@ function actionsOf(shown: PageContext<unknown>, { id, active }: Webhook): Html {
   </div>`;
 }
 
-/** The view of one webhook. */
 export function showWebhook(store: Store, runtime: Runtime): View<Webhook> {
-  return async (shown) => {
-    const { subject: webhook, here } = shown;
-    const settings = store.read(webhookSettings);
-    const { rows, total } = await store.page(deliveries, webhook.id, 0, mostDeliveries);
-    const told = webhookToJson(webhook, settings, runtime.now());
-    const { windowStart, windowEnd } = told.failures;
-    const window =
-      windowStart !== null &&
-      windowEnd !== null &&
-      html`<span class="hint">, counted from ${renderTime(windowStart)} to ${renderTime(windowEnd)}</span>`;
-    const events = webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ');
-    const facts: [string, Html | string][] = [
-      ['State', stateOf(webhook)],
-      ['Points to', html`<span class="address">${destinationOf(webhook)}</span>`],
-      ['Told about', concernOf(shown, store, webhook)],
-      ['Events', events],
-      ['Sent as', webhook.contentType],
-      ['Failures', html`${failuresOf(webhook, settings, runtime.now())}${window}`],
-      ['Created', renderTime(webhook.createdAt)],
-      ['Changed', renderTime(webhook.updatedAt)],
-    ];
-    if (told.previousKeyUntil !== null) {
-      facts.push(['Former key', html`signs too until ${renderTime(told.previousKeyUntil)}`]);
-    }
-    const disabledReason = whyNoButtons(shown, store);
+  return async (page) => {
+    const { subject: webhook, here } = page;
+    const { rows, total } = await store.page(deliveries, webhook.id, 0, maxDeliveries);
+    const disabledReason = buttonsDisabledReason(page, store);
     const changes = html`<p>
       <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
       <a href="${here('delete')}">Delete</a>
     </p>`;
     return html`<section aria-labelledby="webhook">
-        <h2 id="webhook">Facts</h2>
-        ${renderFacts(facts)} ${disabledReason || html`${actionsOf(shown, webhook)} ${changes}`}
+        <h2 id="webhook">Details</h2>
+        ${renderFacts(factsOf(page, store, runtime.now()))}
+        ${disabledReason || html`${renderActions(page, webhook)} ${changes}`}
       </section>
       <section aria-labelledby="recent">
         <h2 id="recent">Recent deliveries</h2>
         ${
           rows.length === 0
-            ? html`<p>Nothing has been sent to it yet.</p>`
-            : html`${outcomesView(rows)} ${deliveriesTable(shown, webhook, rows, !disabledReason)}`
+            ? html`<p>Nothing has been sent to this webhook yet.</p>`
+            : html`${outcomesView(rows)} ${renderDeliveries(page, webhook, rows, !disabledReason)}`
         }
         ${total > rows.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
       </section>`;
   };
 }
 
-/** The view of the settings: the form beneath it tells the numbers, this what they mean. */
+function factsOf(page: PageContext<Webhook>, store: Store, at: number): [string, Html | string][] {
+  const { subject: webhook } = page;
+  const settings = store.read(webhookSettings);
+  const { failures, previousKeyUntil } = webhookToJson(webhook, settings, at);
+  const { windowStart, windowEnd } = failures;
+  const window =
+    windowStart !== null &&
+    windowEnd !== null &&
+    html`<span class="hint">, counted from ${renderTime(windowStart)} to ${renderTime(windowEnd)}</span>`;
+  const facts: [string, Html | string][] = [
+    ['State', renderWebhookState(webhook)],
+    ['Receiver', html`<span class="address">${formatReceiver(webhook)}</span>`],
+    ['Service', renderService(page, store, webhook)],
+    ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
+    ['Content type', webhook.contentType],
+    ['Failures', html`${formatFailures(webhook, settings, at)}${window}`],
+    ['Created', renderTime(webhook.createdAt)],
+    ['Changed', renderTime(webhook.updatedAt)],
+  ];
+  if (previousKeyUntil !== null) {
+    facts.push(['Previous key', html`signs until ${renderTime(previousKeyUntil)}`]);
+  }
+  return facts;
+}
+
+/** The settings in words. The form below shows their values. */
 export function showSettings(store: Store): View<unknown> {
   return () => html`<p>${formatPolicy(store.read(webhookSettings))}</p>`;
 }
@@ -184,12 +195,13 @@ export function showSettings(store: Store): View<unknown> {
 export function formatPolicy(settings: WebhookSettings): string {
   const { notificationAttempts: attempts, numberOfFailures: failures } = settings;
   const { notificationElapsedTimeInSeconds: wait } = settings;
-  const apart = wait === 0 ? 'one right after the other' : `${formatCount(wait, 'second')} apart`;
-  const within = formatCount(settings.notificationTimeOutInSeconds, 'second');
-  const tried = attempts === 1 ? 'once' : `up to ${attempts} times, ${apart}`;
-  const fatal =
+  const apart = wait === 0 ? 'without a wait' : `${formatCount(wait, 'second')} apart`;
+  const timeout = formatCount(settings.notificationTimeOutInSeconds, 'second');
+  const attempted = attempts === 1 ? 'once' : `up to ${attempts} times, ${apart}`;
+  const days = formatCount(settings.daysInPast, 'day');
+  const deactivation =
     failures === 1
       ? 'The first failed delivery deactivates a webhook.'
-      : `${failures} failed deliveries within ${formatCount(settings.daysInPast, 'day')} deactivate a webhook.`;
-  return `Each event is tried ${tried}; a receiver has ${within} to answer. ${fatal}`;
+      : `${failures} failed deliveries within ${days} deactivate a webhook.`;
+  return `Each event is tried ${attempted}; a receiver has ${timeout} to answer. ${deactivation}`;
 }

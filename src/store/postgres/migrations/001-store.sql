@@ -1,17 +1,17 @@
--- What the store needs for itself, whatever is kept in it.
+-- The tables of the store itself, independent of the stored data.
 
--- One row, locked by whoever changes anything: `version` counts the changes.
+-- One row that every update locks. `version` counts the committed batches of updates.
 create table clock (
   id boolean primary key default true check (id),
   version bigint not null default 0,
-  -- Changes up to this version are no longer listed.
+  -- The entries in `changes` up to this version have been deleted.
   pruned_to bigint not null default 0,
-  -- Sealed with the key that all processes share; null while there is none.
+  -- An empty text, encrypted with the secret key that all processes share; null while none is configured.
   seal text
 );
 insert into clock default values;
 
--- Which rows, cells and logs were changed, for the other processes' copies. Not what they are: that is read where it is kept.
+-- The names and keys of changed rows, cells and logs, without their values. Other processes read those rows to update their copies.
 create table changes (
   version bigint not null,
   name text not null,
@@ -27,11 +27,11 @@ create table cells (
 create table queues (
   name text primary key,
   unfinished bigint not null default 0,
-  -- The version at which it was last changed.
+  -- The version of the last change.
   touched bigint not null default 0
 );
 
--- How many finished rows of a queue each owner has: to count them would cost more than to remove one.
+-- The number of finished rows of each owner in a queue. Counting them in the queue table would cost more than removing one.
 create table shelves (
   queue text collate "C" not null,
   owner text collate "C" not null,
@@ -39,7 +39,7 @@ create table shelves (
   primary key (queue, owner)
 );
 
--- Who has which row of a queue in hand. The number tells one claim of a row from the next.
+-- The process that has claimed a row of a queue. The number identifies one claim of the row.
 create table claims (
   queue text collate "C" not null,
   key text collate "C" not null,
@@ -50,10 +50,10 @@ create table claims (
 );
 create index claims_of_process on claims (process);
 
--- The processes at work, each alive until then unless it says so again. What a dead one has claimed is given free.
+-- The running processes. Each renews its lease; when the lease has expired, other processes delete the process and its claims.
 create table processes (
   id text primary key,
-  -- Since when it has said so without a gap.
+  -- Since when the lease has been renewed without a gap.
   since timestamptz not null default clock_timestamp(),
   alive_until timestamptz not null
 );

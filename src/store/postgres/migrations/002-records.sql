@@ -1,7 +1,7 @@
--- A table for everything that is kept: see src/records.ts. Times are milliseconds since the epoch.
+-- The tables for the records in src/records.ts. Times are milliseconds since the epoch.
 
 create table users (
-  key text primary key, -- the name in small letters
+  key text primary key, -- the name in lower case
   username text not null,
   role text not null,
   password_hash text not null,
@@ -83,7 +83,7 @@ create table jobs (
 
 create unique index one_job_at_a_time on jobs (state) where state = 'in_progress';
 
--- Written once, when the job is accepted.
+-- Written once, when a job is accepted.
 create table plans (
   key text primary key references jobs (key) deferrable initially deferred,
   steps json not null,
@@ -118,7 +118,7 @@ create table webhooks (
   previous_keys text not null
 );
 
--- Events that came with an id of their own, remembered for a day.
+-- Events that were published with an id, kept for a day to detect repetitions.
 create table publications (
   key text primary key,
   deliveries bigint not null,
@@ -134,7 +134,7 @@ create table deliveries (
   created_at bigint not null,
   ended_at bigint,
   next_attempt_at bigint,
-  -- What every queue has: when it may be taken up (null: finished), and what goes first.
+  -- Columns of every queue table. `due_at`: the earliest time to claim the row (null: finished). The others determine the order.
   due_at bigint,
   urgent boolean not null,
   dull boolean not null,

@@ -1,4 +1,4 @@
--- The workloads of stored plans have parts: each a container, with the images it is moved between.
+-- Converts the workloads of stored plans: the images move into a list of parts, one for each container.
 update plans set steps = (
   select coalesce(json_agg(
     case

@@ -1,4 +1,4 @@
-// Calls of the API server: none waits for ever, what passes is waited for, and what is wrong is told in a sentence.
+// Sends requests to the API server: each has a timeout, temporary failures are retried, and errors have a message for people.
 import {
   ApiException,
   type ConfigurationOptions,
@@ -8,73 +8,88 @@ import {
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
 
-const callMs = 5_000;
+const requestTimeoutMs = 5_000;
 
-/** After a restart the API server may not know for a while whom it has known before. */
-const refusalMs = 10_000;
+/** For a moment after a restart the API server may refuse credentials that it accepted before. */
+const refusalRetryMs = 10_000;
 
-const backOffMs = { least: 100, most: 2_000 };
+const backoffMs = { min: 100, max: 2_000 };
 
-/** How long a caller bears with a server that is away, and when it wants to know nothing more. */
-export type Patience = { readonly ms: number; readonly signal: AbortSignal };
+export type RetryOptions = {
+  /** How long a request is repeated while the API server is unavailable. */
+  readonly retryMs: number;
+  /** Aborting it ends the request and its repetitions. */
+  readonly signal?: AbortSignal;
+};
 
-/** `code` is the HTTP status; undefined where there was no answer. */
+/** `code` is the HTTP status; undefined if no response arrived. */
 export class ClusterError extends Error {
   readonly code: number | undefined;
 
   constructor(code: number | undefined, reason: string) {
-    const how = code === undefined ? 'cannot be reached' : `refuses (${code})`;
-    super(`the API server ${how}: ${reason.replace(/\.$/, '')}.`);
+    const what = code === undefined ? 'cannot be reached' : `refuses (${code})`;
+    super(`the API server ${what}: ${reason.replace(/\.$/, '')}.`);
     this.name = 'ClusterError';
     this.code = code;
   }
 }
 
-export type Call = <T>(ask: (options: ConfigurationOptions) => Promise<T>, patience: Patience) => Promise<T>;
-
-/** `onTrouble` is told of what is asked again. */
-export function createCalls(
-  runtime: Pick<Runtime, 'now' | 'sleep'>,
-  onTrouble: (message: string) => void,
-): Call {
-  let hasSucceeded = false;
-
-  /** Ends at its time whatever the library does. */
-  const once = <T>(ask: (options: ConfigurationOptions) => Promise<T>, stopping: AbortSignal): Promise<T> =>
-    withTimeout(runtime, (signal) => ask(sending((request) => request.setSignal(signal))), {
-      ms: callMs,
-      message: `there was no answer within ${callMs / 1000} seconds`,
-      stopping,
-    });
-
-  return async (ask, { ms, signal }) => {
-    const since = runtime.now();
-    let refusedSince: number | undefined;
-    for (let tries = 0; ; tries += 1) {
-      signal.throwIfAborted();
-      try {
-        const answer = await once(ask, signal);
-        hasSucceeded = true;
-        return answer;
-      } catch (error) {
-        signal.throwIfAborted();
-        const failure = readFailure(error);
-        const isRefusal = failure.code === 401 || failure.code === 403;
-        refusedSince = isRefusal ? (refusedSince ?? runtime.now()) : undefined;
-        const left =
-          refusedSince === undefined
-            ? patienceFor(failure.code, ms) - (runtime.now() - since)
-            : (hasSucceeded ? Math.min(refusalMs, ms) : 0) - (runtime.now() - refusedSince);
-        if (left <= 0) throw failure;
-        if (tries === 0) onTrouble(failure.message);
-        await runtime.sleep(Math.min(left, backOffMs.most, backOffMs.least * 2 ** tries), signal);
-      }
-    }
-  };
+/** Whether the API server answered with one of these HTTP statuses. */
+export function hasStatus(error: unknown, ...codes: readonly number[]): error is ClusterError {
+  return error instanceof ClusterError && error.code !== undefined && codes.includes(error.code);
 }
 
-/** Options of the library under which each request is seen to before it is sent. */
-function sending(prepare: (request: RequestContext) => void): ConfigurationOptions {
+type ApiRequest<T> = (options: ConfigurationOptions) => Promise<T>;
+
+export class ApiClient {
+  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly #onRetry: (message: string) => void;
+  #hasSucceeded = false;
+
+  /** `onRetry` is called with the error message when a request is repeated for the first time. */
+  constructor(runtime: Pick<Runtime, 'now' | 'sleep'>, onRetry: (message: string) => void) {
+    this.#runtime = runtime;
+    this.#onRetry = onRetry;
+  }
+
+  async send<T>(request: ApiRequest<T>, { retryMs, signal }: RetryOptions): Promise<T> {
+    const startedAt = this.#runtime.now();
+    let refusedSince: number | undefined;
+    for (let tries = 0; ; tries += 1) {
+      signal?.throwIfAborted();
+      try {
+        const response = await this.#sendOnce(request, signal);
+        this.#hasSucceeded = true;
+        return response;
+      } catch (error) {
+        signal?.throwIfAborted();
+        const failure = toClusterError(error);
+        const now = this.#runtime.now();
+        refusedSince = hasStatus(failure, 401, 403) ? (refusedSince ?? now) : undefined;
+        const remainingMs =
+          refusedSince === undefined
+            ? (isTemporary(failure) ? retryMs : 0) - (now - startedAt)
+            : (this.#hasSucceeded ? Math.min(refusalRetryMs, retryMs) : 0) - (now - refusedSince);
+        if (remainingMs <= 0) throw failure;
+        if (tries === 0) this.#onRetry(failure.message);
+        await this.#runtime.sleep(Math.min(remainingMs, backoffMs.max, backoffMs.min * 2 ** tries), signal);
+      }
+    }
+  }
+
+  /** The library has no timeout of its own: without this, a request could wait forever. */
+  #sendOnce<T>(request: ApiRequest<T>, stopping: AbortSignal | undefined): Promise<T> {
+    const work = (signal: AbortSignal) => request(beforeSending((outgoing) => outgoing.setSignal(signal)));
+    return withTimeout(this.#runtime, work, {
+      ms: requestTimeoutMs,
+      message: `there was no answer within ${requestTimeoutMs / 1000} seconds`,
+      ...(stopping && { stopping }),
+    });
+  }
+}
+
+/** Options of the library that prepare each request before it is sent. */
+function beforeSending(prepare: (request: RequestContext) => void): ConfigurationOptions {
   const pre = (request: RequestContext) => {
     prepare(request);
     return new Observable(Promise.resolve(request));
@@ -85,26 +100,26 @@ function sending(prepare: (request: RequestContext) => void): ConfigurationOptio
   };
 }
 
-/** The library would call an object a JSON Patch. */
+/** Without this, the library sends an object as a JSON Patch. */
 export function asStrategicMerge(options: ConfigurationOptions): ConfigurationOptions {
-  const { middleware = [] } = sending((request) =>
+  const { middleware = [] } = beforeSending((request) =>
     request.setHeaderParam('Content-Type', 'application/strategic-merge-patch+json'),
   );
   return { ...options, middleware: [...(options.middleware ?? []), ...middleware] };
 }
 
-function patienceFor(code: number | undefined, ms: number): number {
-  return code === undefined || code === 429 || code >= 500 ? ms : 0;
+function isTemporary({ code }: ClusterError): boolean {
+  return code === undefined || code === 429 || code >= 500;
 }
 
-function readFailure(error: unknown): ClusterError {
+function toClusterError(error: unknown): ClusterError {
   if (error instanceof ApiException)
-    return new ClusterError(error.code, readStatus(error.body) ?? 'no reason given');
+    return new ClusterError(error.code, parseStatusMessage(error.body) ?? 'no reason given');
   return new ClusterError(undefined, (error as Error).message);
 }
 
-/** The message of a Status, which comes as text. */
-function readStatus(body: unknown): string | undefined {
+/** The library leaves the Status object of an error as JSON text. */
+function parseStatusMessage(body: unknown): string | undefined {
   try {
     const status = (typeof body === 'string' ? JSON.parse(body) : body) as { message?: unknown } | null;
     return typeof status?.message === 'string' && status.message !== '' ? status.message : undefined;

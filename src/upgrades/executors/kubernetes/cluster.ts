@@ -1,171 +1,183 @@
-// The namespace of a cluster through the official client: the few things that are asked of it, and nothing else of the library.
+// The requests to a namespace that the executor needs. Only this file, client.ts, pod.ts and lock.ts use the Kubernetes library.
 import {
   AppsV1Api,
   AuthorizationV1Api,
+  type ConfigurationOptions,
   CoordinationV1Api,
   CoreV1Api,
   KubeConfig,
-  type V1Pod,
+  type V1Lease,
   VersionApi,
 } from '@kubernetes/client-node';
 import { delimiter } from 'node:path';
 import type { Runtime } from '../../../runtime.ts';
-import { type Patience, asStrategicMerge, createCalls } from './client.ts';
-import { type ClusterWorkload, type Kind, kinds, readWorkload } from './workload.ts';
-import { type Lease, readLease, writeLease } from './lease.ts';
+import { ApiClient, type RetryOptions, asStrategicMerge } from './client.ts';
+import { type ClusterPod, parsePod } from './pod.ts';
 import type { ClusterQuota } from './quota.ts';
 import type { Permission } from './permissions.ts';
-import type { ClusterPod } from './rollout.ts';
+import { type ClusterWorkload, type WorkloadRef, kinds, parseWorkload } from './workload.ts';
 
-/** As who a change is kept in the record of an object. */
+/** The name under which the API server records changes in `managedFields`. */
 const fieldManager = 'steward';
-
-export type Place = { readonly kind: Kind; readonly name: string };
-
-/** Everything that is asked may be asked again, and fails with a ClusterError. */
-export type Cluster = {
-  version: () => Promise<string>;
-  isAllowed: (right: Permission) => Promise<boolean>;
-  list: () => Promise<ClusterWorkload[]>;
-  read: (place: Place) => Promise<ClusterWorkload>;
-  /** A strategic merge. */
-  patch: (place: Place, body: object) => Promise<ClusterWorkload>;
-  pods: (selector: string) => Promise<ClusterPod[]>;
-  deletePod: (pod: ClusterPod) => Promise<void>;
-  quotas: () => Promise<ClusterQuota[]>;
-  readLease: (name: string) => Promise<Lease>;
-  createLease: (name: string, lease: Lease) => Promise<void>;
-  replaceLease: (name: string, lease: Lease) => Promise<void>;
-};
-
-export type OpenCluster = (patience: Patience) => Cluster;
 
 export type ClusterOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
-  /** One file, or several as the command line of a cluster takes them; inside the cluster where there is none. */
+  /** One file, or several with the path delimiter between them; undefined for the credentials of the own pod. */
   readonly kubeconfig: string | undefined;
-  /** That of the configuration where there is none. */
+  /** By default the namespace of the current context. */
   readonly namespace: string | undefined;
-  /** Told of what the server did not answer and is asked again. */
-  readonly onTrouble?: (message: string) => void;
+  /** Called with the error message when a request is repeated. */
+  readonly onRetry?: (message: string) => void;
 };
 
-/** A namespace that can be asked. */
-export type Connected = { readonly open: OpenCluster; readonly namespace: string; readonly server: string };
+export type ClusterConnection = {
+  readonly server: string;
+  readonly namespace: string;
+  readonly withRetry: (retry: RetryOptions) => Cluster;
+};
 
 export function connectCluster({
   runtime,
   kubeconfig,
-  namespace: given,
-  onTrouble = () => undefined,
-}: ClusterOptions): Connected {
-  const config = readConfig(kubeconfig);
+  namespace: givenNamespace,
+  onRetry = () => undefined,
+}: ClusterOptions): ClusterConnection {
+  const config = loadConfig(kubeconfig);
   const server = config.getCurrentCluster()?.server;
   if (server === undefined) throw new Error('KUBECONFIG names no cluster in its current context.');
-  const namespace = given ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
-  const apps = config.makeApiClient(AppsV1Api);
-  const core = config.makeApiClient(CoreV1Api);
-  const coordination = config.makeApiClient(CoordinationV1Api);
-  const authorization = config.makeApiClient(AuthorizationV1Api);
-  const versions = config.makeApiClient(VersionApi);
-  const call = createCalls(runtime, onTrouble);
-
-  const workloads = {
-    Deployment: {
-      list: apps.listNamespacedDeployment.bind(apps),
-      read: apps.readNamespacedDeployment.bind(apps),
-      patch: apps.patchNamespacedDeployment.bind(apps),
-    },
-    StatefulSet: {
-      list: apps.listNamespacedStatefulSet.bind(apps),
-      read: apps.readNamespacedStatefulSet.bind(apps),
-      patch: apps.patchNamespacedStatefulSet.bind(apps),
-    },
-    DaemonSet: {
-      list: apps.listNamespacedDaemonSet.bind(apps),
-      read: apps.readNamespacedDaemonSet.bind(apps),
-      patch: apps.patchNamespacedDaemonSet.bind(apps),
-    },
-  };
-
-  const open: OpenCluster = (patience) => ({
-    async version() {
-      const { gitVersion } = await call((options) => versions.getCode({}, options), patience);
-      return gitVersion;
-    },
-    async isAllowed({ verb, group, resource }) {
-      const review = { spec: { resourceAttributes: { namespace, verb, group, resource } } };
-      const { status } = await call(
-        (options) => authorization.createSelfSubjectAccessReview({ body: review }, options),
-        patience,
-      );
-      return status?.allowed === true;
-    },
-    async list() {
-      const lists = await Promise.all(
-        kinds.map(async (kind) => {
-          const { items } = await call((options) => workloads[kind].list({ namespace }, options), patience);
-          return items.map((item) => readWorkload(kind, item));
-        }),
-      );
-      return lists.flat();
-    },
-    async read({ kind, name }) {
-      return readWorkload(
-        kind,
-        await call((options) => workloads[kind].read({ namespace, name }, options), patience),
-      );
-    },
-    async patch({ kind, name }, body) {
-      const request = { namespace, name, body, fieldManager };
-      const answer = await call(
-        (options) => workloads[kind].patch(request, asStrategicMerge(options)),
-        patience,
-      );
-      return readWorkload(kind, answer);
-    },
-    async pods(labelSelector) {
-      const { items } = await call(
-        (options) => core.listNamespacedPod({ namespace, labelSelector }, options),
-        patience,
-      );
-      return items.map(readPod);
-    },
-    async deletePod({ name, uid }) {
-      const request = { namespace, name, body: { preconditions: { uid } } };
-      await call((options) => core.deleteNamespacedPod(request, options), patience);
-    },
-    async quotas() {
-      const { items } = await call(
-        (options) => core.listNamespacedResourceQuota({ namespace }, options),
-        patience,
-      );
-      return items
-        .filter(({ spec }) => !spec?.scopes?.length && !spec?.scopeSelector)
-        .map(({ metadata, status }) => ({
-          name: metadata?.name ?? '',
-          hard: status?.hard ?? {},
-          used: status?.used ?? {},
-        }));
-    },
-    async readLease(name) {
-      return readLease(
-        await call((options) => coordination.readNamespacedLease({ namespace, name }, options), patience),
-      );
-    },
-    async createLease(name, lease) {
-      const request = { namespace, body: writeLease(name, lease), fieldManager };
-      await call((options) => coordination.createNamespacedLease(request, options), patience);
-    },
-    async replaceLease(name, lease) {
-      const request = { namespace, name, body: writeLease(name, lease), fieldManager };
-      await call((options) => coordination.replaceNamespacedLease(request, options), patience);
-    },
-  });
-  return { open, namespace, server };
+  const namespace =
+    givenNamespace ?? config.getContextObject(config.getCurrentContext())?.namespace ?? 'default';
+  const apis = createApis(config);
+  const client = new ApiClient(runtime, onRetry);
+  return { server, namespace, withRetry: (retry) => new Cluster(apis, client, namespace, retry) };
 }
 
-function readConfig(kubeconfig: string | undefined): KubeConfig {
+type Apis = ReturnType<typeof createApis>;
+
+function createApis(config: KubeConfig) {
+  const apps = config.makeApiClient(AppsV1Api);
+  return {
+    core: config.makeApiClient(CoreV1Api),
+    coordination: config.makeApiClient(CoordinationV1Api),
+    authorization: config.makeApiClient(AuthorizationV1Api),
+    version: config.makeApiClient(VersionApi),
+    workloads: {
+      Deployment: {
+        list: apps.listNamespacedDeployment.bind(apps),
+        read: apps.readNamespacedDeployment.bind(apps),
+        patch: apps.patchNamespacedDeployment.bind(apps),
+      },
+      StatefulSet: {
+        list: apps.listNamespacedStatefulSet.bind(apps),
+        read: apps.readNamespacedStatefulSet.bind(apps),
+        patch: apps.patchNamespacedStatefulSet.bind(apps),
+      },
+      DaemonSet: {
+        list: apps.listNamespacedDaemonSet.bind(apps),
+        read: apps.readNamespacedDaemonSet.bind(apps),
+        patch: apps.patchNamespacedDaemonSet.bind(apps),
+      },
+    },
+  };
+}
+
+/** Every request can be repeated safely, and fails with a ClusterError. */
+export class Cluster {
+  readonly #apis: Apis;
+  readonly #client: ApiClient;
+  readonly #namespace: string;
+  readonly #retry: RetryOptions;
+
+  constructor(apis: Apis, client: ApiClient, namespace: string, retry: RetryOptions) {
+    this.#apis = apis;
+    this.#client = client;
+    this.#namespace = namespace;
+    this.#retry = retry;
+  }
+
+  async readVersion(): Promise<string> {
+    const { gitVersion } = await this.#send((options) => this.#apis.version.getCode({}, options));
+    return gitVersion;
+  }
+
+  async isAllowed({ verb, group, resource }: Permission): Promise<boolean> {
+    const body = { spec: { resourceAttributes: { namespace: this.#namespace, verb, group, resource } } };
+    const { status } = await this.#send((options) =>
+      this.#apis.authorization.createSelfSubjectAccessReview({ body }, options),
+    );
+    return status?.allowed === true;
+  }
+
+  async listWorkloads(): Promise<ClusterWorkload[]> {
+    const lists = await Promise.all(
+      kinds.map(async (kind) => {
+        const request = { namespace: this.#namespace };
+        const { items } = await this.#send((options) => this.#apis.workloads[kind].list(request, options));
+        return items.map((item) => parseWorkload(kind, item));
+      }),
+    );
+    return lists.flat();
+  }
+
+  async readWorkload({ kind, name }: WorkloadRef): Promise<ClusterWorkload> {
+    const request = { namespace: this.#namespace, name };
+    const object = await this.#send((options) => this.#apis.workloads[kind].read(request, options));
+    return parseWorkload(kind, object);
+  }
+
+  /** `body` is a strategic merge patch. */
+  async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<void> {
+    const request = { namespace: this.#namespace, name, body, fieldManager };
+    await this.#send((options) => this.#apis.workloads[kind].patch(request, asStrategicMerge(options)));
+  }
+
+  async listPods(labelSelector: string): Promise<ClusterPod[]> {
+    const request = { namespace: this.#namespace, labelSelector };
+    const { items } = await this.#send((options) => this.#apis.core.listNamespacedPod(request, options));
+    return items.map(parsePod);
+  }
+
+  async deletePod({ name, uid }: ClusterPod): Promise<void> {
+    const request = { namespace: this.#namespace, name, body: { preconditions: { uid } } };
+    await this.#send((options) => this.#apis.core.deleteNamespacedPod(request, options));
+  }
+
+  /** Only the quotas that apply to every pod: those with scopes are left out. */
+  async listQuotas(): Promise<ClusterQuota[]> {
+    const request = { namespace: this.#namespace };
+    const { items } = await this.#send((options) =>
+      this.#apis.core.listNamespacedResourceQuota(request, options),
+    );
+    return items
+      .filter(({ spec }) => !spec?.scopes?.length && !spec?.scopeSelector)
+      .map(({ metadata, status }) => ({
+        name: metadata?.name ?? '',
+        hard: status?.hard ?? {},
+        used: status?.used ?? {},
+      }));
+  }
+
+  readLease(name: string): Promise<V1Lease> {
+    const request = { namespace: this.#namespace, name };
+    return this.#send((options) => this.#apis.coordination.readNamespacedLease(request, options));
+  }
+
+  async createLease(body: V1Lease): Promise<void> {
+    const request = { namespace: this.#namespace, body, fieldManager };
+    await this.#send((options) => this.#apis.coordination.createNamespacedLease(request, options));
+  }
+
+  async replaceLease(name: string, body: V1Lease): Promise<void> {
+    const request = { namespace: this.#namespace, name, body, fieldManager };
+    await this.#send((options) => this.#apis.coordination.replaceNamespacedLease(request, options));
+  }
+
+  #send<T>(request: (options: ConfigurationOptions) => Promise<T>): Promise<T> {
+    return this.#client.send(request, this.#retry);
+  }
+}
+
+function loadConfig(kubeconfig: string | undefined): KubeConfig {
   const config = new KubeConfig();
   if (kubeconfig === undefined) {
     config.loadFromCluster();
@@ -180,31 +192,9 @@ function readConfig(kubeconfig: string | undefined): KubeConfig {
       config.mergeConfig(other, true);
     }
   } catch (error) {
-    // What is said of a bad file may quote it, tokens included.
+    // The message of a YAML error quotes the file, which contains tokens; its reason does not.
     const { reason, message } = error as Error & { reason?: string };
     throw new Error(`KUBECONFIG cannot be read: ${reason ?? message}.`, { cause: error });
   }
   return config;
-}
-
-function readPod({ metadata, spec, status }: V1Pod): ClusterPod {
-  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
-  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
-  return {
-    name: metadata?.name ?? '',
-    uid: metadata?.uid ?? '',
-    owner: metadata?.ownerReferences?.find(({ controller }) => controller)?.name,
-    revision: metadata?.labels?.['controller-revision-hash'],
-    createdAt: metadata?.creationTimestamp?.getTime() ?? 0,
-    images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
-    isReady: (status?.conditions ?? []).some((one) => one.type === 'Ready' && one.status === 'True'),
-    isLeaving: metadata?.deletionTimestamp !== undefined,
-    unscheduled: status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False')
-      ?.message,
-    waiting: statuses.flatMap(({ name, state }) =>
-      state?.waiting?.reason === undefined
-        ? []
-        : { container: name, reason: state.waiting.reason, message: state.waiting.message ?? '' },
-    ),
-  };
 }

@@ -1,16 +1,16 @@
-// The executor for a cluster: moves Deployments, StatefulSets and DaemonSets of one namespace to other images, and sees them through.
+// The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
-import type { Workload } from '../../workloads.ts';
-import type { StepContext, Executor } from '../executor.ts';
-import { ClusterError } from './client.ts';
-import type { Cluster, Connected } from './cluster.ts';
-import { type ClusterWorkload, pathOf, readPath } from './workload.ts';
-import { type LockOptions, createLock, outageMs } from './lock.ts';
-import { annotations, buildPatch, ends } from './patch.ts';
-import { type Direction, type ClusterPod, hasArrived } from './rollout.ts';
+import type { Inventory, Workload } from '../../workloads.ts';
+import type { Executor, StepContext } from '../executor.ts';
+import { hasStatus } from './client.ts';
+import type { Cluster, ClusterConnection } from './cluster.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
-import { createWatch } from './watch.ts';
+import { type LockOptions, UpgradeLock, outageMs } from './lock.ts';
+import { buildDonePatch, buildImagePatch } from './patch.ts';
+import type { ClusterPod } from './pod.ts';
+import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
+import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
 
@@ -18,139 +18,176 @@ export type KubernetesOptions = Pick<
   InventoryOptions,
   'parallelism' | 'imageRegistry' | 'optionalContainers'
 > & {
-  readonly cluster: Connected;
+  readonly cluster: ClusterConnection;
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly hasEnded: LockOptions['hasEnded'];
   /** How long a rollout may make no progress. */
-  readonly rolloutMs: number;
-  /** How often a rollout is looked at. */
-  readonly pollMs?: number;
-  /** How long an image may be impossible to have: the first two tries of a node fit in. */
-  readonly imageMs?: number;
+  readonly rolloutTimeoutMs: number;
+  /** The pause between two readings of a workload during its rollout. */
+  readonly pollIntervalMs?: number;
+  /** How long the pull of an image may fail. The default covers the first two tries of a node. */
+  readonly imageTimeoutMs?: number;
 };
 
-/** Letting go is no reason to keep a process that ends. */
-const releaseMs = 2_000;
+/** Short, because a process that ends waits for it. */
+const releaseTimeoutMs = 2_000;
 
-/** What has been changed is put back, if it takes a while: the alternative is a mixture. */
-const putBackPatienceMs = 10 * outageMs;
+/** Longer than for other steps: a rollback that fails leaves a mixture of versions. */
+const rollbackRetryMs = 10 * outageMs;
 
-const afterConflictMs = 50;
+const conflictPauseMs = 50;
 
-export function createKubernetesExecutor({
-  cluster: connected,
-  runtime,
-  hasEnded,
-  rolloutMs,
-  pollMs = 500,
-  imageMs = 30_000,
-  ...options
-}: KubernetesOptions): Executor {
-  const { open } = connected;
-  const lock = createLock({ runtime, hasEnded });
-  const watch = createWatch({ runtime, rolloutMs, imageMs });
+/** The move of one workload in one step. */
+type WorkloadMove = {
+  readonly cluster: Cluster;
+  readonly workload: Workload;
+  readonly direction: Direction;
+  readonly context: StepContext;
+};
 
-  /** Before everything that changes the cluster. */
-  async function ensureOurs(cluster: Cluster, errand: StepContext): Promise<void> {
-    await errand.assertOwnership();
-    await lock.hold(cluster, errand);
+export function createKubernetesExecutor(options: KubernetesOptions): Executor {
+  return new KubernetesExecutor(options);
+}
+
+export class KubernetesExecutor implements Executor {
+  readonly #options: KubernetesOptions;
+  readonly #runtime: KubernetesOptions['runtime'];
+  readonly #connection: ClusterConnection;
+  readonly #lock: UpgradeLock;
+
+  constructor(options: KubernetesOptions) {
+    this.#options = options;
+    this.#runtime = options.runtime;
+    this.#connection = options.cluster;
+    this.#lock = new UpgradeLock(options);
   }
 
-  /** Gives the workload its images unless it has them. What moves it on in between, be it only its status, makes it look again. */
-  async function bring(
-    cluster: Cluster,
-    workload: Workload,
-    aim: Direction,
-    errand: StepContext,
-  ): Promise<void> {
-    for (; ; await runtime.sleep(afterConflictMs, errand.signal)) {
-      if (hasArrived(await read(cluster, workload), workload, aim)) return;
-      await ensureOurs(cluster, errand);
-      const found = await read(cluster, workload);
-      if (hasArrived(found, workload, aim)) return;
+  inventory(): Promise<Inventory> {
+    const { parallelism, imageRegistry, optionalContainers } = this.#options;
+    return readInventory({
+      connection: this.#connection,
+      lock: this.#lock,
+      parallelism,
+      imageRegistry,
+      optionalContainers,
+    });
+  }
+
+  /** Only the workloads of the cluster change, so other steps do no more than hold the lock. */
+  async perform(_step: string, context: StepContext): Promise<void> {
+    await this.#lock.acquire(this.#clusterFor(context), context);
+  }
+
+  async apply(workload: Workload, context: StepContext): Promise<void> {
+    const cluster = this.#clusterFor(context);
+    await this.#patchImages({ cluster, workload, direction: 'image', context });
+  }
+
+  /** Patches first, in case another client has set the former images again since `apply`. */
+  async verify(workload: Workload, context: StepContext): Promise<void> {
+    const cluster = this.#clusterFor(context);
+    await this.#moveWorkload({ cluster, workload, direction: 'image', context });
+  }
+
+  async rollback(workload: Workload, context: StepContext): Promise<void> {
+    const cluster = this.#clusterFor(context, rollbackRetryMs);
+    await this.#moveWorkload({ cluster, workload, direction: 'formerImage', context });
+  }
+
+  async release(jobId: string): Promise<void> {
+    const releaseLock = (signal: AbortSignal) =>
+      this.#lock.release(this.#connection.withRetry({ retryMs: releaseTimeoutMs, signal }), jobId);
+    try {
+      await withTimeout(this.#runtime, releaseLock, {
+        ms: releaseTimeoutMs,
+        message: 'the lock was not released in time.',
+      });
+    } catch {
+      // A lock that is not released expires.
+    }
+  }
+
+  #clusterFor({ signal }: StepContext, retryMs = outageMs): Cluster {
+    return this.#connection.withRetry({ retryMs, signal });
+  }
+
+  async #moveWorkload(move: WorkloadMove): Promise<void> {
+    await this.#patchImages(move);
+    await this.#waitForRollout(move);
+  }
+
+  /** Does nothing if the workload has its images. Starts over if the workload changes before the patch, even if only in its status. */
+  async #patchImages(move: WorkloadMove): Promise<void> {
+    const { cluster, workload, direction, context } = move;
+    for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
+      if (hasTargetImages(await readWorkload(cluster, workload), workload, direction)) return;
+      await this.#assertOwnership(move);
+      const found = await readWorkload(cluster, workload);
+      if (hasTargetImages(found, workload, direction)) return;
       try {
-        await cluster.patch(found, buildPatch(found, workload, aim, errand.jobId));
+        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));
         return;
       } catch (error) {
-        if (!(error instanceof ClusterError && error.code === 409)) throw error;
+        if (!hasStatus(error, 409)) throw error;
       }
     }
   }
 
-  async function seeThrough(
-    cluster: Cluster,
-    workload: Workload,
-    aim: Direction,
-    errand: StepContext,
-  ): Promise<void> {
-    const look = watch(workload, aim, errand);
-    for (; ; await runtime.sleep(pollMs, errand.signal)) {
-      const found = await read(cluster, workload);
-      if (!hasArrived(found, workload, aim)) throw new Error(`${pathOf(found)} was moved by somebody else.`);
-      const { isThere, stuck } = await look(cluster, found);
-      if (isThere) return mark(cluster, found, aim, errand);
-      for (const pod of stuck) await remove(cluster, pod, errand);
-      await lock.keep(cluster, errand);
+  /** Resolves when the rollout is complete; rejects when it has failed. */
+  async #waitForRollout(move: WorkloadMove): Promise<void> {
+    const { cluster, workload, direction, context } = move;
+    const { rolloutTimeoutMs, imageTimeoutMs = 30_000, pollIntervalMs = 500 } = this.#options;
+    const { runStartedAt } = context;
+    const monitor = new RolloutMonitor({
+      workload,
+      direction,
+      runStartedAt,
+      rolloutTimeoutMs,
+      imageTimeoutMs,
+    });
+    for (; ; await this.#runtime.sleep(pollIntervalMs, context.signal)) {
+      const found = await readWorkload(cluster, workload);
+      if (!hasTargetImages(found, workload, direction))
+        throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
+      if (isRolledOut(found)) return this.#recordDone(move, found);
+      const at = this.#runtime.now();
+      const pods = (await cluster.listPods(found.selector)).filter((pod) => isOwnedBy(pod, found));
+      const rollout = monitor.check(found, pods, at);
+      if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
+      for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);
+      await this.#lock.renew(cluster, context);
     }
   }
 
-  async function remove(cluster: Cluster, pod: ClusterPod, errand: StepContext): Promise<void> {
-    await ensureOurs(cluster, errand);
+  async #deletePod(move: WorkloadMove, pod: ClusterPod): Promise<void> {
+    await this.#assertOwnership(move);
     try {
-      await cluster.deletePod(pod);
+      await move.cluster.deletePod(pod);
     } catch (error) {
-      // It is gone, or another has its name.
-      if (!(error instanceof ClusterError && (error.code === 404 || error.code === 409))) throw error;
+      // 404: the pod is deleted already. 409: another pod has its name now.
+      if (!hasStatus(error, 404, 409)) throw error;
     }
   }
 
-  /** Tells whoever looks at the workload that it has come through. */
-  async function mark(
-    cluster: Cluster,
-    found: ClusterWorkload,
-    aim: Direction,
-    errand: StepContext,
-  ): Promise<void> {
-    const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
-    if (job !== errand.jobId || state === ends[aim]) return;
-    await ensureOurs(cluster, errand);
-    await cluster.patch(found, { metadata: { annotations: { [annotations.state]: ends[aim] } } });
+  async #recordDone(move: WorkloadMove, found: ClusterWorkload): Promise<void> {
+    const patch = buildDonePatch(found, move.direction, move.context.jobId);
+    if (!patch) return;
+    await this.#assertOwnership(move);
+    await move.cluster.patchWorkload(found, patch);
   }
 
-  async function carry(
-    cluster: Cluster,
-    workload: Workload,
-    aim: Direction,
-    errand: StepContext,
-  ): Promise<void> {
-    await bring(cluster, workload, aim, errand);
-    await seeThrough(cluster, workload, aim, errand);
+  /** Called before every change to the cluster. */
+  async #assertOwnership({ cluster, context }: WorkloadMove): Promise<void> {
+    await context.assertOwnership();
+    await this.#lock.acquire(cluster, context);
   }
-
-  const during = ({ signal }: StepContext, ms = outageMs) => open({ ms, signal });
-
-  return {
-    inventory: () => readInventory({ ...options, ...connected, runtime, hasEnded }),
-    // Nothing but the workloads is the executor's; the namespace is.
-    perform: (_step, errand) => lock.hold(during(errand), errand),
-    apply: (workload, errand) => bring(during(errand), workload, 'image', errand),
-    verify: (workload, errand) => carry(during(errand), workload, 'image', errand),
-    rollback: (workload, errand) => carry(during(errand, putBackPatienceMs), workload, 'formerImage', errand),
-    async release(jobId) {
-      const giveBack = (signal: AbortSignal) => lock.release(open({ ms: releaseMs, signal }), jobId);
-      const message = 'the lock was not given back in time.';
-      // Whoever wants the lock has it when it has not been renewed for a while.
-      await withTimeout(runtime, giveBack, { ms: releaseMs, message }).catch(() => undefined);
-    },
-  };
 }
 
-async function read(cluster: Cluster, workload: Workload): Promise<ClusterWorkload> {
+async function readWorkload(cluster: Cluster, { name }: Workload): Promise<ClusterWorkload> {
   try {
-    return await cluster.read(readPath(workload.name));
+    return await cluster.readWorkload(parsePath(name));
   } catch (error) {
-    if (error instanceof ClusterError && error.code === 404)
-      throw new Error(`${workload.name} is not there any more.`, { cause: error });
+    if (hasStatus(error, 404)) throw new Error(`${name} no longer exists.`, { cause: error });
     throw error;
   }
 }

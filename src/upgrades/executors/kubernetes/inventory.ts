@@ -1,116 +1,147 @@
-// What a namespace shows of itself before anything is changed: whether the server can be reached, what is allowed, which workloads
-// there are, and what stands against moving them.
+// Reads the state of a namespace before an upgrade, and plans from it which workloads move and what blocks that.
 import { problemsOf } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime.ts';
 import type { Container } from '../../manifest.ts';
-import type { Placement, Inventory, Workload } from '../../workloads.ts';
+import type { Inventory, Move, MovePlan, Workload } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
-import type { Cluster, OpenCluster } from './cluster.ts';
-import { type ClusterWorkload, pathOf } from './workload.ts';
-import { type LockOptions, formatHolder, lockName } from './lock.ts';
-import { type Images, containerLabel, fold, matchContainers } from './matching.ts';
-import { type ClusterQuota, findLackOfRoom } from './quota.ts';
-import { formatMissing, neededPermissions, readQuotas } from './permissions.ts';
-import { annotations, starts } from './patch.ts';
+import type { Cluster, ClusterConnection } from './cluster.ts';
+import type { UpgradeLock } from './lock.ts';
+import {
+  type MatchResult,
+  type PlannedImages,
+  containerLabel,
+  matchContainers,
+  normalizeName,
+} from './matching.ts';
+import { annotations, startStates } from './patch.ts';
+import { type Permission, formatPermissions, neededPermissions, readQuotas } from './permissions.ts';
+import { type ClusterQuota, findExceededQuotas } from './quota.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
+import { type ClusterWorkload, pathOf } from './workload.ts';
 
-/** Whoever asks for a plan waits for it. */
-const patienceMs = 3_000;
+/** Short, because a caller waits for the response. */
+const retryMs = 3_000;
 
-const oldestMinor = 20;
+const oldestMinorVersion = 20;
 
 export type InventoryOptions = {
-  readonly open: OpenCluster;
-  readonly runtime: Pick<Runtime, 'now'>;
-  readonly hasEnded: LockOptions['hasEnded'];
-  readonly namespace: string;
+  readonly connection: ClusterConnection;
+  readonly lock: UpgradeLock;
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
-  /** Containers of versions that need not be anywhere; `*` for all. */
+  /** Containers of versions that no workload needs to have; `*` for all. */
   readonly optionalContainers: readonly string[];
 };
 
-/** No workloads where they cannot be seen. */
-type Seen = {
+type NamespaceState = {
+  /** Undefined if they cannot be listed. */
   readonly workloads: readonly ClusterWorkload[] | undefined;
   readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
 };
 
-/** Containers that a version knows to be there, and those that come with it. */
-type Wanted = { readonly known: readonly Container[]; readonly added: readonly Container[] };
+/** The containers of one version: those that exist before it, and those that it adds. */
+type VersionContainers = { readonly existing: readonly Container[]; readonly added: readonly Container[] };
 
 export async function readInventory(options: InventoryOptions): Promise<Inventory> {
-  const { namespace, parallelism, imageRegistry } = options;
-  const seen = await look(options);
-  const optional = new Set(options.optionalContainers.map(fold));
-  const isNeeded = ({ name }: Container) => !optional.has('*') && !optional.has(fold(name));
-
-  function place(wanted: readonly Wanted[]): Placement {
-    const { workloads: cluster, quotas } = seen;
-    if (!cluster) return { workloads: wanted.map(() => []), problems: inCluster(seen.problems), notices: [] };
-    const images: Images = new Map();
-    const matches = wanted.map(({ known, added }) => {
-      const { unmatched, ...matched } = matchContainers([...known, ...added], cluster, images, imageRegistry);
-      const isKnown = (one: Container) => known.includes(one);
-      return {
-        ...matched,
-        lost: unmatched.filter((one) => isKnown(one) && isNeeded(one)),
-        left: unmatched.filter((one) => isKnown(one) && !isNeeded(one)),
-        nowhere: unmatched.filter((one) => !isKnown(one)),
-      };
-    });
-    const workloads = matches.map((match) => match.workloads);
-    const lost = namesOf(matches.flatMap((match) => match.lost));
-    const left = namesOf(matches.flatMap((match) => match.left));
-    const isNothing = wanted.some(({ known }) => known.length > 0) && workloads.flat().length === 0;
-    return {
-      workloads,
-      problems: inCluster([
-        ...seen.problems,
-        ...(lost.length > 0 ? [nothingFor(lost)] : []),
-        ...(isNothing && lost.length === 0 ? [`nothing in the namespace ${namespace} is to be moved.`] : []),
-        ...new Set(matches.flatMap(({ problems }) => problems)),
-        ...findUnfit(cluster, workloads.flat(), quotas),
-      ]),
-      notices: [
-        ...(left.length > 0 ? [`Nowhere in the namespace, and need not be: ${left.join(', ')}.`] : []),
-        ...matches
-          .flatMap(({ nowhere }) => nowhere)
-          .map(
-            ({ name, image }) => `${name} (${image}) is new and nowhere in the namespace: it is not made.`,
-          ),
-      ],
-    };
-  }
-
-  const nothingFor = (names: readonly string[]) =>
-    `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
-    `${names.join(', ')}.`;
-
+  const state = await readNamespace(options);
   return {
-    parallelism,
-    place: (versions) =>
-      place(versions.map(({ containers: known, newContainers: added }) => ({ known, added }))),
-    placeBack(moves) {
-      const placed = place([{ known: moves.flatMap(({ then }) => then ?? []), added: [] }]);
-      const lost = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
-      const unknown =
-        lost.length > 0 ? [`the version gone back to does not tell the images of ${lost.join(', ')}.`] : [];
-      return {
-        ...placed,
-        workloads: placed.workloads.map((list) => list.map(turnBack)),
-        problems: [...placed.problems, ...inCluster(unknown)],
-      };
-    },
+    parallelism: options.parallelism,
+    planMoves: (versions) =>
+      planContainers(
+        versions.map(({ containers: existing, newContainers: added }) => ({ existing, added })),
+        state,
+        options,
+      ),
+    planReverts: (moves) => planReverts(moves, state, options),
   };
 }
 
-const namesOf = (containers: readonly Container[]) => [...new Set(containers.map(({ name }) => name))];
+function planContainers(
+  versions: readonly VersionContainers[],
+  state: NamespaceState,
+  options: InventoryOptions,
+): MovePlan {
+  const { workloads: cluster, quotas } = state;
+  if (!cluster)
+    return { workloads: versions.map(() => []), problems: clusterProblems(state.problems), notices: [] };
+  const planned: PlannedImages = new Map();
+  const matches = versions.map(({ existing, added }) =>
+    matchContainers([...existing, ...added], cluster, planned, options.imageRegistry),
+  );
+  const workloads = matches.map((match) => match.workloads);
+  const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
+  const { namespace } = options.connection;
+  const hasNoWorkload =
+    versions.some(({ existing }) => existing.length > 0) &&
+    workloads.flat().length === 0 &&
+    missing.length === 0;
+  return {
+    workloads,
+    problems: clusterProblems([
+      ...state.problems,
+      ...(missing.length > 0
+        ? [
+            `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
+              `${missing.join(', ')}.`,
+          ]
+        : []),
+      ...(hasNoWorkload ? [`no workload of the namespace ${namespace} has a container of the version.`] : []),
+      ...new Set(matches.flatMap(({ problems }) => problems)),
+      ...findUnfitWorkloads(cluster, workloads.flat(), quotas),
+    ]),
+    notices: [
+      ...(optional.length > 0 ? [`Optional containers that no workload has: ${optional.join(', ')}.`] : []),
+      ...added.map(
+        ({ name, image }) => `${name} (${image}) is new and no workload has it: Steward does not create one.`,
+      ),
+    ],
+  };
+}
 
-const inCluster = (messages: readonly string[]) => problemsOf('cluster', messages);
+/** Sorts the containers that no workload has by what that means. */
+function groupUnmatched(
+  versions: readonly VersionContainers[],
+  matches: readonly MatchResult[],
+  optionalContainers: readonly string[],
+) {
+  const optionalNames = new Set(optionalContainers.map(normalizeName));
+  const isOptional = ({ name }: Container) =>
+    optionalNames.has('*') || optionalNames.has(normalizeName(name));
+  const existing = versions.flatMap((version, index) =>
+    (matches[index]?.unmatched ?? []).filter((one) => version.existing.includes(one)),
+  );
+  return {
+    missing: uniqueNames(existing.filter((one) => !isOptional(one))),
+    optional: uniqueNames(existing.filter(isOptional)),
+    added: versions.flatMap((version, index) =>
+      (matches[index]?.unmatched ?? []).filter((one) => !version.existing.includes(one)),
+    ),
+  };
+}
 
-function turnBack({ parts, ...workload }: Workload): Workload {
+function planReverts(moves: readonly Move[], state: NamespaceState, options: InventoryOptions): MovePlan {
+  const existing = moves.flatMap(({ then }) => then ?? []);
+  const plan = planContainers([{ existing, added: [] }], state, options);
+  const unknown = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
+  const problems =
+    unknown.length > 0 ? [`the target version does not name the images of ${unknown.join(', ')}.`] : [];
+  return {
+    ...plan,
+    workloads: plan.workloads.map((list) => list.map(swapImages)),
+    problems: [...plan.problems, ...clusterProblems(problems)],
+  };
+}
+
+function uniqueNames(containers: readonly Container[]): string[] {
+  return [...new Set(containers.map(({ name }) => name))];
+}
+
+function clusterProblems(messages: readonly string[]) {
+  return problemsOf('cluster', messages);
+}
+
+/** In a plan for a rollback `image` is the one that runs now, and `formerImage` the target. */
+function swapImages({ parts, ...workload }: Workload): Workload {
   return {
     ...workload,
     parts: parts.map(({ container, image, formerImage }) => ({
@@ -121,71 +152,61 @@ function turnBack({ parts, ...workload }: Workload): Workload {
   };
 }
 
-/** Workloads that would not come through. One that an upgrade has left half way is not the worse for another. */
-function findUnfit(
+/** Why rollouts of the workloads would not complete. An unhealthy workload is accepted if an upgrade was interrupted during its rollout. */
+function findUnfitWorkloads(
   cluster: readonly ClusterWorkload[],
   workloads: readonly Workload[],
   quotas: readonly ClusterQuota[],
 ): string[] {
-  const placed = new Set(workloads.map(({ name }) => name));
-  const halfWay = Object.values(starts);
+  const moved = new Set(workloads.map(({ name }) => name));
+  const interrupted = Object.values(startStates);
   return cluster
-    .filter((found) => placed.has(pathOf(found)))
+    .filter((found) => moved.has(pathOf(found)))
     .flatMap((found) => [
       ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
-      ...(isHealthy(found) || halfWay.includes(found.annotations[annotations.state] ?? '')
+      ...(isHealthy(found) || interrupted.includes(found.annotations[annotations.state] ?? '')
         ? []
         : [`${pathOf(found)}: is not healthy: ${[formatCounts(found), ...found.failures].join('; ')}.`]),
-      ...findLackOfRoom(found, quotas),
+      ...findExceededQuotas(found, quotas),
     ]);
 }
 
-async function look({ open, runtime, hasEnded, namespace }: InventoryOptions): Promise<Seen> {
-  const cluster = open({ ms: patienceMs, signal: new AbortController().signal });
-  const nothing = { workloads: undefined, quotas: [] };
+async function readNamespace({ connection, lock }: InventoryOptions): Promise<NamespaceState> {
+  const cluster = connection.withRetry({ retryMs });
+  const unreadable = { workloads: undefined, quotas: [] };
   try {
-    const version = await cluster.version();
+    const version = await cluster.readVersion();
     if (isTooOld(version))
-      return { ...nothing, problems: [`the API server is ${version}; 1.${oldestMinor} or newer is needed.`] };
-    const denied = await findDenied(cluster);
+      return {
+        ...unreadable,
+        problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
+      };
+    const denied = await findDeniedPermissions(cluster);
     const problems =
-      denied.length > 0 ? [`not allowed in the namespace ${namespace}: ${formatMissing(denied)}.`] : [];
+      denied.length > 0
+        ? [`not allowed in the namespace ${connection.namespace}: ${formatPermissions(denied)}.`]
+        : [];
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
-      return { ...nothing, problems };
+      return { ...unreadable, problems };
     const mayReadQuotas = await cluster.isAllowed(readQuotas);
-    const [workloads, quotas, holder] = await Promise.all([
-      cluster.list(),
-      mayReadQuotas ? cluster.quotas() : [],
-      denied.some(({ resource }) => resource === 'leases')
-        ? undefined
-        : findHolder(cluster, runtime.now(), hasEnded),
+    const [workloads, quotas, conflict] = await Promise.all([
+      cluster.listWorkloads(),
+      mayReadQuotas ? cluster.listQuotas() : [],
+      denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
     ]);
-    return { workloads, quotas, problems: holder === undefined ? problems : [...problems, holder] };
+    return { workloads, quotas, problems: conflict === undefined ? problems : [...problems, conflict] };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
-    return { ...nothing, problems: [error.message] };
+    return { ...unreadable, problems: [error.message] };
   }
 }
 
-async function findDenied(cluster: Cluster) {
-  const answers = await Promise.all(neededPermissions.map((right) => cluster.isAllowed(right)));
-  return neededPermissions.filter((_right, index) => answers[index] === false);
-}
-
-async function findHolder(
-  cluster: Cluster,
-  at: number,
-  hasEnded: LockOptions['hasEnded'],
-): Promise<string | undefined> {
-  try {
-    return formatHolder(await cluster.readLease(lockName), at, hasEnded);
-  } catch (error) {
-    if (error instanceof ClusterError && error.code === 404) return undefined;
-    throw error;
-  }
+async function findDeniedPermissions(cluster: Cluster): Promise<Permission[]> {
+  const answers = await Promise.all(neededPermissions.map((permission) => cluster.isAllowed(permission)));
+  return neededPermissions.filter((_permission, index) => answers[index] === false);
 }
 
 function isTooOld(version: string): boolean {
   const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  return Number(major) === 1 && Number(minor) < oldestMinor;
+  return Number(major) === 1 && Number(minor) < oldestMinorVersion;
 }

@@ -1,121 +1,186 @@
-// The lock on a namespace: a Lease that one job of one Steward holds. It is no fence, so it is looked at before every change.
+// The lock on a namespace: the Lease `upgrade-lock`, which one job of one Steward holds at a time.
+//
+// The holder is written as `<job id>/<fence>`. It renews the Lease every 10 seconds; the Lease is valid for 30 seconds after that.
+//
+// A job takes the Lease at once if
+// - the Lease does not exist or has no holder,
+// - the holder is the same job with a lower fence: this process has taken over the job from that one,
+// - the holder is a job of this Steward that has ended, or
+// - the Lease was not renewed for 10 minutes.
+//
+// Otherwise the job watches the Lease for as long as it is valid. If the Lease stays the same, its holder is gone, and the job takes it.
+// If the Lease changes, its holder is alive, and the step fails. Watching makes no use of the times in the Lease, because the clocks of two
+// machines differ.
+//
+// A process that held the Lease and finds another holder, or none, was replaced in the meantime: its step fails.
+//
+// A Lease is not a fence: the API server accepts changes from processes that do not hold it. Therefore the executor checks the Lease
+// before every change.
+import { type V1Lease, V1MicroTime } from '@kubernetes/client-node';
 import type { Runtime } from '../../../runtime.ts';
 import type { StepContext } from '../executor.ts';
-import { ClusterError } from './client.ts';
+import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
-import type { Lease } from './lease.ts';
 
-export const lockName = 'upgrade-lock';
+const leaseName = 'upgrade-lock';
 const leaseSeconds = 30;
 const renewMs = 10_000;
-const lookAgainMs = 1_000;
+const pollIntervalMs = 1_000;
 
-/** No clock is wrong by so much. */
-const longAgoMs = 10 * 60_000;
+/** Longer than clocks of machines differ. */
+const abandonedMs = 10 * 60_000;
 
-/** How long the API server may be away while a job runs. */
+/** How long an outage of the API server a job survives: while it lasts, the Lease cannot be renewed. */
 export const outageMs = leaseSeconds * 1000;
 
-export type Lock = {
-  /** Resolves once the job has the lock; rejects where another one that is alive has it. */
-  hold: (cluster: Cluster, errand: StepContext) => Promise<void>;
-  /** The same, but looks only as often as the lock must be renewed. */
-  keep: (cluster: Cluster, errand: StepContext) => Promise<void>;
-  release: (cluster: Cluster, jobId: string) => Promise<void>;
+type Lease = {
+  readonly resourceVersion: string | undefined;
+  readonly holder: string | undefined;
+  readonly renewedAt: number;
+  readonly acquiredAt: number;
+  readonly seconds: number;
+  readonly transitions: number;
 };
 
 export type LockOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
-  /** Whether it is a job of this Steward's that has ended. */
+  /** Whether the job is one of this Steward's that has ended. */
   readonly hasEnded: (jobId: string) => boolean;
 };
 
-export function createLock({ runtime, hasEnded }: LockOptions): Lock {
-  /** When this process last saw its job hold the lock, by job. */
-  const seen = new Map<string, { holder: string; renewedAt: number }>();
+export class UpgradeLock {
+  readonly #runtime: LockOptions['runtime'];
+  readonly #hasEnded: LockOptions['hasEnded'];
+  /** What this process wrote into the Lease last, by job. */
+  readonly #held = new Map<string, { readonly holder: string; readonly renewedAt: number }>();
 
-  async function hold(cluster: Cluster, { jobId, fence, signal }: StepContext): Promise<void> {
-    const holder = holderOf(jobId, fence);
+  constructor({ runtime, hasEnded }: LockOptions) {
+    this.#runtime = runtime;
+    this.#hasEnded = hasEnded;
+  }
+
+  /** Resolves when the job holds the Lease; rejects if another holder is alive. */
+  async acquire(cluster: Cluster, context: StepContext): Promise<void> {
+    const { jobId, fence, signal } = context;
+    const holder = `${jobId}/${fence}`;
     let watched: { lease: Lease; since: number } | undefined;
-    for (; ; await runtime.sleep(lookAgainMs, signal)) {
-      const at = runtime.now();
-      const lease = await find(cluster);
+    for (; ; await this.#runtime.sleep(pollIntervalMs, signal)) {
+      const at = this.#runtime.now();
+      const lease = await findLease(cluster);
       const isOurs = lease?.holder === holder;
-      const known = seen.get(jobId);
-      if (isOurs && known?.holder === holder && at - known.renewedAt < renewMs) return;
-      // Who had it and finds it given away was not there, or not alive, meanwhile.
-      if (lease && !isOurs && known?.holder === holder) throw held(lease);
-      const isFree = lease === undefined || isOurs || mayTake(lease, jobId, fence, at);
-      if (!isFree && watched && !isSame(watched.lease, lease)) throw held(lease);
+      const held = this.#held.get(jobId);
+      if (isOurs && held?.holder === holder && at - held.renewedAt < renewMs) return;
+      if (lease && !isOurs && held?.holder === holder) throw lockedError(lease);
+      const isFree = lease === undefined || isOurs || this.#mayTakeAtOnce(lease, context, at);
+      if (!isFree && watched && !isSame(watched.lease, lease)) throw lockedError(lease);
       watched ??= lease && { lease, since: at };
-      const isForsaken = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
-      if (!isFree && !isForsaken) continue;
-      const taken = {
+      const isExpired = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
+      if (!isFree && !isExpired) continue;
+      const isWritten = await writeLease(cluster, {
         resourceVersion: lease?.resourceVersion,
         holder,
         renewedAt: at,
         acquiredAt: isOurs ? lease.acquiredAt : at,
         seconds: leaseSeconds,
         transitions: (lease?.transitions ?? 0) + (isOurs ? 0 : 1),
-      };
-      if (await write(cluster, taken)) {
-        seen.set(jobId, { holder, renewedAt: at });
+      });
+      if (isWritten) {
+        this.#held.set(jobId, { holder, renewedAt: at });
         return;
       }
       watched = undefined;
     }
   }
 
-  /** Nobody's; that of a process which has lost the same job to this one, or of a job that is over; or long forgotten. */
-  function mayTake(lease: Lease, jobId: string, fence: number, at: number): boolean {
-    const owner = readHolder(lease);
-    if (owner === undefined || at - lease.renewedAt > longAgoMs) return true;
-    return owner.jobId === jobId ? owner.fence < fence : hasEnded(owner.jobId);
+  /** Renews the Lease if that is due. Sends no request otherwise. */
+  async renew(cluster: Cluster, context: StepContext): Promise<void> {
+    const held = this.#held.get(context.jobId);
+    if (held === undefined || this.#runtime.now() - held.renewedAt >= renewMs)
+      await this.acquire(cluster, context);
   }
 
+  /** Removes the job from the Lease if this process holds it. */
+  async release(cluster: Cluster, jobId: string): Promise<void> {
+    const held = this.#held.get(jobId);
+    if (!held) return;
+    this.#held.delete(jobId);
+    const lease = await findLease(cluster);
+    if (lease?.holder === held.holder) await writeLease(cluster, { ...lease, holder: undefined });
+  }
+
+  /** Why a job could not start now; undefined if no other Steward holds the Lease. Trusts the clock that wrote the Lease. */
+  async findConflict(cluster: Cluster): Promise<string | undefined> {
+    const lease = await findLease(cluster);
+    const holder = lease && parseHolder(lease);
+    if (!holder || this.#hasEnded(holder.jobId)) return undefined;
+    const expiresInMs = lease.renewedAt + lease.seconds * 1000 - this.#runtime.now();
+    return expiresInMs <= 0
+      ? undefined
+      : `${formatHolder(lease)}, which expires in ${Math.ceil(expiresInMs / 1000)} seconds unless it is renewed.`;
+  }
+
+  #mayTakeAtOnce(lease: Lease, { jobId, fence }: StepContext, at: number): boolean {
+    const holder = parseHolder(lease);
+    if (holder === undefined || at - lease.renewedAt > abandonedMs) return true;
+    return holder.jobId === jobId ? holder.fence < fence : this.#hasEnded(holder.jobId);
+  }
+}
+
+async function findLease(cluster: Cluster): Promise<Lease | undefined> {
+  try {
+    return parseLease(await cluster.readLease(leaseName));
+  } catch (error) {
+    if (hasStatus(error, 404)) return undefined;
+    throw error;
+  }
+}
+
+/** Returns false if another process changed the Lease first. */
+async function writeLease(cluster: Cluster, lease: Lease): Promise<boolean> {
+  const isNew = lease.resourceVersion === undefined;
+  const body = toLeaseObject(lease);
+  try {
+    if (isNew) await cluster.createLease(body);
+    else await cluster.replaceLease(leaseName, body);
+    return true;
+  } catch (error) {
+    if (hasStatus(error, 409) || (hasStatus(error, 404) && !isNew)) return false;
+    throw error;
+  }
+}
+
+function parseLease({ metadata, spec }: V1Lease): Lease {
   return {
-    hold,
-    async keep(cluster, errand) {
-      const known = seen.get(errand.jobId);
-      if (known === undefined || runtime.now() - known.renewedAt >= renewMs) await hold(cluster, errand);
-    },
-    async release(cluster, jobId) {
-      const known = seen.get(jobId);
-      seen.delete(jobId);
-      const lease = known && (await find(cluster));
-      if (lease?.holder === known?.holder && lease) await write(cluster, { ...lease, holder: undefined });
+    resourceVersion: metadata?.resourceVersion,
+    holder: spec?.holderIdentity || undefined,
+    renewedAt: parseTime(spec?.renewTime),
+    acquiredAt: parseTime(spec?.acquireTime),
+    seconds: spec?.leaseDurationSeconds ?? 0,
+    transitions: spec?.leaseTransitions ?? 0,
+  };
+}
+
+/** The library declares these times as Date but leaves them as text. */
+function parseTime(time: unknown): number {
+  return time === undefined ? 0 : new Date(time as string | Date).getTime();
+}
+
+function toLeaseObject({ resourceVersion, holder, ...lease }: Lease): V1Lease {
+  return {
+    metadata: { name: leaseName, ...(resourceVersion !== undefined && { resourceVersion }) },
+    spec: {
+      ...(holder !== undefined && { holderIdentity: holder }),
+      // The API server refuses a Date: it has three decimals instead of six.
+      renewTime: new V1MicroTime(lease.renewedAt),
+      acquireTime: new V1MicroTime(lease.acquiredAt),
+      leaseDurationSeconds: lease.seconds,
+      leaseTransitions: lease.transitions,
     },
   };
 }
 
-async function find(cluster: Cluster): Promise<Lease | undefined> {
-  try {
-    return await cluster.readLease(lockName);
-  } catch (error) {
-    if (error instanceof ClusterError && error.code === 404) return undefined;
-    throw error;
-  }
-}
-
-/** False where somebody was quicker. */
-async function write(cluster: Cluster, lease: Lease): Promise<boolean> {
-  const isNew = lease.resourceVersion === undefined;
-  try {
-    if (isNew) await cluster.createLease(lockName, lease);
-    else await cluster.replaceLease(lockName, lease);
-    return true;
-  } catch (error) {
-    if (error instanceof ClusterError && (error.code === 409 || (error.code === 404 && !isNew))) return false;
-    throw error;
-  }
-}
-
-function holderOf(jobId: string, fence: number): string {
-  return `${jobId}/${fence}`;
-}
-
-function readHolder({ holder = '' }: Lease): { jobId: string; fence: number } | undefined {
-  if (holder === '') return undefined;
+function parseHolder({ holder }: Lease): { jobId: string; fence: number } | undefined {
+  if (holder === undefined) return undefined;
   const [, jobId = holder, fence] = /^(.*)\/([0-9]+)$/.exec(holder) ?? [];
   return { jobId, fence: Number(fence) };
 }
@@ -124,25 +189,14 @@ function isSame(a: Lease, b: Lease | undefined): boolean {
   return a.holder === b?.holder && a.renewedAt === b?.renewedAt && a.transitions === b.transitions;
 }
 
-function held(lease: Lease | undefined): Error {
+function lockedError(lease: Lease | undefined): Error {
   return new Error(
     lease?.holder === undefined
-      ? `another process has had the Lease ${lockName} meanwhile.`
-      : `another Steward has the namespace: its Lease ${lockName} is held by the job ${lease.holder}.`,
+      ? `another process has held the Lease ${leaseName} in the meantime.`
+      : `${formatHolder(lease)}.`,
   );
 }
 
-/** That somebody else has the lock, as far as the clocks agree. */
-export function formatHolder(
-  lease: Lease,
-  at: number,
-  hasEnded: (jobId: string) => boolean,
-): string | undefined {
-  const owner = readHolder(lease);
-  const freeInMs = lease.renewedAt + lease.seconds * 1000 - at;
-  if (owner === undefined || freeInMs <= 0 || hasEnded(owner.jobId)) return undefined;
-  return (
-    `another Steward has the namespace: its Lease ${lockName} is held by the job ${lease.holder ?? ''}, ` +
-    `and free in ${Math.ceil(freeInMs / 1000)} seconds unless it is renewed.`
-  );
+function formatHolder({ holder = '' }: Lease): string {
+  return `another Steward is upgrading the namespace: its job ${holder} holds the Lease ${leaseName}`;
 }

@@ -1,75 +1,71 @@
-// Which containers of which workloads are meant by the containers of a version: by the label of a workload, or by a container's name.
+// Matches the containers of a version with containers of workloads: by the name of a container, or by the label of a workload.
 import type { Container } from '../../manifest.ts';
 import { type WorkloadContainer, type Workload, componentOf } from '../../workloads.ts';
 import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
-import { findFault, locateImage, nameOfImage, pinImage } from './image.ts';
+import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
 
 export const containerLabel = 'steward/container';
 
-/** Where containers of workloads stand once the moves so far are made, by workload and container. */
-export type Images = Map<string, string>;
+/** The images after the moves that are planned so far, by workload and container. */
+export type PlannedImages = Map<string, string>;
 
-export type Matched = {
-  /** In the order of the containers; one that several match is there once. */
+export type MatchResult = {
+  /** In the order of the containers of the version; each workload once. */
   readonly workloads: readonly Workload[];
   readonly unmatched: readonly Container[];
   readonly problems: readonly string[];
 };
 
-/** `images` is moved along. */
+/** Adds the images of the version to `planned`, so that the next version starts from them. */
 export function matchContainers(
   wanted: readonly Container[],
   cluster: readonly ClusterWorkload[],
-  images: Images,
+  planned: PlannedImages,
   registry: string | undefined,
-): Matched {
+): MatchResult {
   const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();
-  const meant = new Map<string, string>();
+  const matchedBy = new Map<string, string>();
   const unmatched: Container[] = [];
   const problems: string[] = [];
 
-  function move(
-    found: ClusterWorkload,
-    { name, image: asFound }: ClusterContainer,
-    container: Container,
-  ): void {
+  function addPart(found: ClusterWorkload, target: ClusterContainer, container: Container): void {
     const path = pathOf(found);
-    const place = `${path} ${name}`;
-    const formerImage = images.get(place) ?? asFound;
+    const key = keyOf(path, target.name);
+    const formerImage = planned.get(key) ?? target.image;
     const image = pinImage(locateImage(container.image, formerImage, registry), container.checksum);
     const workload = workloads.get(path) ?? {
       component: componentOf(container.name),
       parts: new Map<string, WorkloadContainer>(),
     };
     workloads.set(path, workload);
-    const rival = workload.parts.get(name);
-    if (rival && rival.image !== image) {
+    const earlier = workload.parts.get(target.name);
+    if (earlier && earlier.image !== image) {
       problems.push(
-        `${path}: ${meant.get(place) ?? ''} and ${container.name} both match the container ${name}.`,
+        `${path}: ${matchedBy.get(key) ?? ''} and ${container.name} both match the container ${target.name}.`,
       );
       return;
     }
-    meant.set(place, container.name);
-    workload.parts.set(name, { container: name, image, formerImage });
+    matchedBy.set(key, container.name);
+    workload.parts.set(target.name, { container: target.name, image, formerImage });
   }
 
   const byName = indexByName(cluster);
   for (const container of wanted) {
-    const fault = findFault(container.image, container.checksum);
-    if (fault !== undefined) problems.push(`${container.name}: ${fault}`);
-    const meantHere = [...(byName.get(fold(container.name)) ?? [])];
-    for (const found of meantHere) {
-      const matched = matchWorkload(found, container);
-      for (const one of matched) move(found, one, container);
-      if (matched.length === 0)
+    const imageProblem = findImageProblem(container.image, container.checksum);
+    if (imageProblem !== undefined) problems.push(`${container.name}: ${imageProblem}`);
+    const candidates = [...(byName.get(normalizeName(container.name)) ?? [])];
+    for (const found of candidates) {
+      const targets = selectContainers(found, container);
+      for (const target of targets) addPart(found, target, container);
+      if (targets.length === 0)
         problems.push(
           `${pathOf(found)}: has the label ${containerLabel}=${container.name}, but several containers, none of that name.`,
         );
     }
-    if (meantHere.length === 0) unmatched.push(container);
+    if (candidates.length === 0) unmatched.push(container);
   }
   for (const [path, { parts }] of workloads)
-    for (const { container, image } of parts.values()) images.set(`${path} ${container}`, image);
+    for (const { container, image } of parts.values()) planned.set(keyOf(path, container), image);
   return {
     workloads: [...workloads].map(([name, { component, parts }]) => ({
       name,
@@ -81,27 +77,32 @@ export function matchContainers(
   };
 }
 
-/** Case does not count, and `_` is `-`. */
-export function fold(name: string): string {
+const keyOf = (path: string, container: string) => `${path} ${container}`;
+
+/** Names match regardless of case, and `_` is the same as `-`. */
+export function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
-/** The workloads that have a name, as a label or as that of a container. */
+/** The workloads that have the name as their label, or as the name of a container. */
 function indexByName(cluster: readonly ClusterWorkload[]): ReadonlyMap<string, ReadonlySet<ClusterWorkload>> {
   const index = new Map<string, Set<ClusterWorkload>>();
   for (const found of cluster) {
     const label = found.labels[containerLabel];
     const names = [...found.containers.map(({ name }) => name), ...(label === undefined ? [] : [label])];
-    for (const name of names.map(fold)) index.set(name, (index.get(name) ?? new Set()).add(found));
+    for (const name of names.map(normalizeName)) index.set(name, (index.get(name) ?? new Set()).add(found));
   }
   return index;
 }
 
-/** The containers that are meant of a workload that has the name; none where nothing tells which. */
-function matchWorkload({ containers }: ClusterWorkload, wanted: Container): readonly ClusterContainer[] {
-  const named = containers.filter(({ name }) => fold(name) === fold(wanted.name));
+/**
+ * The containers of a matching workload that get the image: those of that name; without any, those that run the same image, and the only
+ * container if there are no others beside init containers. Empty if the choice is ambiguous.
+ */
+function selectContainers({ containers }: ClusterWorkload, wanted: Container): readonly ClusterContainer[] {
+  const named = containers.filter(({ name }) => normalizeName(name) === normalizeName(wanted.name));
   if (named.length > 0) return named;
-  const own = containers.filter(({ isInit }) => !isInit);
+  const isOnly = containers.filter(({ isInit }) => !isInit).length === 1;
   const hasImage = ({ image }: ClusterContainer) => nameOfImage(image) === nameOfImage(wanted.image);
-  return containers.filter((one) => hasImage(one) || (own.length === 1 && !one.isInit));
+  return containers.filter((one) => hasImage(one) || (isOnly && !one.isInit));
 }

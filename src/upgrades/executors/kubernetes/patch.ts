@@ -1,36 +1,38 @@
-// The one patch by which a workload gets other images: the images and our record of it together.
+// Builds the patches of a workload. One patch changes the images and records the change in annotations.
 import type { Workload } from '../../workloads.ts';
-import type { ClusterWorkload } from './workload.ts';
-import type { Direction } from './rollout.ts';
+import type { ClusterWorkload, Direction } from './workload.ts';
 
-/** What is written on a workload, for people and for whoever takes the job up. */
+/** For people, and for a process that takes over the job. */
 export const annotations = {
   job: 'steward/job',
   state: 'steward/state',
-  /** A JSON object: the images it had before it was changed last, by container. */
+  /** A JSON object: the images before the last change, by container. */
   formerImages: 'steward/former-images',
-  /** When the controller had given up on the template before; it goes on saying so until there is progress with the new one. */
+  /** The time of a ProgressDeadlineExceeded condition that was present before the patch; rollout.ts ignores that condition. */
   exceededBefore: 'steward/exceeded-before',
 } as const;
 
-/** What the state says while a workload is on its way, and when it has come through. */
-export const starts: Readonly<Record<Direction, string>> = { image: 'updating', formerImage: 'putting back' };
-export const ends: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
+/** The annotation `state` during a rollout and after it. */
+export const startStates: Readonly<Record<Direction, string>> = {
+  image: 'updating',
+  formerImage: 'putting back',
+};
+const doneStates: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
 
-/** Refused by the server where the workload is no longer as it was found. */
-export function buildPatch(
+/** The API server refuses the patch if the workload has changed since it was read. */
+export function buildImagePatch(
   found: ClusterWorkload,
   { parts }: Workload,
-  aim: Direction,
+  direction: Direction,
   jobId: string,
 ): object {
-  // In their order in the workload: the merge would take over another one, and with it change more than images.
+  // In the order of the workload: a strategic merge takes over the order of the patch, which would change more than images.
   const images = (isInit: boolean) =>
     found.containers
       .filter((one) => one.isInit === isInit)
       .flatMap(({ name }) => {
         const part = parts.find(({ container }) => container === name);
-        return part ? { name, image: part[aim] } : [];
+        return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
   const formerImages = Object.fromEntries(
@@ -41,7 +43,7 @@ export function buildPatch(
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
-        [annotations.state]: starts[aim],
+        [annotations.state]: startStates[direction],
         [annotations.formerImages]: JSON.stringify(formerImages),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
@@ -55,4 +57,15 @@ export function buildPatch(
       },
     },
   };
+}
+
+/** Records that the rollout is complete. Undefined if that is recorded already, or if another job has changed the workload. */
+export function buildDonePatch(
+  found: ClusterWorkload,
+  direction: Direction,
+  jobId: string,
+): object | undefined {
+  const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
+  if (job !== jobId || state === doneStates[direction]) return undefined;
+  return { metadata: { annotations: { [annotations.state]: doneStates[direction] } } };
 }

@@ -1,24 +1,24 @@
-// What Steward must be allowed to do in a namespace. The Role in deploy/ is held to this by a test.
+// The permissions that Steward needs in a namespace. A test compares the Role in deploy/ with this list.
 
 export type Permission = { readonly verb: string; readonly group: string; readonly resource: string };
 
-const rights = (group: string, resource: string, ...verbs: string[]): Permission[] =>
+const permissions = (group: string, resource: string, ...verbs: string[]): Permission[] =>
   verbs.map((verb) => ({ verb, group, resource }));
 
 export const neededPermissions: readonly Permission[] = [
   ...['deployments', 'statefulsets', 'daemonsets'].flatMap((resource) =>
-    rights('apps', resource, 'get', 'list', 'patch'),
+    permissions('apps', resource, 'get', 'list', 'patch'),
   ),
-  // Deleted is only a pod of a StatefulSet that keeps it from being put back.
-  ...rights('', 'pods', 'list', 'delete'),
-  ...rights('coordination.k8s.io', 'leases', 'create', 'get', 'update'),
+  // Only pods that block the rollout of a StatefulSet are deleted.
+  ...permissions('', 'pods', 'list', 'delete'),
+  ...permissions('coordination.k8s.io', 'leases', 'create', 'get', 'update'),
 ];
 
-/** Without it quotas are not looked at. */
+/** Optional: without it, quotas are not checked. */
 export const readQuotas: Permission = { verb: 'list', group: '', resource: 'resourcequotas' };
 
-/** In one sentence, grouped by what is not allowed. */
-export function formatMissing(missing: readonly Permission[]): string {
+/** Groups the verbs by resource: `get, patch deployments.apps; delete pods`. */
+export function formatPermissions(missing: readonly Permission[]): string {
   const verbs = new Map<string, string[]>();
   for (const { verb, group, resource } of missing) {
     const name = group === '' ? resource : `${resource}.${group}`;

@@ -1,10 +1,10 @@
-// Whether the quotas of a namespace leave room for the pods that a rollout needs in addition.
+// Checks whether the quotas of a namespace leave room for the pod that a rollout adds.
 import { type ClusterWorkload, type ClusterContainer, type Quantities, pathOf } from './workload.ts';
 
-/** Those that apply to every pod; quotas with scopes are not looked at. */
+/** A quota without scopes, which applies to every pod. */
 export type ClusterQuota = { readonly name: string; readonly hard: Quantities; readonly used: Quantities };
 
-const powers: Readonly<Record<string, number>> = {
+const factors: Readonly<Record<string, number>> = {
   n: 1e-9,
   u: 1e-6,
   m: 1e-3,
@@ -23,37 +23,37 @@ const powers: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** `500m`, `1.5Gi`, `1e3`. */
-export function readQuantity(text: string): number {
+/** Parses `500m`, `1.5Gi`, `1e3`. */
+export function parseQuantity(text: string): number {
   const [, number = '', unit = ''] = /^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([A-Za-z]*)$/.exec(text) ?? [];
-  return number === '' ? NaN : Number(number) * (powers[unit] ?? NaN);
+  return number === '' ? NaN : Number(number) * (factors[unit] ?? NaN);
 }
 
-/** What one pod takes: its containers together, or an init container that takes more. */
-function takenByPod(
+/** Containers run together, init containers one at a time before them. */
+function usageOfPod(
   containers: readonly ClusterContainer[],
   of: 'requests' | 'limits',
   resource: string,
 ): number {
-  const amount = (container: ClusterContainer) => readQuantity(container[of][resource] ?? '0') || 0;
-  const together = containers.filter(({ isInit }) => !isInit).reduce((sum, one) => sum + amount(one), 0);
-  return Math.max(together, ...containers.filter(({ isInit }) => isInit).map(amount));
+  const amount = (container: ClusterContainer) => parseQuantity(container[of][resource] ?? '0') || 0;
+  const sum = containers.filter(({ isInit }) => !isInit).reduce((total, one) => total + amount(one), 0);
+  return Math.max(sum, ...containers.filter(({ isInit }) => isInit).map(amount));
 }
 
-function needOf({ surge, containers }: ClusterWorkload, resource: string): number {
+function additionalUsage({ surge, containers }: ClusterWorkload, resource: string): number {
   if (resource === 'pods' || resource === 'count/pods') return surge;
   const [, of = 'requests', plain = ''] =
     /^(?:(requests|limits)\.)?(cpu|memory|ephemeral-storage)$/.exec(resource) ?? [];
-  return plain === '' ? 0 : surge * takenByPod(containers, of as 'requests' | 'limits', plain);
+  return plain === '' ? 0 : surge * usageOfPod(containers, of as 'requests' | 'limits', plain);
 }
 
-/** Of workloads that cannot be rolled out without another pod beside those they have. */
-export function findLackOfRoom(found: ClusterWorkload, quotas: readonly ClusterQuota[]): string[] {
+/** The quotas that are too small for the pod that a rollout of the workload must add; none if it need not add one. */
+export function findExceededQuotas(found: ClusterWorkload, quotas: readonly ClusterQuota[]): string[] {
   return quotas.flatMap(({ name, hard, used }) =>
     Object.entries(hard)
       .filter(([resource, limit]) => {
-        const need = needOf(found, resource);
-        return need > 0 && readQuantity(used[resource] ?? '0') + need > readQuantity(limit);
+        const need = additionalUsage(found, resource);
+        return need > 0 && parseQuantity(used[resource] ?? '0') + need > parseQuantity(limit);
       })
       .map(
         ([resource, limit]) =>

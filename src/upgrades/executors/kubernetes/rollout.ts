@@ -1,121 +1,193 @@
-// Whether a workload has come to run with the images it was given, told from its counters, its conditions and its pods.
+// Decides how far the rollout of a workload is, from its counters, its conditions and its pods.
+//
+// A rollout starts with a patch of the images in the template of a workload. From then on it is in one of three states:
+//
+// - complete: the controller has observed the newest generation, and as many pods as wanted exist, are updated and are available.
+// - failed: the step ends with an error that names the cause.
+// - running: everything else. The executor reads the workload again after a pause.
+//
+// A rollout changes from running to failed for one of three causes:
+//
+// 1. A pod of the target template cannot get an image. A few reasons are final (the name of the image is invalid); others must
+//    persist for `imageTimeoutMs`, because a node tries again and registries have short outages.
+// 2. The controller reports ProgressDeadlineExceeded. After a patch the condition still holds the report on the template before,
+//    until there is progress on the new one. So a report does not count if its time equals the one that the patch recorded in an
+//    annotation, if it is older than the run, or if the controller has not observed the newest generation. Without the first rule,
+//    many good rollbacks look failed.
+// 3. There was no progress for `rolloutTimeoutMs`, or for the controller's own deadline if that is longer. Any change of the counters or
+//    of the pods is progress. StatefulSets and DaemonSets depend on this rule: their controllers have no deadline.
+//
+// While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller waits until each pod is
+// ready and never replaces one that cannot become ready. Such pods are returned as `blockingPods`; the executor deletes them.
 import type { WorkloadContainer, Workload } from '../../workloads.ts';
-import { type ClusterWorkload, pathOf } from './workload.ts';
+import { annotations } from './patch.ts';
+import type { ClusterPod } from './pod.ts';
+import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
-/** Which images of a workload are meant. */
-export type Direction = 'image' | 'formerImage';
-
-/** Of a pod as much as matters. */
-export type ClusterPod = {
-  readonly name: string;
-  readonly uid: string;
-  /** The name of what it belongs to. */
-  readonly owner: string | undefined;
-  /** Of a StatefulSet or DaemonSet: the template it was made from. */
-  readonly revision: string | undefined;
-  readonly createdAt: number;
-  readonly images: ReadonlyMap<string, string>;
-  readonly isReady: boolean;
-  readonly isLeaving: boolean;
-  /** Why no node takes it. */
-  readonly unscheduled: string | undefined;
-  /** Containers that wait, and what for. */
-  readonly waiting: readonly {
-    readonly container: string;
-    readonly reason: string;
-    readonly message: string;
-  }[];
+export type RolloutOptions = {
+  readonly workload: Workload;
+  readonly direction: Direction;
+  readonly runStartedAt: number;
+  readonly rolloutTimeoutMs: number;
+  readonly imageTimeoutMs: number;
 };
 
-/** Throws where the images are neither the former nor the new ones: somebody else is at work here. */
-export function hasArrived(found: ClusterWorkload, { parts }: Workload, aim: Direction): boolean {
+export type RolloutState =
+  | { readonly state: 'running'; readonly blockingPods: readonly ClusterPod[] }
+  | { readonly state: 'failed'; readonly cause: string };
+
+/** The API server writes times in whole seconds, so an event of this run may seem to be this much older than the run. */
+const clockResolutionMs = 1000;
+
+/** The highest value of `progressDeadlineSeconds` means that the controller has no deadline. */
+const noDeadlineMs = (2 ** 31 - 1) * 1000;
+
+/** Follows one rollout that is not complete: remembers the last progress and how long an image error persists. */
+export class RolloutMonitor {
+  readonly #options: RolloutOptions;
+  #progress: { readonly fingerprint: string; readonly at: number } | undefined;
+  #imageErrorSince: number | undefined;
+
+  constructor(options: RolloutOptions) {
+    this.#options = options;
+  }
+
+  check(found: ClusterWorkload, pods: readonly ClusterPod[], at: number): RolloutState {
+    const { direction } = this.#options;
+    const cause =
+      this.#checkImages(pods, at) ??
+      this.#checkController(found, pods) ??
+      this.#checkProgress(found, pods, at);
+    return cause === undefined
+      ? { state: 'running', blockingPods: findBlockingPods(found, pods, direction) }
+      : { state: 'failed', cause };
+  }
+
+  #checkImages(pods: readonly ClusterPod[], at: number): string | undefined {
+    const { workload, direction, runStartedAt, imageTimeoutMs } = this.#options;
+    const error = findImageError(pods, workload.parts, direction, runStartedAt);
+    this.#imageErrorSince = error && (this.#imageErrorSince ?? at);
+    const isLasting = at - (this.#imageErrorSince ?? at) >= imageTimeoutMs;
+    return error && (error.isFinal || isLasting) ? error.text : undefined;
+  }
+
+  #checkController(found: ClusterWorkload, pods: readonly ClusterPod[]): string | undefined {
+    const { isObserved, exceeded } = found;
+    if (!isObserved || !exceeded || exceeded.at === found.annotations[annotations.exceededBefore])
+      return undefined;
+    if (Date.parse(exceeded.at) < this.#options.runStartedAt - clockResolutionMs) return undefined;
+    return `the rollout exceeded its progress deadline: ${this.#formatDelay(found, pods)}.`;
+  }
+
+  #checkProgress(found: ClusterWorkload, pods: readonly ClusterPod[], at: number): string | undefined {
+    const fingerprint = fingerprintOf(found, pods);
+    if (fingerprint !== this.#progress?.fingerprint) this.#progress = { fingerprint, at };
+    const idleMs = at - this.#progress.at;
+    if (idleMs < this.#deadlineOf(found)) return undefined;
+    return `no progress for ${Math.round(idleMs / 1000)} seconds: ${this.#formatDelay(found, pods)}.`;
+  }
+
+  #deadlineOf({ deadlineMs = 0, minReadyMs }: ClusterWorkload): number {
+    const { rolloutTimeoutMs } = this.#options;
+    return (
+      minReadyMs + (deadlineMs >= noDeadlineMs ? rolloutTimeoutMs : Math.max(rolloutTimeoutMs, deadlineMs))
+    );
+  }
+
+  #formatDelay(found: ClusterWorkload, pods: readonly ClusterPod[]): string {
+    const { workload, direction } = this.#options;
+    return formatDelay(found, pods, workload.parts, direction);
+  }
+}
+
+/** Throws if an image is neither the former nor the new one: another client has changed it. */
+export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, direction: Direction): boolean {
   const path = pathOf(found);
   return parts
     .map((part) => {
-      const present = found.containers.find(({ name }) => name === part.container)?.image;
-      if (present === undefined) throw new Error(`${path} has no container ${part.container} any more.`);
-      if (present !== part.image && present !== part.formerImage)
+      const current = found.containers.find(({ name }) => name === part.container)?.image;
+      if (current === undefined) throw new Error(`${path} no longer has the container ${part.container}.`);
+      if (current !== part.image && current !== part.formerImage)
         throw new Error(
-          `${path} has the image ${present} in its container ${part.container}, neither ${part.formerImage ?? 'none'} nor ` +
-            `${part.image}: somebody else has changed it.`,
+          `${path} has the image ${current} in its container ${part.container}, neither ${part.formerImage ?? 'none'} nor ` +
+            `${part.image}: another client has changed it.`,
         );
-      return present === part[aim];
+      return current === part[direction];
     })
     .every(Boolean);
 }
 
-/** All pods are of the newest template, and none is missing. */
 export function isRolledOut(found: ClusterWorkload): boolean {
   return found.isObserved && isHealthy(found);
 }
 
-/** By its counters, be they of a moment ago. */
+/** Ignores whether the counters describe the newest generation. */
 export function isHealthy({ wanted, present, updated, available }: ClusterWorkload): boolean {
   return updated === wanted && present === wanted && available === wanted;
 }
 
-/** Pods of a Deployment belong to it through what it makes of each template. */
-export function belongs({ owner = '' }: ClusterPod, { kind, name }: ClusterWorkload): boolean {
+/** A Deployment owns its pods through ReplicaSets, whose names start with its own. */
+export function isOwnedBy({ owner = '' }: ClusterPod, { kind, name }: ClusterWorkload): boolean {
   return kind === 'Deployment' ? owner.startsWith(`${name}-`) : owner === name;
 }
 
 export function formatCounts({ wanted, present, updated, available }: ClusterWorkload): string {
-  return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} are there`;
+  return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} exist`;
 }
 
 /** Changes whenever there is progress. */
-export function progressOf(
+function fingerprintOf(
   { isObserved, present, updated, available }: ClusterWorkload,
   pods: readonly ClusterPod[],
 ): string {
-  return [
-    isObserved,
-    present,
-    updated,
-    available,
-    ...pods.map(({ uid, isReady }) => uid + String(isReady)),
-  ].join(' ');
+  const readiness = pods.map(({ uid, isReady }) => uid + String(isReady));
+  return [isObserved, present, updated, available, ...readiness].join(' ');
 }
 
-/** Whether the pod has the images of the other template. One that has neither's, because the cluster changes them, does not. */
-function isOfFormer({ images }: ClusterPod, parts: readonly WorkloadContainer[], aim: Direction): boolean {
-  const other = aim === 'image' ? 'formerImage' : 'image';
+/** Whether the pod was created from the other template. A pod with images of neither counts as new: some clusters rewrite images. */
+function isOfOtherTemplate(
+  { images }: ClusterPod,
+  parts: readonly WorkloadContainer[],
+  direction: Direction,
+): boolean {
+  const other = direction === 'image' ? 'formerImage' : 'image';
   return parts.every((part) => images.get(part.container) === part[other] && part.image !== part.formerImage);
 }
 
-const hopeless = ['InvalidImageName', 'ErrImageNeverPull'];
-const pulling = ['ErrImagePull', 'ImagePullBackOff', 'RegistryUnavailable', 'ImageInspectError'];
+const finalReasons = ['InvalidImageName', 'ErrImageNeverPull'];
+const pullReasons = ['ErrImagePull', 'ImagePullBackOff', 'RegistryUnavailable', 'ImageInspectError'];
 
 export type ImageError = { readonly text: string; readonly isFinal: boolean };
 
-/** What keeps pods of the template from having their images. What they could not have before this run, they may get in it. */
+/** A failed pull of a pod that is older than the run does not count: its next try may succeed. */
 export function findImageError(
   pods: readonly ClusterPod[],
   parts: readonly WorkloadContainer[],
-  aim: Direction,
+  direction: Direction,
   runStartedAt: number,
 ): ImageError | undefined {
-  for (const pod of pods.filter((one) => !one.isLeaving && !isOfFormer(one, parts, aim))) {
+  for (const pod of pods.filter((one) => !one.isTerminating && !isOfOtherTemplate(one, parts, direction))) {
     for (const { container, reason, message } of pod.waiting) {
-      const isFinal = hopeless.includes(reason);
-      if (!isFinal && !(pulling.includes(reason) && pod.createdAt >= runStartedAt - 1000)) continue;
+      const isFinal = finalReasons.includes(reason);
+      const isOfRun = pod.createdAt >= runStartedAt - clockResolutionMs;
+      if (!isFinal && !(pullReasons.includes(reason) && isOfRun)) continue;
       const image = pod.images.get(container) ?? '';
       const detail = message === '' ? '' : `: ${message}`;
-      return { text: `the pod ${pod.name} cannot have the image ${image} (${reason}${detail}).`, isFinal };
+      return { text: `the pod ${pod.name} cannot pull the image ${image} (${reason}${detail}).`, isFinal };
     }
   }
   return undefined;
 }
 
-/** What workload and pods tell of why it is not through. */
-export function formatDelay(
+/** The reasons why a rollout is not complete, as far as the workload and its pods show them. */
+function formatDelay(
   found: ClusterWorkload,
   pods: readonly ClusterPod[],
   parts: readonly WorkloadContainer[],
-  aim: Direction,
+  direction: Direction,
 ): string {
-  const waiting = pods
-    .filter((pod) => !pod.isReady && !isOfFormer(pod, parts, aim))
+  const unready = pods
+    .filter((pod) => !pod.isReady && !isOfOtherTemplate(pod, parts, direction))
     .map(({ name, waiting: [first], unscheduled }) => {
       const reason = first?.reason ?? unscheduled;
       return `${name} is not ready${reason === undefined ? '' : ` (${reason})`}`;
@@ -123,7 +195,24 @@ export function formatDelay(
   const reasons = [
     ...found.obstacles.map((obstacle) => `it ${obstacle}`),
     ...found.failures,
-    ...waiting.slice(0, 3),
+    ...unready.slice(0, 3),
   ];
   return [formatCounts(found), ...reasons].join('; ');
+}
+
+/** Pods of another revision that keep a StatefulSet from updating its other pods. */
+function findBlockingPods(
+  { kind, isObserved, revision }: ClusterWorkload,
+  pods: readonly ClusterPod[],
+  direction: Direction,
+): ClusterPod[] {
+  if (kind !== 'StatefulSet' || !isObserved || revision === undefined) return [];
+  return pods.filter(
+    (pod) =>
+      pod.revision !== revision &&
+      !pod.isReady &&
+      !pod.isTerminating &&
+      // On the way to new images a pod without an error may only be starting: it is left to the controller.
+      (direction === 'formerImage' || pod.waiting.length > 0),
+  );
 }

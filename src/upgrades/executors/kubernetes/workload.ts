@@ -1,37 +1,40 @@
-// A workload of the cluster as the executor sees it: what all kinds have in common, read from what the API server answers.
+// The fields of a workload that the executor uses, in one shape for all kinds, parsed from the API object.
 
 export const kinds = ['Deployment', 'StatefulSet', 'DaemonSet'] as const;
 export type Kind = (typeof kinds)[number];
 
-export type ClusterWorkload = {
-  readonly kind: Kind;
-  readonly name: string;
+export type WorkloadRef = { readonly kind: Kind; readonly name: string };
+
+/** The images that a workload is moved to: the new or the former ones. */
+export type Direction = 'image' | 'formerImage';
+
+export type ClusterWorkload = WorkloadRef & {
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly containers: readonly ClusterContainer[];
-  /** Of its pods, as a list of them is asked for. */
+  /** The label selector of its pods, as text. */
   readonly selector: string;
-  /** Whether the status is about the specification as it is now. */
+  /** Whether the status describes the newest generation of the specification. */
   readonly isObserved: boolean;
-  /** Pods: how many are wanted, are there, are of the newest template, can be used. */
+  /** Numbers of pods: wanted, existing, created from the newest template, available. */
   readonly wanted: number;
   readonly present: number;
   readonly updated: number;
   readonly available: number;
-  /** Why a change of its template would not reach all its pods. */
+  /** Why a change of the template would not reach all pods. */
   readonly obstacles: readonly string[];
-  /** Pods that must come before one may go. */
+  /** How many pods a rollout must add before it may delete one. */
   readonly surge: number;
-  /** That the controller has given up on the newest template, and when it said so. */
+  /** The controller's report that the rollout exceeded its progress deadline. */
   readonly exceeded: { readonly at: string } | undefined;
-  /** How long the controller itself lets a rollout make no progress. */
+  /** How long the controller accepts a rollout without progress. */
   readonly deadlineMs: number | undefined;
-  /** How long a pod must be ready before it counts. */
+  /** How long a pod must be ready before it is available. */
   readonly minReadyMs: number;
-  /** Why the controller cannot make pods. */
+  /** Why the controller cannot create pods. */
   readonly failures: readonly string[];
-  /** Of a StatefulSet: the template that its pods are to have. */
+  /** Of a StatefulSet: the revision that its pods are updated to. */
   readonly revision: string | undefined;
 };
 
@@ -57,8 +60,8 @@ type Template = {
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
 };
 
-/** As much as is read of what the API server answers. */
-export type Answered = {
+/** The part of the API object that is parsed. */
+export type WorkloadObject = {
   metadata?: {
     name?: string;
     resourceVersion?: string;
@@ -97,12 +100,12 @@ export type Answered = {
   };
 };
 
-export function readWorkload(
+export function parseWorkload(
   kind: Kind,
-  { metadata = {}, spec = {}, status = {} }: Answered,
+  { metadata = {}, spec = {}, status = {} }: WorkloadObject,
 ): ClusterWorkload {
   const { containers = [], initContainers = [] } = spec.template?.spec ?? {};
-  const read = (isInit: boolean) => (container: Template) => ({
+  const parseContainer = (isInit: boolean) => (container: Template) => ({
     name: container.name,
     image: container.image ?? '',
     isInit,
@@ -115,12 +118,12 @@ export function readWorkload(
     resourceVersion: metadata.resourceVersion ?? '',
     labels: metadata.labels ?? {},
     annotations: metadata.annotations ?? {},
-    containers: [...initContainers.map(read(true)), ...containers.map(read(false))],
-    selector: writeSelector(spec.selector ?? {}),
+    containers: [...initContainers.map(parseContainer(true)), ...containers.map(parseContainer(false))],
+    selector: formatSelector(spec.selector ?? {}),
     isObserved: (status.observedGeneration ?? 0) >= (metadata.generation ?? 0),
     ...countPods(kind, spec, status),
     obstacles: findObstacles(kind, spec),
-    surge: surgeNeeded(kind, spec),
+    surge: findSurge(kind, spec),
     exceeded: findExceeded(status),
     minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
     failures: (status.conditions ?? []).flatMap(({ type, status: is, message }) =>
@@ -134,10 +137,10 @@ export function readWorkload(
   };
 }
 
-type Spec = NonNullable<Answered['spec']>;
-type Status = NonNullable<Answered['status']>;
+type Spec = NonNullable<WorkloadObject['spec']>;
+type Status = NonNullable<WorkloadObject['status']>;
 
-/** Counters that are zero are left out of a status. */
+/** The API server leaves out counters that are zero. */
 function countPods(kind: Kind, spec: Spec, status: Status) {
   if (kind === 'DaemonSet') {
     const { desiredNumberScheduled = 0, currentNumberScheduled = 0 } = status;
@@ -150,7 +153,7 @@ function countPods(kind: Kind, spec: Spec, status: Status) {
     };
   }
   const { replicas = 0, updatedReplicas = 0, readyReplicas = 0, availableReplicas } = status;
-  // Before 1.22 a StatefulSet told only how many are ready.
+  // Before Kubernetes 1.22 the status of a StatefulSet has no availableReplicas.
   const available = kind === 'StatefulSet' ? (availableReplicas ?? readyReplicas) : (availableReplicas ?? 0);
   return { wanted: spec.replicas ?? 1, present: replicas, updated: updatedReplicas, available };
 }
@@ -160,11 +163,13 @@ function findObstacles(kind: Kind, { paused, updateStrategy }: Spec): string[] {
   return [
     ...(paused === true ? ['is paused'] : []),
     ...(updateStrategy?.type === 'OnDelete' ? ['has the update strategy OnDelete'] : []),
-    ...(kind === 'StatefulSet' && partition > 0 ? [`keeps pods below ${partition} back by a partition`] : []),
+    ...(kind === 'StatefulSet' && partition > 0
+      ? [`has the partition ${partition}, which excludes pods with lower ordinals`]
+      : []),
   ];
 }
 
-function writeSelector({ matchLabels = {}, matchExpressions = [] }: Selector): string {
+function formatSelector({ matchLabels = {}, matchExpressions = [] }: Selector): string {
   const expressions = matchExpressions.map(({ key, operator, values = [] }) => {
     if (operator === 'Exists') return key;
     if (operator === 'DoesNotExist') return `!${key}`;
@@ -173,16 +178,16 @@ function writeSelector({ matchLabels = {}, matchExpressions = [] }: Selector): s
   return [...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`), ...expressions].join(',');
 }
 
-/** Where no pod may be missing, another must come before one goes. */
-function surgeNeeded(kind: Kind, { replicas = 1, strategy, updateStrategy }: Spec): number {
+/** A strategy that allows no unavailable pod adds one first. */
+function findSurge(kind: Kind, { replicas = 1, strategy, updateStrategy }: Spec): number {
   if (kind === 'Deployment') {
     if (strategy?.type === 'Recreate' || replicas === 0) return 0;
     const { maxUnavailable = '25%', maxSurge = '25%' } = strategy?.rollingUpdate ?? {};
-    const canMiss = share(maxUnavailable, replicas, Math.floor);
-    return canMiss === 0 && share(maxSurge, replicas, Math.ceil) > 0 ? 1 : 0;
+    const unavailable = share(maxUnavailable, replicas, Math.floor);
+    return unavailable === 0 && share(maxSurge, replicas, Math.ceil) > 0 ? 1 : 0;
   }
   const { maxUnavailable = 1, maxSurge = 0 } = updateStrategy?.rollingUpdate ?? {};
-  return kind === 'DaemonSet' && isNone(maxUnavailable) && !isNone(maxSurge) ? 1 : 0;
+  return kind === 'DaemonSet' && isZero(maxUnavailable) && !isZero(maxSurge) ? 1 : 0;
 }
 
 function share(bound: IntOrString, of: number, round: (value: number) => number): number {
@@ -191,29 +196,29 @@ function share(bound: IntOrString, of: number, round: (value: number) => number)
     : Number(bound);
 }
 
-const isNone = (bound: IntOrString) => Number.parseFloat(String(bound)) === 0;
+const isZero = (bound: IntOrString) => Number.parseFloat(String(bound)) === 0;
 
 function findExceeded({ conditions = [] }: Status): ClusterWorkload['exceeded'] {
   const condition = conditions.find(
     ({ type, reason }) => type === 'Progressing' && reason === 'ProgressDeadlineExceeded',
   );
   if (condition?.status !== 'False') return undefined;
-  return { at: timeOf(condition.lastUpdateTime) };
+  return { at: formatTime(condition.lastUpdateTime) };
 }
 
-/** Whole seconds, as the API server writes them. */
-function timeOf(time: Date | string | undefined): string {
+/** In whole seconds, like the API server. */
+function formatTime(time: Date | string | undefined): string {
   return time === undefined ? '' : new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** As people name it, and as the command line of a cluster takes it. */
-export function pathOf({ kind, name }: { kind: Kind; name: string }): string {
+/** `deployment/name`, as kubectl takes it. */
+export function pathOf({ kind, name }: WorkloadRef): string {
   return `${kind.toLowerCase()}/${name}`;
 }
 
-export function readPath(path: string): { kind: Kind; name: string } {
+export function parsePath(path: string): WorkloadRef {
   const [prefix, name = ''] = path.split('/', 2);
   const kind = kinds.find((one) => one.toLowerCase() === prefix);
-  if (!kind) throw new Error(`${path} is no workload of a cluster.`);
+  if (!kind) throw new Error(`${path} is not the path of a workload.`);
   return { kind, name };
 }

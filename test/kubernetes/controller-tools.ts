@@ -1,4 +1,4 @@
-// What the controllers of the fake cluster share: how they find, make and judge pods, and how they write a status.
+// Functions that the controllers of the fake cluster share: finding, creating and checking pods, and writing a status.
 import { createHash } from 'node:crypto';
 import {
   type Fields,
@@ -9,17 +9,17 @@ import {
   type Workload,
   type WorkloadStatus,
   textOf,
-  toldAlways,
+  alwaysReported,
 } from './objects.ts';
 import type { Registry } from './registry.ts';
 import { type Resource, resourceOf } from './resources.ts';
 import { StatusError } from './status-error.ts';
 import type { Storage } from './storage.ts';
 
-export type Hands = {
+export type ControllerContext = {
   storage: Storage;
   registry: Registry;
-  /** Has the controllers look again then, whether something changes or not. */
+  /** Runs the controllers at that time, even if nothing changes. */
   wakeAt: (at: number) => void;
 };
 
@@ -30,7 +30,7 @@ export const isReady = ({ status }: Pod): boolean =>
 
 export const isRunningAndReady = (pod: Pod): boolean => pod.status.phase === 'Running' && isReady(pod);
 
-export function isAvailable({ wakeAt }: Hands, pod: Pod, minReadySeconds = 0): boolean {
+export function isAvailable({ wakeAt }: ControllerContext, pod: Pod, minReadySeconds = 0): boolean {
   if (!isReady(pod)) return false;
   if (minReadySeconds === 0) return true;
   const since = pod.status.conditions?.find(({ type }) => type === 'Ready')?.lastTransitionTime;
@@ -54,14 +54,14 @@ export const referTo = ({ apiVersion, kind, metadata: { name, uid } }: KubeObjec
 export const isOwnedBy = (object: KubeObject, { metadata }: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid, controller }) => uid === metadata.uid && controller) ?? false;
 
-/** What a workload owns, oldest first. */
+/** The objects that a workload owns, oldest first. */
 export const ownedBy = <T extends KubeObject>(
-  { storage }: Hands,
+  { storage }: ControllerContext,
   resource: Resource,
   owner: KubeObject,
 ): T[] => storage.list<T>(resource, owner.metadata.namespace, (object) => isOwnedBy(object, owner));
 
-/** Of letters and digits that make no words. */
+/** Uses only letters and digits that form no words, like Kubernetes. */
 export const hashOf = (template: PodTemplate): string =>
   [...createHash('sha256').update(textOf(template)).digest().subarray(0, 10)]
     .map((byte) => 'bcdfghjklmnpqrstvwxz2456789'[byte % 27])
@@ -69,9 +69,9 @@ export const hashOf = (template: PodTemplate): string =>
 
 type PodParts = { name?: string; labels: Record<string, string>; spec?: Fields };
 
-/** Undefined, or why the server refused the pod. */
+/** Returns why the server refused the pod, or undefined. */
 export function createPod(
-  { registry }: Hands,
+  { registry }: ControllerContext,
   owner: KubeObject,
   template: PodTemplate,
   { name, labels, spec = {} }: PodParts,
@@ -82,9 +82,9 @@ export function createPod(
     labels: { ...template.metadata?.labels, ...labels },
     ownerReferences: [referTo(owner)],
   };
-  const place = { resource: podResource, version: 'v1', namespace: owner.metadata.namespace ?? '' };
+  const target = { resource: podResource, version: 'v1', namespace: owner.metadata.namespace ?? '' };
   try {
-    registry.create(place, { metadata, spec: { ...template.spec, ...spec } });
+    registry.create(target, { metadata, spec: { ...template.spec, ...spec } });
     return undefined;
   } catch (error) {
     if (error instanceof StatusError) return error.message;
@@ -92,11 +92,11 @@ export function createPod(
   }
 }
 
-/** After a refusal there may be nothing that tells when it is worth another try. */
+/** The pause after a refused pod: no change may announce that the cause is gone. */
 export const retryMs = 50;
 
 export function writeStatus(
-  { storage }: Hands,
+  { storage }: ControllerContext,
   resource: Resource,
   of: Workload,
   next: WorkloadStatus,
@@ -104,15 +104,15 @@ export function writeStatus(
   const { namespace, name } = of.metadata;
   const present = storage.get(resource, namespace, name) as Workload | undefined;
   if (!present) return;
-  const told = Object.entries(next).filter(
+  const reported = Object.entries(next).filter(
     ([field, value]) =>
-      value !== 0 || field === 'collisionCount' || toldAlways[resource.kind]?.includes(field),
+      value !== 0 || field === 'collisionCount' || alwaysReported[resource.kind]?.includes(field),
   );
-  const status = Object.fromEntries(told) as WorkloadStatus;
+  const status = Object.fromEntries(reported) as WorkloadStatus;
   if (textOf(status) !== textOf(present.status)) storage.replace(resource, { ...present, status });
 }
 
-/** Of a number or a percentage. */
+/** `share` is a number or a percentage. */
 export function shareOf(share: number | string | undefined, total: number, round: 'up' | 'down'): number {
   if (typeof share !== 'string') return share ?? 0;
   const value = (Number.parseInt(share) * total) / 100;

@@ -1,20 +1,7 @@
-// The address a request comes from (contract 3: X-Forwarded-For is believed from trusted proxies only).
+// IP addresses: one spelling for each, the network of an address, and lists of networks.
 import { type BlockList, isIP, isIPv4 } from 'node:net';
 
-/** The last address that is not itself a trusted proxy, reading from the connection backwards. */
-export function clientAddress(peer: string, forwardedFor: string | undefined, trusted: BlockList): string {
-  let client = plainAddress(peer);
-  const hops = forwardedFor?.split(',').reverse() ?? [];
-  for (const hop of hops) {
-    if (!isTrusted(client, trusted)) break;
-    const address = plainAddress(hop.trim());
-    if (isIP(address) === 0) break;
-    client = address;
-  }
-  return client;
-}
-
-/** One spelling for each address; an IPv4 address that came as IPv6 is the IPv4 address. */
+/** The one spelling of an address; an IPv4 address in IPv6 notation becomes the IPv4 address. */
 export function plainAddress(address: string): string {
   if (isIPv4(address)) return address;
   if (!URL.canParse(`http://[${address}]`)) return address.toLowerCase();
@@ -24,12 +11,13 @@ export function plainAddress(address: string): string {
   return [high, low].flatMap((half) => [parseInt(half, 16) >> 8, parseInt(half, 16) & 0xff]).join('.');
 }
 
-function isTrusted(address: string, trusted: BlockList): boolean {
+/** Whether the list covers the address, which must be spelled as `plainAddress` does. */
+export function isListed(address: string, list: BlockList): boolean {
   const version = isIP(address);
-  return version !== 0 && trusted.check(address, version === 4 ? 'ipv4' : 'ipv6');
+  return version !== 0 && list.check(address, version === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** An IPv4 address as it is, of an IPv6 address the first half, which one client may have as a whole. */
+/** The network of one client: an IPv4 address itself, and the /64 of an IPv6 address. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [front = '', back] = address.split('::');

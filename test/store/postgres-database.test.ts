@@ -1,13 +1,12 @@
-// What is promised of the database itself: how it is made and recognized, what can be read there, and what it
-// refuses.
+// Tests the PostgreSQL database itself: encryption of secrets, migrations, and values that PostgreSQL rejects.
 import { describe, expect, it } from 'vitest';
 import { isUnavailable } from '../../src/errors.ts';
 import { records } from '../../src/records.ts';
 import { plans } from '../../src/upgrades/job-table.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
-import { type Place, createPlace, readMigration } from './backends.ts';
-import { type Keepsake, cell, errands, keepsakes, log, row, rows } from './definitions.ts';
-import { enqueue, errand } from './errands.ts';
+import { type TestDatabase, createTestDatabase, readMigration } from './backends.ts';
+import { type Keepsake, cell, tickets, keepsakes, log, row, rows } from './definitions.ts';
+import { enqueue, ticket } from './tickets.ts';
 
 const keepsake = (id: string, words: string | null, signatureID: unknown = null): Keepsake => ({
   id,
@@ -18,8 +17,8 @@ const keepsake = (id: string, words: string | null, signatureID: unknown = null)
   signatureID,
 });
 
-/** All that is in the tables, as text. */
-async function dump({ ask }: Place): Promise<string> {
+/** The content of all tables as text. */
+async function dump({ ask }: TestDatabase): Promise<string> {
   const tables = await ask('select tablename as name from pg_tables where schemaname = current_schema()');
   expect(tables.length).toBeGreaterThan(5);
   const texts = await Promise.all(
@@ -29,55 +28,55 @@ async function dump({ ask }: Place): Promise<string> {
 }
 
 describe('secrets in PostgreSQL', () => {
-  it('cannot be read there when there is a key for them', async () => {
-    const place = await createPlace();
-    const store = await place.open({ secretKey: 'one key' });
+  it('are not readable in the database if a secret key is configured', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open({ secretKey: 'one key' });
     const given = keepsake('a', 'readable', ['unreadable', { inner: 'neither' }]);
     await store.update((transaction) => transaction.put(keepsakes, given));
-    const text = await dump(place);
+    const text = await dump(database);
     expect(text).toContain('readable');
     expect(text).not.toMatch(/unreadable|neither/);
-    const again = await place.open({ secretKey: 'one key' });
+    const again = await database.open({ secretKey: 'one key' });
     expect(again.get(keepsakes, 'a')).toEqual(given);
   });
 
-  it('are told apart neither by being the same nor by where they are', async () => {
-    const place = await createPlace();
-    const store = await place.open({ secretKey: 'one key' });
+  it('have different ciphertexts for equal values', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open({ secretKey: 'one key' });
     await store.update((transaction) =>
       ['a', 'b'].forEach((id) => transaction.put(keepsakes, keepsake(id, null, 'same'))),
     );
-    const kept = await place.ask('select distinct signature_id from keepsakes');
+    const kept = await database.ask('select distinct signature_id from keepsakes');
     expect(kept).toHaveLength(2);
   });
 
   it.each([
     ['another key', 'another key'],
     ['no key', undefined],
-  ])('are refused with a word about it under %s', async (_which, secretKey) => {
-    const place = await createPlace();
-    const store = await place.open({ secretKey: 'one key' });
+  ])('make the start fail with a message that names SECRET_KEY: %s', async (_which, secretKey) => {
+    const database = await createTestDatabase();
+    const store = await database.open({ secretKey: 'one key' });
     await store.update((transaction) => transaction.put(keepsakes, keepsake('a', null, 'secret')));
-    await expect(place.open({ secretKey })).rejects.toThrow('SECRET_KEY');
-    expect((await place.open({ secretKey: 'one key' })).get(keepsakes, 'a')?.signatureID).toBe('secret');
+    await expect(database.open({ secretKey })).rejects.toThrow('SECRET_KEY');
+    expect((await database.open({ secretKey: 'one key' })).get(keepsakes, 'a')?.signatureID).toBe('secret');
   });
 
-  it('are encrypted as soon as there is a key', async () => {
-    const place = await createPlace();
-    const store = await place.open({ secretKey: undefined });
+  it('are encrypted as soon as a secret key is configured', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open({ secretKey: undefined });
     const given = [keepsake('a', null, 'unreadable'), keepsake('b', null, ['unreadable'])];
     await store.update((transaction) => given.forEach((one) => transaction.put(keepsakes, one)));
     await store.close();
-    expect(await dump(place)).toContain('unreadable');
-    const next = await place.open({ secretKey: 'one key' });
-    expect(await dump(place)).not.toContain('unreadable');
+    expect(await dump(database)).toContain('unreadable');
+    const next = await database.open({ secretKey: 'one key' });
+    expect(await dump(database)).not.toContain('unreadable');
     expect([...next.all(keepsakes)]).toEqual(given);
   });
 
-  it('are what webhooks sign with', async () => {
-    const place = await createPlace();
+  it('include the signature keys of webhooks', async () => {
+    const database = await createTestDatabase();
     const migrations = ['001-store.sql', '002-records.sql'].map(readMigration);
-    const store = await place.open({ records, migrations, secretKey: 'one key' });
+    const store = await database.open({ records, migrations, secretKey: 'one key' });
     const webhook: Webhook = {
       id: 'w',
       name: 'readable',
@@ -96,29 +95,29 @@ describe('secrets in PostgreSQL', () => {
       previousKeys: [{ key: 'whsec_before', until: 3 }],
     };
     await store.update((transaction) => transaction.put(webhooks, webhook));
-    const text = await dump(place);
+    const text = await dump(database);
     expect(text).toContain('readable');
     expect(text).not.toContain('whsec_');
-    const again = await place.open({ records, migrations, secretKey: 'one key' });
+    const again = await database.open({ records, migrations, secretKey: 'one key' });
     expect(again.get(webhooks, 'w')).toEqual(webhook);
   });
 });
 
 describe('migrations of PostgreSQL', () => {
-  it('keep the plans of jobs that an older program has stored', async () => {
-    const place = await createPlace();
+  it('keep the plans of jobs that an older version has stored', async () => {
+    const database = await createTestDatabase();
     const older = ['001-store.sql', '002-records.sql'].map(readMigration);
-    await (await place.open({ records, migrations: older })).close();
+    await (await database.open({ records, migrations: older })).close();
     const workload = { name: 'MAP_SERVER', image: 'm:2', checksum: 'N/A', formerImage: 'm:1' };
     const steps = [
       { name: 'Launch', workload: null },
       { name: 'Update', workload, counts: null },
     ];
-    await place.ask('alter table plans drop constraint plans_key_fkey');
-    await place.ask(
+    await database.ask('alter table plans drop constraint plans_key_fkey');
+    await database.ask(
       `insert into plans (key, steps, workloads, after) values ('job', '${JSON.stringify(steps)}', 1, '{}')`,
     );
-    const store = await place.open({ records, migrations: [...older, readMigration('003-plans.sql')] });
+    const store = await database.open({ records, migrations: [...older, readMigration('003-plans.sql')] });
     expect(store.get(plans, 'job')?.steps).toEqual([
       { name: 'Launch', workload: null },
       {
@@ -133,9 +132,9 @@ describe('migrations of PostgreSQL', () => {
     ]);
   });
 
-  it('are done once, whoever comes first', async () => {
-    const place = await createPlace();
-    const stores = await Promise.all([place.open(), place.open(), place.open()]);
+  it('run once when several processes start together', async () => {
+    const database = await createTestDatabase();
+    const stores = await Promise.all([database.open(), database.open(), database.open()]);
     await Promise.all(
       stores.map((store) =>
         store.update((transaction) => transaction.write(cell, { n: transaction.read(cell).n + 1 })),
@@ -143,51 +142,51 @@ describe('migrations of PostgreSQL', () => {
     );
     for (const store of stores)
       await expect.poll(() => store.read(cell), { timeout: 1_000 }).toEqual({ n: 3 });
-    const applied = await place.ask('select number from migrations order by number');
+    const applied = await database.ask('select number from migrations order by number');
     expect(applied.map(({ number }) => Number(number))).toEqual([1, 2]);
   });
 
-  it('are refused by whoever does not know all of them', async () => {
-    const place = await createPlace();
-    const store = await place.open();
+  it('make the start fail if the database has a newer migration', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
     await store.close();
-    await place.ask(
+    await database.ask(
       'insert into migrations (number, applied_at) select 97, applied_at from migrations limit 1',
     );
-    await expect(place.open()).rejects.toThrow(/\b97\b.*\b2\b|\b2\b.*\b97\b/s);
+    await expect(database.open()).rejects.toThrow(/\b97\b.*\b2\b|\b2\b.*\b97\b/s);
   });
 
-  it('add to what there is', async () => {
-    const place = await createPlace();
-    const store = await place.open();
+  it('apply only the migrations that are missing', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
     await store.update((transaction) => transaction.put(rows, row('a', 1)));
     const [first, second] = [readMigration('001-store.sql'), 'never run again'];
-    const next = await place.open({ migrations: [first, second, 'create table more (key text)'] });
+    const next = await database.open({ migrations: [first, second, 'create table more (key text)'] });
     expect(next.get(rows, 'a')).toEqual(row('a', 1));
-    expect(await place.ask('select * from more')).toEqual([]);
+    expect(await database.ask('select * from more')).toEqual([]);
   });
 
-  it('leave nothing behind when one of them fails', async () => {
-    const place = await createPlace();
+  it('change nothing if one of them fails', async () => {
+    const database = await createTestDatabase();
     const migrations = [readMigration('001-store.sql'), 'create table half (key text); create nonsense'];
-    await expect(place.open({ migrations })).rejects.toThrow('nonsense');
-    await expect(place.ask('select * from half')).rejects.toThrow('does not exist');
-    const store = await place.open();
+    await expect(database.open({ migrations })).rejects.toThrow('nonsense');
+    await expect(database.ask('select * from half')).rejects.toThrow('does not exist');
+    const store = await database.open();
     expect([...store.all(rows)]).toEqual([]);
   });
 });
 
-describe('what PostgreSQL refuses', () => {
-  it('fails alone, and not what was submitted at the same moment', async () => {
-    const place = await createPlace();
-    const store = await place.open();
+describe('an update that PostgreSQL rejects', () => {
+  it('fails alone: the other updates of the same moment succeed', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
     const texts = ['one', 'nul\0', 'three', 'four', '\0', 'six'];
     const outcomes = await Promise.allSettled(
       texts.map((text, n) =>
         store.update((transaction) => {
           transaction.put(keepsakes, keepsake(`k${n}`, text));
           transaction.append(log, 'l', [{ n }]);
-          transaction.enqueue(errands, errand(`a${n}`, 1));
+          transaction.enqueue(tickets, ticket(`a${n}`, 1));
         }),
       ),
     );
@@ -202,7 +201,7 @@ describe('what PostgreSQL refuses', () => {
     for (const outcome of outcomes)
       if (outcome.status === 'rejected') expect(isUnavailable(outcome.reason)).toBe(false);
     expect(store.problems()).toEqual([]);
-    for (const one of [store, await place.open()]) {
+    for (const one of [store, await database.open()]) {
       expect([...one.all(keepsakes)].map(({ words }) => words).sort()).toEqual([
         'four',
         'one',
@@ -210,36 +209,36 @@ describe('what PostgreSQL refuses', () => {
         'three',
       ]);
       expect(one.entries(log, 'l')).toEqual([{ n: 0 }, { n: 2 }, { n: 3 }, { n: 5 }]);
-      expect(one.waiting(errands)).toBe(4);
+      expect(one.waiting(tickets)).toBe(4);
     }
   });
 
   it('changes nothing', async () => {
-    const place = await createPlace();
-    const store = await place.open();
-    await enqueue(store, errand('a1', 1, 'kept'));
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await enqueue(store, ticket('a1', 1, 'kept'));
     const version = store.version(rows);
     const refused = store.update((transaction) => {
       transaction.put(rows, row('a', 1));
       transaction.write(cell, { n: 1 });
-      transaction.enqueue(errands, errand('a2', 1, '\0'));
-      transaction.drop(errands, 'a');
+      transaction.enqueue(tickets, ticket('a2', 1, '\0'));
+      transaction.drop(tickets, 'a');
     });
     await expect(refused).rejects.toThrow();
     expect(store.get(rows, 'a')).toBeUndefined();
     expect(store.read(cell)).toEqual({ n: 0 });
     expect(store.version(rows)).toBe(version);
-    expect(await store.find(errands, 'a1')).toEqual(errand('a1', 1, 'kept'));
+    expect(await store.find(tickets, 'a1')).toEqual(ticket('a1', 1, 'kept'));
     await store.update((transaction) => transaction.put(rows, row('a', 2)));
     expect(store.get(rows, 'a')).toEqual(row('a', 2));
   });
 
-  it('is a key that was used before', async () => {
-    const place = await createPlace();
-    const store = await place.open();
-    await enqueue(store, errand('a1', 1, 'first'));
-    await expect(enqueue(store, errand('a1', 2, 'second'))).rejects.toThrow();
-    expect(await store.find(errands, 'a1')).toEqual(errand('a1', 1, 'first'));
-    expect(store.waiting(errands)).toBe(1);
+  it('is one that enqueues a key a second time', async () => {
+    const database = await createTestDatabase();
+    const store = await database.open();
+    await enqueue(store, ticket('a1', 1, 'first'));
+    await expect(enqueue(store, ticket('a1', 2, 'second'))).rejects.toThrow();
+    expect(await store.find(tickets, 'a1')).toEqual(ticket('a1', 1, 'first'));
+    expect(store.waiting(tickets)).toBe(1);
   });
 });

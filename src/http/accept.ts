@@ -1,0 +1,9 @@
+// Content negotiation: whether a client prefers a page to JSON.
+import Negotiator from 'negotiator';
+
+/** Between types of equal quality the order in the header decides; a wildcard alone means JSON. */
+export function prefersHtml(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const preferred = new Negotiator({ headers: { accept } }).mediaTypes(['application/json', 'text/html']);
+  return preferred[0] === 'text/html';
+}

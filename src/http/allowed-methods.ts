@@ -1,0 +1,32 @@
+// Which methods a path answers, for 405. Fastify's own router knows only whether a method and a path match together.
+import type { FastifyInstance } from 'fastify';
+import FindMyWay from 'find-my-way';
+import { maxParamLength } from './limits.ts';
+
+const order = ['GET', 'HEAD', 'POST'];
+
+export class AllowedMethods {
+  readonly #router = FindMyWay({ ignoreTrailingSlash: true, maxParamLength });
+  readonly #methodsByUrl = new Map<string, Set<string>>();
+
+  /** Records every route that is registered from now on. */
+  constructor(app: FastifyInstance) {
+    app.addHook('onRoute', ({ url, method }) => this.#add(url, [method].flat()));
+  }
+
+  /** Undefined where no route has this path. */
+  find(url: string): readonly string[] | undefined {
+    const route = this.#router.find('GET', url);
+    const methods = (route?.store as { methods: Set<string> } | undefined)?.methods;
+    return methods && order.filter((method) => methods.has(method));
+  }
+
+  #add(url: string, added: readonly string[]): void {
+    const methods = this.#methodsByUrl.get(url) ?? new Set<string>();
+    if (!this.#methodsByUrl.has(url)) {
+      this.#methodsByUrl.set(url, methods);
+      this.#router.on('GET', url, () => undefined, { methods });
+    }
+    for (const method of added) methods.add(method);
+  }
+}

@@ -1,0 +1,17 @@
+// JSON answers, with the headers that every one of them carries.
+import type { FastifyReply } from 'fastify';
+
+const headers = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
+/** `body` is serialized JSON, or an object to serialize. */
+export function sendJson(reply: FastifyReply, status: number, body: string | Buffer | object): FastifyReply {
+  const isSerialized = typeof body === 'string' || Buffer.isBuffer(body);
+  return reply
+    .code(status)
+    .headers(headers)
+    .send(isSerialized ? body : JSON.stringify(body));
+}

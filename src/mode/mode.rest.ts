@@ -1,0 +1,54 @@
+// REST resource of the mode, and the check that refuses requests during a job or in read-only mode.
+import { ServiceError } from '../errors.ts';
+import { type Entry, type Resource, operation, resource, success } from '../rest/resource.ts';
+import { boolean, clearable, required, text } from '../rest/fields.ts';
+import type { Store } from '../store/store.ts';
+import type { Reader } from '../store/transaction.ts';
+import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
+
+/** Creates the check of every request: some resources are closed during a job, most writes are refused in read-only mode. */
+export function createAdmission(store: Store, isJobRunning: (reader: Reader) => boolean) {
+  return ({ operation, resource }: Entry, showsForm: boolean): void => {
+    if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {
+      throw new ServiceError(
+        'conflict',
+        'An upgrade job is in progress; read its status on the upgrades resource.',
+      );
+    }
+    const changesState =
+      operation?.effect === 'writes' && operation.whileReadOnly === 'refused' && !showsForm;
+    if (changesState) refuseWhileReadOnly(currentMode(store, isJobRunning(store)));
+  };
+}
+
+export function modeResource(store: Store, isJobRunning: (reader: Reader) => boolean): Resource {
+  return resource({
+    title: 'Mode',
+    description: 'Whether the system is read-only, and why.',
+    access: 'member',
+    read: () => currentMode(store, isJobRunning(store)),
+    operations: {
+      update: operation({
+        title: 'Update mode',
+        description: 'Turns read-only mode on or off.',
+        access: 'administrator',
+        effect: 'writes',
+        whileReadOnly: 'allowed',
+        fields: {
+          isReadOnly: required(boolean('Whether the system refuses changes.')),
+          message: clearable(text('The message shown while the system is read-only.', { to: 1000 })),
+        },
+        present: () => {
+          const { isReadOnly, message } = store.read(modeSetting);
+          return { isReadOnly: String(isReadOnly), message };
+        },
+        run: async ({ values: { isReadOnly, message } }) => {
+          await store.update((transaction) =>
+            changeMode(transaction, isReadOnly, message, isJobRunning(transaction)),
+          );
+          return success;
+        },
+      }),
+    },
+  });
+}

@@ -1,0 +1,75 @@
+// The two protocols on the server: the resource trees, and the SOAP endpoint.
+import type { FastifyInstance } from 'fastify';
+import { sendEndpointPage } from './catalog/pages/endpoint.ts';
+import { catalogOperations } from './catalog/soap.ts';
+import { catalogNames, fillWsdl } from './catalog/wsdl.ts';
+import type { Assets } from './http/assets.ts';
+import type { PublicUrls } from './http/urls.ts';
+import { HtmlResponder } from './rest/html/responder.ts';
+import { MultipartReader } from './rest/multipart.ts';
+import type { Tree } from './rest/openapi/document.ts';
+import { restRoutes } from './rest/routes.ts';
+import type { AppOptions, Services } from './services.ts';
+import { SoapHandler } from './soap/handler.ts';
+import { soapEndpoint } from './soap/plugin.ts';
+
+export type Mount = {
+  readonly http: FastifyInstance;
+  readonly options: AppOptions;
+  readonly services: Services;
+  readonly urls: PublicUrls;
+  readonly assets: Assets;
+};
+
+export async function mountRest(
+  { http, options, services, urls, assets }: Mount,
+  trees: readonly Tree[],
+): Promise<void> {
+  const { config, runtime } = options;
+  const { tokenService, retryAfterRefresh, admit } = services;
+  const multipart = new MultipartReader({ maxFileBytes: config.maxUploadBytes, runtime });
+  for (const { name: rootName, prefix, root } of trees) {
+    await http.register(restRoutes, {
+      prefix,
+      root,
+      identify: (credentials) => tokenService.identify(credentials),
+      retryAfterRefresh,
+      admit,
+      multipart,
+      responder: new HtmlResponder({ prefix, rootName, urls, assets: () => assets.hrefs(urls.linkBase) }),
+      errorStatus200: config.errorStatus200,
+    });
+  }
+}
+
+export async function mountSoap({ http, options, services, urls, assets }: Mount): Promise<void> {
+  const { config, wsdl: template } = options;
+  const { tokenService, catalogCache, retryAfterRefresh } = services;
+  const { catalogNamespace: namespace, requireTokens } = config;
+  const names = catalogNames(config.vendorPrefix, config.productName);
+  const operations = catalogOperations({
+    catalogCache,
+    names,
+    requireTokens,
+    baseUrl: () => urls.catalog,
+    tokenServiceUrl: () => urls.tokenService,
+  });
+  let wsdl: Buffer | undefined;
+  await http.register(soapEndpoint, {
+    prefix: config.catalogPath,
+    handler: new SoapHandler(namespace, operations),
+    requireTokens,
+    identify: (credentials) => tokenService.identify(credentials),
+    retryAfterRefresh,
+    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
+    sendPage: (reply) =>
+      sendEndpointPage(reply, {
+        assets: assets.hrefs(urls.linkBase),
+        baseUrl: urls.catalog,
+        adminUrl: urls.catalogPages,
+        operations,
+        namespace,
+        requireTokens,
+      }),
+  });
+}

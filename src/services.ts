@@ -1,0 +1,183 @@
+// The services of the features, connected: what one feature must tell another is a function passed in here.
+import { TokenService } from './auth/token-service.ts';
+import { securityResource } from './auth/users.rest.ts';
+import { pathOfService } from './catalog/catalog.ts';
+import { CatalogCache } from './catalog/catalog-cache.ts';
+import { catalogResource } from './catalog/rest.ts';
+import type { FastifyBaseLogger } from 'fastify';
+import type { InitialCatalog } from './catalog/catalog.ts';
+import type { Config } from './config.ts';
+import type { AssetFiles } from './http/assets.ts';
+import type { Runtime } from './runtime.ts';
+import type { Store } from './store/store.ts';
+import type { Executor } from './upgrades/executors/executor.ts';
+import { showHome } from './home/pages/home.ts';
+import { rootResource } from './home/root.rest.ts';
+import { createAdmission, modeResource } from './mode/mode.rest.ts';
+import { Metrics } from './http/metrics.ts';
+import type { PublicUrls } from './http/urls.ts';
+import type { Resource } from './rest/resource.ts';
+import { createRetryAfterRefresh } from './store/refresh.ts';
+import { createTasks } from './tasks.ts';
+import { deployment, newestInstalled } from './upgrades/deployment.ts';
+import { JobRunner } from './upgrades/job-runner.ts';
+import { type OnJobChange, isJobRunning, newestJob } from './upgrades/job-table.ts';
+import { JobWatcher } from './upgrades/job-watcher.ts';
+import { systemResource } from './upgrades/upgrades.rest.ts';
+import { uploadsResource } from './uploads/rest.ts';
+import { DeliveryWorker } from './webhooks/delivery-worker.ts';
+import { jobEvent, serviceEvent } from './webhooks/event.ts';
+import { EventPublisher } from './webhooks/event-publisher.ts';
+import { webhookStats } from './webhooks/stats.ts';
+import { listWebhooks } from './webhooks/webhook.ts';
+import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
+import type { HttpClient } from './webhooks/http-client.ts';
+
+/** What the process passes in. */
+export type AppOptions = {
+  readonly config: Config;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly httpClient: HttpClient;
+  readonly executor: Executor;
+  readonly logger: FastifyBaseLogger;
+  /** The text of wsdl/ServiceCatalog.wsdl. */
+  readonly wsdl: string;
+  readonly assets: AssetFiles;
+  /** What a store without a catalog is loaded with. */
+  readonly catalog: InitialCatalog;
+  /** The version of Steward. */
+  readonly version: string;
+  /** The hash of the first administrator's password. */
+  readonly adminHash: () => Promise<string>;
+};
+
+export type Services = ReturnType<typeof createServices>;
+
+export function createServices(options: AppOptions) {
+  const { config, store, runtime, httpClient, executor, logger, version } = options;
+  const startedAt = runtime.now();
+  const tasks = createTasks(runtime, (task, error) =>
+    logger.error({ err: error, task }, 'background task failed'),
+  );
+  const tokenService = new TokenService({ store, runtime, tasks });
+  const catalogCache = new CatalogCache(store);
+  const metrics = new Metrics(() => webhookStats(store, runtime.now()));
+  const eventPublisher = new EventPublisher({
+    store,
+    runtime,
+    tasks,
+    maxPending: config.webhookMaxPending,
+  });
+  const notifyJob: OnJobChange = (transaction, job, at) =>
+    eventPublisher.publishWithin(transaction, jobEvent(job), at);
+  const jobRunner = new JobRunner({
+    store,
+    runtime,
+    tasks,
+    executor,
+    stepTimeoutMs: config.upgradeStepTimeoutMs,
+    notify: notifyJob,
+  });
+  const jobWatcher = new JobWatcher(store, runtime);
+
+  /** Starts background work, and resumes what an earlier process has left. */
+  async function start(): Promise<void> {
+    await jobRunner.recover();
+    new DeliveryWorker({
+      store,
+      runtime,
+      tasks,
+      httpClient,
+      eventPublisher,
+      concurrency: config.webhookConcurrency,
+      history: config.webhookHistory,
+      userAgent: `Steward/${version}`,
+      onAttempt: ({ durationMs, error }, { state, isPing }) => {
+        metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
+        if (state === 'failed' && !isPing) metrics.countFailedDelivery();
+      },
+      onDeactivated: ({ webhook, window }) =>
+        logger.warn(
+          {
+            webhookId: webhook.id,
+            webhookName: webhook.name,
+            failures: window.count,
+            windowStart: window.start,
+          },
+          'webhook deactivated after too many failed deliveries',
+        ),
+    }).start();
+  }
+
+  return {
+    startedAt,
+    tasks,
+    tokenService,
+    catalogCache,
+    metrics,
+    eventPublisher,
+    jobRunner,
+    jobWatcher,
+    notifyJob,
+    retryAfterRefresh: createRetryAfterRefresh(store.refresh),
+    admit: createAdmission(store, isJobRunning),
+    start,
+  };
+}
+
+/** The tree beneath ADMIN_PATH. */
+export function adminResource(
+  { config, store, runtime, executor }: AppOptions,
+  services: Services,
+  urls: PublicUrls,
+): Resource {
+  const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, tokenService } = services;
+  const installed = () => newestInstalled(store.read(deployment));
+  const webhookDeps = {
+    store,
+    runtime,
+    allowed: config.webhookAllowCidrs,
+    history: config.webhookHistory,
+  };
+  const home = showHome({
+    store,
+    runtime,
+    catalogCache,
+    installed,
+    startedAt: services.startedAt,
+    inUse: {
+      store: config.storeUrl === undefined ? 'memory' : 'postgres',
+      executor: config.upgradeExecutor,
+    },
+  });
+  return rootResource(installed, home, {
+    mode: modeResource(store, isJobRunning),
+    security: securityResource(store, runtime, tokenService),
+    services: catalogResource({
+      store,
+      runtime,
+      catalogCache,
+      baseUrl: () => urls.catalog,
+      webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
+      notify: (transaction, change, id, at) =>
+        eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
+      resources: { webhooks: webhooksResource({ ...webhookDeps, eventPublisher }) },
+      serviceResources: { webhooks: serviceWebhooksResource(webhookDeps) },
+    }),
+    system: systemResource({
+      store,
+      runtime,
+      executor,
+      jobRunner,
+      jobWatcher,
+      notify: notifyJob,
+    }),
+    uploads: uploadsResource({
+      store,
+      runtime,
+      maxTotalBytes: config.maxUploadsTotalBytes,
+      isInUse: (reader, id) => isJobRunning(reader) && newestJob(reader)?.uploads.includes(id) === true,
+    }),
+  });
+}

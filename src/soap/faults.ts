@@ -1,0 +1,116 @@
+// SOAP faults, in the form of each version.
+import { type ErrorKind, ServiceError, errorHeaders, formatProblem } from '../errors.ts';
+import { type SoapVersion, contentTypes, envelopeNamespaces, wrapEnvelope } from './envelope.ts';
+import { escapeAttribute, escapeText } from './xml/escape.ts';
+import { XML_URI } from './xml/namespaces.ts';
+import type { XmlElement } from './xml/reader.ts';
+
+export type FaultCode = 'Client' | 'Server' | 'MustUnderstand' | 'VersionMismatch';
+
+export type Fault = {
+  readonly code: FaultCode;
+  readonly message: string;
+  /** XML for programs. Only a fault about the body has one. */
+  readonly detail?: string;
+  /** With MustUnderstand: the header blocks that are not understood. */
+  readonly headers?: readonly XmlElement[];
+  /** An HTTP status other than the usual one of the code. */
+  readonly status?: number;
+};
+
+/** Thrown for a fault that no ServiceError stands for. */
+export class SoapFaultError extends Error {
+  readonly fault: Fault;
+  /** The version to answer in, where it is not that of the request. */
+  readonly version: SoapVersion | undefined;
+
+  constructor(fault: Fault, version?: SoapVersion) {
+    super(fault.message);
+    this.name = 'SoapFaultError';
+    this.fault = fault;
+    this.version = version;
+  }
+}
+
+/** The code, the number for programs, and the HTTP status where it is not the usual one. */
+const table: Record<ErrorKind, { code: 'Client' | 'Server'; errorCode: number; status?: number }> = {
+  invalid: { code: 'Client', errorCode: 400 },
+  'wrong-credentials': { code: 'Client', errorCode: 400 },
+  'token-missing': { code: 'Client', errorCode: 499 },
+  'token-invalid': { code: 'Client', errorCode: 498 },
+  forbidden: { code: 'Client', errorCode: 403 },
+  'not-found': { code: 'Client', errorCode: 404 },
+  'method-not-allowed': { code: 'Client', errorCode: 405, status: 405 },
+  conflict: { code: 'Client', errorCode: 409 },
+  'too-large': { code: 'Client', errorCode: 413, status: 413 },
+  'unsupported-media-type': { code: 'Client', errorCode: 415, status: 415 },
+  'too-many-requests': { code: 'Client', errorCode: 429 },
+  unavailable: { code: 'Server', errorCode: 503 },
+};
+
+/** The fault of an error about the body; SOAP 1.1 requires a detail in each. `undefined` is a defect of the server. */
+export function toFault(error: ServiceError | undefined, namespace: string): Fault {
+  const { code, errorCode, status } = error ? table[error.kind] : { code: 'Server' as const, errorCode: 500 };
+  const message = error
+    ? [error.message, ...error.problems.map(formatProblem)].join(' ')
+    : 'The server failed to handle this request.';
+  const detail =
+    `<Error xmlns="${escapeAttribute(namespace)}"><Code>${errorCode}</Code>` +
+    `<Message>${escapeText(message)}</Message></Error>`;
+  return { code, message, detail, ...(status !== undefined && { status }) };
+}
+
+export type FaultResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+export function toFaultResponse(version: SoapVersion, fault: Fault, error?: ServiceError): FaultResponse {
+  const { status, xml } = version === '1.1' ? renderFault11(fault) : renderFault12(fault);
+  const headers = { 'content-type': contentTypes[version], ...(error && errorHeaders(error)) };
+  return { status: fault.status ?? status, headers, body: xml };
+}
+
+function renderFault11({ code, message, detail }: Fault): { status: number; xml: string } {
+  const parts = [
+    `<faultcode>soap:${code}</faultcode><faultstring>${escapeText(message)}</faultstring>`,
+    detail === undefined ? '' : `<detail>${detail}</detail>`,
+  ];
+  const body = `<soap:Body><soap:Fault>${parts.join('')}</soap:Fault></soap:Body>`;
+  return { status: 500, xml: wrapEnvelope('1.1', body) };
+}
+
+const codes12: Record<FaultCode, string> = {
+  Client: 'Sender',
+  Server: 'Receiver',
+  MustUnderstand: 'MustUnderstand',
+  VersionMismatch: 'VersionMismatch',
+};
+
+function renderFault12({ code, message, detail, headers = [] }: Fault): { status: number; xml: string } {
+  const parts = [
+    `<soap:Code><soap:Value>soap:${codes12[code]}</soap:Value></soap:Code>`,
+    `<soap:Reason><soap:Text xml:lang="en">${escapeText(message)}</soap:Text></soap:Reason>`,
+    detail === undefined ? '' : `<soap:Detail>${detail}</soap:Detail>`,
+  ];
+  const blocks = code === 'VersionMismatch' ? upgradeBlock : headers.map(renderNotUnderstood).join('');
+  const header = blocks === '' ? '' : `<soap:Header>${blocks}</soap:Header>`;
+  const body = `<soap:Body><soap:Fault>${parts.join('')}</soap:Fault></soap:Body>`;
+  return { status: code === 'Client' ? 400 : 500, xml: wrapEnvelope('1.2', header + body) };
+}
+
+/** Names the envelopes that are understood. */
+const upgradeBlock =
+  '<soap:Upgrade>' +
+  Object.values(envelopeNamespaces)
+    .map((namespace) => `<soap:SupportedEnvelope qname="e:Envelope" xmlns:e="${namespace}"/>`)
+    .join('') +
+  '</soap:Upgrade>';
+
+function renderNotUnderstood({ namespace, name }: XmlElement): string {
+  if (namespace === XML_URI) return `<soap:NotUnderstood qname="xml:${escapeAttribute(name)}"/>`;
+  return namespace === ''
+    ? `<soap:NotUnderstood qname="${escapeAttribute(name)}"/>`
+    : `<soap:NotUnderstood qname="h:${escapeAttribute(name)}" xmlns:h="${escapeAttribute(namespace)}"/>`;
+}

@@ -1,0 +1,88 @@
+// How the executor behaves while the API server is down, slow, or refuses requests for a while.
+import { describe, expect, it } from 'vitest';
+import type { Act } from './faults.ts';
+import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
+
+describe('an API server', () => {
+  it.each<[string, Act]>([
+    ['has too many requests', { status: 429, headers: { 'retry-after': '1' } }],
+    ['has an internal error', { status: 500 }],
+    ['is unavailable', { status: 503 }],
+    ['waits for its database in vain', { status: 504 }],
+    ['closes the connection before the request', 'cut'],
+    ['closes the connection after the request', 'swallow'],
+    ['does not answer', 'hang'],
+    ['refuses the credentials', { status: 401 }],
+    ['refuses the permission', { status: 403 }],
+  ])('that %s once gets the request again', async (_what, act) => {
+    const { on, start, image } = await openDeployment();
+    const executor = start(fast());
+    await executor.perform('Launch the upgrader', contextOf());
+    for (const method of ['GET', 'PATCH', 'PUT']) on.faults.inject({ method, act });
+    await executor.apply(workload, contextOf());
+    for (const method of ['GET', 'PATCH', 'PUT']) on.faults.inject({ method, act });
+    await executor.verify(workload, contextOf());
+    expect(await image()).toBe('a:2');
+    on.faults.inject({ act });
+    await executor.release('job');
+  });
+
+  it('that is down for less than the lease duration delays a step, but does not fail it', async () => {
+    const { on, start, image } = await openDeployment();
+    const executor = start(fast());
+    await executor.apply(workload, contextOf());
+    await on.faults.down();
+    const verified = executor.verify(workload, contextOf());
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await on.faults.up();
+    await verified;
+    expect(await image()).toBe('a:2');
+  });
+
+  it('that refuses the credentials just after a restart gets the request again', async () => {
+    const { on, start } = await openDeployment();
+    const executor = start(fast());
+    await executor.perform('Launch the upgrader', contextOf());
+    await on.faults.down();
+    const applied = executor.apply(workload, contextOf());
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    on.faults.inject({ act: { status: 403 } });
+    await on.faults.up();
+    await applied;
+  });
+
+  it('that stays down fails the step', async () => {
+    const { on, start } = await openDeployment();
+    const executor = start(fast());
+    await executor.perform('Launch the upgrader', contextOf());
+    await on.faults.down();
+    await expect(executor.apply(workload, contextOf())).rejects.toThrow(
+      /^the API server cannot be reached: .*ECONNREFUSED/,
+    );
+    await executor.release('job');
+    await on.faults.up();
+  });
+
+  it('that refuses the credentials from the start, or permanently, fails the step', async () => {
+    const { on, start } = await openDeployment();
+    const removeFault = on.faults.inject({ act: { status: 401 }, times: Infinity });
+    const executor = start(fast());
+    await expect(executor.perform('Launch the upgrader', contextOf())).rejects.toThrow(
+      /^the API server refuses \(401\)/,
+    );
+    expect(on.faults.requests).toHaveLength(1);
+    removeFault();
+    await executor.perform('Launch the upgrader', contextOf());
+    on.faults.inject({ method: 'PATCH', act: { status: 403 }, times: Infinity });
+    await expect(executor.apply(workload, contextOf())).rejects.toThrow(/^the API server refuses \(403\)/);
+  });
+
+  it('that refuses the content of a request does not get it again', async () => {
+    const { on, start, patches } = await openDeployment();
+    on.faults.inject({ method: 'PATCH', act: { status: 422 } });
+    await expect(start().apply(workload, contextOf())).rejects.toThrow(
+      /^the API server refuses \(422\): injected 422/,
+    );
+    expect(patches()).toHaveLength(1);
+  });
+});

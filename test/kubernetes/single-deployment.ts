@@ -1,0 +1,47 @@
+// A namespace with one Deployment, and executors for it, for tests of outages and of the lock.
+import { afterEach } from 'vitest';
+import type { StepContext } from '../../src/upgrades/executors/executor.ts';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import { type Cluster, openCluster } from './cluster.ts';
+import { createFastRuntime, createTestExecutor } from './executor.ts';
+
+let cluster: Cluster | undefined;
+afterEach(async () => {
+  await cluster?.close();
+  cluster = undefined;
+});
+
+/** The cluster is closed after the test. */
+export async function openDeployment() {
+  const on = (cluster = await openCluster());
+  await on.createWorkload({
+    kind: 'Deployment',
+    name: 'a',
+    replicas: 1,
+    containers: [{ name: 'a', image: 'a:1' }],
+  });
+  await on.settled('Deployment', 'a');
+  return {
+    on,
+    start: (options: Partial<KubernetesOptions> = {}) => createTestExecutor(on, options),
+    patches: () => on.faults.requests.filter((one) => one.method === 'PATCH'),
+    image: async () => (await on.read('Deployment', 'a')).spec.template.spec.containers[0]?.image,
+  };
+}
+
+export const contextOf = (jobId = 'job', fence = 1): StepContext => ({
+  jobId,
+  fence,
+  runStartedAt: Date.now(),
+  signal: new AbortController().signal,
+  assertOwnership: () => Promise.resolve(),
+});
+
+export const workload = {
+  name: 'deployment/a',
+  component: 'A',
+  parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
+};
+
+/** The 30 seconds for which a Lease is valid take 1.5 seconds. */
+export const fast = () => ({ runtime: createFastRuntime(20) });

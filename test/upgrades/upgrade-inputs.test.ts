@@ -1,0 +1,64 @@
+// How often a request for an upgrade reads its inputs: the inventory and the uploads, each once.
+import { expect, it } from 'vitest';
+import { realRuntime } from '../../src/runtime.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import type { Server } from '../kit/server.ts';
+import { createTestStore } from '../kit/store.ts';
+import { admin, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
+
+let server: Server;
+const { start, finish } = useJobs((started) => (server = started));
+
+/** Starts a server with an uploaded license; `count` makes a request and returns what the request read. */
+async function startCounting() {
+  const reads = { inventories: 0, fetches: [] as string[] };
+  const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures: new Map() });
+  const inventory = executor.inventory.bind(executor);
+  executor.inventory = () => {
+    reads.inventories += 1;
+    return inventory();
+  };
+  const store = await createTestStore();
+  const fetch = store.fetch.bind(store);
+  store.fetch = (archive, key) => {
+    reads.fetches.push(key);
+    return fetch(archive, key);
+  };
+  await start({}, { executor, store });
+  const uploaded = await server.postParts('/admin/uploads/upload', { itemFile: license }, admin);
+  const { itemID } = uploaded.json<{ item: { itemID: string } }>().item;
+
+  async function count(operation: string, fields: Record<string, string>) {
+    reads.inventories = 0;
+    reads.fetches = [];
+    const { statusCode: status } = await server.post(`${upgrades}/${operation}`, { token: admin, ...fields });
+    return { status, inventories: reads.inventories, fetches: [...reads.fetches] };
+  }
+  return { itemID, count };
+}
+
+it.each(['plan', 'upgrade'])('%s reads the inventory once and each upload once', async (operation) => {
+  const { itemID, count } = await startCounting();
+  const versionManifest = JSON.stringify({ id: eleven });
+  const upgradeSettings = JSON.stringify({ userInputs: [{ id: 'licenseUpload', value: itemID }] });
+  expect(await count(operation, { versionManifest, upgradeSettings })).toEqual({
+    status: 200,
+    inventories: 1,
+    fetches: [itemID],
+  });
+});
+
+it('a refused upgrade reads the inventory once', async () => {
+  const { count } = await startCounting();
+  const versionManifest = JSON.stringify({ id: eleven });
+  expect(await count('upgrade', { versionManifest })).toEqual({ status: 400, inventories: 1, fetches: [] });
+});
+
+it('a rollback reads the inventory once', async () => {
+  const { count } = await startCounting();
+  const installed = await count('upgrade', { versionManifest: JSON.stringify({ id: patch1 }) });
+  expect(installed).toEqual({ status: 200, inventories: 1, fetches: [] });
+  expect((await finish()).status.state).toBe('success');
+  const versionManifest = JSON.stringify({ id: 'rel_10092021_1234' });
+  expect(await count('rollback', { versionManifest })).toEqual({ status: 200, inventories: 1, fetches: [] });
+});

@@ -1,5 +1,6 @@
 // SOAP faults, in the form of each version.
-import { type ErrorKind, ServiceError, errorHeaders, formatProblem } from '../errors.ts';
+import type { ServiceError } from '../errors.ts';
+import { type ErrorKind, errorHeaders, formatProblem } from '../errors.ts';
 import { type SoapVersion, contentTypes, envelopeNamespaces, wrapEnvelope } from './envelope.ts';
 import { escapeAttribute, escapeText } from './xml/escape.ts';
 import { XML_URI } from './xml/namespaces.ts';

@@ -130,10 +130,9 @@ export class HtmlResponder {
         action: this.#urls.tokensPath('generateToken'),
         entered,
         lead: isSignIn || isFirst ? 'Sign in to continue.' : 'Nothing was changed. Sign in to continue.',
-        command:
-          isSignIn && entry.operation
-            ? postCommand(this.#urls.shellUrl(this.#prefix, ['generateToken']), entry.operation, entered)
-            : undefined,
+        command: isSignIn
+          ? postCommand(this.#urls.shellUrl(this.#prefix, ['generateToken']), entry.operation, entered)
+          : undefined,
         ...(!isFirst && state),
       },
     );

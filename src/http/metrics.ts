@@ -17,17 +17,17 @@ export type DeliveryStats = {
 
 export class Metrics {
   readonly registry = new Registry();
-  readonly #requests = new Counter({
-    name: 'steward_http_requests_total',
-    help: 'Requests answered.',
-    labelNames: ['method', 'route', 'status'],
-    registers: [this.registry],
-  });
   readonly #requestDuration = new Histogram({
     name: 'steward_http_request_duration_seconds',
     help: 'Time from a request to the end of its answer.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
+    registers: [this.registry],
+  });
+  readonly #requests = new Counter({
+    name: 'steward_http_requests_total',
+    help: 'Requests answered.',
+    labelNames: ['method', 'route', 'status'],
     registers: [this.registry],
   });
   readonly #attemptDuration = new Histogram({
@@ -55,9 +55,7 @@ export class Metrics {
   }
 
   observeRequest({ method, route, status, seconds }: ObservedRequest): void {
-    const labels = { method, route, status };
-    this.#requests.inc(labels);
-    this.#requestDuration.observe(labels, seconds);
+    this.#requestDuration.observe({ method, route, status }, seconds);
   }
 
   observeAttempt({ succeeded, seconds }: { succeeded: boolean; seconds: number }): void {
@@ -73,7 +71,17 @@ export class Metrics {
     this.#pending.set(pending);
     this.#oldestPending.set(oldestPendingSeconds);
     this.#deactivated.set(deactivated);
+    await this.#countRequests();
     return { contentType: this.registry.contentType, text: await this.registry.metrics() };
+  }
+
+  /** The histogram counts requests too, so that each is observed only once. */
+  async #countRequests(): Promise<void> {
+    const { values } = await this.#requestDuration.get();
+    this.#requests.reset();
+    for (const { metricName, labels, value } of values) {
+      if (metricName?.endsWith('_count')) this.#requests.inc(labels, value);
+    }
   }
 
   #gauge(name: string, help: string): Gauge {

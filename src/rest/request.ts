@@ -25,7 +25,12 @@ declare module 'fastify' {
 }
 
 /** What a route knows before any request. */
-export type RestRoute = { readonly entry: Entry; readonly requestedFields: RequestedFields };
+export type RestRoute = {
+  readonly entry: Entry;
+  readonly requestedFields: RequestedFields;
+  /** The path beneath the root, with data segments as `{param}`. */
+  readonly segments: readonly string[];
+};
 
 export class RestRequest implements RequestContext {
   readonly entry: Entry;
@@ -45,11 +50,14 @@ export class RestRequest implements RequestContext {
   readonly #request: FastifyRequest;
 
   /** Throws a not-found error for a path that no item can have. */
-  constructor(request: FastifyRequest, { entry, requestedFields }: RestRoute) {
+  constructor(request: FastifyRequest, { entry, requestedFields, segments: template }: RestRoute) {
     this.#request = request;
     this.entry = entry;
     this.requestedFields = requestedFields;
-    this.segments = readSegments(entry, request.params as Readonly<Record<string, string>>);
+    this.segments =
+      entry.items.length === 0
+        ? template
+        : readSegments(template, request.params as Readonly<Record<string, string>>);
     this.isPost = request.method === 'POST';
     this.headers = request.headers;
     this.queryText = queryOf(request);
@@ -85,9 +93,8 @@ export class RestRequest implements RequestContext {
 }
 
 /** Fastify has decoded each segment, so that an encoded slash stays inside its segment. */
-function readSegments({ route }: Entry, params: Readonly<Record<string, string>>): string[] {
-  if (route === '') return [];
-  return route.split('/').map((segment) => {
+function readSegments(template: readonly string[], params: Readonly<Record<string, string>>): string[] {
+  return template.map((segment) => {
     if (!segment.startsWith('{')) return segment;
     const value = toNfc(params[segment.slice(1, -1)] ?? '');
     // No item has such a name, so that the store need not be asked. A `%` is left where the path could not be decoded.
@@ -102,7 +109,10 @@ export function credentialsOf(request: FastifyRequest, field: string | undefined
     field: field?.trim() || undefined,
     cookie: sessionCookieOf(request),
     readsOnly: request.method !== 'POST',
-    address: clientAddress(request),
+    // Only a token that is bound to an address needs it.
+    get address() {
+      return clientAddress(request);
+    },
     referer: request.headers.referer,
   };
 }

@@ -48,7 +48,13 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
     scope.route({
       method: methodsOf(entry),
       url: urlOf(entry, options.prefix),
-      config: { rest: { entry, requestedFields: requestedFields(fieldsOf(entry)) } },
+      config: {
+        rest: {
+          entry,
+          requestedFields: requestedFields(fieldsOf(entry)),
+          segments: entry.route === '' ? [] : entry.route.split('/'),
+        },
+      },
       handler: (request, reply) => respond(restOf(request), reply, options),
     });
   }
@@ -90,8 +96,9 @@ async function checkTarget(request: FastifyRequest, options: RestOptions): Promi
   const rest = new RestRequest(request, route);
   request.rest = rest;
   if (rest.showsForm && guessFormat(request) !== 'html') throw methodNotAllowed(request.method, ['POST']);
+  if (!rest.isPost || rest.access === 'anyone') return;
   const credentials = credentialsOf(request, undefined);
-  if (!rest.isPost || rest.access === 'anyone' || credentials.bearer === undefined) return;
+  if (credentials.bearer === undefined) return;
   rest.identity = await options.retryAfterRefresh(() => options.identify(credentials));
 }
 

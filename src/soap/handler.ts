@@ -49,6 +49,8 @@ export type SoapRequest = {
 };
 
 export type MessageFormat = {
+  /** Empty without a content type. */
+  readonly mediaType: string;
   /** The version that the content type names. */
   readonly version: SoapVersion;
   readonly charset: string | undefined;
@@ -82,16 +84,19 @@ export class SoapHandler {
   /** The answer is in the namespace of the request. */
   answer({ version, payload, operation }: SoapRequest, caller: Caller): Buffer {
     const { name, namespace } = payload;
-    const [before, after] = responseFrame(version, name, this.namespace);
     const answer = operation.answer({
       arguments: bindArguments(payload, operation.arguments),
       caller,
       response: {
         key: `${version} ${name}`,
-        wrap: (content) => Buffer.from(before + content + after),
+        wrap: (content) => {
+          const [before, after] = responseFrame(version, name, this.namespace);
+          return Buffer.from(before + content + after);
+        },
       },
     });
     if (namespace === this.namespace) return answer;
+    const [before, after] = responseFrame(version, name, this.namespace);
     const content = answer.subarray(Buffer.byteLength(before), answer.length - Buffer.byteLength(after));
     const [foreignBefore, foreignAfter] = responseFrame(version, name, namespace);
     return Buffer.concat([Buffer.from(foreignBefore), content, Buffer.from(foreignAfter)]);

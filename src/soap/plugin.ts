@@ -48,7 +48,7 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
   scope.addHook('onRequest', (request, _reply, next) => {
     const format = readFormat(request.headers);
     request.soap = { format, version: format.version, namespace: handler.namespace };
-    if (request.method === 'POST') refuseMediaType(request.headers);
+    if (request.method === 'POST') refuseMediaType(format, request.headers);
     next();
   });
   scope.setErrorHandler((error, request, reply) => sendFault(error, request, reply, options));
@@ -95,7 +95,9 @@ async function callerOf(
     field: queryToken(request),
     cookie: undefined,
     readsOnly: true,
-    address: clientAddress(request),
+    get address() {
+      return clientAddress(request);
+    },
     referer: request.headers.referer,
   };
   const identity = await retryAfterRefresh(() => identify(credentials));
@@ -115,20 +117,17 @@ function versionOf({ soap, headers }: FastifyRequest): SoapVersion {
 
 function readFormat(headers: FastifyRequest['headers']): MessageFormat {
   const contentType = headers['content-type'] ?? '';
+  const mediaType = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   return {
-    version: mediaTypeOf(contentType).startsWith('application/soap+xml') ? '1.2' : '1.1',
+    mediaType,
+    version: mediaType.startsWith('application/soap+xml') ? '1.2' : '1.1',
     charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1],
     isGzip: /gzip/i.test(headers['content-encoding'] ?? ''),
   };
 }
 
-function mediaTypeOf(contentType: string): string {
-  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-}
-
-function refuseMediaType(headers: FastifyRequest['headers']): void {
-  const contentType = headers['content-type'];
-  if (contentType !== undefined && !mediaTypes.includes(mediaTypeOf(contentType))) {
+function refuseMediaType({ mediaType }: MessageFormat, headers: FastifyRequest['headers']): void {
+  if (headers['content-type'] !== undefined && !mediaTypes.includes(mediaType)) {
     throw new ServiceError(
       'unsupported-media-type',
       `The content type must be one of ${mediaTypes.join(', ')}.`,

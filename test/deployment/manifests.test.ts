@@ -166,7 +166,7 @@ describe('the Deployment', () => {
     const paths = probes.map((probe) => probe?.httpGet?.path);
     expect(paths).toEqual(['/ready', '/ready', '/health']);
     const answered = textOf('src/http/probes.ts');
-    for (const path of paths) expect(answered).toContain(`'${path ?? ''}':`);
+    for (const path of paths) expect(answered).toContain(`'${path ?? ''}'`);
   });
 
   it('gives the server enough time to close', () => {

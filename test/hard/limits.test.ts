@@ -59,12 +59,15 @@ const manyHeaders = (number: number) => {
   return Buffer.from(`${lines}\r\n\r\n`);
 };
 
+/** Past the limit of headers Node 22 and newer refuse the request. Node 20 ignores the rest, which here is the token. */
+const pastManyHeaders = Number(process.versions.node.split('.')[0]) >= 22 ? 431 : 401;
+
 type Row = [what: string, limit: number, sent: (amount: number) => Buffer, at: number, past: number];
 
 const rows: Row[] = [
   ['bytes of address and headers', 16 * 1024 - 1, heads, 200, 431],
   ['bytes of an address', 16 * 1024 - 1, address, 404, 431],
-  ['headers, of which the rest is ignored', 1000, manyHeaders, 200, 401],
+  ['headers', 1000, manyHeaders, 200, pastManyHeaders],
   ['bytes of an urlencoded body', 1024 ** 2, (n) => postForm('/admin/mode', `x=${text(n - 2)}`), 200, 413],
   ['bytes of a text field', 1024 ** 2, (n) => postParts('/admin/mode', [['"f"', text(n)]]), 400, 413],
   [

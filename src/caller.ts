@@ -23,7 +23,8 @@ export type Credentials = {
   /** The session cookie. It is accepted for reads only, unless the field holds the form token of the session. */
   readonly cookie: string | undefined;
   readonly readsOnly: boolean;
-  readonly address: string;
+  /** Only a token that is bound to an address needs it. */
+  readonly address: () => string;
   readonly referer: string | undefined;
 };
 

@@ -17,7 +17,7 @@ const upright = (x, from, to, colour, thickness) =>
 
 function drawRow({ name, ours, ratio, wanted, bound, peer, isMet }, y) {
   const colour = isMet ? colours.met : colours.missed;
-  const ofPeer = peer ? `, ${peer.ratio.toFixed(1)} × the peer, wanted ${peer.wanted} ×` : '';
+  const ofPeer = peer ? `, ${peer.toFixed(1)} × the peer` : '';
   return [
     '<g>',
     `<title>${escape(`${name}: ${ratio.toFixed(2)}, wanted ${wanted}`)}</title>`,

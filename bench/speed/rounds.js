@@ -80,7 +80,7 @@ async function startSides(work, folder) {
   const bare = await sides.limit.ask(asked[0]);
   if (!isDeepStrictEqual(bare, first)) refuse('the limit', bare);
   const lengths = { server: length, limit: length };
-  if (work.wantedOfPeer !== undefined) {
+  if (work.hasPeer) {
     sides.peer = await startPeer(folder, server, first);
     const answer = await sides.peer.ask(asked[0]);
     if (answer.status !== 200 || !isDeepStrictEqual(readAnswer(answer), readAnswer(first)))
@@ -132,7 +132,7 @@ export async function compareRates(work, load, { rounds, ms }) {
     server: over(({ server }) => server.rate),
     limit: over(({ limit }) => limit.rate),
     ratio: over(({ server, limit }) => server.rate / limit.rate),
-    ratioToPeer: work.wantedOfPeer && over(({ server, peer }) => server.rate / peer.rate),
+    ratioToPeer: work.hasPeer && over(({ server, peer }) => server.rate / peer.rate),
     costs: Object.fromEntries(costs),
     loadBusy: Math.max(...names.map((name) => over((figures) => figures[name].loadBusy))),
   };

@@ -48,9 +48,9 @@ export function formTokenMatches(formToken: string, sessionToken: string): boole
 }
 
 /** Many clients never send a Referer, so an absent one is accepted. */
-export function bindingAllows(binding: Binding, address: string, referer: string | undefined): boolean {
+export function bindingAllows(binding: Binding, address: () => string, referer: string | undefined): boolean {
   if (binding === null) return true;
-  if (binding.to === 'address') return binding.value === address;
+  if (binding.to === 'address') return binding.value === address();
   if (referer === undefined || referer === binding.value) return true;
   const origin = originOf(binding.value);
   return origin !== undefined && origin === originOf(referer);

@@ -72,6 +72,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     clientErrorHandler: answerBadHttp,
     // Fastify runs no hooks for a path that cannot be decoded. Escaped once more, it is an unknown path: answered, logged and counted.
     rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
+    // What the router refuses all the same, such as the target `http://`.
+    frameworkErrors: (_error, request, reply) => void sendError(notFound(), request, reply, options),
   });
   // Without this, Node refuses an unknown Expect header with an empty 417.
   app.server.on('checkExpectation', (...exchange) => app.server.emit('request', ...exchange));

@@ -109,10 +109,7 @@ export function credentialsOf(request: FastifyRequest, field: string | undefined
     field: field?.trim() || undefined,
     cookie: sessionCookieOf(request),
     readsOnly: request.method !== 'POST',
-    // Only a token that is bound to an address needs it.
-    get address() {
-      return clientAddress(request);
-    },
+    address: () => clientAddress(request),
     referer: request.headers.referer,
   };
 }

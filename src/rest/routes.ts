@@ -108,25 +108,32 @@ async function checkRequest(
   options: RestOptions,
 ): Promise<void> {
   const rest = restOf(request);
-  await readForm(rest, request, reply, options);
+  readForm(rest, request);
+  if (request.isMultipart())
+    rest.form = await options.multipart.read(
+      request,
+      reply,
+      rest.requestedFields,
+      rest.identity === undefined,
+    );
   rest.format = readFormat(textIn(rest.form, 'f') ?? textIn(rest.query, 'f'), request.headers.accept);
   if (rest.format === undefined) throw invalidField('f', `must be one of ${formats.join(', ')}.`);
-  await identifyCaller(rest, options);
+  // The form may carry the token, and a bearer token may have ended while the body arrived.
+  rest.identity =
+    rest.access === 'anyone'
+      ? identifySession(rest, options)
+      : await options.retryAfterRefresh(() => options.identify(rest.credentials));
   const caller = rest.identity?.caller;
   requireRole(caller, rest.access);
   options.admit(rest.entry, rest.showsForm);
   if (rest.isPost) rest.entry.operation?.guard(rest);
-  if (rest.entry.items.length > 0)
-    rest.subject = { found: await options.retryAfterRefresh(() => findSubject(rest, caller)) };
-  else rest.subject = { found: undefined };
+  const hasIds = rest.entry.items.length > 0;
+  const found = hasIds ? await options.retryAfterRefresh(() => findSubject(rest, caller)) : undefined;
+  rest.subject = { found };
 }
 
-async function readForm(
-  rest: RestRequest,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { multipart }: RestOptions,
-): Promise<void> {
+/** Everything but a multipart body. */
+function readForm(rest: RestRequest, request: FastifyRequest): void {
   const { requestedFields, queryText } = rest;
   if (!rest.isPost) {
     rest.query = parseUrlencoded(queryText, requestedFields);
@@ -135,17 +142,7 @@ async function readForm(
   }
   rest.query = parsePostQuery(queryText, requestedFields);
   const { text = '' } = (request.body ?? {}) as { text?: string };
-  rest.form = request.isMultipart()
-    ? await multipart.read(request, reply, requestedFields, rest.identity === undefined)
-    : parseUrlencoded(text, requestedFields);
-}
-
-/** The caller is identified now that the body is here: the form may carry the token, and a token may have ended meanwhile. */
-async function identifyCaller(rest: RestRequest, options: RestOptions): Promise<void> {
-  rest.identity =
-    rest.access === 'anyone'
-      ? identifySession(rest, options)
-      : await options.retryAfterRefresh(() => options.identify(rest.credentials));
+  rest.form = parseUrlencoded(text, requestedFields);
 }
 
 /** Pages that need no token still show whose session the browser has. */

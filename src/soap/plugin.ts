@@ -7,13 +7,7 @@ import { notFound } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import { type SoapVersion, contentTypes } from './envelope.ts';
 import { SoapFaultError, toFault, toFaultResponse } from './faults.ts';
-import {
-  type MessageFormat,
-  type SoapHandler,
-  type SoapRequest,
-  maxRequestBytes,
-  requestTooLarge,
-} from './handler.ts';
+import { type MessageFormat, type SoapHandler, maxRequestBytes, requestTooLarge } from './handler.ts';
 
 export type SoapOptions = {
   /** The path of the endpoint: the plugin is registered with it. */
@@ -43,7 +37,9 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
   scope.decorateRequest('soap', null);
   scope.removeAllContentTypeParsers();
   const limits = { parseAs: 'buffer', bodyLimit: maxRequestBytes } as const;
-  scope.addContentTypeParser('*', limits, (_request, body, parsed) => parsed(null, body));
+  // Toolkits may send no content type; the hook below refuses all others.
+  for (const type of [...mediaTypes, '*'])
+    scope.addContentTypeParser(type, limits, (_request, body, parsed) => parsed(null, body));
 
   scope.addHook('onRequest', (request, _reply, next) => {
     const format = readFormat(request.headers);
@@ -81,23 +77,20 @@ async function call(request: FastifyRequest, options: SoapOptions): Promise<Buff
   const body = (request.body as Buffer | undefined) ?? Buffer.alloc(0);
   const soapRequest = handler.read(body, exchange.format, (version) => (exchange.version = version));
   exchange.namespace = soapRequest.payload.namespace;
-  return handler.answer(soapRequest, await callerOf(request, soapRequest, options));
+  const isOpen = soapRequest.operation.access === 'open';
+  return handler.answer(soapRequest, isOpen ? undefined : await callerOf(request, options));
 }
 
 async function callerOf(
   request: FastifyRequest,
-  { operation }: SoapRequest,
   { identify, retryAfterRefresh, requireTokens }: SoapOptions,
 ): Promise<Caller> {
-  if (operation.access === 'open') return undefined;
   const credentials = {
     bearer: bearerToken(request.headers.authorization),
     field: queryToken(request),
     cookie: undefined,
     readsOnly: true,
-    get address() {
-      return clientAddress(request);
-    },
+    address: () => clientAddress(request),
     referer: request.headers.referer,
   };
   const identity = await retryAfterRefresh(() => identify(credentials));

@@ -1,6 +1,7 @@
 // Where a request may carry a token: header, field, cookie and form token, and what each allows.
 import { createHmac } from 'node:crypto';
-import { Agent, get } from 'node:http';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, get, request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Role } from '../../src/caller.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -83,4 +84,29 @@ describe('tokens in requests', () => {
     });
     expect(response.json<Failure>().error.code).toBe(498);
   });
+});
+
+it('a bearer token that is revoked while the body arrives is refused', async () => {
+  const own = await startServer();
+  const token = own.token('administrator');
+  const body = 'isReadOnly=true';
+  const request = httpRequest(`${await own.listen()}/admin/mode/update`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/x-www-form-urlencoded',
+      'content-length': body.length,
+    },
+  });
+  request.write(body.slice(0, 5));
+  await once(own.http.server, 'request');
+  await own.post('/tokens/revokeToken', { token });
+  request.end(body.slice(5));
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  expect(response.statusCode).toBe(401);
+  response.resume();
+  expect((await own.get(`/admin/mode?token=${own.token('member')}`)).json()).toMatchObject({
+    isReadOnly: false,
+  });
+  await own.close();
 });

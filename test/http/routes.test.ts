@@ -1,4 +1,6 @@
 // Every request takes the same path through Fastify: routes, hooks, log and metrics.
+import { once } from 'node:events';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { walk } from '../../src/rest/resource.ts';
 import { call, envelope, soap12 } from '../catalog/soap-kit.ts';
@@ -34,6 +36,15 @@ describe('a method that a path does not have', () => {
     expect((await send('text/xml')).body).toContain('<faultcode>soap:Client</faultcode>');
     expect((await send('application/soap+xml')).body).toContain('<soap:Value>soap:Sender</soap:Value>');
   });
+});
+
+it('a target that is no path has the usual error body', async () => {
+  const { hostname, port } = new URL(await server.listen());
+  const request = httpRequest({ hostname, port, path: 'http://' }).end();
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  expect(response.statusCode).toBe(404);
+  const body = Buffer.concat((await response.toArray()) as Buffer[]).toString();
+  expect(JSON.parse(body)).toMatchObject({ status: 'error', error: { code: 404, details: [] } });
 });
 
 it('an address beneath the SOAP endpoint is an unknown address, not a fault', async () => {

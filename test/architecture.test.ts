@@ -107,7 +107,7 @@ it('no file imports itself through others', () => {
 
 it('docs/architecture.md describes every folder of src, and no other', () => {
   const document = readFileSync(new URL('docs/architecture.md', root), 'utf8');
-  const described = [...document.matchAll(/^\| `src\/([\w/-]+)\/` \|/gm)].map(([, folder]) => folder ?? '');
+  const described = [...document.matchAll(/^\| `src\/([\w/-]+)\/` +\|/gm)].map(([, folder]) => folder ?? '');
   const folders = new Set(sources.map((name) => posix.dirname(name)).filter((folder) => folder !== '.'));
   expect(described.sort()).toEqual([...folders].sort());
 });

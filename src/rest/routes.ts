@@ -80,8 +80,18 @@ function urlOf({ route, items }: Entry, prefix: string): string {
 
 /** A body without a content type is accepted only when it is empty; another content type is refused without reading the body. */
 async function acceptEmptyBody(request: FastifyRequest, payload: NodeJS.ReadableStream): Promise<void> {
-  if (request.headers['content-type'] !== undefined) throw unsupportedMediaType();
-  for await (const chunk of payload) if (chunk.length > 0) throw unsupportedMediaType();
+  if (request.headers['content-type'] !== undefined || (await hasBytes(payload)))
+    throw unsupportedMediaType();
+}
+
+async function hasBytes(payload: NodeJS.ReadableStream): Promise<boolean> {
+  try {
+    for await (const chunk of payload) if (chunk.length > 0) return true;
+    return false;
+  } catch {
+    // The client has closed the connection.
+    throw new ServiceError('invalid', 'The request body cannot be read.');
+  }
 }
 
 function restOf({ rest }: FastifyRequest): RestRequest {

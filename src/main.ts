@@ -4,6 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { type Logger, pino } from 'pino';
+import { collectDefaultMetrics } from 'prom-client';
+import type { App } from './app.ts';
 import { hashPassword, saltBytes } from './auth/password.ts';
 import type { InitialCatalog } from './catalog/catalog.ts';
 import { readCatalogFile } from './catalog/catalog-file.ts';
@@ -17,11 +19,14 @@ import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { jobs } from './upgrades/job-table.ts';
-import { createHttpClient } from './webhooks/http-client.ts';
+import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
+/** How long requests in progress may take to end. */
 const closeWithinMs = 8_000;
+/** How long the store may take to close after that. */
 const graceMs = 4_000;
+/** How long the process waits for what cannot be cancelled, such as a DNS lookup. */
 const lingerMs = 500;
 
 async function main(): Promise<void> {
@@ -29,19 +34,14 @@ async function main(): Promise<void> {
   const catalog = await readCatalog(process.env.CATALOG_FILE);
   const config = readConfig(process.env, 'problems' in catalog ? catalog.problems : []);
   const logger = await createLogger(config);
-  process.on('uncaughtException', (error) => giveUp(error));
-  process.on('unhandledRejection', (error) => giveUp(error));
+  process.on('uncaughtException', (error) => exitWithError(logger, error));
+  process.on('unhandledRejection', (error) => exitWithError(logger, error));
 
-  function giveUp(error: unknown): void {
-    logger.fatal({ err: error }, 'unexpected failure, the process ends');
-    logger.flush();
-    process.exit(1);
-  }
-
-  const madeUpPassword = randomBytes(12).toString('base64url');
-  const hashFirst = () => hashPassword(config.adminPassword ?? madeUpPassword, randomBytes(saltBytes));
-  // It takes about as long as to load all the rest. A database has an administrator most of the time.
-  const early = config.storeUrl === undefined ? hashFirst() : undefined;
+  const generatedPassword = randomBytes(12).toString('base64url');
+  const hashAdminPassword = () =>
+    hashPassword(config.adminPassword ?? generatedPassword, randomBytes(saltBytes));
+  // Hashing takes about as long as loading the app, so that both run at once. A database usually has an administrator.
+  const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const { createApp } = await import('./app.ts');
   const store = await openStore(config, logger);
   const httpClient = createHttpClient(config.webhookAllowCidrs);
@@ -60,57 +60,68 @@ async function main(): Promise<void> {
     },
     wsdl: await readBuiltFile('wsdl/ServiceCatalog.wsdl'),
     catalog: 'catalog' in catalog ? catalog.catalog : sampleCatalog,
-    adminHash: () => early ?? hashFirst(),
+    adminHash: () => early ?? hashAdminPassword(),
   });
+  collectDefaultMetrics({ register: app.metricsRegistry, prefix: 'steward_' });
   try {
     await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });
   } catch (error) {
     await app.close();
     throw error;
   }
-
-  let isClosing = false;
-  function close(signal: string): void {
-    // A terminal and npm both pass a Ctrl-C on: the second one is no impatience.
-    if (isClosing) return;
-    isClosing = true;
-    logger.info({ signal }, 'closing');
-    const deadline = setTimeout(() => app.http.server.closeAllConnections(), closeWithinMs);
-    // A database that is gone without a word would be waited for much longer.
-    setTimeout(() => giveUp(new Error('it took too long to close')), closeWithinMs + graceMs).unref();
-    app
-      .close()
-      .then(() => httpClient.close())
-      .then(
-        () => {
-          clearTimeout(deadline);
-          logger.info('closed');
-          logger.flush();
-          // A look-up of a name that nobody answers for cannot be called off.
-          setTimeout(() => process.exit(), lingerMs).unref();
-        },
-        (error: unknown) => giveUp(error),
-      );
-  }
-  // Before anybody is told that it listens: whoever is may end it.
-  process.on('SIGTERM', close);
-  process.on('SIGINT', close);
-
-  const { address, port } = app.http.server.address() as AddressInfo;
-  tell([
-    `Steward listens on http://${isIPv6(address) ? `[${address}]` : address}:${port}`,
-    `  catalog  ${app.urls.base}${config.catalogPath}`,
-    `  WSDL     ${app.urls.base}${config.catalogPath}?wsdl`,
-    `  admin    ${app.urls.base}${config.adminPath}`,
-  ]);
+  // Before the addresses are printed: a program that has read them may send a signal at once.
+  closeOnSignals(app, httpClient, logger);
+  printAddresses(app, config);
   if (app.createdAdministrator && config.adminPassword === undefined) {
-    tell([
-      `  sign in as ${config.adminUsername} with the password ${madeUpPassword} (made up for this run; ADMIN_PASSWORD sets one)`,
+    print([
+      `  sign in as ${config.adminUsername} with the password ${generatedPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
     ]);
   }
   const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
   if (unknown.length > 0)
-    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers of no built-in version');
+    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
+}
+
+function exitWithError(logger: Logger, error: unknown): void {
+  logger.fatal({ err: error }, 'unexpected failure, the process ends');
+  logger.flush();
+  process.exit(1);
+}
+
+function closeOnSignals(app: App, httpClient: HttpClient, logger: Logger): void {
+  let isClosing = false;
+  async function close(signal: string): Promise<void> {
+    // Ctrl-C arrives twice under npm: from the terminal and from npm.
+    if (isClosing) return;
+    isClosing = true;
+    logger.info({ signal }, 'closing');
+    const deadline = setTimeout(() => app.http.server.closeAllConnections(), closeWithinMs);
+    // Without this, the process would wait much longer for a database that does not respond.
+    const limit = closeWithinMs + graceMs;
+    setTimeout(() => exitWithError(logger, new Error('closing took too long')), limit).unref();
+    try {
+      await app.close();
+      await httpClient.close();
+    } catch (error) {
+      exitWithError(logger, error);
+    }
+    clearTimeout(deadline);
+    logger.info('closed');
+    logger.flush();
+    setTimeout(() => process.exit(), lingerMs).unref();
+  }
+  process.on('SIGTERM', (signal) => void close(signal));
+  process.on('SIGINT', (signal) => void close(signal));
+}
+
+function printAddresses({ http, urls }: App, { catalogPath, adminPath }: Config): void {
+  const { address, port } = http.server.address() as AddressInfo;
+  print([
+    `Steward listens on http://${isIPv6(address) ? `[${address}]` : address}:${port}`,
+    `  catalog  ${urls.base}${catalogPath}`,
+    `  WSDL     ${urls.base}${catalogPath}?wsdl`,
+    `  admin    ${urls.base}${adminPath}`,
+  ]);
 }
 
 async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): Promise<Store> {
@@ -120,7 +131,7 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   }
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
-    logger.warn('SECRET_KEY is not set: webhook keys are kept in the database as they are');
+    logger.warn('SECRET_KEY is not set: webhook keys are stored in the database without encryption');
   // Load the PostgreSQL client only when it is used: it takes longer to load than the rest of the server takes to start.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
   const migrations = await readMigrations(new URL('store/postgres/migrations/', import.meta.url));
@@ -143,7 +154,10 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     namespace: config.kubernetesNamespace,
     onRetry: (message) => logger.warn(`${message} Retrying.`),
   });
-  logger.info({ server: cluster.server, namespace: cluster.namespace }, 'upgrades change a cluster');
+  logger.info(
+    { server: cluster.server, namespace: cluster.namespace },
+    'upgrades change workloads of a Kubernetes namespace',
+  );
   return createKubernetesExecutor({
     cluster,
     runtime: realRuntime,
@@ -155,8 +169,8 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
   });
 }
 
-/** What a person reads goes to standard error; standard output is the log. */
-function tell(lines: readonly string[]): void {
+/** Texts for people go to standard error; the log is standard output. */
+function print(lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n')}\n`);
 }
 
@@ -176,7 +190,7 @@ async function readVersion(): Promise<string> {
   return (JSON.parse(text) as { version: string }).version;
 }
 
-/** The catalog of a first start, or what is wrong with its file. */
+/** The catalog of a first start, or the problems of its file. */
 async function readCatalog(path = ''): Promise<{ catalog: InitialCatalog } | { problems: string[] }> {
   if (path === '') return { catalog: sampleCatalog };
   try {
@@ -191,8 +205,8 @@ async function readCatalog(path = ''): Promise<{ catalog: InitialCatalog } | { p
 
 main().catch((error: unknown) => {
   if (error instanceof ConfigError)
-    tell(['Steward cannot start:', ...error.problems.map((problem) => `  ${problem}`)]);
-  else tell([`Steward cannot start: ${(error as Error).message}`]);
-  // What was opened before would keep the process alive.
+    print(['Steward cannot start:', ...error.problems.map((problem) => `  ${problem}`)]);
+  else print([`Steward cannot start: ${(error as Error).message}`]);
+  // Without this, a store that is already open would keep the process alive.
   process.exit(1);
 });

@@ -25,6 +25,9 @@ describe('the process', () => {
     const body = new URLSearchParams({ username: 'admin', password });
     const signedIn = await fetch(`${address}/tokens/generateToken`, { method: 'POST', body });
     expect(await signedIn.json()).toMatchObject({ ssl: false });
+    const metrics = await (await fetch(`${address}/metrics`)).text();
+    expect(metrics).toContain('steward_process_cpu_user_seconds_total');
+    expect(metrics).toContain('steward_nodejs_active_handles_total');
 
     child.kill('SIGTERM');
     expect(await exited).toBe(0);

@@ -2,7 +2,7 @@
 // at the end of the test file.
 import { randomUUID } from 'node:crypto';
 import { Pool, type QueryResultRow } from 'pg';
-import { afterAll, inject } from 'vitest';
+import { inject } from 'vitest';
 import { type PostgresServer, createPostgresServer } from './postgres-server.js';
 
 export type { PostgresServer };
@@ -11,12 +11,14 @@ let admin: Pool | undefined;
 const databases = new Set<{ drop: () => Promise<void> }>();
 const servers = new Set<PostgresServer>();
 
-afterAll(async () => {
+/** Removes everything that a test file has created. `cleanup.setup.ts` calls it after each file. */
+export async function removeDatabases(): Promise<void> {
   await Promise.all([...servers].map((server) => server.stop()));
+  servers.clear();
   await Promise.all([...databases].map((database) => database.drop()));
   await admin?.end();
   admin = undefined;
-});
+}
 
 /** Uses one connection per test file. */
 async function ask<R extends QueryResultRow>(statement: string): Promise<R[]> {
@@ -35,6 +37,7 @@ export async function createDatabase() {
   url.searchParams.set('options', `--search_path=${name}`);
   const database = {
     url: url.href,
+    isDropped: false,
     /** Deletes all rows that the server has created, and keeps the tables. */
     async empty(): Promise<void> {
       const tables = await ask<{ name: string }>(
@@ -48,6 +51,7 @@ export async function createDatabase() {
     /** Ends connections that still use the schema, and drops it. */
     async drop(): Promise<void> {
       if (!databases.delete(database)) return;
+      database.isDropped = true;
       // Renamed first, so that no connection uses it again while its tables are locked one by one.
       await ask(`ALTER SCHEMA ${name} RENAME TO dropped_${name}`);
       await ask(

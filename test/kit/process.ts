@@ -5,14 +5,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach } from 'vitest';
 import { noteLog, noteSecret } from './leaks.ts';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const running = new Set<ChildProcess>();
-afterEach(() => {
+
+/** Kills the processes that a test has left running. */
+export function killProcesses(): void {
   for (const child of running) child.kill('SIGKILL');
-});
+}
 
 export type ProcessOptions = {
   /** The working directory; it is removed when the process has ended. */

@@ -37,11 +37,13 @@ type Database = Awaited<ReturnType<typeof createDatabase>>;
 const free = new Set<Database>();
 
 async function createOnPostgres(): Promise<TestStore> {
-  const [used] = free;
-  if (used === undefined) return openAt(await createDatabase());
-  free.delete(used);
-  await used.empty();
-  return openAt(used);
+  for (const used of free) {
+    free.delete(used);
+    if (used.isDropped) continue;
+    await used.empty();
+    return openAt(used);
+  }
+  return openAt(await createDatabase());
 }
 
 async function openAt(database: Database): Promise<TestStore> {

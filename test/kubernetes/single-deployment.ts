@@ -1,19 +1,14 @@
 // A namespace with one Deployment, and executors for it, for tests of outages and of the lock.
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { StepContext } from '../../src/upgrades/executors/executor.ts';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import { type Cluster, openCluster } from './cluster.ts';
+import { openCluster } from './cluster.ts';
 import { createFastRuntime, createTestExecutor } from './executor.ts';
-
-let cluster: Cluster | undefined;
-afterEach(async () => {
-  await cluster?.close();
-  cluster = undefined;
-});
 
 /** The cluster is closed after the test. */
 export async function openDeployment() {
-  const on = (cluster = await openCluster());
+  const on = await openCluster();
+  onTestFinished(() => on.close());
   await on.createWorkload({
     kind: 'Deployment',
     name: 'a',

@@ -1,0 +1,21 @@
+// Runs the compiler, ESLint and Prettier at the same time, and prints what each has to report. `npm run check` runs it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { URL, fileURLToPath } from 'node:url';
+
+const tools = [
+  ['typescript/bin/tsc', '--noEmit'],
+  ['eslint/bin/eslint.js', '.'],
+  ['prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
+];
+
+const modules = new URL('../node_modules/', import.meta.url);
+
+async function run([file, ...options]) {
+  const program = fileURLToPath(new URL(file, modules));
+  const [code] = await once(spawn(process.execPath, [program, ...options], { stdio: 'inherit' }), 'close');
+  return code;
+}
+
+const codes = await Promise.all(tools.map(run));
+if (codes.some((code) => code !== 0)) process.exitCode = 1;

@@ -47,7 +47,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { logger, trustedProxies, isClosing } = options;
   const app = fastify({
     loggerInstance: logger,
-    // Every line that concerns a request names its method and path: a child logger per request adds nothing.
+    // A child logger per request would only add a request id, which no line needs.
     childLoggerFactory: (parent) => parent,
     logController: new LogController({ disableRequestLogging: true }),
     trustProxy: (address) => isListed(plainAddress(address), trustedProxies),

@@ -129,10 +129,9 @@ async function checkRequest(
   rest.format = readFormat(textIn(rest.form, 'f') ?? textIn(rest.query, 'f'), request.headers.accept);
   if (rest.format === undefined) throw invalidField('f', `must be one of ${formats.join(', ')}.`);
   // The form may carry the token, and a bearer token may have ended while the body arrived.
-  rest.identity =
-    rest.access === 'anyone'
-      ? identifySession(rest, options)
-      : await options.retryAfterRefresh(() => options.identify(rest.credentials));
+  if (rest.access !== 'anyone')
+    rest.identity = await options.retryAfterRefresh(() => options.identify(rest.credentials));
+  else if (!rest.isPost) rest.identity = identifySession(request, options.identify);
   const caller = rest.identity?.caller;
   requireRole(caller, rest.access);
   options.admit(rest.entry, rest.showsForm);
@@ -153,16 +152,6 @@ function readForm(rest: RestRequest, request: FastifyRequest): void {
   rest.query = parsePostQuery(queryText, requestedFields);
   const { text = '' } = (request.body ?? {}) as { text?: string };
   rest.form = parseUrlencoded(text, requestedFields);
-}
-
-/** Pages that need no token still show whose session the browser has. */
-function identifySession(rest: RestRequest, { identify }: RestOptions) {
-  if (rest.isPost) return undefined;
-  try {
-    return identify({ ...rest.credentials, field: undefined });
-  } catch {
-    return undefined;
-  }
 }
 
 function requireRole(caller: Caller, access: Access): void {
@@ -226,14 +215,14 @@ function sendError(
   void reply.headers(response.headers);
   const format = request.rest?.format ?? guessFormat(request);
   if (format === 'html') {
-    const identity = request.rest?.identity ?? sessionFor(request, identify);
+    const identity = request.rest?.identity ?? identifySession(request, identify);
     return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
   }
   return sendAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
 }
 
-/** The page of an error shows the session of the browser even where the request was not allowed to use it. */
-function sessionFor(request: FastifyRequest, identify: Identify) {
+/** For pages only: they show the session of the browser even where the request needs none, or may not use it. */
+function identifySession(request: FastifyRequest, identify: Identify) {
   try {
     return identify({ ...credentialsOf(request, undefined), readsOnly: true });
   } catch {

@@ -26,7 +26,7 @@ const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.
 
 export const namespace = 'http://www.example.com/schemas/Product/10.0';
 
-/** The operations of spec 4.2. */
+/** The operations of the SOAP catalog. */
 export const operationNames = [
   'GetMessageVersion',
   'GetMessageFormats',

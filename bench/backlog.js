@@ -1,6 +1,5 @@
-// A server with pending deliveries, in its own process. Arguments: the number of deliveries, and the URLs of the black holes that
-// never answer them. Sends the peak of its resident memory to the parent. Events are published without HTTP requests, which would
-// take minutes.
+// A server with pending deliveries in its own process, which sends the peak of its resident memory to the parent. It publishes
+// events without HTTP requests, which would take minutes.
 import { pino } from 'pino';
 import { createApp } from '../dist/app.js';
 import { sampleCatalog } from '../dist/catalog/sample.js';
@@ -37,13 +36,13 @@ await register(store, urls);
 
 let peak = 0;
 for (let n = 0; n < Number(pending) / urls.length; n += 1) {
-  // Each event has its own string, as it would have from a request.
+  // Events from requests do not share a string, so each event has its own here too.
   const data = JSON.stringify({ ...JSON.parse(eventDraft.data), number: n });
   await eventPublisher.publish({ ...eventDraft, data });
   if (n % 100 === 0) await runtime.yieldToEventLoop();
   peak = Math.max(peak, process.memoryUsage.rss());
 }
-// The delivery worker has started its attempts by then.
+// During this pause the delivery worker starts its attempts.
 await runtime.sleep(500);
 peak = Math.max(peak, process.memoryUsage.rss());
 process.send({ pending: store.waiting(deliveries), megabytes: peak / 1024 ** 2 });

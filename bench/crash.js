@@ -1,5 +1,4 @@
-// Repeats the crash tests: as many rounds as the first argument says (default 10), each with a new seed, which is printed. Exits with 1
-// after the first round that fails. `npm run crash` builds first.
+// Repeats the crash tests, each round with a new seed, until a round fails. The argument is the number of rounds (default 10).
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';

@@ -11,10 +11,9 @@ import { makeSignatureKey } from '../dist/webhooks/signature.js';
 import { createWebhook } from '../dist/webhooks/webhook.js';
 import { realRuntime as runtime } from '../dist/runtime.js';
 
-/** The default configuration, with webhooks to loopback addresses allowed. */
 export const config = readConfig({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', PORT: '0', LOG_LEVEL: 'silent' });
 
-/** An event with about 200 bytes of data, the size of a typical event. */
+/** About 200 bytes of data, the size of a typical event. */
 export const eventDraft = {
   type: 'ServiceUpdated',
   service: null,
@@ -26,7 +25,7 @@ export const eventDraft = {
   }),
 };
 
-/** Stores the settings, with a policy that deactivates no webhook during a benchmark. */
+/** The policy deactivates no webhook during a benchmark. */
 export function set(store, settings) {
   const policy = { notificationAttempts: 5, numberOfFailures: 10_000 };
   return store.update((transaction) =>
@@ -34,7 +33,6 @@ export function set(store, settings) {
   );
 }
 
-/** Creates a webhook for each URL, subscribed to all events. */
 export function register(store, urls) {
   const webhookAt = (hookUrl) => ({
     id: runtime.newId(),
@@ -51,7 +49,6 @@ export function register(store, urls) {
   );
 }
 
-/** The engine sends nothing before `start`. */
 export function createEngine(onAttempt, options = {}) {
   const { store = createMemoryStore(), httpClient = createHttpClient(config.webhookAllowCidrs) } = options;
   const failures = [];

@@ -8,7 +8,6 @@ export const p99 = (numbers) => sorted(numbers)[Math.ceil(numbers.length * 0.99)
 
 export const print = (line) => process.stdout.write(`${line}\n`);
 
-/** Resolves with the address that a server prints to its standard error. */
 export function listening(child) {
   return new Promise((resolve, reject) => {
     let output = '';
@@ -30,7 +29,6 @@ export function compare(rounds) {
   };
 }
 
-/** Prints figures with their limits. Sets the exit code 1 when a limit is missed. */
 export function printTable(rows) {
   const printRow = (figure, required, measured, verdict) =>
     print(`${figure.padEnd(62)}${required.padEnd(16)}${measured.padEnd(10)}${verdict}`);

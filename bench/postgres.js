@@ -1,6 +1,5 @@
-// Measures the cost of the PostgreSQL store: deliveries per second compared with a queue in plain SQL, and frequent reads compared with
-// the memory store. Both sides alternate within one run; medians are printed. It uses the database of DATABASE_URL, or starts its own.
-// Exits with 1 when a limit is missed. `npm run bench` builds first.
+// Measures the cost of the PostgreSQL store: deliveries per second compared with a queue in plain SQL, and frequent reads compared
+// with the memory store. It uses the database of DATABASE_URL, or starts its own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
@@ -25,7 +24,6 @@ const migrations = await readMigrations(new URL('../dist/store/postgres/migratio
 
 const schemas = [];
 
-/** Creates an empty schema and returns its address. */
 async function createSchema() {
   const name = `bench_${process.pid}_${schemas.length}`;
   schemas.push(name);
@@ -35,9 +33,8 @@ async function createSchema() {
   return url.href;
 }
 
-// Deliveries: both sides send the same backlog. The webhook engine has receivers that answer immediately, so that only the engine and its
-// store are measured. The loop in plain SQL claims as many rows at a time with `for update skip locked`, records the attempts, and deletes
-// rows beyond the history limit.
+// The receivers answer immediately, so that the rounds measure only the engine and its store. The loop in plain SQL does the same
+// work: it claims as many rows at a time, records the attempts, and deletes rows beyond the history limit.
 
 const receivers = 64;
 const events = 80;
@@ -143,8 +140,6 @@ async function compareDeliveries() {
   await engine.close();
   return compare(measured);
 }
-
-// Reads: two servers, one with each store, answer the same requests in turn.
 
 const readRounds = 9;
 const roundMs = 1500;

@@ -1,5 +1,5 @@
-// The receivers of bench/webhooks.js, in their own process so that they use none of the engine's CPU time. Arguments: how many
-// receivers answer, and how many are black holes, which accept a connection and never answer. Sends their URLs to the parent.
+// The receivers of bench/webhooks.js, in their own process so that they use none of the engine's CPU time. A black hole accepts a
+// connection and never answers.
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';

@@ -1,6 +1,5 @@
-// Runs a server under mixed traffic: catalog, directory, tokens, events to receivers of which some fail, upgrades and rollbacks. Prints resident
-// memory, handles, pending deliveries and the p99 of response times over time, and exits with 1 when one of them grows.
-// `npm run soak` runs for 10 minutes, `npm run soak -- 60` for an hour. With STORE_URL in the environment the server uses that database.
+// Runs a server under mixed traffic and exits with 1 when resident memory, handles, pending deliveries or the p99 of response times
+// grow. `npm run soak` runs for 10 minutes, `npm run soak -- 60` for an hour.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -17,14 +16,13 @@ const warmUp = 0.3;
 const password = 'a password for the soak';
 const patches = ['pat_17022022_1250', 'pat_28042022_1260'];
 
-/** How the receivers answer. The one named hole never does. */
 const kinds = {
   good: (response) => response.writeHead(200).end('{}'),
   slow: (response) => setTimeout(() => response.writeHead(200).end('{}'), 200),
   bad: (response) => response.writeHead(500).end('{}'),
   hole: () => undefined,
 };
-/** Each has its own port: the number of parallel attempts per receiver is limited, so the hole would delay the others. */
+/** Each receiver has its own port: the number of parallel attempts per receiver is limited, so the hole would delay the others. */
 const receivers = await Promise.all(
   Object.entries(kinds).map(async ([kind, answer]) => {
     const receiver = createServer((request, response) => {
@@ -62,7 +60,6 @@ let isOver = false;
 let durations = [];
 const unexpected = new Map();
 
-/** Returns the parsed response. Counts unexpected statuses, which are printed at the end. */
 async function ask(method, path, { form, headers = {}, xml, expected = [200] } = {}) {
   const started = performance.now();
   const body = xml ?? (form && new URLSearchParams(form).toString());
@@ -88,7 +85,7 @@ const { token } = await signIn();
 const headers = { authorization: `Bearer ${token}` };
 const admin = (path, form, expected) => ask('POST', `/admin/${path}`, { form, headers, expected });
 
-// Some fail always, so webhooks are deactivated and activated again during the run.
+// Some receivers always fail, so the run deactivates webhooks and activates them again.
 for (const { kind, hookUrl } of receivers)
   await admin('services/webhooks/create', { name: kind, hookUrl, changeTypes: '*' }, [200, 409]);
 const { webhooks } = await admin('services/webhooks', {});
@@ -100,10 +97,10 @@ await admin('services/webhooks/settings', {
 const envelope = (body) =>
   `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${body}</s:Body></s:Envelope>`;
 const operation = (name) => envelope(`<${name} xmlns="http://www.example.com/schemas/Product/10.0"/>`);
-/** Writes are refused while a job runs. */
+/** The server refuses writes while a job runs. */
 const write = [200, 503];
 
-/** Each entry runs independently, at most this many times per second. */
+/** The first number of an entry is its maximum number of runs per second. */
 const traffic = [
   [40, () => ask('POST', '/services', { xml: operation('GetServiceDescriptions') })],
   [40, () => ask('POST', '/services', { xml: operation('GetMessageVersion') })],
@@ -120,7 +117,7 @@ const traffic = [
   [5, () => admin('services/webhooks/settings', { numberOfFailures: '20' }, write)],
   [2, createAndDeleteService],
   [1, signInAndOut],
-  // Seldom, so that failing webhooks are deactivated in between and their pending deliveries are dropped.
+  // This runs rarely, so that the server deactivates failing webhooks in between and drops their pending deliveries.
   [1 / 60, () => Promise.all(webhooks.map(({ id }) => admin(`services/webhooks/${id}/activate`, {}, write)))],
   [1 / 30, upgradeOrRollBack],
 ];
@@ -166,7 +163,6 @@ async function sample() {
   };
 }
 
-/** The slope by least squares. */
 function slope(points, value) {
   const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
   const [middle, height] = [mean(({ minute }) => minute), mean(value)];

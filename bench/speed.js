@@ -1,6 +1,5 @@
-// Compares the speed of the server with a bare Fastify application that sends the same bytes, and with the npm package `soap` on the same
-// WSDL. Prints a table, draws speed.svg, and exits with 1 when a limit is missed. Options: --rounds N, --seconds S, --only <part of a name>.
-// `npm run bench` builds first.
+// Compares the speed of the server with a bare Fastify application that sends the same bytes, and with the npm package `soap` on
+// the same WSDL. Options: --rounds N, --seconds S, --only <part of a name>.
 import { writeFile } from 'node:fs/promises';
 import { URL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -24,7 +23,6 @@ const isSelected = (name) => name.toLowerCase().includes(given.only.toLowerCase(
 const atLeast = (bound) => ({ bound, wanted: `at least ${bound}`, meets: (ratio) => ratio >= bound });
 const atMost = (bound) => ({ bound, wanted: `at most ${bound}`, meets: (ratio) => ratio <= bound });
 
-/** A line of the table: figures as text, ratios as numbers. */
 function makeRow(name, { ours, limit, ratio, against, ...others }) {
   return {
     name,

@@ -1,5 +1,5 @@
 // Measures how the cost of an upgrade job grows from 1,000 to 10,000 workloads, and the time to read the status of the largest job.
-// Ratios are against the smallest job of the same run: 1.0 means linear. Run with `npm run bench`, which builds first.
+// Ratios are against the smallest job of the same run: 1.0 means linear.
 import { createMemoryStore } from '../dist/store/memory.js';
 import { createTasks } from '../dist/tasks.js';
 import { freshRelease } from '../dist/upgrades/built-in-manifest.js';

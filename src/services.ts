@@ -1,4 +1,4 @@
-// The services of the features, connected: what one feature must tell another is a function passed in here.
+// Creates the services of the features and connects them: a feature calls another through a function that it gets here.
 import { TokenService } from './auth/token-service.ts';
 import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
@@ -33,7 +33,6 @@ import { listWebhooks } from './webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
 import type { HttpClient } from './webhooks/http-client.ts';
 
-/** What the process passes in. */
 export type AppOptions = {
   readonly config: Config;
   readonly store: Store;
@@ -41,14 +40,10 @@ export type AppOptions = {
   readonly httpClient: HttpClient;
   readonly executor: Executor;
   readonly logger: FastifyBaseLogger;
-  /** The text of wsdl/ServiceCatalog.wsdl. */
   readonly wsdl: string;
   readonly assets: AssetFiles;
-  /** What a store without a catalog is loaded with. */
   readonly catalog: InitialCatalog;
-  /** The version of Steward. */
   readonly version: string;
-  /** The hash of the first administrator's password. */
   readonly adminHash: () => Promise<string>;
 };
 
@@ -81,7 +76,6 @@ export function createServices(options: AppOptions) {
   });
   const jobWatcher = new JobWatcher(store, runtime);
 
-  /** Starts background work, and resumes what an earlier process has left. */
   async function start(): Promise<void> {
     await jobRunner.recover();
     new DeliveryWorker({
@@ -126,7 +120,6 @@ export function createServices(options: AppOptions) {
   };
 }
 
-/** The tree beneath ADMIN_PATH. */
 export function adminResource(
   { config, store, runtime, executor }: AppOptions,
   services: Services,

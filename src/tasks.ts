@@ -3,13 +3,10 @@ import { setMaxListeners } from 'node:events';
 import type { Runtime } from './runtime.ts';
 
 export type Tasks = {
-  /** Runs the work in the background. The work must end soon after its signal is aborted. */
+  /** The work must end soon after its signal is aborted, because `stop` waits for it. */
   start: (name: string, work: (signal: AbortSignal) => Promise<void>) => void;
-  /** Repeats the work, with a pause of `ms` before each run. A failed run is reported and does not end the repetition. */
   every: (name: string, ms: number, work: () => Promise<void>) => void;
-  /** Resolves when no task is running. */
   idle: () => Promise<void>;
-  /** Aborts all tasks and waits until they have ended. Later calls of `start` and `every` do nothing. */
   stop: () => Promise<void>;
 };
 
@@ -26,7 +23,7 @@ export function createTasks(
     try {
       await work(stopping.signal);
     } catch (error) {
-      // An aborted task may fail because of the abort.
+      // The abort itself may make a task fail.
       if (!stopping.signal.aborted) onFailure(name, error);
     }
   }

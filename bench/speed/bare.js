@@ -1,12 +1,12 @@
-// The limit of bench/speed.js: bare Fastify that reads what it is sent and answers with ready bytes, those of the folder it is given.
-// Without a folder it is the least that can be started and asked something.
+// The limit of bench/speed.js: bare Fastify that answers with ready bytes from the folder in its argument. Without a folder it is
+// the smallest server that answers a request.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import fastify from 'fastify';
 
 const app = fastify({ logger: { level: process.env.LOG_LEVEL } });
 
-/** What reads the body, in the way the server under test has it read. */
+/** The limit reads the body as the server under test does. Otherwise the ratio would include the cost of reading it. */
 const readers = {
   nothing: () => undefined,
   xml: () =>

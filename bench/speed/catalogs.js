@@ -1,7 +1,6 @@
-// Catalogs for bench/speed.js, as CATALOG_FILE has them: all public, so that nobody needs a token to see them whole.
+// Catalogs for bench/speed.js in the format of CATALOG_FILE. All services are public, so that requests need no token.
 import { sampleCatalog } from '../../dist/catalog/sample.js';
 
-/** The built-in sample with its 12 services. */
 export const sample = {
   folders: sampleCatalog.folders,
   services: sampleCatalog.services.map((service) => ({ ...service, access: 'public' })),
@@ -12,7 +11,7 @@ const number = (n) => String(n).padStart(5, '0');
 
 export const folderNamed = (n) => `Folder${number(n)}`;
 
-/** So many folders with as many services each; all folders take the same number of bytes. */
+/** All numbers have the same width, so that the answers for all folders have the same length. */
 export function regular(folders, servicesEach) {
   const serviceOf = (folder, n) => ({
     folderName: folderNamed(folder),

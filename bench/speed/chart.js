@@ -1,9 +1,9 @@
-// Draws the rows of bench/speed.js: a bar for each ratio to the limit, and a mark where its bound is.
+// Draws the rows of bench/speed.js: a bar for each ratio to the limit, and a mark at its bound.
 
 const colours = { paper: '#fbfbf8', ink: '#22272e', faint: '#d5d7db', met: '#3d8b78', missed: '#c0583f' };
 const width = 1180;
 const left = 450;
-const unit = 190; // As wide as a ratio of 1.
+const unit = 190;
 const longest = 2.4;
 const rowHeight = 32;
 const barHeight = 18;
@@ -33,7 +33,6 @@ function drawRow({ name, ours, ratio, wanted, bound, peer, isMet }, y) {
   ];
 }
 
-/** Rows of one kind beneath what they have in common. */
 function drawGroup(heading, rows, y) {
   const first = y + headingHeight;
   const end = first + rows.length * rowHeight;

@@ -1,5 +1,5 @@
-// The load of bench/speed.js, a process of its own: so many connections, one request at a time on each, written and read on bare sockets
-// with a buffer of their own, since an HTTP client costs as much as the servers it is to load.
+// The load of bench/speed.js, in its own process: each connection sends one request at a time. It uses bare sockets, because an
+// HTTP client needs as much CPU time as the servers under load.
 import { Buffer } from 'node:buffer';
 import { connect } from 'node:net';
 import process from 'node:process';
@@ -12,7 +12,6 @@ function busyMs() {
   return (user + system) / 1000;
 }
 
-/** Asks in turn what `requests` hold as bytes, until the time is up and everything is answered. */
 function run({ port, requests, connections, ms, status, length }) {
   return new Promise((resolve, reject) => {
     let asked = 0;
@@ -62,7 +61,6 @@ function run({ port, requests, connections, ms, status, length }) {
   });
 }
 
-/** Of one answer after another: answers whether the chunk is the end of one. A `length` of undefined is of one that comes in chunks. */
 function createReader(status, length) {
   const measure = length === undefined ? 'transfer-encoding: chunked' : `content-length: ${length}`;
   let left = 0;

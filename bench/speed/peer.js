@@ -1,4 +1,4 @@
-// The peer of bench/speed.js: the npm package `soap` serves the same WSDL with the same data, from the folder it is given.
+// The peer of bench/speed.js: the npm package `soap` with the same WSDL and the same data, from the folder in its argument.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The processes of bench/speed.js: servers, which say where they listen, and the load; what a server takes of the processor and of memory.
+// The processes of bench/speed.js: starts the servers and the load, and reads the CPU time and memory of a server.
 import { Buffer } from 'node:buffer';
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,6 @@ function keep(child) {
   return child;
 }
 
-/** Starts one of the three sides; `ms` is how long it took until it had answered something. */
 export async function start(side, given = [], env = {}) {
   const own = { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', ADMIN_PASSWORD: password };
   const entry = fileURLToPath(new URL(files[side], import.meta.url));
@@ -58,7 +57,7 @@ export async function start(side, given = [], env = {}) {
 
 const readOf = (pid, name) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
 
-/** The time a process has had a processor for, all its threads together. */
+/** In /proc/<pid>/stat, fields 11 and 12 after the process name are the user and system time in ticks of 10 ms. */
 function readBusyMs(pid) {
   const fields = readOf(pid, 'stat')
     .replace(/^.*\) /, '')

@@ -1,4 +1,4 @@
-// Requests per second for bench/speed.js: one work, the server under test beside its limit and its peer, in alternating rounds.
+// Measures requests per second for bench/speed.js: the server under test, its limit and its peer in alternating rounds.
 import { Buffer } from 'node:buffer';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,12 +8,12 @@ import { XMLParser } from 'fast-xml-parser';
 import { median } from '../kit.js';
 import { start } from './processes.js';
 
-/** Until code that is asked often is compiled. */
+/** By then V8 has compiled the hot code. */
 const warmUpMs = 3000;
 
 const textOf = ({ bytes }) => bytes.toString();
 
-/** What an answer of the catalog tells, whoever wrote it. */
+/** The server and the peer use different prefixes and attributes for the same answer. */
 function readAnswer(answer) {
   const isArray = (name) => name === 'ServiceDescription';
   const parser = new XMLParser({
@@ -33,7 +33,6 @@ function refuse(what, answer) {
   throw new Error(`${what} answers ${answer.status}: ${textOf(answer).slice(0, 500)}`);
 }
 
-/** A bare route that is asked the same and sends the same bytes. */
 async function startLimit(folder, { method, path }, { body, status = 200 }, answers) {
   const [{ contentType }] = answers;
   await writeFile(join(folder, 'limit.json'), JSON.stringify({ method, path, body, status, contentType }));
@@ -42,14 +41,12 @@ async function startLimit(folder, { method, path }, { body, status = 200 }, answ
   return start('limit', [folder]);
 }
 
-/** The npm package with the same WSDL and the same data. */
 async function startPeer(folder, server, answer) {
   await writeFile(join(folder, 'catalog.wsdl'), textOf(await server.ask({ path: '/services?wsdl' })));
   await writeFile(join(folder, 'peer.json'), JSON.stringify(readAnswer(answer)));
   return start('peer', [folder]);
 }
 
-/** A request as it goes over the wire, the same for all sides. */
 function toBytes({ method, path, headers, body = '' }) {
   const length = body === '' ? {} : { 'content-length': Buffer.byteLength(body) };
   const lines = Object.entries({ host: 'localhost', ...headers, ...length }).map(
@@ -59,7 +56,6 @@ function toBytes({ method, path, headers, body = '' }) {
   return Buffer.concat([Buffer.from(head), Buffer.from(body)]);
 }
 
-/** Starts all sides of a work, sees that they answer alike, and answers how each is loaded. */
 async function startSides(work, folder) {
   const env = { ...work.env };
   if (work.catalog) {
@@ -94,7 +90,6 @@ async function startSides(work, folder) {
   }));
 }
 
-/** `cost` is the time a processor was taken for each request; `loadBusy` is the share of a core that the load itself took. */
 async function measure({ side, task }, load, ms) {
   await load.run({ ...task, ms: ms / 2 });
   const before = side.busyMs();
@@ -106,7 +101,6 @@ async function measure({ side, task }, load, ms) {
   };
 }
 
-/** All sides of a work in processes of their own, warm, one after another. */
 async function measureOnce(work, load, ms) {
   const folder = await mkdtemp(join(tmpdir(), 'steward-speed-'));
   const sides = await startSides(work, folder);
@@ -119,8 +113,8 @@ async function measureOnce(work, load, ms) {
 }
 
 /**
- * Medians of each side's rate, and of the ratios within the rounds, since other work of the machine comes and goes. Each round has new
- * processes: where its memory happens to lie makes one of the same program some hundredths faster than another for as long as it lives.
+ * Each ratio is of one round, because other work on the machine changes between rounds. Each round starts new processes: the memory
+ * layout of a process makes it a few percent faster or slower for its whole life.
  */
 export async function compareRates(work, load, { rounds, ms }) {
   const measured = [];

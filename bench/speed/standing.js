@@ -1,4 +1,4 @@
-// What a server costs before anybody uses it, for bench/speed.js: how long it takes to start, and how much memory it then has.
+// Measures the time to start a server and its memory at rest, for bench/speed.js.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,10 +20,9 @@ async function startOnce(side) {
   return figures;
 }
 
-/** The server beside a bare Fastify app, started in turn: medians of the time to the first answer, and of what is resident at rest. */
 export async function compareStarts(times) {
   const measured = [];
-  // The first ones find nothing in the file cache.
+  // The first round is a warm-up, because the file cache is empty.
   for (let n = 0; n <= times; n += 1) {
     const figures = { server: await startOnce('server'), limit: await startOnce('limit') };
     if (n > 0) measured.push(figures);
@@ -36,7 +35,6 @@ export async function compareStarts(times) {
   return { start: compare('ms'), idle: compare('megabytes') };
 }
 
-/** What is resident with 100,000 services in 1,000 folders, once they are loaded and one folder was asked for. */
 export async function measureLargeCatalog() {
   const folder = await mkdtemp(join(tmpdir(), 'steward-speed-'));
   const CATALOG_FILE = join(folder, 'catalog.json');

@@ -1,4 +1,4 @@
-// What bench/speed.js measures in requests per second: the works of the table, each with its server, its requests and what is wanted.
+// The requests that bench/speed.js measures, each with the settings of its server and its required ratio.
 import { Buffer } from 'node:buffer';
 import { URLSearchParams } from 'node:url';
 import { folderNamed, regular, sample } from './catalogs.js';
@@ -6,7 +6,7 @@ import { signIn } from './processes.js';
 
 const namespace = 'http://www.example.com/schemas/Product/10.0';
 
-/** As the peer's own client sends them. */
+/** The peer's own client sends these headers. */
 const soapHeaders = {
   accept: 'text/html,application/xhtml+xml,application/xml,text/xml;q=0.9,*/*;q=0.8',
   'content-type': 'text/xml; charset=utf-8',
@@ -31,7 +31,7 @@ export const soap = (operation, content = '', headers = {}) => ({
 export const askFolder = (name, headers) =>
   soap('GetServiceDescriptionsEx', `<FolderName>${name}</FolderName>`, headers);
 
-/** As curl sends them. */
+/** curl sends these headers. */
 const plainHeaders = { 'user-agent': 'bench/1.0', accept: '*/*' };
 
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
@@ -61,7 +61,7 @@ function multipart(path, parts) {
   };
 }
 
-/** Of a patch 13 messages are told, and 3 for each container. */
+/** A job for a patch has 13 messages, and 3 more for each container. */
 const patchOf1000Messages = {
   id: 'pat_bench',
   type: 'patch',
@@ -72,7 +72,6 @@ const patchOf1000Messages = {
   containers: Array.from({ length: 329 }, (_, n) => ({ name: `BENCH_${n}`, image: `bench_${n}:1300` })),
 };
 
-/** Runs a job that tells 1,000 messages, to its end. */
 async function upgradeOnce({ ask }, token) {
   const read = async (asked) => JSON.parse((await ask(asked)).bytes);
   const upgrades = '/admin/system/upgrades';
@@ -93,7 +92,7 @@ async function upgradeOnce({ ask }, token) {
 
 const release = '{"id":"rel_14072022_2632"}';
 
-/** 5 MiB of what is no license: bytes without order, the same every time. */
+/** The fixed seed gives the same bytes in every run. */
 function makeNoise() {
   const noise = Buffer.alloc(5 * 1024 ** 2);
   let state = 1;
@@ -104,7 +103,7 @@ function makeNoise() {
   return noise;
 }
 
-/** `body` is how the limit reads what it is sent; `requestsTo` prepares the server and answers what it is asked in turn. */
+/** `body` names the reader in bare.js. */
 export const works = [
   {
     name: 'GetMessageVersion',

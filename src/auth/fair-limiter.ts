@@ -3,15 +3,13 @@ import { ServiceError } from '../errors.ts';
 
 export type FairLimits = {
   readonly running: number;
-  /** Waiting calls of one network. */
   readonly waitingPerNetwork: number;
-  /** Waiting calls of all networks together. */
   readonly waiting: number;
 };
 
 export class FairLimiter {
   readonly #limits: FairLimits;
-  /** The waiting calls of each network. The network at the front is next. */
+  /** The first network in the map is next. */
   readonly #queues = new Map<string, (() => void)[]>();
   #running = 0;
   #waiting = 0;
@@ -20,7 +18,6 @@ export class FairLimiter {
     this.#limits = limits;
   }
 
-  /** Runs the work when it is the network's turn; throws `too-many-requests` if too many calls are waiting already. */
   async run<T>(network: string, work: () => Promise<T>): Promise<T> {
     if (this.#running < this.#limits.running) this.#running += 1;
     else await this.#wait(network);
@@ -42,7 +39,6 @@ export class FairLimiter {
     return new Promise((start) => queue.push(start));
   }
 
-  /** Starts a waiting call in place of a finished one and moves its network to the end of the line. */
   #startNext(): void {
     const [first] = this.#queues;
     if (first === undefined) {

@@ -21,7 +21,7 @@ export async function passwordMatches(password: string, hash: string): Promise<b
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** Stands in for the hash of an unknown user, so that both cases take the same time. No password matches it. */
+/** Replaces the hash of an unknown user: a shorter response time would reveal that the name is unknown. No password matches it. */
 export const unmatchableHash = `scrypt$${cost.N}$${cost.r}$${cost.p}$${Buffer.alloc(saltBytes).toString('base64url')}$`;
 
 function derive(password: string, salt: Buffer, options: typeof cost): Promise<Buffer> {

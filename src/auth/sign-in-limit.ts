@@ -5,10 +5,8 @@ const maxPerUserAndNetwork = 10;
 const maxPerNetwork = 100;
 
 export class SignInLimit {
-  /** The times of the newest failures, by counter. */
   readonly #failures = new Map<string, readonly number[]>();
 
-  /** Seconds until another attempt is allowed; 0 if it is allowed now. */
   waitSeconds(username: string, network: string, at: number): number {
     const waits = countersOf(username, network).map(({ key, max }) => {
       const oldest = this.#recent(key, at).at(-max);
@@ -23,7 +21,6 @@ export class SignInLimit {
     }
   }
 
-  /** Removes counters without a failure in the last minute. */
   removeExpired(at: number): void {
     for (const key of this.#failures.keys()) {
       if (this.#recent(key, at).length === 0) this.#failures.delete(key);

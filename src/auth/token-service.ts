@@ -40,7 +40,7 @@ export class TokenService {
   readonly #store: Store;
   readonly #runtime: Runtime;
   readonly #signInLimit = new SignInLimit();
-  /** Computing a password hash occupies a thread and 16 MiB for a noticeable time. */
+  /** A password hash occupies a thread and 16 MiB for a noticeable time. */
   readonly #hashing = new FairLimiter({ running: 4, waitingPerNetwork: 16, waiting: 256 });
 
   constructor({ store, runtime, tasks }: TokenServiceOptions) {
@@ -49,7 +49,6 @@ export class TokenService {
     tasks.every('token sweep', sweepEveryMs, () => this.#sweep());
   }
 
-  /** Returns undefined when the request carries no token; throws when it carries a bad one. */
   identify(credentials: Credentials): Identity | undefined {
     const { bearer, field, cookie, readsOnly } = credentials;
     if (bearer !== undefined) return this.#identityOf(bearer, credentials);
@@ -83,7 +82,6 @@ export class TokenService {
     return { token, expires };
   }
 
-  /** Ends a token, or with a form token the session it belongs to. An unknown token is ignored. */
   async revoke(token: string, cookie: string | undefined): Promise<void> {
     const isOwnForm = isFormToken(token) && cookie !== undefined && formTokenMatches(token, cookie);
     const hash = hashToken(isOwnForm ? cookie : token);
@@ -99,7 +97,7 @@ export class TokenService {
     return { hash, credentialId: this.#runtime.newId() };
   }
 
-  /** Creates the first administrator if the store has none and returns whether it did. `hash` computes the password hash. */
+  /** `hash` is a function, because hashing is slow and most stores have an administrator already. */
   async ensureAdministrator(username: string, hash: () => Promise<string>): Promise<boolean> {
     if (hasAdministrator(this.#store)) return false;
     const passwordHash = await hash();
@@ -146,7 +144,6 @@ export class TokenService {
     });
   }
 
-  /** Removes tokens that are no longer valid. */
   async #sweep(): Promise<void> {
     const at = this.#runtime.now();
     this.#signInLimit.removeExpired(at);

@@ -8,7 +8,6 @@ export type Binding = { readonly to: 'address' | 'referer'; readonly value: stri
 export type Token = {
   readonly hash: string;
   readonly username: string;
-  /** The user's credentialId when the token was issued. */
   readonly credentialId: string;
   readonly expires: number;
   readonly binding: Binding;
@@ -32,7 +31,7 @@ export function hashToken(token: string): string {
   return digest('sha256', token, 'base64url');
 }
 
-/** The token in an HTML form. It proves that the form came from a page of this server, but is no credential without the cookie. */
+/** This token proves that a form came from a page of this server. It is no credential without the cookie. */
 export function formTokenOf(sessionToken: string): string {
   return `form_${createHmac('sha256', sessionToken).update('form').digest('base64url')}`;
 }
@@ -47,7 +46,7 @@ export function formTokenMatches(formToken: string, sessionToken: string): boole
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** Many clients never send a Referer, so an absent one is accepted. */
+/** Many clients never send a Referer, so a request without one is accepted. */
 export function bindingAllows(binding: Binding, address: () => string, referer: string | undefined): boolean {
   if (binding === null) return true;
   if (binding.to === 'address') return binding.value === address();

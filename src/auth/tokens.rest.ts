@@ -22,7 +22,7 @@ export type TokensOptions = {
   readonly urls: PublicUrls;
 };
 
-/** Longer times are accepted and shortened to `expirationMinutes.max`. */
+/** The operation shortens longer times to `expirationMinutes.max` instead of refusing them. */
 const longestAcceptedMinutes = 10 ** 15 - 1;
 
 const signInFields = {
@@ -87,7 +87,7 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
       });
       const json = { token, expires, ssl: urls.isHttps };
       if (request.format !== 'html') return { json };
-      // The new session replaces the one the browser had.
+      // The new session replaces the previous session of the browser.
       if (request.cookie !== undefined) await tokenService.revoke(request.cookie, undefined);
       const next = ownPath(values.next ?? '') ?? urls.homePath;
       return { json, seeOther: next, headers: { 'set-cookie': cookie(token, urls) } };
@@ -113,7 +113,7 @@ function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation 
       return {
         ...success,
         seeOther: `${urls.tokensPath('generateToken')}?f=html`,
-        // A page of another site may end a token it knows, but must not end the session of the browser.
+        // A page of another site may end a token that it knows, but must not end the session of the browser.
         ...(!isForeignSite(request.headers) && {
           headers: { 'set-cookie': `${cookie('', urls)}; Max-Age=0` },
         }),
@@ -127,7 +127,7 @@ function cookie(token: string, { isHttps }: PublicUrls): string {
   return `${sessionCookie}=${token}; Path=/; HttpOnly; SameSite=Strict${secure}`;
 }
 
-/** Addresses are written to logs and browser histories, so they must not contain a password. */
+/** Logs and browser histories contain addresses, so an address must not contain a password. */
 function queryProblems({ query }: RequestContext): Problem[] {
   const found = ['username', 'password'].filter((name) => query[name] !== undefined);
   return found.map((field) => ({ field, message: 'must be sent in the body, never in the address.' }));
@@ -149,7 +149,7 @@ function bindingOf({ client, referer = '', ip = '' }: BindingFields, address: st
   return client === 'requestip' ? { to: 'address', value: address } : null;
 }
 
-/** Browsers send the origin of a form. A form of another site must not sign the user in to an account of its choice. */
+/** Without this, a form of another site could sign the user in to an account of its choice. */
 function refuseForeignForm({ headers }: RequestContext, urls: PublicUrls): void {
   const { origin, host } = headers;
   const isForeignOrigin =

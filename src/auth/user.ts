@@ -92,7 +92,7 @@ export function removeUser(transaction: Transaction, username: string): void {
   transaction.remove(users, users.keyOf(user));
 }
 
-/** The name comes from a form field, so an unknown user is reported as a bad field. */
+/** The name comes from a form field, so an unknown user is a problem of that field. */
 function requireUser(reader: Reader, username: string): User {
   const user = findUser(reader, username);
   if (user === undefined) throw invalid([unknownUser(username)]);

@@ -13,7 +13,6 @@ export class CatalogCache {
     this.#store = store;
   }
 
-  /** Returns the value under the key; calls `make` if the catalog has changed since it was made. */
   get<T>(key: string, make: () => T): T {
     this.#clearAfterChange();
     const cached = this.#values.get(key) as T | undefined;

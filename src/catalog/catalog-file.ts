@@ -13,7 +13,6 @@ import {
 } from './catalog.ts';
 import { fileServiceFields, folderFields } from './fields.ts';
 
-/** A problem without a field concerns the whole file. */
 export type CatalogFileResult =
   { readonly catalog: InitialCatalog } | { readonly problems: readonly Problem[] };
 
@@ -23,7 +22,7 @@ const fileSchema = z.strictObject(
   'must be an object with the arrays folders and services',
 );
 
-/** The REST API returns these beside the fields of a service. A loaded service gets new ones. */
+/** The REST API returns these with the fields of a service. A loaded service gets new ones. */
 const ignoredServiceKeys = ['createdAt', 'updatedAt'];
 
 export function readCatalogFile(content: string): CatalogFileResult {
@@ -114,7 +113,6 @@ function repeatedNames<T>(
   return problems;
 }
 
-/** Adds the folders that only a service names. */
 function addMissingFolders(
   folderEntries: readonly Entry<Folder>[],
   serviceEntries: readonly Entry<ServiceId>[],

@@ -6,7 +6,7 @@ import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
 
 export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
 
-/** Called after each change to a service, within the same update. */
+/** Runs in the update that makes the change. */
 export type OnServiceChange = (
   transaction: Transaction,
   change: ServiceChange,
@@ -20,12 +20,10 @@ export type ServiceAccess = (typeof accesses)[number];
 
 export type Folder = { readonly folderName: string; readonly description: string };
 
-/** A service is identified by its folder, name and type together. */
 export type ServiceId = { readonly folderName: string; readonly serviceName: string; readonly type: string };
 
 export type ServiceTraits = {
   readonly description: string;
-  /** Names separated by commas. */
   readonly capabilities: string;
   readonly parentType: string;
   readonly url: string | null;
@@ -83,12 +81,11 @@ export const serviceTypes = {
 };
 export const maxLength = { description: 4000, capabilities: 1000 } as const;
 
-/** A service as a path segment: `Name.Type`. A name may contain dots, a type may not. */
+/** A name may contain dots, a type may not. */
 export function fileNameOf({ serviceName, type }: { serviceName: string; type: string }): string {
   return `${serviceName}.${type}`;
 }
 
-/** `Folder/Name.Type`, in the root `Name.Type`. */
 export function pathOfService(id: ServiceId): string {
   return id.folderName === rootFolder ? fileNameOf(id) : `${id.folderName}/${fileNameOf(id)}`;
 }
@@ -102,7 +99,6 @@ export function serviceInFolder(reader: Reader, folderName: string, fileName: st
   });
 }
 
-/** The address of the service itself, or a generated address of this server. */
 export function addressOfService({ folderName, serviceName, type, url }: Service, baseUrl: string): string {
   const path = folderName === rootFolder ? [serviceName] : [folderName, serviceName];
   return url ?? [baseUrl, ...path.map(encodeURIComponent), type].join('/');
@@ -166,7 +162,7 @@ export function createService(
   }
   const { folderName, serviceName, type } = id;
   const { description, capabilities, parentType, url, access } = traits;
-  // One literal instead of two spreads: V8 then stores all services with one hidden class, in two thirds of the memory.
+  // One literal instead of two spreads gives all services the same hidden class in V8, which takes two thirds of the memory.
   const service = {
     folderName,
     serviceName,
@@ -205,7 +201,6 @@ export function deleteService(transaction: Transaction, id: ServiceId): void {
   transaction.remove(services, services.keyOf(service));
 }
 
-/** Only an administrator may restrict a service to administrators. */
 export function requireMaySetAccess(caller: Caller, access: ServiceAccess | undefined): void {
   if (access === 'administrators' && caller?.role !== 'administrator') {
     throw new ServiceError('forbidden', 'This needs the role administrator.', {
@@ -218,12 +213,11 @@ export function unknownFolder(folderName: string): Problem {
   return { field: 'folderName', message: `there is no folder named ${folderName}.` };
 }
 
-/** Also thrown if the caller may not see the folder or service, so that the error does not reveal that it exists. */
+/** Also thrown if the caller may not see the folder or service: the error must not reveal that it exists. */
 export function folderOrServiceNotFound(): ServiceError {
   return new ServiceError('not-found', 'There is no such folder or service.');
 }
 
-/** Trims the entries of a comma list and removes empty ones. */
 export function normaliseList(text: string): string {
   return text
     .split(',')
@@ -232,13 +226,11 @@ export function normaliseList(text: string): string {
     .join(',');
 }
 
-/** The catalog that a new store starts with. */
 export type InitialCatalog = {
   readonly folders: readonly Folder[];
   readonly services: readonly (ServiceId & ServiceTraits)[];
 };
 
-/** Loads the catalog into a store that has never had one. */
 export function loadCatalog(transaction: Transaction, catalog: InitialCatalog, at: number): void {
   if (transaction.read(catalogLoaded)) return;
   for (const folder of catalog.folders) createFolder(transaction, folder);

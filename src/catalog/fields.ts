@@ -53,7 +53,7 @@ export const editFields = {
   access: fields.access,
 };
 
-/** A service in the catalog file. Its folder need not exist yet, so the name must be one that a folder may have. */
+/** The folder of a service in the catalog file need not exist yet, so the name must be one that a folder may have. */
 export const fileServiceFields = { ...createFields, folderName: folderOrRoot(fields.folderName) };
 
 function folderOrRoot(folderName: Field<string | undefined>): Field<string> {

@@ -3,14 +3,12 @@ import type { Caller } from '../caller.ts';
 import { type Folder, type Service, type ServiceAccess, mayList, rootFolder } from './catalog.ts';
 
 export type Listing = {
-  /** Names, without the root. */
   readonly folders: readonly string[];
   readonly services: readonly Service[];
-  /** Services by folder name, with the root. */
   readonly byFolder: ReadonlyMap<string, readonly Service[]>;
 };
 
-/** Callers who see the same services, named by the most restricted services among them. */
+/** All callers of one audience see the same services, so they share cached listings. */
 export type Audience = ServiceAccess;
 
 export function audienceOf(caller: Caller): Audience {
@@ -37,7 +35,7 @@ export function listCatalog(
     if (mayList(service, caller)) byFolder.get(service.folderName)?.push(service);
     else hidden.add(service.folderName);
   }
-  // A folder is hidden if the caller may see none of its services. An empty folder is visible.
+  // Only a folder whose services are all hidden is hidden. An empty folder is visible.
   for (const name of hidden)
     if (name !== rootFolder && byFolder.get(name)?.length === 0) byFolder.delete(name);
 
@@ -52,7 +50,7 @@ export function listCatalog(
   };
 }
 
-/** Compares by code point. The operators < and > compare UTF-16 units, which sorts U+10000 and above before U+E000. */
+/** The operators < and > compare UTF-16 units, which sorts U+10000 and above before U+E000. */
 export function byCodePoint(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let index = 0; index < length; index += 1) {
@@ -62,7 +60,7 @@ export function byCodePoint(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Ranks surrogates above all other units, because they encode the highest code points. */
+/** Surrogates rank above all other units, because they encode the highest code points. */
 function rank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;

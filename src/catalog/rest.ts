@@ -42,9 +42,7 @@ export type CatalogOptions = ServiceViewOptions & {
   readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;
   readonly notify: OnServiceChange;
-  /** Resources of other features beneath `services`. */
   readonly resources: Record<string, Resource>;
-  /** Resources of other features beneath each service. */
   readonly serviceResources: Record<string, Resource<Service>>;
 };
 

@@ -5,7 +5,6 @@ import type { Listing } from './listing.ts';
 
 export type SearchResult = { readonly folders: readonly string[]; readonly services: readonly Service[] };
 
-/** Ignores case and the Unicode composition of letters. Returns undefined if the query has no words. */
 export function searchListing(listing: Listing, query: string): SearchResult | undefined {
   const words = fold(query)
     .split(/\s+/)

@@ -13,12 +13,10 @@ export type CatalogSoapOptions = {
   readonly catalogCache: CatalogCache;
   readonly names: CatalogNames;
   readonly requireTokens: boolean;
-  /** The address of the catalog. */
   readonly baseUrl: () => string;
   readonly tokenServiceUrl: () => string;
 };
 
-/** An operation and its one response field, as the WSDL declares it. */
 export type CatalogOperation = SoapOperation & {
   readonly response: { readonly field: string; readonly type: string };
 };
@@ -35,11 +33,11 @@ export type OperationName =
 export function catalogOperations(options: CatalogSoapOptions): Record<OperationName, CatalogOperation> {
   const { catalogCache, names } = options;
 
-  /** Answers are cached whole until the catalog changes; `key` is what they depend on besides the operation. */
+  /** `key` must contain everything that the answer depends on besides the operation and the catalog. */
   const cached = ({ response }: SoapCall, key: string, content: () => string): Buffer =>
     catalogCache.get(`${response.key} ${key}`, () => response.wrap(content()));
 
-  /** A client needs these before it can sign in: one value, the same for everybody. */
+  /** A client needs these values before it can sign in. */
   const open = (field: string, type: string, value: () => string): CatalogOperation => ({
     arguments: [],
     access: 'open',

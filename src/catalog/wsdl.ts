@@ -2,10 +2,8 @@
 
 export type CatalogNames = {
   readonly versionType: string;
-  /** The value of the version type that this server speaks. */
   readonly version: string;
   readonly messageFormatType: string;
-  /** The value of the message format type that this server speaks. */
   readonly messageFormat: string;
 };
 
@@ -26,7 +24,6 @@ export type WsdlValues = {
   readonly names: CatalogNames;
 };
 
-/** Replaces the placeholders of wsdl/ServiceCatalog.wsdl and removes its comment. */
 export function fillWsdl(template: string, { namespace, baseUrl, names }: WsdlValues): string {
   const values: Record<string, string> = {
     '{catalog_namespace}': namespace,

@@ -1,7 +1,7 @@
 // Content negotiation: whether a client prefers a page to JSON.
 import Negotiator from 'negotiator';
 
-/** Between types of equal quality the order in the header decides; a wildcard alone means JSON. */
+/** The order of the types matters: a client that accepts anything gets JSON. */
 export function prefersHtml(accept: string | undefined): boolean {
   if (accept === undefined) return false;
   const preferred = new Negotiator({ headers: { accept } }).mediaTypes(['application/json', 'text/html']);

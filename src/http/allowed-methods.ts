@@ -1,4 +1,4 @@
-// Which methods a path answers, for 405. Fastify's own router knows only whether a method and a path match together.
+// The methods that a path answers, for 405. Fastify's own router knows only whether a method and a path match together.
 import type { FastifyInstance } from 'fastify';
 import FindMyWay from 'find-my-way';
 import { maxParamLength } from './limits.ts';
@@ -9,12 +9,11 @@ export class AllowedMethods {
   readonly #router = FindMyWay({ ignoreTrailingSlash: true, maxParamLength });
   readonly #methodsByUrl = new Map<string, Set<string>>();
 
-  /** Records every route that is registered from now on. */
+  /** The hook sees only routes that are registered after it. */
   constructor(app: FastifyInstance) {
     app.addHook('onRoute', ({ url, method }) => this.#add(url, [method].flat()));
   }
 
-  /** Undefined where no route has this path. */
   find(url: string): readonly string[] | undefined {
     const route = this.#router.find('GET', url);
     const methods = (route?.store as { methods: Set<string> } | undefined)?.methods;

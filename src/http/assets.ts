@@ -2,7 +2,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createHash } from 'node:crypto';
 
-/** The contents of the files in `http/assets/`. */
 export type AssetFiles = { readonly stylesheet: string; readonly script: string; readonly icon: string };
 
 type AssetName = keyof AssetFiles;
@@ -29,7 +28,6 @@ export class Assets {
     };
   }
 
-  /** Their addresses beneath the path of PUBLIC_URL. */
   hrefs(linkBase: string): Readonly<Record<AssetName, string>> {
     const href = (name: AssetName) => `${linkBase}${this.#path(name)}?v=${this.#versions[name]}`;
     return { stylesheet: href('stylesheet'), script: href('script'), icon: href('icon') };
@@ -42,7 +40,7 @@ export class Assets {
         url: this.#path(name),
         config: { answersWhileClosing: true },
         handler: (request, reply) => {
-          // During a rolling upgrade another version's address may arrive here: its answer must not be cached.
+          // During a rolling upgrade, a request for another version may arrive here. Browsers must not cache its answer.
           const isCurrent = request.query.v === this.#versions[name];
           return reply
             .headers({

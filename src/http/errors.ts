@@ -31,7 +31,7 @@ export type ErrorResponse = {
   readonly body: ErrorBody;
 };
 
-/** `undefined` is a defect of the server, of which nothing is revealed. */
+/** An undefined error is a defect of the server. The answer reveals nothing about it. */
 export function toErrorResponse(error: ServiceError | undefined): ErrorResponse {
   const { status, code } = error ? table[error.kind] : { status: 500, code: 500 };
   const message = error?.message ?? 'The server failed to handle this request.';
@@ -43,7 +43,6 @@ export function toErrorResponse(error: ServiceError | undefined): ErrorResponse 
   };
 }
 
-/** An error of Fastify or one of its parsers as ours; undefined for a defect of the server. */
 export function asServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
   const { statusCode } = error as { statusCode?: unknown };
@@ -70,7 +69,6 @@ export function notFound(): ServiceError {
   return new ServiceError('not-found', 'There is nothing at this address.');
 }
 
-/** Answers what Node could not read as HTTP, or what did not arrive in time, and closes the connection. */
 export function answerBadHttp(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

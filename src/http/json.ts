@@ -7,7 +7,6 @@ const headers = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** `body` is serialized JSON, or an object to serialize. */
 export function sendJson(reply: FastifyReply, status: number, body: string | Buffer | object): FastifyReply {
   const isSerialized = typeof body === 'string' || Buffer.isBuffer(body);
   return reply

@@ -1,6 +1,5 @@
-// The limits of every HTTP request, whichever protocol it speaks.
+// The limits of every HTTP request, in both protocols.
 
-/** A urlencoded body, or a text field of a multipart form. */
 export const maxBodyBytes = 1024 ** 2;
 
 export const maxHeaderBytes = 16 * 1024;
@@ -14,8 +13,8 @@ export const requestTimeoutMs = 300_000;
 
 export const keepAliveTimeoutMs = 72_000;
 
-/** A connection on which nothing moves for so long is closed: its client does not read the answer. */
+/** Without this, a client that does not read its answer would keep the connection open. */
 export const connectionTimeoutMs = 120_000;
 
-/** How long a client may keep its side open after it was refused. */
+/** Without this, a refused client could keep its side of the connection open. */
 export const lingerMs = 2_000;

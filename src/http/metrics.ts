@@ -1,4 +1,4 @@
-// What /metrics shows: requests by route and status, and webhook deliveries. No label names a user, a receiver or an id.
+// The metrics of requests by route and status, and of webhook deliveries. No label names a user, a receiver or an id.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 export type ObservedRequest = {
@@ -8,7 +8,6 @@ export type ObservedRequest = {
   readonly seconds: number;
 };
 
-/** What the gauges show. It is read whenever /metrics is. */
 export type DeliveryStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
@@ -75,7 +74,7 @@ export class Metrics {
     return { contentType: this.registry.contentType, text: await this.registry.metrics() };
   }
 
-  /** The histogram counts requests too, so that each is observed only once. */
+  /** The histogram counts requests too, so each request is observed only once. */
   async #countRequests(): Promise<void> {
     const { values } = await this.#requestDuration.get();
     this.#requests.reset();

@@ -6,10 +6,8 @@ import type { Metrics } from './metrics.ts';
 
 export type ProbeOptions = {
   readonly metrics: Metrics;
-  /** Empty when the server is ready. */
   readonly reasonsNotReady: () => readonly string[];
   readonly openApi: { readonly path: string; readonly document: () => Json };
-  /** Where / redirects; undefined when the admin tree has the root. */
   readonly homePath: (() => string) | undefined;
 };
 

@@ -3,7 +3,6 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Refusals whose client address is logged. */
 const refusals = [401, 403, 429];
 
 export function logRequests(app: FastifyInstance, metrics: Metrics): void {
@@ -21,14 +20,13 @@ export function logRequests(app: FastifyInstance, metrics: Metrics): void {
   });
 }
 
-/** Without the query, or what was meant to be one: it may hold a token. */
+/** The rest may be a query with a token, even if the client has encoded its question mark. */
 function pathOf({ url }: FastifyRequest): string {
   return url.split(/[?#;]|%3f/i, 1)[0] ?? '';
 }
 
 const labels = new Map<string, string>();
 
-/** `/admin/services/:service(^.*[.].*$)` → `/admin/services/{service}`. */
 function routeLabel({ routeOptions: { url }, is404 }: FastifyRequest): string {
   if (url === undefined || is404) return 'unknown';
   const known = labels.get(url);

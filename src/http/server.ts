@@ -28,7 +28,7 @@ import { logRequests } from './request-log.ts';
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
-    /** For probes and assets, which are needed until the last request is answered. */
+    /** Probes and assets are needed until the last request is answered. */
     answersWhileClosing?: true;
   }
 }
@@ -39,7 +39,7 @@ export type ServerOptions = {
   readonly trustedProxies: BlockList;
   readonly isClosing: () => boolean;
   readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => FastifyReply;
-  /** Whether a resource tree has the root, and with it the not-found handler of the root. */
+  /** A resource tree at the root sets the not-found handler of the root itself. */
   readonly hasTreeAtRoot: boolean;
 };
 
@@ -60,7 +60,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       connectionsCheckingInterval: 1000,
       headersTimeout: headersTimeoutMs,
       maxHeaderSize: maxHeaderBytes,
-      // A missing Host is refused by a hook, with the usual error body.
+      // A hook refuses a missing Host, with the usual error body.
       requireHostHeader: false,
     },
     // The routes have no schemas. Loading the schema compilers would take a third of the time to start.
@@ -72,7 +72,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     clientErrorHandler: answerBadHttp,
     // Fastify runs no hooks for a path that cannot be decoded. Escaped once more, it is an unknown path: answered, logged and counted.
     rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
-    // What the router refuses all the same, such as the target `http://`.
+    // The router still refuses some targets, such as `http://`.
     frameworkErrors: (_error, request, reply) => void sendError(notFound(), request, reply, options),
   });
   // Without this, Node refuses an unknown Expect header with an empty 417.
@@ -100,7 +100,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app;
 }
 
-/** 405 where the path has another method, else 404. */
 function refuseUnknown(request: FastifyRequest, allowedMethods: AllowedMethods): never {
   const allow = allowedMethods.find(request.url);
   throw allow ? methodNotAllowed(request.method, allow) : notFound();

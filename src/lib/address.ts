@@ -1,7 +1,7 @@
 // IP addresses: one spelling for each, the network of an address, and lists of networks.
 import { type BlockList, isIP, isIPv4 } from 'node:net';
 
-/** The one spelling of an address; an IPv4 address in IPv6 notation becomes the IPv4 address. */
+/** A dual-stack socket reports an IPv4 client in IPv6 notation. */
 export function plainAddress(address: string): string {
   if (isIPv4(address)) return address;
   if (!URL.canParse(`http://[${address}]`)) return address.toLowerCase();
@@ -11,13 +11,12 @@ export function plainAddress(address: string): string {
   return [high, low].flatMap((half) => [parseInt(half, 16) >> 8, parseInt(half, 16) & 0xff]).join('.');
 }
 
-/** Whether the list covers the address, which must be spelled as `plainAddress` does. */
+/** The address must have the spelling of `plainAddress`. */
 export function isListed(address: string, list: BlockList): boolean {
   const version = isIP(address);
   return version !== 0 && list.check(address, version === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** The network of one client: an IPv4 address itself, and the /64 of an IPv6 address. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [front = '', back] = address.split('::');

@@ -3,7 +3,6 @@ import { setMaxListeners } from 'node:events';
 import { isUnavailable } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 
-/** Runs pieces of work one after another: each starts when the one before it has ended, whether it succeeded or not. */
 export type Mutex = <T>(work: () => Promise<T>) => Promise<T>;
 
 export function createMutex(): Mutex {
@@ -17,20 +16,17 @@ export function createMutex(): Mutex {
 
 export type Timeout = {
   readonly ms: number;
-  /** The message of the error when the time is up. */
   readonly message: string;
-  /** Aborted when the caller gives up earlier. */
   readonly stopping?: AbortSignal;
 };
 
-/** Settles as the work does, or rejects when the time is up. The signal of the work is aborted then, and when the caller gives up. */
 export async function withTimeout<T>(
   { sleep }: Pick<Runtime, 'sleep'>,
   work: (signal: AbortSignal) => Promise<T>,
   { ms, message, stopping }: Timeout,
 ): Promise<T> {
   const over = new AbortController();
-  // The work may run many parts at the same time. Without this, Node warns about the eleventh part that listens to the signal.
+  // The work may have many parallel parts. Without this, Node warns about the eleventh part that listens to the signal.
   setMaxListeners(0, over.signal);
   const abort = () => over.abort();
   // `AbortSignal.any` would leave a reference with `stopping`, which may outlive every request and job.
@@ -48,7 +44,7 @@ export async function withTimeout<T>(
   }
 }
 
-/** One timer for many moments. It fires at the earliest one; its callback handles everything due and sets the next. */
+/** The callback must handle everything that is due and set the next moment. */
 export class EarliestTimer {
   readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly #onTime: () => void;
@@ -59,7 +55,6 @@ export class EarliestTimer {
     this.#onTime = onTime;
   }
 
-  /** Fires at this moment, or at an earlier one that was set before. */
   fireAt(at: number): void {
     if (this.#pending && this.#pending.at <= at) return;
     this.cancel();
@@ -81,10 +76,8 @@ export class EarliestTimer {
   }
 }
 
-/** The pause between two tries while the store is unavailable. */
 export const retryAfterMs = 500;
 
-/** Repeats the work while the store is unavailable; any other error is thrown. */
 export async function retryWhileUnavailable<T>(
   work: () => Promise<T>,
   { sleep }: Pick<Runtime, 'sleep'>,

@@ -2,12 +2,10 @@
 
 let grouped: Intl.NumberFormat | undefined;
 
-/** `10,000`. */
 export function formatNumber(number: number): string {
   return (grouped ??= new Intl.NumberFormat('en')).format(number);
 }
 
-/** `1 webhook`, `2 deliveries`. */
 export function formatCount(count: number, noun: string): string {
   return `${formatNumber(count)} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
 }
@@ -19,7 +17,6 @@ const units = [
   { name: 'second', ms: 1000 },
 ] as const;
 
-/** In whole units of the largest that fits; durations under ten seconds have more digits. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;

@@ -6,7 +6,6 @@ import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
 
-/** Creates the check of every request: some resources are closed during a job, most writes are refused in read-only mode. */
 export function createAdmission(store: Store, isJobRunning: (reader: Reader) => boolean) {
   return ({ operation, resource }: Entry, showsForm: boolean): void => {
     if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {

@@ -1,8 +1,7 @@
-// Read-only mode. The system is read-only while an upgrade job runs, or when an administrator has set it so.
+// Read-only mode: the system is read-only while an upgrade job runs, or when an administrator has set it so.
 import { ServiceError } from '../errors.ts';
 import type { Cell, Reader, Transaction } from '../store/transaction.ts';
 
-/** What an administrator has set. */
 export type ModeSetting = { readonly isReadOnly: boolean; readonly message: string };
 
 export const modeSetting: Cell<ModeSetting> = { name: 'mode', initial: { isReadOnly: false, message: '' } };
@@ -22,7 +21,7 @@ export function currentMode(reader: Reader, isJobRunning: boolean): Mode {
   return { isReadOnly, reason: isReadOnly ? 'administrator' : null, message };
 }
 
-/** Read-only mode set during a job stays on when the job has ended. */
+/** Read-only mode that is set during a job stays on when the job has ended. */
 export function changeMode(
   transaction: Transaction,
   isReadOnly: boolean,

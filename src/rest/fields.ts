@@ -7,34 +7,27 @@ import type { Form, FormFile, Raw, RequestedFields } from './form.ts';
 /** A file may have many problems; other fields have one. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string | readonly string[] };
 
-/** The HTML control of a field. */
 export type Control =
   | {
       readonly kind: 'text';
       readonly minLength?: number;
       readonly maxLength?: number;
       readonly pattern?: string;
-      /** What is allowed, in words: completes "must be …". */
       readonly allowed?: string;
       readonly secret?: true;
       readonly lines?: true;
-      /** The format of the text, where it is not plain text. */
       readonly holds?: 'url' | 'object' | 'reference';
     }
   | { readonly kind: 'number'; readonly from: number; readonly to: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'file' };
 
-/** `T` includes undefined where the field is optional. */
 export type Field<T> = {
   readonly description: string;
   readonly required: boolean;
-  /** The default, as it would be entered. */
   readonly fallback?: string;
-  /** A blank value empties the stored one. */
   readonly clearable?: true;
   readonly control: Control;
-  /** `raw` is undefined for an absent field. Blank text counts as absent unless the field is clearable. */
   readonly read: (raw: Raw) => Parsed<T>;
 };
 
@@ -43,7 +36,6 @@ export type Fields = Readonly<Record<string, Field<any>>>;
 
 export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never };
 
-/** The values of the fields that could be read, and the problems of the others. */
 export type FieldValues<F extends Fields = Fields> = {
   readonly values: Partial<Values<F>>;
   readonly problems: readonly Problem[];
@@ -60,7 +52,6 @@ export function readFields<F extends Fields>(fields: F, form: Form): FieldValues
   return { values: values as Partial<Values<F>>, problems };
 }
 
-/** The fields of a resource or operation, and those that every route reads. */
 export function requestedFields(fields: Fields): RequestedFields {
   const requested = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
@@ -77,7 +68,7 @@ type TextOptions = {
   from?: number;
   to: number;
   pattern?: RegExp;
-  /** What is allowed, in words: completes "must be …". */
+  /** Completes "must be …". */
   allowed?: string;
   secret?: true;
   lines?: true;
@@ -143,7 +134,6 @@ export function httpUrl(description: string): Field<string | undefined> {
   });
 }
 
-/** Parses the value of a field further. */
 export function refine<T, U>(
   field: Field<T | undefined>,
   parse: (value: T) => Parsed<U>,
@@ -158,7 +148,7 @@ export function refine<T, U>(
   };
 }
 
-/** A file. Text is accepted as the content of a file without a name. */
+/** A urlencoded form cannot carry a file, so text counts as the content of a file without a name. */
 export function file(description: string): Field<FormFile | undefined> {
   return {
     description,
@@ -195,12 +185,12 @@ export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
   };
 }
 
-/** For changes: an absent field keeps the stored value, a blank one empties it. */
+/** In a change, an absent field keeps the stored value and a blank one empties it. */
 export function clearable(field: Field<string | undefined>): Field<string | undefined> {
   return { ...field, clearable: true, read: (raw) => (isBlank(raw) ? { value: '' } : field.read(raw)) };
 }
 
-/** The values that are not undefined, for changes in which an absent field keeps the stored value. */
+/** In a change, an absent field must not overwrite the stored value. */
 export function definedOnly<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const given: { [K in keyof T]?: T[K] } = {};
   for (const name in values) if (values[name] !== undefined) given[name] = values[name];
@@ -211,7 +201,6 @@ function isBlank(raw: Raw): boolean {
   return typeof raw === 'string' && raw.trim() === '';
 }
 
-/** An optional field: `parse` gets a value that is not blank. */
 export function optional<T>(
   description: string,
   control: Control,
@@ -225,23 +214,21 @@ export function optional<T>(
   };
 }
 
-/** A JSON object, as text. */
 export function jsonObject(description: string): Field<Readonly<Record<string, unknown>> | undefined> {
   return optional(description, { kind: 'text', lines: true, holds: 'object' }, parseJsonObject);
 }
 
-/** A JSON object that is stored as the text that was sent. */
 export function jsonText(description: string, mostBytes: number): Field<string | undefined> {
   const control: Control = { kind: 'text', maxLength: mostBytes, lines: true, holds: 'object' };
   return optional(description, control, (raw) => {
     if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
     const parsed = parseJsonObject(raw);
-    // A copy: a slice would keep the text of the whole form in memory.
+    // A copy, because a slice would keep the text of the whole form in memory.
     return 'problem' in parsed ? parsed : { value: Buffer.from(raw.trim()).toString() };
   });
 }
 
-/** JSON is serialized recursively, so that its depth must be bounded. */
+/** JSON is serialized recursively, so its depth must be limited. */
 const maxNesting = 64;
 
 function parseJsonObject(raw: string): Parsed<Readonly<Record<string, unknown>>> {
@@ -258,7 +245,6 @@ function parseJsonObject(raw: string): Parsed<Readonly<Record<string, unknown>>>
   return { problem: 'must be a JSON object.' };
 }
 
-/** The id in `{"id": "…"}`. */
 export function reference(description: string): Field<string | undefined> {
   const problem = 'must be a JSON object of the form {"id": "…"}.';
   return optional(description, { kind: 'text', lines: true, holds: 'reference' }, (raw) => {

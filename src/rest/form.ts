@@ -3,16 +3,12 @@ import { type Problem, formatProblem, invalid, tooLarge } from '../errors.ts';
 import { maxBodyBytes } from '../http/limits.ts';
 import { truncate } from '../lib/text.ts';
 
-/** A file part of a form. */
 export type FormFile = { readonly filename: string; readonly contentType: string; readonly bytes: Buffer };
 
-/** The raw value of a field: text, or a file for a field that takes one. */
 export type Raw = string | FormFile | undefined;
 
-/** The requested fields that the request has, and no others. */
 export type Form = Readonly<Record<string, Raw>>;
 
-/** The fields that a route reads, and whether each may be a file. Other fields are ignored. */
 export type RequestedFields = ReadonlyMap<string, 'text' | 'file'>;
 
 export const emptyForm: Form = Object.freeze({});
@@ -26,14 +22,14 @@ export const maxTextBytes = maxBodyBytes;
 export const maxParts = 64;
 const maxFields = 1000;
 
-/** Refuses what cannot be decoded, where browsers would guess. */
+/** Refuses text that cannot be decoded, where browsers would guess. */
 export function parseUrlencoded(encoded: string, requested: RequestedFields): Form {
   if (encoded === '') return emptyForm;
   if (encoded.includes('\uFFFD')) throw invalid([{ message: 'The form is not UTF-8 text.' }]);
   return collect(parsePairs(encoded), requested);
 }
 
-/** The query of a POST counts for `f` only. Its other fields are returned as they are, so that an operation can refuse them. */
+/** The query of a POST counts for `f` only. Its other fields are returned too, so that an operation can refuse them. */
 export function parsePostQuery(encoded: string, requested: RequestedFields): Form {
   if (encoded === '') return emptyForm;
   const pairs = parsePairs(encoded);
@@ -61,7 +57,7 @@ function collect(pairs: readonly Pair[], requested: RequestedFields): Record<str
   return form;
 }
 
-/** `undefined` is what cannot be decoded. */
+/** A name or value that cannot be decoded is undefined. */
 type Pair = { readonly name: string | undefined; readonly value: string | undefined };
 
 const notDecodable = 'must be percent-encoded UTF-8 text.';

@@ -1,4 +1,4 @@
-// A multipart body → the fields that a route asks for, within the limits on what may be in memory at once.
+// A multipart body → the fields that a route asks for, within the limits on memory.
 import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError, invalidField, tooLarge } from '../errors.ts';
@@ -7,10 +7,10 @@ import { truncate } from '../lib/text.ts';
 import type { Runtime } from '../runtime.ts';
 import { type Form, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
 
-/** Callers without a valid bearer token: how many forms at once, and how long each may take to arrive. */
+/** A caller with a valid bearer token has no such limits. */
 const anonymous = { maxForms: 16, timeoutMs: 60_000 };
 
-/** All forms together, unless two files of the allowed size need more. */
+/** The limit is higher where two files of the allowed size need more. */
 const maxBytesInProgress = 128 * 1024 ** 2;
 
 export type MultipartOptions = {
@@ -18,7 +18,7 @@ export type MultipartOptions = {
   readonly runtime: Pick<Runtime, 'sleep' | 'yieldToEventLoop'>;
 };
 
-/** One reader serves all trees of a server, since its limits hold for all of them together. */
+/** All trees of a server share one reader, because its limits hold for all of them together. */
 export class MultipartReader {
   readonly maxFileBytes: number;
   readonly #runtime: MultipartOptions['runtime'];
@@ -30,7 +30,7 @@ export class MultipartReader {
     this.#runtime = runtime;
   }
 
-  /** The options for @fastify/multipart. Every part is read as bytes, so that text is decoded in one way only. */
+  /** Every part is read as bytes, so that text is decoded in one way only. */
   get pluginOptions() {
     return {
       isPartAFile: () => true,
@@ -40,7 +40,7 @@ export class MultipartReader {
         files: maxParts,
         fileSize: Math.max(this.maxFileBytes, maxTextBytes),
       },
-      // Without this the parser never ends where the last part is skipped and fills its buffer.
+      // Without this, the parser never ends when it skips the last part and that part fills its buffer.
       fileHwm: 1024 ** 2,
     };
   }
@@ -83,7 +83,7 @@ export class MultipartReader {
     }
   }
 
-  /** A text field may come as a file part; an empty file part counts as absent. */
+  /** Browsers send an empty file part for a control without a file, so it counts as absent. */
   async #readParts(
     request: FastifyRequest,
     requested: RequestedFields,
@@ -110,17 +110,17 @@ export class MultipartReader {
           : decodeUtf8(bytes, name);
       }
     } catch (error) {
-      // Without this the rest of the body would stay on the connection, in front of the next request.
+      // Without this, the rest of the body would stay on the connection, in front of the next request.
       request.raw.unpipe();
       request.raw.resume();
-      // The plugin skips a part named like a property of every object, and says so after all other parts.
+      // The plugin skips a part named like a property of every object, and reports it after all other parts.
       if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
       throw multipartError(error);
     }
     return form;
   }
 
-  /** The plugin would wait for ever where the body ends within the headers of a part. */
+  /** Without this, the plugin waits forever when the body ends within the headers of a part. */
   async *#parts(request: FastifyRequest): AsyncGenerator<Multipart> {
     const { raw } = request;
     const ended = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
@@ -147,7 +147,7 @@ export class MultipartReader {
   }
 }
 
-/** After so many turns of the event loop the parser has found everything in a body that has arrived. */
+/** After this many turns of the event loop, the parser has found everything in a body that has arrived. */
 const turnsToParse = 20;
 
 async function readPart(

@@ -1,4 +1,4 @@
-// One request to the form API: what it addresses, and what the hooks have found out about it so far.
+// One request to the form API: its target, and the results of the hooks so far.
 import type { FastifyRequest } from 'fastify';
 import type { Access, Credentials, Identity } from '../caller.ts';
 import { bearerToken } from '../caller.ts';
@@ -19,37 +19,31 @@ declare module 'fastify' {
   }
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
-    /** Set on the routes of a resource tree. */
     rest?: RestRoute;
   }
 }
 
-/** What a route knows before any request. */
 export type RestRoute = {
   readonly entry: Entry;
   readonly requestedFields: RequestedFields;
-  /** The path beneath the root, with data segments as `{param}`. */
   readonly segments: readonly string[];
 };
 
 export class RestRequest implements RequestContext {
   readonly entry: Entry;
   readonly requestedFields: RequestedFields;
-  /** The decoded path beneath the root. */
   readonly segments: readonly string[];
   readonly isPost: boolean;
   readonly headers: FastifyRequest['headers'];
   readonly queryText: string;
-  /** The fields of a GET come from the query; of a POST from the body. */
   form: Form = emptyForm;
   query: Form = emptyForm;
   format: Format | undefined;
   identity: Identity | undefined;
-  /** Set once the ids in the path are resolved. */
+  /** Undefined until the ids in the path are resolved. */
   subject: { readonly found: unknown } | undefined;
   readonly #request: FastifyRequest;
 
-  /** Throws a not-found error for a path that no item can have. */
   constructor(request: FastifyRequest, { entry, requestedFields, segments: template }: RestRoute) {
     this.#request = request;
     this.entry = entry;
@@ -67,7 +61,6 @@ export class RestRequest implements RequestContext {
     return accessOf(this.entry);
   }
 
-  /** A GET on an operation shows its form. */
   get showsForm(): boolean {
     return this.entry.operation !== undefined && !this.isPost;
   }
@@ -84,7 +77,6 @@ export class RestRequest implements RequestContext {
     return credentialsOf(this.#request, textIn(this.form, 'token'));
   }
 
-  /** The data segments of the path with their items. */
   get ids() {
     const { route, items } = this.entry;
     const places = route.split('/').flatMap((segment, index) => (segment.startsWith('{') ? index : []));
@@ -92,12 +84,12 @@ export class RestRequest implements RequestContext {
   }
 }
 
-/** Fastify has decoded each segment, so that an encoded slash stays inside its segment. */
+/** Fastify has decoded each segment, so an encoded slash stays inside its segment. */
 function readSegments(template: readonly string[], params: Readonly<Record<string, string>>): string[] {
   return template.map((segment) => {
     if (!segment.startsWith('{')) return segment;
     const value = toNfc(params[segment.slice(1, -1)] ?? '');
-    // No item has such a name, so that the store need not be asked. A `%` is left where the path could not be decoded.
+    // No item has such a name, so no lookup is needed. A `%` remains where the path could not be decoded.
     if (value === '' || value.includes('%') || !isXmlText(value)) throw notFound();
     return value;
   });
@@ -124,7 +116,7 @@ function queryOf({ raw: { url = '' } }: FastifyRequest): string {
   return mark < 0 ? '' : url.slice(mark + 1);
 }
 
-/** The format of an answer that is sent before the form has been read. */
+/** Until the form is read, only the query and Accept name a format. */
 export function guessFormat(request: FastifyRequest): Format {
   const { accept } = request.headers;
   try {
@@ -135,11 +127,11 @@ export function guessFormat(request: FastifyRequest): Format {
   }
 }
 
-/** A path of this server, in the form a header carries; undefined for what a browser could read as another host's address. */
+/** Returns undefined for a path that a browser could read as the address of another host. */
 export function ownPath(next: string): string | undefined {
   const base = 'http://own';
   const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
-  // Dot segments may have stood between two slashes.
+  // The parser removes dot segments, after which a path such as `/.//host` begins with two slashes.
   const isOwn = url?.origin === base && !url.pathname.startsWith('//');
   return isOwn ? url.pathname + url.search + url.hash : undefined;
 }

@@ -1,5 +1,5 @@
-// The tree of resources and operations. Routes, checks, pages, curl commands and the OpenAPI document are derived from it.
-// A feature describes its part with `resource`, `operation` and `items`.
+// The tree of resources and operations, which the features describe. Routes, checks, pages, curl commands and the OpenAPI document
+// are derived from it.
 import type { Access, Caller } from '../caller.ts';
 import type { ErrorKind, Problem } from '../errors.ts';
 import type { CachedJson, Json } from '../lib/json.ts';
@@ -8,7 +8,7 @@ import type { Html } from './html/html.ts';
 import type { Form } from './form.ts';
 import type { Format } from './response.ts';
 
-/** What a resource or operation is called with. `S` is what the ids in the path name. */
+/** `S` is the item that the ids in the path name. */
 export type Call<S, V> = {
   readonly subject: S;
   readonly values: V;
@@ -16,31 +16,27 @@ export type Call<S, V> = {
   readonly request: RequestContext;
 };
 
-/** The request behind a call, for the few operations whose answer depends on it. */
 export type RequestContext = {
   readonly format: Format | undefined;
   readonly address: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The session cookie. */
   readonly cookie: string | undefined;
   readonly query: Form;
 };
 
-/** The problems that a field cannot find by itself, and what the check has read, for `run`. A check without problems sets `prepared`. */
+/** A check without problems must set `prepared`, which `run` gets. */
 export type Checked<P = unknown> = { readonly problems: readonly Problem[]; readonly prepared?: P };
 
 export type PreparedCall<S, V, P> = Call<S, V> & { readonly prepared: P };
 
-/** What a resource reads as. */
 export type Answer = Json | CachedJson;
 
-/** The answer of an operation. */
 export type Outcome = {
   readonly json: Answer;
   readonly headers?: Record<string, string>;
-  /** With `f=html`: where the browser is redirected, whatever `next` says. */
+  /** With `f=html`, this takes precedence over `next`. */
   readonly seeOther?: string;
-  /** With `f=html`: values for `{name}` in `next`. */
+  /** With `f=html`, these replace `{name}` in `next`. */
   readonly names?: Readonly<Record<string, string>>;
 };
 
@@ -48,15 +44,11 @@ export type Resource<S = unknown> = {
   readonly title: string;
   readonly description: string;
   readonly access: Access;
-  /** Whether it answers while an upgrade job runs. */
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
   readonly read: (call: Call<S, never>) => Answer | Promise<Answer>;
-  /** What a POST does, where it does not read like a GET. */
   readonly onPost: Operation<S> | undefined;
-  /** The page, where it is not the generic view of the JSON. */
   readonly view: View<S> | undefined;
-  /** The title of the page of one item. */
   readonly titleOf: (subject: S) => string;
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
@@ -68,16 +60,13 @@ export type View<S> = (context: PageContext<S>) => Html | Promise<Html>;
 
 export type PageContext<S> = {
   readonly subject: S;
-  /** What the resource reads as. */
   readonly json: Json;
   readonly caller: Caller;
-  /** The query of the page, without `token` and `f`. */
   readonly query: URLSearchParams;
-  /** For the forms of the page; empty where the browser has no session. */
+  /** Empty if the browser has no session. */
   readonly formToken: string;
-  /** The address of this page, or of one beneath it. */
   readonly here: (...segments: readonly string[]) => string;
-  /** The address of any page of the tree, from its root. */
+  /** From the root of the tree; `here` starts at this page. */
   readonly href: (...segments: readonly string[]) => string;
 };
 
@@ -89,29 +78,26 @@ export type Operation<S = unknown> = {
   readonly whileReadOnly: 'refused' | 'allowed';
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
-  /** What the form shows at first: the present values of what it changes. */
+  /** The values that the form shows at first. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
-  /** Throws when the request itself is not acceptable, whatever its fields are. */
+  /** Throws for a request that is refused before its fields are read. */
   readonly guard: (request: RequestContext) => void;
-  /** Gets the fields that could be read, and returns further problems. */
+  /** Gets only the fields that could be read. */
   readonly check: ((call: Call<S, never>) => Checked | Promise<Checked>) | undefined;
-  /** `sign-in` replaces the generated form. */
   readonly form: 'derived' | 'sign-in';
-  /** The errors it may answer besides those that follow from this description. */
+  /** For the OpenAPI document: the errors that do not follow from the other properties. */
   readonly refusals: readonly ErrorKind[];
   readonly run: (call: PreparedCall<S, never, never>) => Outcome | Promise<Outcome>;
 };
 
 export type Items<S = unknown> = {
-  /** The name of the path parameter: `{folder}`. */
   readonly param: string;
-  /** The names of its parts, joined by a dot, where it has several. */
+  /** The names of its parts, which dots join. */
   readonly parts?: readonly string[];
-  /** The segments it takes, as a regular expression, where two kinds of items lie beneath one resource. */
+  /** Required where two kinds of items lie beneath one resource. */
   readonly pattern?: string;
-  /** Throws a not-found error when there is no such item or the caller may not see it. */
+  /** Also throws a not-found error when the caller may not see the item. */
   readonly find: (subject: S, segment: string, caller: Caller) => unknown;
-  /** The segments that the page links to. */
   readonly list: (subject: S, caller: Caller) => readonly string[] | Promise<readonly string[]>;
   readonly resource: Resource;
 };
@@ -143,7 +129,6 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
   };
 }
 
-/** A resource that only lists the resources beneath it. */
 export function folder<S>(described: Described, resources: Record<string, Resource<S>>): Resource<S> {
   return resource({ ...described, resources, read: () => ({ resources: Object.keys(resources).sort() }) });
 }
@@ -184,7 +169,6 @@ export function items<S, T>(described: {
   return described as unknown as Items<S>;
 }
 
-/** Closes everything beneath a resource while a job runs; the resource itself stays open. */
 export function closeBeneathDuringJob<S>(open: Resource<S>): Resource<S> {
   return { ...closeDuringJob(open), duringJob: 'open' };
 }
@@ -205,11 +189,8 @@ function closeDuringJob<S>(open: Resource<S>): Resource<S> {
 
 export const success: Outcome = { json: { status: 'success' } };
 
-/** A resource or operation with its place in the tree. */
 export type Entry = {
-  /** The path beneath the root, with data segments as `{param}`. */
   readonly route: string;
-  /** The items of the data segments, in their order. */
   readonly items: readonly Items[];
   readonly resource: Resource;
   readonly operation: Operation | undefined;
@@ -223,7 +204,6 @@ export function fieldsOf({ operation, resource }: Entry): Fields {
   return (operation ?? resource).fields;
 }
 
-/** Every resource and operation of the tree. */
 export function* walk(root: Resource, route = '', items: readonly Items[] = []): Generator<Entry> {
   const below = (name: string) => (route === '' ? name : `${route}/${name}`);
   yield { route, items, resource: root, operation: undefined };

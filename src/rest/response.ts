@@ -8,7 +8,6 @@ export const formats = ['json', 'pjson', 'html'] as const;
 
 export type Format = (typeof formats)[number];
 
-/** The format that `f` names, in any case, or else the one Accept prefers; undefined for an unknown `f`. */
 export function readFormat(f: string | undefined, accept: string | undefined): Format | undefined {
   const name = f?.trim().toLowerCase() ?? '';
   if (name === '') return prefersHtml(accept) ? 'html' : 'json';

@@ -20,19 +20,16 @@ export type RestOptions = {
   readonly root: Resource;
   readonly identify: Identify;
   readonly retryAfterRefresh: RetryAfterRefresh;
-  /** Throws when a resource or operation is closed or the system is read-only. */
   readonly admit: (entry: Entry, showsForm: boolean) => void;
   readonly multipart: MultipartReader;
   readonly responder: HtmlResponder;
-  /** Send JSON errors with HTTP 200. */
   readonly errorStatus200: boolean;
 };
 
-/** A Fastify plugin: register it with the prefix of the tree. */
 export async function restRoutes(scope: FastifyInstance, options: RestOptions): Promise<void> {
   scope.decorateRequest('rest', null);
   scope.removeAllContentTypeParsers();
-  // The body stays text: which fields are decoded depends on the route.
+  // The body stays text, because the route decides which fields are decoded.
   await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
   await scope.register(multipart, options.multipart.pluginOptions);
   scope.addContentTypeParser('*', acceptEmptyBody);
@@ -60,13 +57,11 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
   }
 }
 
-/** A resource answers GET and POST alike, unless a POST does something else; a GET on an operation shows its form. */
 function methodsOf({ resource, operation }: Entry): ('GET' | 'HEAD' | 'POST')[] {
   if (operation !== undefined && operation === resource.onPost) return ['POST'];
   return operation === undefined && resource.onPost ? ['GET', 'HEAD'] : ['GET', 'HEAD', 'POST'];
 }
 
-/** `services/{service}/edit` → `/services/:service(^.*[.].*$)/edit`. */
 function urlOf({ route, items }: Entry, prefix: string): string {
   if (route === '') return prefix === '' ? '/' : '';
   const patterns = new Map(items.map(({ param, pattern }) => [`{${param}}`, pattern]));
@@ -78,7 +73,7 @@ function urlOf({ route, items }: Entry, prefix: string): string {
   return `/${segments.join('/')}`;
 }
 
-/** A body without a content type is accepted only when it is empty; another content type is refused without reading the body. */
+/** A client may send a POST without a body and without a content type. */
 async function acceptEmptyBody(request: FastifyRequest, payload: NodeJS.ReadableStream): Promise<void> {
   if (request.headers['content-type'] !== undefined || (await hasBytes(payload)))
     throw unsupportedMediaType();
@@ -99,7 +94,7 @@ function restOf({ rest }: FastifyRequest): RestRequest {
   return rest;
 }
 
-/** Path, method, and a bad bearer token, which is refused before the body is read. */
+/** A bad bearer token is refused before the body is read. */
 async function checkTarget(request: FastifyRequest, options: RestOptions): Promise<void> {
   const { rest: route } = request.routeOptions.config;
   if (!route) throw notFound();
@@ -141,7 +136,6 @@ async function checkRequest(
   rest.subject = { found };
 }
 
-/** Everything but a multipart body. */
 function readForm(rest: RestRequest, request: FastifyRequest): void {
   const { requestedFields, queryText } = rest;
   if (!rest.isPost) {
@@ -180,7 +174,6 @@ async function respond(
     : sendAnswer(reply, 200, outcome.json, rest.format);
 }
 
-/** Reads the fields, and runs the operation or reads the resource when all of them are good. */
 async function execute(rest: RestRequest): Promise<Outcome> {
   const { operation, resource } = rest.entry;
   const { values, problems }: FieldValues = readFields(fieldsOf(rest.entry), rest.form);
@@ -221,7 +214,7 @@ function sendError(
   return sendAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
 }
 
-/** For pages only: they show the session of the browser even where the request needs none, or may not use it. */
+/** Pages show the session of the browser even where the request needs none, or may not use it. */
 function identifySession(request: FastifyRequest, identify: Identify) {
   try {
     return identify({ ...credentialsOf(request, undefined), readsOnly: true });

@@ -1,11 +1,11 @@
-// The arguments of an operation: the elements inside its own.
+// The arguments of an operation: the children of its element.
 import { ServiceError } from '../errors.ts';
 import { shortName, refuseText } from './envelope.ts';
 import type { XmlElement } from './xml/reader.ts';
 
 export type Arguments = Readonly<Record<string, string | undefined>>;
 
-/** Binds by local name, qualified or not; `xsi:nil` counts as absent. */
+/** Clients send arguments with and without a namespace, so only the local name counts. */
 export function bindArguments(payload: XmlElement, names: readonly string[]): Arguments {
   refuseText(payload);
   const bound: Record<string, string | undefined> = {};

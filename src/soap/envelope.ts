@@ -1,4 +1,4 @@
-// SOAP envelopes, versions 1.1 and 1.2: what a request holds, and the envelope of an answer.
+// SOAP envelopes, versions 1.1 and 1.2: the parts of a request, and the envelope of an answer.
 import { ServiceError } from '../errors.ts';
 import { truncate } from '../lib/text.ts';
 import { escapeAttribute } from './xml/escape.ts';
@@ -16,7 +16,6 @@ export const contentTypes: Record<SoapVersion, string> = {
   '1.2': 'application/soap+xml; charset=utf-8',
 };
 
-/** The attribute that names the receiver of a header block, and its values that mean this server. */
 const roles: Record<SoapVersion, { attribute: string; own: readonly string[] }> = {
   '1.1': { attribute: 'actor', own: ['', 'http://schemas.xmlsoap.org/soap/actor/next'] },
   '1.2': {
@@ -29,7 +28,6 @@ const roles: Record<SoapVersion, { attribute: string; own: readonly string[] }> 
   },
 };
 
-/** The version of an envelope by its namespace; undefined for an envelope of another version, or none. */
 export function versionOf(root: XmlElement): SoapVersion | undefined {
   if (root.name !== 'Envelope') return undefined;
   if (root.namespace === envelopeNamespaces['1.1']) return '1.1';
@@ -37,7 +35,6 @@ export function versionOf(root: XmlElement): SoapVersion | undefined {
   return undefined;
 }
 
-/** The header blocks and the Body; throws when the envelope is malformed. */
 export function readEnvelope(
   root: XmlElement,
   version: SoapVersion,
@@ -60,7 +57,6 @@ export function readEnvelope(
   return { headers: header?.children ?? [], body };
 }
 
-/** The one element of a Body. */
 export function readPayload(body: XmlElement): XmlElement {
   refuseText(body);
   const [payload, second] = body.children;
@@ -71,7 +67,7 @@ export function readPayload(body: XmlElement): XmlElement {
   return payload;
 }
 
-/** The header blocks for this server that must be understood. It understands none. */
+/** The server understands no header block. */
 export function notUnderstood(headers: readonly XmlElement[], version: SoapVersion): XmlElement[] {
   const namespace = envelopeNamespaces[version];
   const { attribute: roleAttribute, own } = roles[version];
@@ -83,7 +79,6 @@ export function notUnderstood(headers: readonly XmlElement[], version: SoapVersi
   });
 }
 
-/** White space between elements is ignored; other text is refused. */
 export function refuseText(element: XmlElement): void {
   if (/[^ \t\r\n]/.test(element.text)) {
     throw new ServiceError('invalid', `The element ${shortName(element)} must not contain text.`);
@@ -99,7 +94,6 @@ export function wrapEnvelope(version: SoapVersion, content: string): string {
   return `${open}${content}</soap:Envelope>`;
 }
 
-/** The text of an answer before and after the content of its response element. */
 export function responseFrame(version: SoapVersion, operation: string, namespace: string): [string, string] {
   const mark = '\0';
   const response = `<${operation}Response xmlns="${escapeAttribute(namespace)}">${mark}</${operation}Response>`;

@@ -11,18 +11,14 @@ export type FaultCode = 'Client' | 'Server' | 'MustUnderstand' | 'VersionMismatc
 export type Fault = {
   readonly code: FaultCode;
   readonly message: string;
-  /** XML for programs. Only a fault about the body has one. */
+  /** Only a fault about the body may have a detail. */
   readonly detail?: string;
-  /** With MustUnderstand: the header blocks that are not understood. */
   readonly headers?: readonly XmlElement[];
-  /** An HTTP status other than the usual one of the code. */
   readonly status?: number;
 };
 
-/** Thrown for a fault that no ServiceError stands for. */
 export class SoapFaultError extends Error {
   readonly fault: Fault;
-  /** The version to answer in, where it is not that of the request. */
   readonly version: SoapVersion | undefined;
 
   constructor(fault: Fault, version?: SoapVersion) {
@@ -33,7 +29,6 @@ export class SoapFaultError extends Error {
   }
 }
 
-/** The code, the number for programs, and the HTTP status where it is not the usual one. */
 const table: Record<ErrorKind, { code: 'Client' | 'Server'; errorCode: number; status?: number }> = {
   invalid: { code: 'Client', errorCode: 400 },
   'wrong-credentials': { code: 'Client', errorCode: 400 },
@@ -49,7 +44,7 @@ const table: Record<ErrorKind, { code: 'Client' | 'Server'; errorCode: number; s
   unavailable: { code: 'Server', errorCode: 503 },
 };
 
-/** The fault of an error about the body; SOAP 1.1 requires a detail in each. `undefined` is a defect of the server. */
+/** SOAP 1.1 requires a detail in every fault about the body. An undefined error is a defect of the server. */
 export function toFault(error: ServiceError | undefined, namespace: string): Fault {
   const { code, errorCode, status } = error ? table[error.kind] : { code: 'Server' as const, errorCode: 500 };
   const message = error
@@ -101,7 +96,6 @@ function renderFault12({ code, message, detail, headers = [] }: Fault): { status
   return { status: code === 'Client' ? 400 : 500, xml: wrapEnvelope('1.2', header + body) };
 }
 
-/** Names the envelopes that are understood. */
 const upgradeBlock =
   '<soap:Upgrade>' +
   Object.values(envelopeNamespaces)

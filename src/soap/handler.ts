@@ -25,23 +25,18 @@ export type SoapCall = {
   readonly response: ResponseEnvelope;
 };
 
-/** The envelope of the answer, for operations that cache whole answers. */
 export type ResponseEnvelope = {
   /** Answers with the same key and the same content have the same bytes. */
   readonly key: string;
-  /** `content` is what stands inside the response element. */
   readonly wrap: (content: string) => Buffer;
 };
 
 export type SoapOperation = {
   readonly arguments: readonly string[];
-  /** `open` operations need no token and ignore one. */
   readonly access: 'open' | 'token';
-  /** Returns the bytes of the whole answer. */
   readonly answer: (call: SoapCall) => Buffer;
 };
 
-/** A request as far as its envelope goes. */
 export type SoapRequest = {
   readonly version: SoapVersion;
   readonly payload: XmlElement;
@@ -49,9 +44,7 @@ export type SoapRequest = {
 };
 
 export type MessageFormat = {
-  /** Empty without a content type. */
   readonly mediaType: string;
-  /** The version that the content type names. */
   readonly version: SoapVersion;
   readonly charset: string | undefined;
   readonly isGzip: boolean;
@@ -68,7 +61,7 @@ export class SoapHandler {
     this.#isOurNamespace = namespaceMatcher(namespace);
   }
 
-  /** `onVersion` is called as soon as the version of the envelope is known, for the form of a fault. */
+  /** `onVersion` runs before the rest of the envelope is read, because a fault about the rest needs the version. */
   read(bytes: Buffer, format: MessageFormat, onVersion: (version: SoapVersion) => void): SoapRequest {
     const root = readXml(decodeXml(decompress(bytes, format), format.charset));
     const version = versionOf(root);
@@ -81,7 +74,6 @@ export class SoapHandler {
     return { version, payload, operation: this.#findOperation(payload) };
   }
 
-  /** The answer is in the namespace of the request. */
   answer({ version, payload, operation }: SoapRequest, caller: Caller): Buffer {
     const { name, namespace } = payload;
     const answer = operation.answer({
@@ -156,7 +148,7 @@ function refuseHeaders(headers: readonly XmlElement[]): SoapFaultError {
   return new SoapFaultError({ code: 'MustUnderstand', message, headers });
 }
 
-/** Where the namespace ends in a version, clients made for another version are served too. */
+/** If the namespace ends in a version, the server also serves clients made for another version. */
 function namespaceMatcher(namespace: string): (candidate: string) => boolean {
   const version = /\/[0-9]+(\.[0-9]+)*$/;
   if (!version.test(namespace)) return (candidate) => candidate === namespace;

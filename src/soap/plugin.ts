@@ -10,7 +10,6 @@ import { SoapFaultError, toFault, toFaultResponse } from './faults.ts';
 import { type MessageFormat, type SoapHandler, maxRequestBytes, requestTooLarge } from './handler.ts';
 
 export type SoapOptions = {
-  /** The path of the endpoint: the plugin is registered with it. */
   readonly prefix: string;
   readonly handler: SoapHandler;
   readonly requireTokens: boolean;
@@ -27,7 +26,6 @@ declare module 'fastify' {
   }
 }
 
-/** What a fault needs to know of the request it answers. */
 type SoapExchange = { readonly format: MessageFormat; version: SoapVersion; namespace: string };
 
 const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
@@ -98,7 +96,7 @@ async function callerOf(
   return identity?.caller;
 }
 
-/** Two tokens are joined to one that is unknown. */
+/** Two tokens are joined to one text, which is no known token. */
 function queryToken(request: FastifyRequest): string | undefined {
   const { token } = request.query as Record<string, string | string[] | undefined>;
   return token?.toString().trim() || undefined;
@@ -140,7 +138,7 @@ function sendFault(
 ): FastifyReply {
   const version = versionOf(request);
   const error = asServiceError(thrown);
-  // An address beneath the endpoint is no SOAP address: the error handler of the root answers.
+  // An address beneath the endpoint is no SOAP address, so the error handler of the root answers.
   if (request.is404 && error?.kind === 'not-found') throw error;
   if (!error && !(thrown instanceof SoapFaultError)) request.log.error({ err: thrown }, 'request failed');
   const response =

@@ -13,7 +13,6 @@ export type UploadsOptions = {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly maxTotalBytes: number;
-  /** Whether a running job needs the upload. */
   readonly isInUse: (reader: Reader, itemID: string) => boolean;
 };
 

@@ -66,7 +66,7 @@ export function deleteUpload(transaction: Transaction, { itemID }: Upload, isInU
   transaction.remove(uploadContents, itemID);
 }
 
-/** The name without its path: some browsers send the path on the user's machine. */
+/** Some browsers send the path on the user's machine. */
 export function plainFileName(name: string): string {
   return toNfc(name.split(/[/\\]/).at(-1) ?? '').trim();
 }

@@ -150,7 +150,7 @@ function pagedTable<T>(
   const name = startParameters[noun];
   const range = pageRange(query, { usual: maxRows, most: maxRows, name });
   const visible = all.slice(range.start, range.start + range.num);
-  // The query may contain a token, which must not be repeated in links.
+  // The query may contain a token, which links must not repeat.
   const kept = [...query].filter(([key]) => ['q', ...Object.values(startParameters)].includes(key));
   const label = noun === 'folder' ? 'Folders' : 'Services';
   return html`${visible.length > 0 && render(visible)}

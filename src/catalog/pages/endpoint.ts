@@ -8,7 +8,6 @@ import { type TryOptions, purposes, tryView } from './try-it.ts';
 
 export type EndpointPage = TryOptions & {
   assets: AssetHrefs;
-  /** The pages where the same services are administered. */
   adminUrl: string;
 };
 

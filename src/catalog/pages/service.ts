@@ -8,9 +8,7 @@ import { renderFacts } from '../../rest/html/table.ts';
 import { type Service, type ServiceAccess, addressOfService, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {
-  /** The public address of the SOAP service. */
   readonly baseUrl: () => string;
-  /** The webhooks that receive the events of a service. */
   readonly webhooksOf: (service: Service) => readonly WebhookSummary[];
 };
 
@@ -87,7 +85,7 @@ function webhooksView({ href, here }: PageContext<Service>, webhooks: readonly W
   </section>`;
 }
 
-/** Asks for confirmation: the first click opens the warning, the second acts. Empty without a session, where the form would be refused. */
+/** Without a session the server would refuse the form. */
 export function destructiveAction(
   { formToken }: PageContext<unknown>,
   { label, warning, action, next }: { label: string; warning: string; action: string; next: string },

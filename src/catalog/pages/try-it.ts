@@ -10,7 +10,6 @@ export type TryOptions = {
   readonly operations: Readonly<Record<OperationName, CatalogOperation>>;
 };
 
-/** What each operation returns. */
 export const purposes: Record<OperationName, string> = {
   GetMessageVersion: 'The version of the messages this catalog uses.',
   GetMessageFormats: 'The message formats this catalog uses.',
@@ -21,7 +20,6 @@ export const purposes: Record<OperationName, string> = {
   GetServiceDescriptionsEx: 'The services of one folder; / is the root.',
 };
 
-/** The value of an argument before anything is entered: the root folder. */
 const initialValue = '/';
 
 export function tryView({ operations, requireTokens, ...options }: TryOptions): Html {
@@ -79,7 +77,7 @@ function argumentView(operation: string, argument: string): Html {
   </div>`;
 }
 
-/** The script writes the entered values into the marked elements and sends the text shown. */
+/** steward.js writes the entered values into the marked elements and sends the text shown. */
 function requestView(name: string, argumentNames: readonly string[], namespace: string): Html {
   const open = `<${name} xmlns="${escapeAttribute(namespace)}"`;
   const inner = argumentNames.map((argument) => {

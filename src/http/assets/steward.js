@@ -1,6 +1,5 @@
 // Optional behaviour of the pages: copy a command, follow a running job, try a SOAP operation. The pages work without it.
 
-/** Adds a Copy button to every command. */
 function offerCopy() {
   for (const block of document.querySelectorAll('[data-copy]')) {
     const button = document.createElement('button');
@@ -17,7 +16,6 @@ function offerCopy() {
 
 if (navigator.clipboard) offerCopy();
 
-/** Follows a running job by the long poll of the API: messages, progress bar and figures. When the job ends, the page is reloaded. */
 function followJob(section) {
   const liveStatus = section.querySelector('[data-live-status]');
   const bar = section.querySelector('progress');
@@ -72,7 +70,7 @@ function followJob(section) {
     times = { elapsed: progress.elapsedMs, remaining: progress.remainingMs };
     since = performance.now();
     showTimes();
-    // A screen reader announces every change, so that the text changes only every ten percent.
+    // A screen reader announces every change, so the text changes only every ten percent.
     const tenths = Math.floor(progress.percent / 10);
     announce(tenths > 0 ? `Following live: ${tenths * 10} % reached.` : 'Following live.');
   }
@@ -83,7 +81,7 @@ function followJob(section) {
     return response.json();
   }
 
-  /** The session has ended: only signing in helps. */
+  /** Without a session every further poll would fail. */
   function stop() {
     isOver = true;
     const link = document.createElement('a');
@@ -92,7 +90,6 @@ function followJob(section) {
     liveStatus.replaceChildren(link, ' to follow the job.');
   }
 
-  /** Polls until the job has ended, another job is the newest, or the session has ended. */
   async function follow() {
     const jobId = new URL(section.dataset.follow, location.href).searchParams.get('jobId');
     for (let failures = 0; ;) {
@@ -102,7 +99,7 @@ function followJob(section) {
       if (answer.progress) {
         failures = 0;
         show(answer);
-        // The messages of a fast job are shown in batches.
+        // The pause shows the messages of a fast job in batches.
         await pause(400);
       } else {
         failures += 1;
@@ -110,7 +107,7 @@ function followJob(section) {
         await pause(Math.min(1000 * 2 ** failures, 15_000));
       }
     }
-    // Without the query, which belongs to an earlier step.
+    // The query belongs to an earlier step.
     location.replace(location.pathname);
   }
 
@@ -119,7 +116,7 @@ function followJob(section) {
   void follow();
 }
 
-/** The same format as on the server. */
+/** This must match `formatDuration` in src/lib/format.ts. */
 function formatDuration(ms) {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
@@ -141,7 +138,6 @@ function formatRemaining(ms) {
 
 for (const section of document.querySelectorAll('[data-follow]')) followJob(section);
 
-/** Sends the SOAP request that the page shows, and shows the answer. */
 function offerTry(form) {
   const block = form.closest('details');
   const [status, answer] = ['[data-status]', '[data-answer]'].map((part) => block.querySelector(part));
@@ -150,7 +146,7 @@ function offerTry(form) {
       mark.textContent = escapeXml(form.elements[mark.dataset.argument].value);
     }
   };
-  // A browser may restore what was entered before.
+  // A browser may restore earlier input.
   showEntered();
   form.addEventListener('input', showEntered);
   form.addEventListener('submit', async (event) => {

@@ -6,7 +6,6 @@ export function readCommand(address: string): string {
   return `curl -H "Authorization: Bearer $TOKEN" '${address}${address.includes('?') ? '&' : '?'}f=pjson'`;
 }
 
-/** With the fields that have a value, and the required ones. */
 export function postCommand(
   address: string,
   { fields, access }: Pick<Operation, 'fields' | 'access'>,

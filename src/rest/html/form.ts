@@ -5,15 +5,12 @@ import type { Field } from '../fields.ts';
 import type { Layout } from './layout.ts';
 import { html, type Html } from './html.ts';
 
-/** An error as a list: a message, and what is wrong in detail. */
 export type ProblemList = { readonly message: string; readonly details: readonly string[] };
 
-/** The error of a form: its problems are also shown beside their fields. */
 export type FormError = ProblemList & { readonly problems: readonly Problem[] };
 
 export type FormView = {
   readonly action: string;
-  /** The values in the fields: those that were entered, or the present ones. */
   readonly entered: Readonly<Record<string, string | undefined>>;
   readonly error?: FormError | undefined;
 };
@@ -107,14 +104,11 @@ export type Action = {
   readonly action: string;
   readonly label: string;
   readonly formToken: string;
-  /** The page that follows. */
   readonly next: string;
   readonly fields?: Readonly<Record<string, string>>;
-  /** For what cannot be undone. */
   readonly isDestructive?: boolean;
 };
 
-/** A button that runs an operation at once and returns to a page. */
 export function actionButton({ action, label, formToken, next, fields = {}, isDestructive }: Action): Html {
   const hidden = { f: 'html', token: formToken, next, ...fields };
   return html`<form class="action" method="post" action="${action}">

@@ -21,15 +21,12 @@ export function sendHtml(reply: FastifyReply, status: number, page: Html, header
 
 export type Link = { readonly name: string; readonly href: string };
 
-/** The addresses of the stylesheet, the script and the icon. */
 export type AssetHrefs = { readonly stylesheet: string; readonly script: string; readonly icon: string };
 
 export type Layout = {
   readonly title: string;
   readonly assets: AssetHrefs;
-  /** From the root down to this page. */
   readonly crumbs: readonly Link[];
-  /** Absent on pages outside the resource trees. */
   readonly session?: Session;
 };
 

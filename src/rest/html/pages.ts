@@ -8,19 +8,15 @@ import type { Json } from '../../lib/json.ts';
 import { renderJson } from './json.ts';
 
 export type ResourceView = {
-  /** The absolute address of the resource. */
   readonly address: string;
-  /** The part of the query that the resource reads. */
   readonly query: string;
   /** The operation that has just redirected here. */
   readonly done: string | undefined;
   readonly description: string;
   readonly children: readonly Link[];
   readonly operations: readonly Link[];
-  /** The operation of a POST to the same address, where there is one. */
   readonly form: (FormView & { readonly operation: Operation }) | undefined;
   readonly json: Json;
-  /** Replaces the generic view of the JSON. */
   readonly view: Html | undefined;
 };
 
@@ -76,7 +72,6 @@ function commandView(commands: readonly string[], links: readonly Link[]): Html 
 export type OperationView = FormView & {
   readonly address: string;
   readonly result?: Json;
-  /** The page the operation belongs to. */
   readonly parent: Link;
 };
 
@@ -105,7 +100,6 @@ function resultView(json: Json): Html {
 
 export type SignInView = FormView & {
   readonly lead: string;
-  /** Shown on the token service's own page. */
   readonly command: string | undefined;
 };
 

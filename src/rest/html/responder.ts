@@ -1,4 +1,4 @@
-// Answers a request with a page: which page, with its links, session and entered values.
+// Answers a request with a page: selects the page, and adds its links, session and entered values.
 import type { FastifyReply } from 'fastify';
 import { type Access, type Identity, mayCall } from '../../caller.ts';
 import type { Problem } from '../../errors.ts';
@@ -20,7 +20,6 @@ export type HtmlResponderOptions = {
   readonly assets: () => AssetHrefs;
 };
 
-/** What a form page shows besides the form. */
 type FormState = { readonly error?: FormError & { readonly code: number }; readonly result?: Json };
 
 export class HtmlResponder {
@@ -48,7 +47,7 @@ export class HtmlResponder {
     return this.#sendForm(rest, reply, 200, { result: plainJson(outcome.json) });
   }
 
-  /** `rest` is missing where the path leads nowhere. */
+  /** `rest` is null if no route matches the path. */
   sendError(
     rest: RestRequest | null,
     reply: FastifyReply,
@@ -58,7 +57,7 @@ export class HtmlResponder {
     if (rest) rest.identity = identity;
     const error = { ...body.error, problems };
     if (status === 401 && rest) return this.#sendSignIn(rest, reply, status, { error });
-    // The form is shown again with what was entered, unless the caller cannot have it.
+    // The page shows a refused form again with the entered values, unless the caller may not open it.
     const hasForm = rest?.subject ?? (rest?.isPost && ![403, 404, 405].includes(status));
     if (rest?.entry.operation && hasForm) return this.#sendForm(rest, reply, status, { error });
     return sendHtml(reply, status, errorPage(this.#layout(rest, 'Error', identity), error));
@@ -115,7 +114,6 @@ export class HtmlResponder {
     return sendHtml(reply, status, page);
   }
 
-  /** Signing in leads on to the page that was requested. */
   #sendSignIn(rest: RestRequest, reply: FastifyReply, status: number, state: FormState): FastifyReply {
     const { form, isPost, entry } = rest;
     const isSignIn = entry.operation?.form === 'sign-in';
@@ -163,14 +161,13 @@ export class HtmlResponder {
     return this.#urls.path(this.#prefix, segments);
   }
 
-  /** The page as it was requested, without the token and the format. */
   #requestedPath(rest: RestRequest | null): string {
     const query = rest && !rest.isPost ? pageQuery(rest).toString() : '';
     return this.#path(rest?.segments ?? []) + (query === '' ? '' : `?${query}`);
   }
 }
 
-/** Without the token, which must not get into a link, and the format. */
+/** A token must not get into a link. */
 function pageQuery({ queryText }: RestRequest): URLSearchParams {
   const query = new URLSearchParams(queryText);
   query.delete('token');
@@ -192,14 +189,13 @@ function fillIn(path: string, names: Readonly<Record<string, string>>): string {
   );
 }
 
-/** The next page shows which operation has been done. */
 function withDone(path: string, operation: string): string {
   const url = new URL(path, 'http://own');
   url.searchParams.set('done', operation);
   return url.pathname + url.search + url.hash;
 }
 
-/** A file cannot be put back into a form. */
+/** A page cannot put a file back into a form. */
 function textsIn(form: Form): Record<string, string | undefined> {
   return Object.fromEntries(Object.keys(form).map((name) => [name, textIn(form, name)]));
 }

@@ -31,10 +31,8 @@ function cellView(cell: Html | string, column: string, isFirst: boolean): Html {
     : html`<td role="cell" data-label="${column}"><div>${cell}</div></td>`;
 }
 
-/** The part of a list that a page shows. */
 export type PageRange = { readonly start: number; readonly num: number };
 
-/** Reads `start` (or the name it has on this page) and `num` of a query; what is no number is ignored. */
 export function pageRange(
   query: URLSearchParams,
   { usual = 100, most = 100, name = 'start' } = {},
@@ -44,13 +42,10 @@ export function pageRange(
 }
 
 export type PagerOptions = {
-  /** Other query parameters to keep in the links. */
   readonly keep?: Readonly<Record<string, string>>;
-  /** The query parameter of the start, where a page has several lists. */
   readonly name?: string;
 };
 
-/** Links to the previous and the next part of a list. */
 export function renderPager(
   noun: string,
   { start, num }: PageRange,
@@ -74,7 +69,6 @@ export function renderPager(
   </nav>`;
 }
 
-/** A list of names and values. */
 export function renderFacts(facts: readonly (readonly [name: string, value: Html | string])[]): Html {
   return html`<dl class="record">
     ${facts.map(

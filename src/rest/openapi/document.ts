@@ -9,11 +9,9 @@ import { sessionCookie } from '../request.ts';
 export type Tree = { readonly name: string; readonly prefix: string; readonly root: Resource };
 
 export type ApiFacts = {
-  /** The version of Steward. */
   readonly version: string;
   readonly publicUrl: string;
   readonly soapUrl: string;
-  /** Whether JSON errors are sent with HTTP 200. */
   readonly errorStatus200: boolean;
 };
 
@@ -167,7 +165,6 @@ function operationObject(method: Method, tree: Tree, entry: Entry): Json {
   };
 }
 
-/** From the method and every segment: `postAdminServicesCreateFolder`. */
 function operationIdOf(method: Method, tree: Tree, entry: Entry): string {
   const words = pathOf({ ...tree, prefix: tree.name }, entry).match(/[A-Za-z0-9]+/g) ?? [];
   return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
@@ -194,7 +191,7 @@ const done = {
   303: { $ref: '#/components/responses/SeeOther' },
 };
 
-/** The schemas of answers are not part of the description of a resource. */
+/** A resource does not describe the schema of its answers, so the responses are generic. */
 function successResponses({ errorStatus200 }: ApiFacts): { readonly [name: string]: Json } {
   const answer = (description: string, schema: Schema) => ({
     description,
@@ -216,7 +213,7 @@ function successResponses({ errorStatus200 }: ApiFacts): { readonly [name: strin
   };
 }
 
-/** Each entry is an alternative. A session posts with the form token in the field `token`. */
+/** Each entry is an alternative. A session posts its form token in the field `token`. */
 function securityOf(method: Method, access: Access): Json[] {
   if (access === 'anyone') return [];
   const carriersOfToken = method === 'get' ? ['bearer', 'tokenField', 'session'] : ['bearer', 'session'];

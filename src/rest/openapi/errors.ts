@@ -1,4 +1,4 @@
-// Errors in the OpenAPI document: one response for each status and cause, and which of them a request may get.
+// Errors in the OpenAPI document: one response for each status and cause, and the errors that a request may get.
 import { type ErrorKind, ServiceError } from '../../errors.ts';
 import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
@@ -74,7 +74,6 @@ export const errorSchema: Schema = {
 
 const aError = { $ref: '#/components/schemas/Error' };
 
-/** For `components.responses`. */
 export function errorResponses(): { readonly [name: string]: Json } {
   const responses: Record<string, Json> = {};
   for (const { response } of Object.values(refusals)) responses[response] ??= responseOf(response);
@@ -93,7 +92,6 @@ function responseOf(response: string): Json {
   };
 }
 
-/** Browsers get the same as a page. */
 const page = { 'text/html': { schema: { type: 'string' } } };
 
 const internalError: Json = {
@@ -111,7 +109,6 @@ function headersOf(causes: readonly ErrorKind[]): Json | undefined {
   return undefined;
 }
 
-/** The errors a request may get, by status. */
 export function refusalsOf(
   method: 'get' | 'post',
   { access, duringJob }: Resource | Operation,

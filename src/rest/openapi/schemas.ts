@@ -9,7 +9,6 @@ type Carrier = 'application/x-www-form-urlencoded' | 'multipart/form-data';
 
 export const carriers: readonly Carrier[] = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 
-/** The fields of every request. */
 export const commonFields = {
   f: {
     type: 'string',
@@ -69,7 +68,7 @@ function valueSchema(control: Control, { required, clearable }: Field<unknown>, 
         ? { type: 'boolean' }
         : { type: 'string', enum: control.choices };
     case 'file':
-      // Text is the content of a file without a name.
+      // A urlencoded form carries the content of a file as text.
       return carrier === 'multipart/form-data'
         ? { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' }
         : { type: 'string' };

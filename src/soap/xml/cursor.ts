@@ -1,4 +1,4 @@
-// A position in an XML text, and the smallest parts read there: names, white space, references.
+// A position in an XML text, and readers of the smallest parts: names, white space, references.
 import { ServiceError } from '../../errors.ts';
 import { truncate, isXmlText } from '../../lib/text.ts';
 
@@ -24,7 +24,6 @@ export function readName(cursor: Cursor): string {
   return text.slice(start, end);
 }
 
-/** Returns whether there was white space. */
 export function skipWhiteSpace(cursor: Cursor): boolean {
   const { text, at: start } = cursor;
   let at = start;
@@ -33,7 +32,6 @@ export function skipWhiteSpace(cursor: Cursor): boolean {
   return at > start;
 }
 
-/** `raw` is the part of the text that begins at `start`. */
 export function expandReferences(cursor: Cursor, raw: string, start: number): string {
   let expanded = '';
   let from = 0;

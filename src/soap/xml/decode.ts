@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 type Utf16 = 'utf-16le' | 'utf-16be';
 type Encoding = 'utf-8' | 'us-ascii' | Utf16;
 
-/** Names of encodings; `utf-16` does not name the byte order. */
+/** `utf-16` does not name the byte order. */
 const ENCODINGS = new Map<string, Encoding | 'utf-16'>([
   ['utf-8', 'utf-8'],
   ['utf8', 'utf-8'],
@@ -19,14 +19,12 @@ const ENCODINGS = new Map<string, Encoding | 'utf-16'>([
 const S = '[ \\t\\r\\n]';
 const EQUALS = `${S}*=${S}*`;
 
-/** The XML declaration at the start of a text, with the group `encoding`. */
 export const XML_DECLARATION = new RegExp(
   `^<\\?xml${S}+version${EQUALS}("|')1\\.[0-9]+\\1` +
     `(?:${S}+encoding${EQUALS}("|')(?<encoding>[A-Za-z][A-Za-z0-9._-]*)\\2)?` +
     `(?:${S}+standalone${EQUALS}("|')(?:yes|no)\\4)?${S}*\\?>`,
 );
 
-/** Returns the text without a byte order mark. */
 export function decodeXml(bytes: Buffer, charset: string | undefined): string {
   const [first, second, third] = bytes;
   if (first === 0xef && second === 0xbb && third === 0xbf) return decodeAs('utf-8', bytes.subarray(3));

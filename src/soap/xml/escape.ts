@@ -1,4 +1,4 @@
-// Text and attribute values as XML carries them: whatever the reader then reads is what was written.
+// Escapes text and attribute values for XML, so that a reader gets back the same text.
 
 export function escapeText(s: string): string {
   return /[&<>\r]/.test(s) ? s.replace(/[&<>\r]/g, escapeCharacter) : s;

@@ -4,11 +4,10 @@ import { type Cursor, refuse } from './cursor.ts';
 
 export type XmlAttribute = { readonly namespace: string; readonly name: string; readonly value: string };
 
-/** A declared prefix, linked to those declared before it on the same element and the elements around it. */
+/** A linked list, so that the end of an element restores the declarations outside it. */
 export type Declared =
   { readonly prefix: string; readonly uri: string; readonly before: Declared } | undefined;
 
-/** `declared` is the newest declaration in force at the cursor. */
 export type Scope = Cursor & { declared: Declared };
 
 export type RawAttribute = { readonly tag: string; readonly value: string };
@@ -16,7 +15,6 @@ export type RawAttribute = { readonly tag: string; readonly value: string };
 export const XML_URI = 'http://www.w3.org/XML/1998/namespace';
 const XMLNS_URI = 'http://www.w3.org/2000/xmlns/';
 
-/** `outside` is the newest declaration outside the element. */
 export function declareNamespace(scope: Scope, outside: Declared, name: string, uri: string): void {
   const prefix = name.slice(6);
   for (let given = scope.declared; given !== outside; given = given?.before) {
@@ -30,7 +28,6 @@ export function declareNamespace(scope: Scope, outside: Declared, name: string, 
   scope.declared = { prefix, uri, before: scope.declared };
 }
 
-/** The namespace of a name by its prefix, or the default namespace of an element; '' when there is none. */
 export function namespaceOf(scope: Scope, name: string): string {
   const prefix = name.slice(0, Math.max(name.indexOf(':'), 0));
   for (let given = scope.declared; given !== undefined; given = given.before) {

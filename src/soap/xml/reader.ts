@@ -16,21 +16,17 @@ import {
 } from './namespaces.ts';
 
 export type XmlElement = {
-  /** '' when none. */
   readonly namespace: string;
-  /** The local name. */
   readonly name: string;
-  /** Without the namespace declarations. */
   readonly attributes: readonly XmlAttribute[];
   readonly children: readonly XmlElement[];
-  /** Its own character data in order, without that of its children. */
   readonly text: string;
 };
 
 type GrowingElement = Omit<XmlElement, 'children' | 'text'> & { children: GrowingElement[]; text: string };
 type OpenElement = { tag: string; element: GrowingElement; outside: Declared };
 type Reader = Scope & {
-  /** Whether the text has any "&" or "]]>". Most have none, and no part need be searched for them. */
+  /** Most texts contain neither, and then no part is searched for them. */
   readonly hasAmpersand: boolean;
   readonly hasCdataEnd: boolean;
   count: number;
@@ -43,7 +39,6 @@ const MAX_ATTRIBUTES = 64;
 
 const NO_ATTRIBUTES: readonly XmlAttribute[] = Object.freeze([]);
 
-/** Throws a ServiceError `invalid` that names the line of the first error. */
 export function readXml(source: string): XmlElement {
   const text = source.includes('\r') ? source.replace(/\r\n?/g, '\n') : source;
   const reader: Reader = {
@@ -86,7 +81,6 @@ function skipDeclaration(reader: Reader): void {
   else if (/^<\?xml[ \t\n?]/.test(text)) refuse(reader, 'The XML declaration is malformed');
 }
 
-/** Reads up to the next `<`. */
 function readText(reader: Reader): void {
   const { text, at: start } = reader;
   const markup = text.indexOf('<', start);

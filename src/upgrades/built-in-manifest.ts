@@ -1,7 +1,6 @@
 // The built-in version manifest: 10.9.1 with two patches, 11.0.0 with its patches, 11.1.0 and 11.2.0.
 import type { Container, Version } from './manifest.ts';
 
-// The part of a name before the first underscore is its component.
 const core = [
   'ADMIN_API',
   'ADMIN_TOOLS',
@@ -63,7 +62,6 @@ function createContainers(names: readonly string[], label: string): Container[] 
 
 type Facts = { id: string; version: string; build: string; name: string; released: number };
 
-/** Adds the fields that are only shown to people. */
 type VersionWithNotes = Version & {
   readonly description: string;
   readonly previousVersion: string;
@@ -224,5 +222,4 @@ export const builtInManifest: readonly Version[] = [
   ),
 ];
 
-/** The names of all containers in the built-in versions. */
 export const builtInNames: ReadonlySet<string> = new Set([...core, ...since110, ...since112]);

@@ -3,7 +3,7 @@ import type { Cell, Reader } from '../store/transaction.ts';
 import { builtInManifest, freshRelease } from './built-in-manifest.ts';
 import { type Container, type Version, formatVersion } from './manifest.ts';
 
-/** The installed release and its installed patches, oldest first. */
+/** `patches` is in the order of installation. */
 export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
 
 export const deployment: Cell<Deployment> = {
@@ -15,7 +15,6 @@ export type ImportedManifest = { readonly versions: readonly Version[]; readonly
 
 export const importedManifest: Cell<ImportedManifest | null> = { name: 'importedManifest', initial: null };
 
-/** The imported manifest, or the built-in one if none is imported. */
 export function currentManifest(reader: Reader): readonly Version[] {
   return reader.read(importedManifest)?.versions ?? builtInManifest;
 }
@@ -28,7 +27,7 @@ export function newestInstalled({ release, patches }: Deployment): Version {
   return patches.at(-1) ?? release;
 }
 
-/** Searches the manifest and the installed versions. */
+/** Searches the installed versions too, because an imported manifest may lack them. */
 export function findVersion(
   manifest: readonly Version[],
   present: Deployment,
@@ -41,7 +40,6 @@ export function isInstalled(id: string, present: Deployment): boolean {
   return installedVersions(present).some((version) => version.id === id);
 }
 
-/** The patches of a release that follow `build`, in the order of their links. */
 export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
   const patches = manifest.filter(
     ({ type, releaseBuild }) => type === 'patch' && releaseBuild === release.build,
@@ -53,10 +51,6 @@ export function patchesAfter(manifest: readonly Version[], release: Version, bui
   return [...found];
 }
 
-/**
- * Every version that can be reached from the installed one: the next patches, then each release that follows, with its patches and
- * the releases after it.
- */
 export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
   const releasesAfter = (release: Version): Version[] =>
     manifest
@@ -67,7 +61,6 @@ export function reachableVersions(manifest: readonly Version[], present: Deploym
   return [...patchesAfter(manifest, release, newestInstalled(present).build), ...releasesAfter(release)];
 }
 
-/** Why a version cannot be installed now; empty if it can. */
 export function reasonsNotToInstall(
   version: Version,
   manifest: readonly Version[],
@@ -95,7 +88,6 @@ export function reasonsNotToInstall(
     .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`);
 }
 
-/** Every reachable version, each with the reasons why it cannot be installed now. */
 export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
   const manifest = currentManifest(reader);
   const present = reader.read(deployment);
@@ -105,12 +97,10 @@ export function availableVersions(reader: Reader): { version: Version; reasons: 
   }));
 }
 
-/** The versions that a rollback can go back to, newest first: earlier patches of the installed release, and the release itself. */
 export function rollbackTargets(present: Deployment): Version[] {
   return [...installedVersions(present)].slice(0, -1).reverse();
 }
 
-/** The deployment after `versions` are installed in this order. */
 export function afterInstalling(present: Deployment, versions: readonly Version[]): Deployment {
   return versions.reduce<Deployment>(
     (at, version) =>
@@ -126,7 +116,7 @@ export function afterRollback(present: Deployment, target: Version): Deployment 
   return { ...present, patches: present.patches.slice(0, keep) };
 }
 
-/** The installed containers by name, each as the newest installed version defines it. */
+/** Iterates oldest first, so that the newest version that lists a container defines it. */
 export function installedContainers(present: Deployment): ReadonlyMap<string, Container> {
   const found = new Map<string, Container>();
   for (const { containers, newContainers } of installedVersions(present)) {

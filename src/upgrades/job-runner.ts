@@ -8,15 +8,15 @@
 // - If a step is left, execute it. A step that throws fails the job; a failed patch begins to revert.
 // - If no step is left, complete the job.
 //
-// Each decision ends in one update of the store, which moves the job on and appends its messages. While the store is unavailable
-// the decision is repeated. So a step may be executed twice, but it is recorded once.
+// Each decision ends in one update of the store, which moves the job on and appends its messages. While the database is
+// unavailable, the runner repeats the decision. So a step may be executed twice, but it is recorded once.
 //
 // A process that stops or dies leaves its job `in_progress`. Every process watches the store for such orphans: jobs whose
-// process (`runner`) is no longer alive, and jobs that were stored for this process but never started here, because the answer
-// of the store was lost. One process takes the orphan over: it increments `fence` and continues at the first step that is not
-// done. An update with an older fence changes nothing, so a process that was only slow cannot interfere.
+// process (`runner`) is no longer alive, and jobs that this process stored but never started, because the answer of the
+// database was lost. One process takes the orphan over: it increments `fence` and continues at the first step that is not
+// done. An update with an older fence changes nothing, so a slow process that was taken for dead cannot interfere.
 //
-// An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this the system would stay
+// An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this, the system would stay
 // read-only until the process restarts.
 import { isUnavailable } from '../errors.ts';
 import { retryWhileUnavailable, withTimeout } from '../lib/async.ts';
@@ -58,9 +58,7 @@ export class JobRunner {
   readonly #executor: Executor;
   readonly #stepTimeoutMs: number;
   readonly #notify: OnJobChange;
-  /** The runs that this process has started, as `id fence`. */
   readonly #started = new Set<string>();
-  /** How many jobs are being stored and not started yet. */
   #accepting = 0;
   #isTakingOver = false;
 
@@ -73,7 +71,6 @@ export class JobRunner {
     this.#notify = notify;
   }
 
-  /** Starts the job that `accept` stores or resumes. */
   async run<J extends Job | undefined>(accept: () => Promise<J>): Promise<J> {
     this.#accepting += 1;
     try {
@@ -88,7 +85,6 @@ export class JobRunner {
     }
   }
 
-  /** Takes over the job that an earlier process has left, now or as soon as that process is no longer alive. */
   async recover(): Promise<void> {
     const orphan = this.#findOrphan();
     if (orphan) await this.#takeOver(orphan);
@@ -112,7 +108,6 @@ export class JobRunner {
     }
   }
 
-  /** Returns false when the job has ended, belongs to another process, or this process stops. */
   async #advanceIfOwned({ id, fence }: Job, plan: Plan, signal: AbortSignal): Promise<boolean> {
     // Without this, steps that never wait would block every other request.
     await this.#runtime.yieldToEventLoop();
@@ -184,7 +179,6 @@ export class JobRunner {
     await this.#update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
   }
 
-  /** Calls the executor with the time limit of a step. */
   #execute(
     { id: jobId, fence, runStartedAt }: Job,
     call: (context: StepContext) => Promise<void>,
@@ -207,8 +201,8 @@ export class JobRunner {
   }
 
   /**
-   * Applies a rule to the job, unless the job is no longer in the state that `seen` shows: another process has taken it over, or
-   * the same update was stored before and only its answer was lost.
+   * Does nothing if the job has changed since `seen` was read: another process has taken it over, or an earlier call stored the
+   * same update and only the answer of the database was lost.
    */
   #update(
     seen: Job,
@@ -241,7 +235,7 @@ export class JobRunner {
   }
 
   #watchForOrphans(): void {
-    // A job that is being accepted is in the store before it is started: it is no orphan.
+    // The store has an accepted job shortly before its run starts. Such a job is no orphan.
     if (this.#isTakingOver || this.#accepting > 0 || !this.#findOrphan()) return;
     this.#isTakingOver = true;
     this.#tasks.start('take-over', (signal) => this.#takeOverOrphans(signal));

@@ -2,7 +2,6 @@
 import type { Reader } from '../store/transaction.ts';
 import { type Job, messages, stateCodes } from './job-table.ts';
 
-/** The status of `job`, or of a deployment that was never upgraded. Leaves out the first `after` messages. */
 export function jobStatus(reader: Reader, job: Job | undefined, at: number, after = 0) {
   if (!job) return { status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] } };
   const all = reader.entries(messages, job.id);
@@ -14,7 +13,7 @@ export function jobStatus(reader: Reader, job: Job | undefined, at: number, afte
   };
 }
 
-/** `remainingMs` extrapolates the pace of this run; it is null until this run has completed a workload. */
+/** `doneInRun` leaves out the workloads of earlier runs, because `elapsedMs` does not include their time. */
 export function jobProgress(job: Job, at: number) {
   const { state, workloadsDone: done, workloads: total, doneBeforeRun, runStartedAt, endedAt } = job;
   const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);

@@ -11,12 +11,10 @@ export type JobState = Exclude<keyof typeof stateCodes, 'no_upgrade'>;
 
 export type Job = {
   readonly id: string;
-  /** Counts jobs in the order they were started. */
   readonly number: number;
   readonly operation: 'upgrade' | 'rollback';
   readonly kind: 'release' | 'patch' | 'rollback';
   readonly targetId: string;
-  /** The ids of the versions that the job installs. */
   readonly installs: readonly string[];
   readonly from: string;
   readonly to: string;
@@ -24,34 +22,30 @@ export type Job = {
   readonly startedAt: number;
   readonly endedAt: number | null;
   readonly startedBy: string;
-  /** The id of the process that runs the job. */
   readonly runner: string;
   /** Goes up when a job is resumed or taken over. Updates with an older fence change nothing. */
   readonly fence: number;
   readonly runStartedAt: number;
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
-  /** The index of the first step that is not done. */
   readonly next: number;
   readonly workloadsDone: number;
-  /** `workloadsDone` when this run began. */
   readonly doneBeforeRun: number;
   readonly workloads: number;
-  /** The administrator who asked to cancel the job. */
+  /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
-  /** Why the newest run failed or was cancelled. */
   readonly reason: string | null;
-  /** Set while workloads are being reverted: next are those applied by steps before `before`. `then` is the final state. */
+  /** Set while the job reverts workloads. Steps before the index `before` are not reverted yet. The job ends in the state `then`. */
   readonly reverting: { readonly before: number; readonly then: 'failed' | 'cancelled' } | null;
-  /** The uploads that must not be deleted while the job runs. */
+  /** These uploads must not be deleted while the job runs. */
   readonly uploads: readonly string[];
   readonly lastMessageAt: number;
 };
 
-/** A table of its own, because the job is stored again with every step and the plan never changes. */
+/** The plan has its own table, because the job is stored again with every step and the plan never changes. */
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
 
-/** Called when a job has started and when a run has ended, within the same update. */
+/** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
 export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
 
 export const jobs: Table<Job> = {
@@ -105,12 +99,11 @@ export function isJobRunning(reader: Reader): boolean {
   return newestJob(reader)?.state === 'in_progress';
 }
 
-/** The newest job that installed a version. A fresh deployment has a version that no job installed. */
+/** Undefined for the version of a fresh deployment, which no job installed. */
 export function findInstallingJob(reader: Reader, versionId: string): Job | undefined {
   return listJobs(reader).find(({ state, installs }) => state === 'success' && installs.includes(versionId));
 }
 
-/** Newest first. */
 export function listJobs(reader: Reader): Job[] {
   return [...reader.all(jobs)].sort((a, b) => b.number - a.number);
 }

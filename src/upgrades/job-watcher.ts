@@ -14,10 +14,6 @@ export class JobWatcher {
     this.#runtime = runtime;
   }
 
-  /**
-   * Resolves when the job has more than `messageCount` messages, has ended, is no longer the newest, or after `waitMs`.
-   * Resolves at once when one of these is true already.
-   */
   async waitForChange(job: Job, messageCount: number, waitMs: number): Promise<void> {
     const hasChanged = () =>
       this.#store.entries(messages, job.id).length > messageCount ||
@@ -39,7 +35,7 @@ export class JobWatcher {
     }
   }
 
-  /** Ends every wait, now and from now on. */
+  /** Without this, the server could wait up to a minute for these requests when it stops. */
   stop(): void {
     this.#isStopped = true;
     for (const wait of this.#waiting) wait.abort();

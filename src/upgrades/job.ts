@@ -71,8 +71,8 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
 }
 
 /**
- * Why such a job cannot start now, or undefined if it can. Only one job runs at a time. After a failed release or rollback only a
- * job that repairs it is accepted.
+ * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch reverts
+ * its workloads.
  */
 export function reasonNotToStart(
   reader: Reader,
@@ -93,7 +93,6 @@ export function reasonNotToStart(
   return `The job ${last.id} to ${last.to} has failed: ${remedies.join(', or ')}.`;
 }
 
-/** Records that the step at `next` is done. */
 export function advanceJob(transaction: Transaction, job: Job, step: Step, at: number): Job {
   const { counts, workload } = step;
   const isAnnouncement = (code: Code) => code === 2165;
@@ -124,14 +123,11 @@ export function completeJob(transaction: Transaction, job: Job, at: number): Job
   return record(transaction, end(job, 'success', at), [[2166], [2011], [closing]], at);
 }
 
-/**
- * Records that the step at `next` has failed. A patch begins to revert its workloads, including the failed one. A release or a
- * rollback ends, and keeps what it has done.
- */
 export function failJob(transaction: Transaction, job: Job, step: Step, cause: string, at: number): Job {
   const cancelled: Line[] = job.cancelledBy === null ? [] : [[2903, { cause: job.cancelledBy }]];
   const state = job.cancelledBy === null ? 'failed' : 'cancelled';
   const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
+  // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
   const failed = { ...job, reason: `${step.name}: ${cause}` };
   if (job.kind === 'patch') {
@@ -140,7 +136,7 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   return record(transaction, end(failed, state, at), [...lines, [2166]], at);
 }
 
-/** Ends the job after a defect of the server. Without this the system would stay read-only. */
+/** Without this, a defect of the server would leave the system read-only. */
 export function abortJob(transaction: Transaction, job: Job, name: string, at: number): Job {
   const cause = 'an unexpected error occurred; see the log.';
   const aborted = { ...job, reason: `${name}: ${cause}` };
@@ -152,7 +148,6 @@ export function abortJob(transaction: Transaction, job: Job, name: string, at: n
   );
 }
 
-/** Records an administrator's request to cancel. The runner stops the job after the current step. */
 export function requestCancel(transaction: Transaction, job: Job, plan: Plan, by: string): void {
   const why = reasonNotToCancel(job, plan);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
@@ -169,7 +164,7 @@ export function reasonNotToCancel(job: Job, plan: Plan): string | undefined {
     : undefined;
 }
 
-/** The message codes after which the job can no longer be cancelled. The page hides its button when one arrives. */
+/** The page hides its Cancel button when a message with one of these codes arrives. */
 export function endsOfCancelling({ kind }: Job): readonly Code[] {
   return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];
 }
@@ -181,7 +176,6 @@ export function beginCancel(transaction: Transaction, job: Job, at: number): Job
   return record(transaction, { ...job, reason, announced: true, reverting }, lines, at);
 }
 
-/** The newest `apply` step whose workload is not reverted yet. */
 export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: Step } | undefined {
   for (let index = (job.reverting?.before ?? 0) - 1; index >= 0; index -= 1) {
     const step = steps[index];
@@ -190,7 +184,6 @@ export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: 
   return undefined;
 }
 
-/** Records that the workload of an `apply` step was reverted, or could not be. Its steps count as not done. */
 export function revertStep(
   transaction: Transaction,
   job: Job,
@@ -207,6 +200,7 @@ export function revertStep(
     failure === undefined
       ? [2904, { name: step.subject, image }]
       : [2901, { name: `Put back ${step.subject}`, cause: failure }];
+  // The step right before an `apply` step begins the same workload, so a resumed job continues there.
   const reverted = { ...job, next: index - 1, workloadsDone, reverting: { before: index, then } };
   return record(transaction, reverted, [line], at);
 }
@@ -215,7 +209,6 @@ export function finishReverting(transaction: Transaction, job: Job, at: number):
   return record(transaction, end(job, job.reverting?.then ?? 'failed', at), [[2166]], at);
 }
 
-/** Begins a new run of the newest job, which must have failed. */
 export function resumeJob(
   transaction: Transaction,
   job: Job,
@@ -244,7 +237,6 @@ export function reasonNotToResume(reader: Reader, job: Job): string | undefined 
   return newestJob(reader)?.id === job.id ? undefined : 'it is not the newest';
 }
 
-/** Gives the job to another process, because its own is no longer alive. The run stays the same. */
 export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
   const taken = { ...job, runner, fence: job.fence + 1 };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
@@ -260,7 +252,7 @@ function end(job: Job, state: JobState, at: number): Job {
   return { ...job, state, endedAt: Math.max(at, job.lastMessageAt), reverting: null, announced: false };
 }
 
-/** Stores the job and appends its messages. Their times never go back, even if the clock does. */
+/** The times of messages never go back, even if the clock does. */
 function record(transaction: Transaction, job: Job, lines: readonly Line[], at: number): Job {
   const when = Math.max(at, job.lastMessageAt);
   const defaults: Facts = {

@@ -113,7 +113,7 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
   });
 }
 
-/** Applies a rule to the job as it is stored now; it may have changed since the request found it. */
+/** Reads the job again, because it may have changed since the request found it. */
 function updateJob<T>(
   store: Store,
   id: string,

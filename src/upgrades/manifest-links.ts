@@ -1,6 +1,6 @@
 // Checks the links between the versions of a manifest.
 
-/** The links of a version to others. A build that cannot be read is undefined. */
+/** Links of invalid entries are checked too. A build that cannot be read is undefined. */
 export type Link = {
   readonly id: string;
   readonly type: 'release' | 'patch';
@@ -18,7 +18,6 @@ type Entry = {
   readonly previousBuild?: unknown;
 };
 
-/** Returns no link for an entry without a readable id, type or build. */
 export function readLink(entry: unknown): Link[] {
   const { id, type, build, previousReleaseBuild, releaseBuild, previousBuild } = (entry ?? {}) as Entry;
   const readBuild = (value: unknown) =>
@@ -34,7 +33,6 @@ export function readLink(entry: unknown): Link[] {
   return [];
 }
 
-/** Finds repeated ids and builds, patches whose links name no version, and circles. */
 export function findLinkProblems(links: readonly Link[], installed: readonly Link[]): string[] {
   const ids = new Set<string>();
   const repeated = links
@@ -87,7 +85,7 @@ function findBadPatches(
   });
 }
 
-/** Follows the links backwards from each version. A version of an earlier walk cannot lead to a new circle, so each is visited once. */
+/** A version of an earlier walk cannot lead to a new circle, so each version is visited once. */
 function findCircles(links: readonly Link[], before: (link: Link) => Link | undefined): string[] {
   const visited = new Set<Link>();
   const problems: string[] = [];

@@ -6,15 +6,13 @@ import { findLinkProblems, readLink } from './manifest-links.ts';
 
 export type Container = { readonly name: string; readonly checksum: string; readonly image: string };
 
-/** A version object. Unknown fields of the file are kept. */
+/** The parsed object keeps unknown fields of the file, so that responses contain them. */
 export type Version = {
   readonly id: string;
   readonly type: 'release' | 'patch';
   readonly version: string;
   readonly build: string;
-  /** Releases only: the build of the previous release. */
   readonly previousReleaseBuild?: string;
-  /** Patches only: the build of the release, and the build of the patch or release right before this patch. */
   readonly releaseBuild?: string;
   readonly previousBuild?: string;
   readonly isMandatoryUpdate: boolean;
@@ -26,7 +24,6 @@ export type Version = {
 
 export type UserInput = { readonly id: string; readonly type: string; readonly [key: string]: unknown };
 
-/** `11.0.0.2632`, the form used in messages and answers. */
 export function formatVersion({ version, build }: { version: string; build: string }): string {
   return `${version}.${build}`;
 }
@@ -87,7 +84,6 @@ const limits = { versions: 2000, nesting: 32, problems: 200 };
 export type ManifestResult =
   { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 
-/** Reads a manifest file: an array of versions, or `{"versions":[…]}`. Returns every problem at once. */
 export function readManifest(bytes: Uint8Array, installed: readonly Version[]): ManifestResult {
   let json: unknown;
   try {
@@ -122,7 +118,7 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
       return `[${index}]${where}: ${message}.`;
     }),
   );
-  // Links are checked even if fields are wrong, so that one answer reports every problem.
+  // Links are checked even if fields are invalid, so that one response reports every problem.
   problems.push(...findLinkProblems(entries.flatMap(readLink), installed.flatMap(readLink)));
   if (problems.length > 0) return { problems: problems.slice(0, limits.problems) };
   return { versions: parsed.flatMap((result) => (result.data ? [result.data as Version] : [])) };
@@ -141,7 +137,7 @@ function normalizeMandatoryFlag(entry: unknown): unknown {
     : entry;
 }
 
-/** The paths of all values with characters that neither XML nor the database accepts. */
+/** Neither XML nor the database accepts these characters. */
 function findControlCharacters(value: unknown, where = ''): string[] {
   if (typeof value === 'string') return isXmlText(value) ? [] : [where];
   if (typeof value !== 'object' || value === null) return [];

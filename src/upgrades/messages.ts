@@ -2,13 +2,11 @@
 
 export type Message = { readonly code: number; readonly message: string; readonly when: number };
 
-/** The values that appear in texts. */
 export type Facts = {
   readonly from: string;
   readonly to: string;
   readonly name: string;
   readonly image: string;
-  /** Workloads: `done` out of `total`. */
   readonly done: number;
   readonly total: number;
   readonly elapsedMs: number;

@@ -51,7 +51,6 @@ export function upgradeOperations(options: OperationsOptions): Record<string, Op
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
-/** A file field whose value is the versions in the manifest. A broken manifest is refused with every problem in it. */
 function manifestField(store: Store, description: string): Field<readonly Version[] | undefined> {
   return refine(file(description), ({ bytes }) => {
     const result = readManifest(bytes, installedVersions(store.read(deployment)));
@@ -136,7 +135,6 @@ function upgradeOperation(options: OperationsOptions): Operation {
   });
 }
 
-/** Finds everything that blocks an upgrade, as far as its fields could be read. `run` reuses the inputs that are read here. */
 async function checkUpgrade(
   { store, executor }: OperationsOptions,
   values: Partial<UpgradeValues>,
@@ -146,7 +144,7 @@ async function checkUpgrade(
   const readable = { ...values, versionManifest, upgradeSettings };
   const inputs = await readUpgradeInputs(store, executor, readable);
   const { problems } = prepare(store, readable, inputs);
-  // Settings that could not be read are reported already; without them only the version can be checked.
+  // Unreadable settings are reported already. Without them, only the version can be checked.
   const hasSettings = 'upgradeSettings' in values && 'updateToLatestPatch' in values;
   return {
     problems: hasSettings ? problems : problems.filter(({ field }) => field === 'versionManifest'),
@@ -173,10 +171,9 @@ function rollbackOperation(options: OperationsOptions): Operation {
 }
 
 type StartRequest = {
-  /** Runs inside the transaction, so that it checks the state the job starts from. */
+  /** Runs inside the transaction, so that it checks the state from which the job starts. */
   readonly prepareIn: (reader: Reader) => PreparedJob;
   readonly startedBy: string;
-  /** Imported together with the start of the job. */
   readonly manifest?: readonly Version[] | undefined;
 };
 
@@ -197,7 +194,7 @@ async function start(
     }),
   );
   const accepted = jobStatus(store, job, at);
-  // Without the copy, messages that the job runner appends meanwhile would appear in the answer.
+  // Without the copy, the response would contain messages that the job runner appends meanwhile.
   return { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
 }
 

@@ -2,19 +2,16 @@
 import type { Code } from './messages.ts';
 import type { Workload } from './workloads.ts';
 
-/** The method of the executor that a step calls. `perform` concerns the whole deployment, the others one workload. */
 export type Action = 'perform' | 'apply' | 'verify' | 'rollback';
 
 export type Step = {
   readonly name: string;
   readonly action: Action;
-  /** The workload that the action moves. */
   readonly workload: Workload | null;
-  /** The messages that are recorded when the step is done. */
   readonly codes: readonly Code[];
-  /** The name in its messages: a component or a workload. */
+  /** The component or the workload that its messages name. */
   readonly subject: string;
-  /** Set in steps that complete a workload: how many are done after this step. */
+  /** Set only in a step that completes a workload. */
   readonly counts: Counts | null;
 };
 
@@ -22,7 +19,6 @@ export type Counts = { readonly done: number; readonly total: number };
 
 export type Plan = {
   readonly steps: readonly Step[];
-  /** How many workloads the job moves. */
   readonly workloads: number;
 };
 
@@ -39,10 +35,9 @@ function workloadStep(name: string, action: Action, workload: Workload, ...codes
   return { name: `${name} ${workload.name}`, action, workload, codes, subject: workload.name, counts: null };
 }
 
-/** The steps of one workload: those that update it, and those that wait until it runs. */
 type Stages = { readonly begin: readonly Step[]; readonly verify: readonly Step[] };
 
-/** Updates up to `parallelism` workloads before the first of them is verified. They are verified in their order. */
+/** Begins up to `parallelism` workloads before it verifies the first, so that their rollouts overlap. */
 function interleave(stages: readonly Stages[], parallelism: number): Step[] {
   const ahead = parallelism - 1;
   return [
@@ -74,10 +69,7 @@ function planDeployments(workloads: readonly Workload[], parallelism: number): S
   return interleave(stages, parallelism);
 }
 
-/**
- * Plans one patch after another. A patch must be verified before the next begins, because both may move the same workload.
- * `before` is the number of workloads that earlier steps of the job have completed.
- */
+/** Each patch is verified before the next one begins, because both may move the same workload. */
 function planModules(patches: Workloads, parallelism: number, before = 0): Step[] {
   const total = before + patches.flat().length;
   let done = before;
@@ -93,10 +85,9 @@ function planModules(patches: Workloads, parallelism: number, before = 0): Step[
   return patches.flatMap((workloads) => interleave(workloads.map(stagesOf), parallelism));
 }
 
-/** The workloads of each version, in the order of installation. */
+/** One list for each version, in the order of installation. */
 type Workloads = readonly (readonly Workload[])[];
 
-/** Plans a release, and the patches that are installed in the same job. */
 export function planRelease([deployments = [], ...patches]: Workloads, parallelism: number): Plan {
   const steps = [
     step('Launch the upgrader', 2168),
@@ -142,7 +133,6 @@ export function planPatches(patches: Workloads, parallelism: number): Plan {
   return { steps, workloads: patches.flat().length };
 }
 
-/** Moves each workload to the image it has in the version that the rollback goes back to. */
 export function planRollback(workloads: readonly Workload[]): Plan {
   const steps = [
     step('Launch the upgrader', 2168),
@@ -157,7 +147,6 @@ export function planRollback(workloads: readonly Workload[]): Plan {
   return { steps, workloads: workloads.length };
 }
 
-/** The components that a plan updates, in order, and how many workloads are new. */
 export function summarisePlan({ steps }: Plan) {
   const moved = steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
   return {

@@ -19,17 +19,14 @@ import {
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
 import { type Inventory, movesBetween } from './workloads.ts';
 
-/** A job that can be started, unless it has problems. */
 export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
   readonly to: string | null;
   readonly problems: readonly SettingProblem[];
-  /** Remarks for the administrator that do not block the job. */
   readonly notices: readonly string[];
 };
 
 const emptyPlan: Plan = { steps: [], workloads: 0 };
 
-/** `requestManifest` is the manifest that was sent with the request, if any. */
 export function prepareUpgrade(
   reader: Reader,
   id: string,
@@ -78,7 +75,7 @@ export function prepareUpgrade(
   };
 }
 
-/** A patch needs the earlier patches of its release. `toLatest` adds the later ones. */
+/** A patch needs the earlier patches of its release. */
 function versionsToInstall(
   target: Version,
   manifest: readonly Version[],
@@ -92,7 +89,6 @@ function versionsToInstall(
   return toLatest ? patches : patches.slice(0, patches.indexOf(target) + 1);
 }
 
-/** Prepares a rollback to an earlier patch of the installed release, or to the release without patches. */
 export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {
   const present = reader.read(deployment);
   const from = formatVersion(newestInstalled(present));

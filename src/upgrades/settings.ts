@@ -2,7 +2,6 @@
 import type { Problem } from '../errors.ts';
 import type { UserInput, Version } from './manifest.ts';
 
-/** An input as `getUpgradeSettings` returns it. The `userForm` of a manifest may add further keys. */
 export type SettingEntry = UserInput & { readonly seqNum: number; readonly newfield: string };
 
 export type UpgradeSettings = { readonly userInputs: readonly SettingEntry[] };
@@ -37,13 +36,12 @@ const volumes: UserInput = {
   required: false,
 };
 
-/** The inputs of a release. A patch has none. */
 export function settingsOf(version: Version): UpgradeSettings {
   if (version.type === 'patch') return { userInputs: [] };
   const formInputs = version.userForm.flatMap(({ groupInputs }) => groupInputs);
   const inputs = formInputs.length > 0 ? formInputs : [latestPatch, license(version.newLicensesRequired)];
   const all = [...inputs.filter(({ id }) => id !== volumes.id), volumes];
-  // `seqNum` is the position in the result; a value from the form is ignored.
+  // Pages build HTML ids from `seqNum`, so it must be unique: a value from the form is ignored.
   return {
     userInputs: all.map(({ seqNum: _given, ...input }, seqNum) => ({ seqNum, ...input, newfield: '' })),
   };
@@ -51,7 +49,7 @@ export function settingsOf(version: Version): UpgradeSettings {
 
 export type SettingFile = { readonly name: string; readonly bytes: Uint8Array };
 
-/** The settings of a request, and the two deprecated fields that they replace since 11.0. */
+/** `licenseFile` and `updateToLatestPatch` are deprecated since 11.0: settings of `upgradeSettings` replace them. */
 export type SubmittedSettings = {
   readonly upgradeSettings: { readonly userInputs?: unknown } | undefined;
   readonly licenseFile: SettingFile | undefined;
@@ -61,12 +59,10 @@ export type SubmittedSettings = {
 
 export type ReadSettings = {
   readonly updateToLatestPatch: boolean;
-  /** The ids of the uploads in the settings. */
   readonly uploads: readonly string[];
   readonly problems: readonly SettingProblem[];
 };
 
-/** `setting` is the id of the input that the problem concerns, if it concerns one. */
 export type SettingProblem = Problem & { readonly setting?: string };
 
 export function readSettings(version: Version, submitted: SubmittedSettings): ReadSettings {
@@ -97,7 +93,6 @@ export function readSettings(version: Version, submitted: SubmittedSettings): Re
   return { updateToLatestPatch: chosen, uploads, problems };
 }
 
-/** The values by id. Adds a problem for each value of a wrong type. */
 function readValues(
   version: Version,
   { upgradeSettings }: SubmittedSettings,
@@ -134,7 +129,6 @@ function readValues(
   return values;
 }
 
-/** What the value must be, or undefined if it is that. */
 function violatedType(type: string, value: unknown): string | undefined {
   if (value === undefined) return undefined;
   if (type === 'Boolean') return typeof value === 'boolean' ? undefined : 'true or false';
@@ -187,7 +181,6 @@ function inSettings(message: string, setting?: string): SettingProblem {
   return { field: 'upgradeSettings', message, ...(setting !== undefined && { setting }) };
 }
 
-/** The allowed file extensions; empty if any is allowed. */
 export function extensionsOf({ validFileExtensions }: UserInput): readonly string[] {
   return (Array.isArray(validFileExtensions) ? validFileExtensions : []).map(String);
 }

@@ -17,10 +17,9 @@ export type UpgradeValues = {
   readonly versionManifestFile?: readonly Version[] | undefined;
 };
 
-/** The inputs that must be read asynchronously. They are read once per request; everything after that is pure. */
+/** These inputs are read before the transaction, because a transaction is synchronous. */
 export type UpgradeInputs = {
   readonly inventory: Inventory;
-  /** The contents of the uploads in the settings, by id. */
   readonly uploadContents: ReadonlyMap<string, Uint8Array>;
 };
 
@@ -52,7 +51,6 @@ async function readUploads(
   return contents;
 }
 
-/** Checks the request against the state that `reader` sees. */
 export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): PreparedJob {
   const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
   const submitted: SubmittedSettings = {
@@ -68,7 +66,6 @@ export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeIn
   return prepareUpgrade(reader, values.versionManifest, submitted, versionManifestFile, inputs.inventory);
 }
 
-/** Prepares an upgrade without starting it. Its problems include a job that blocks it now. */
 export async function planUpgrade(
   store: Store,
   executor: Executor,

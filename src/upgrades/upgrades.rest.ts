@@ -57,7 +57,7 @@ function upgradesResource(options: UpgradesOptions): Resource {
   });
 }
 
-/** Reads the status of a job. The status of an ended job is cached, because it stays the same until the job is resumed. */
+/** Caches the status of an ended job, because it stays the same until the job is resumed. */
 class StatusReader {
   readonly #store: Store;
   readonly #runtime: Runtime;

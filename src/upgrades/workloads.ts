@@ -3,58 +3,53 @@ import type { Problem } from '../errors.ts';
 import type { Container, Version } from './manifest.ts';
 import { type Deployment, installedContainers, installedVersions } from './deployment.ts';
 
-/** A container with its new and its former image. `formerImage` is null if the container is new. */
+/** `formerImage` is null if the container is new. */
 export type WorkloadContainer = {
   readonly container: string;
   readonly image: string;
   readonly formerImage: string | null;
 };
 
-/** The unit that a step moves, such as a Deployment of a cluster. `parts` holds only the containers whose image changes. */
+/** The unit that a step moves, for example one Deployment of a cluster. */
 export type Workload = {
   readonly name: string;
   readonly component: string;
   readonly parts: readonly WorkloadContainer[];
 };
 
-/** The images of a workload as messages show them. */
 export function formatImages(workload: Workload | null, which: 'image' | 'formerImage'): string {
   return [...new Set(workload?.parts.flatMap((part) => part[which] ?? []))].join(', ');
 }
 
 export type MovePlan = {
-  /** The workloads of each version, in the order of its containers. */
+  /** One list for each version. */
   readonly workloads: readonly (readonly Workload[])[];
-  /** What blocks the move. */
   readonly problems: readonly Problem[];
-  /** Remarks for the administrator that do not block the move. */
+  /** Notices, unlike problems, do not block the job. */
   readonly notices: readonly string[];
 };
 
-/** The workloads of the deployment, as the executor found them at one moment. */
+/** A snapshot: the deployment may change before the job starts. */
 export type Inventory = {
-  /** How many workloads may be moved at the same time. */
   readonly parallelism: number;
-  /** Plans the installation of `versions`, one after another. The former image of a workload is the one of the version before. */
+  /** Each version starts from the images of the version before it. */
   readonly planMoves: (versions: readonly Version[], present: Deployment) => MovePlan;
-  /** Plans a rollback. In its workloads `image` is the present image and `formerImage` the one to go back to. */
+  /** In these workloads `image` is the present image and `formerImage` the target of the rollback. */
   readonly planReverts: (moves: readonly Move[]) => MovePlan;
 };
 
-/** A container that a rollback changes. `then` is undefined if the target version does not have it. */
+/** `then` is undefined if the target version does not have the container. */
 export type Move = {
   readonly now: Container;
   readonly then: Container | undefined;
-  /** Whether an installed version lists it in `newContainers`. */
   readonly isNew: boolean;
 };
 
-/** The part of a container's name before the first underscore. */
 export function componentOf(name: string): string {
   return name.split('_', 1)[0] ?? name;
 }
 
-/** Every container that differs between two states of the deployment, the last installed first. */
+/** Last installed first: a rollback undoes the installation in reverse order. */
 export function movesBetween(present: Deployment, after: Deployment): Move[] {
   const then = installedContainers(after);
   const added = new Set(
@@ -66,7 +61,6 @@ export function movesBetween(present: Deployment, after: Deployment): Move[] {
     .reverse();
 }
 
-/** The inventory of the simulated executor: each container is a workload of its own, and nothing blocks a move. */
 export const simulatedInventory: Inventory = {
   parallelism: 1,
   planMoves(versions, present) {

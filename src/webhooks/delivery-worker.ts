@@ -1,6 +1,6 @@
 // Sends deliveries to their receivers.
 //
-// The life of a delivery, as the worker handles it (delivery.ts has the rules and the states):
+// The life of a delivery in the worker (delivery.ts has the rules and the states):
 //
 // 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. An update of the delivery queue
 //    wakes the worker, and so does a timer that is set to the next due time.
@@ -8,15 +8,15 @@
 //    claims only while it has free slots: `concurrency` in total and four per receiver, so that a slow receiver cannot use up the
 //    slots of the others.
 // 3. The worker attempts it: it composes and signs the request with the webhook and the settings of that moment, sends it, and waits
-//    for a complete response or the timeout. If the webhook was deleted or deactivated meanwhile, the delivery is discarded without
-//    an attempt. A ping is sent to an inactive webhook too.
+//    for a complete response or the timeout. If the webhook was deleted or deactivated meanwhile, the worker discards the delivery
+//    without an attempt. It sends a ping to an inactive webhook too.
 // 4. One update settles it: the update stores the attempt and either ends the delivery or sets its next attempt (back to 1). A
-//    failure that deactivates the webhook publishes its event in the same update. While the store is unavailable, the update is
-//    repeated.
+//    failure that deactivates the webhook publishes its event in the same update. While the database is unavailable, the worker
+//    repeats the update.
 //
 // When the process stops, attempts in progress have three seconds to end. The worker then aborts them and settles their deliveries
 // unchanged, so that the next process attempts them again. If a claim was lost, because other processes took this one for dead or
-// because the webhook was deleted, the result of the attempt is dropped. A receiver may therefore get a delivery more than once.
+// because the webhook was deleted, the worker drops the result of the attempt. A receiver may therefore get a delivery more than once.
 import { isUnavailable } from '../errors.ts';
 import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../lib/async.ts';
 import { formatCount } from '../lib/format.ts';
@@ -44,7 +44,6 @@ import { type Webhook, signingKeys, webhooks } from './webhook.ts';
 
 const slotsPerReceiver = 4;
 
-/** How long attempts in progress may continue when the process stops. */
 const graceMs = 3_000;
 
 export type DeliveryWorkerOptions = {
@@ -53,16 +52,14 @@ export type DeliveryWorkerOptions = {
   tasks: Tasks;
   httpClient: HttpClient;
   eventPublisher: EventPublisher;
-  /** The most attempts in progress at a time. */
   concurrency: number;
-  /** How many finished deliveries are kept for each webhook. */
+  /** Finished deliveries to keep per webhook. */
   history: number;
   userAgent: string;
   onAttempt: (attempt: Attempt, delivery: Delivery) => void;
   onDeactivated: (deactivated: Deactivated) => void;
 };
 
-/** When an attempt in progress is aborted, and why. */
 type Deadline = { readonly at: number; readonly reason: 'timeout' | 'stopping' };
 
 export class DeliveryWorker {
@@ -70,15 +67,12 @@ export class DeliveryWorker {
   readonly #deadlines = new Map<AbortController, Deadline>();
   readonly #nextDeadline: EarliestTimer;
   readonly #nextDue: EarliestTimer;
-  /** Slots in use by receiver, from the claim of a delivery to the end of its attempt. */
   readonly #slotsByReceiver = new Map<string, number>();
   #slotsInUse = 0;
-  /** Parsed once per webhook. An edited webhook is a new object. */
+  /** Parses each URL once. An edited webhook is a new object, so no entry becomes outdated. */
   readonly #receivers = new WeakMap<Webhook, string>();
-  /** The version of the queue at the last claim. */
   #claimedVersion = -1;
   #isClaiming = false;
-  /** Whether the queue or the slots changed since the last claim. */
   #mustClaim = false;
 
   constructor(options: DeliveryWorkerOptions) {
@@ -108,7 +102,6 @@ export class DeliveryWorker {
     this.#options.tasks.start('delivery worker', (stopping) => this.#claim(stopping));
   }
 
-  /** Claims due deliveries and starts their attempts, until nothing has changed since the last claim. */
   async #claim(stopping: AbortSignal): Promise<void> {
     const { store, runtime, tasks, concurrency } = this.#options;
     const isStopping = () => stopping.aborted;
@@ -134,7 +127,7 @@ export class DeliveryWorker {
       }
     } catch (error) {
       if (!isStopping()) this.#nextDue.fireAt(runtime.now() + retryAfterMs);
-      // The store logs by itself that it is unavailable.
+      // The store logs that it is unavailable.
       if (!isUnavailable(error)) throw error;
     } finally {
       this.#isClaiming = false;
@@ -182,13 +175,12 @@ export class DeliveryWorker {
     const at = runtime.now();
     await this.#record(stopping, (transaction) => {
       const webhook = transaction.get(webhooks, delivery.webhookId);
-      // This process may not have known yet that another one created or activated the webhook.
+      // Another process may have created or activated the webhook before this one received the change.
       if (webhook && (webhook.active || delivery.isPing)) transaction.settle(deliveries, delivery, delivery);
       else discardClaimed(transaction, delivery, { keep: history, at });
     });
   }
 
-  /** Ends the claims and leaves the deliveries unchanged. */
   async #putBack(claimed: readonly Delivery[], stopping: AbortSignal): Promise<void> {
     await Promise.all(
       claimed.map((delivery) =>
@@ -197,7 +189,6 @@ export class DeliveryWorker {
     );
   }
 
-  /** Settles a claim. Returns undefined if the claim was lost. */
   async #record<T>(stopping: AbortSignal, change: (transaction: Transaction) => T): Promise<T | undefined> {
     const { store, runtime } = this.#options;
     try {
@@ -262,7 +253,6 @@ export class DeliveryWorker {
     }
   }
 
-  /** The process stops: attempts in progress end within the grace period. */
   #limitAttempts(): void {
     const end = this.#options.runtime.now() + graceMs;
     for (const [abort, { at }] of this.#deadlines) {

@@ -16,9 +16,7 @@ export type Attempt = {
   readonly when: number;
   readonly durationMs: number;
   readonly status: number | null;
-  /** Null if the attempt succeeded. */
   readonly error: string | null;
-  /** The beginning of the response body. */
   readonly response: string | null;
 };
 
@@ -61,7 +59,7 @@ export const deliveries: Queue<Delivery> = {
   // Times are whole milliseconds, rounded down. Without the added one, a wait could be up to a millisecond too short.
   dueAt: ({ nextAttemptAt, attempts }) =>
     nextAttemptAt === null || attempts.length === 0 ? nextAttemptAt : nextAttemptAt + 1,
-  // Retries go before first attempts. Without this, a receiver with many pending deliveries that never answers would be deactivated late.
+  // Retries go before first attempts. Without this, a receiver that never answers and has many pending deliveries is deactivated late.
   isUrgent: ({ isPing, attempts }) => isPing || attempts.length > 0,
   isDull: ({ state, attempts }) => state === 'discarded' && attempts.length === 0,
 };
@@ -85,7 +83,6 @@ export function addDelivery(transaction: Transaction, given: NewDelivery, at: nu
   });
 }
 
-/** Stores a delivery for every active webhook that subscribes to the event. Returns their number. */
 export function addDeliveries(transaction: Transaction, event: WebhookEvent, newId: () => string): number {
   const subscribed = [...transaction.all(webhooks)].filter((webhook) => subscribesTo(webhook, event));
   for (const { id: webhookId } of subscribed) {
@@ -98,7 +95,6 @@ export function endOf({ when, durationMs }: Attempt): number {
   return when + durationMs;
 }
 
-/** The delivery after an attempt that has just ended. */
 function endAttempt(
   delivery: Delivery,
   attempt: Attempt,
@@ -118,10 +114,8 @@ function end(delivery: Delivery, state: 'delivered' | 'failed' | 'discarded', at
   return { ...delivery, state, endedAt: at, nextAttemptAt: null };
 }
 
-/** A webhook that failures have deactivated, with its failure window. */
 export type Deactivated = { readonly webhook: Webhook; readonly window: FailureWindow };
 
-/** Stores the attempt of a claimed delivery, and counts a failure of the webhook. */
 export function settleAttempt(
   transaction: Transaction,
   delivery: Delivery,
@@ -131,7 +125,7 @@ export function settleAttempt(
   const webhook = transaction.get(webhooks, delivery.webhookId);
   const settings = transaction.read(webhookSettings);
   const at = endOf(attempt);
-  // A webhook that was deactivated and activated again during the attempt counts as inactive: its deliveries were discarded.
+  // If the webhook was deactivated and activated again during the attempt, its deliveries were discarded: it counts as inactive.
   const isActive = webhook?.active === true && webhook.deactivations === sentTo.deactivations;
   const settled = endAttempt(delivery, attempt, settings, isActive);
   transaction.settle(deliveries, delivery, settled);
@@ -155,13 +149,13 @@ function recordFailure(
   return { webhook, window };
 }
 
-/** Discards the pending deliveries of a webhook, except pings. Claimed deliveries are settled by their attempt. */
+/** Leaves out claimed deliveries, because their attempts settle them. */
 export function discardPending(
   transaction: Transaction,
   webhookId: string,
   { keep, at }: { keep: number; at: number },
 ): void {
-  // Untried deliveries that exceed the history are removed first: there may be very many, and `trim` would remove them anyway.
+  // `trim` would remove untried deliveries that exceed the history anyway. There may be very many, so `thin` removes them first.
   transaction.thin(deliveries, webhookId, keep);
   transaction.amend(deliveries, webhookId, (delivery) =>
     delivery.isPing ? delivery : end(delivery, 'discarded', at),
@@ -169,7 +163,6 @@ export function discardPending(
   transaction.trim(deliveries, webhookId, keep);
 }
 
-/** Discards a claimed delivery whose webhook was deactivated or deleted before the attempt. */
 export function discardClaimed(
   transaction: Transaction,
   delivery: Delivery,
@@ -179,7 +172,7 @@ export function discardClaimed(
   transaction.trim(deliveries, delivery.webhookId, keep);
 }
 
-/** Changes the settings. A new wait between attempts also applies to deliveries that already wait. */
+/** Without `amend`, a new wait between attempts would not apply to deliveries that already wait. */
 export function changeSettings(transaction: Transaction, change: Partial<WebhookSettings>): WebhookSettings {
   const before = transaction.read(webhookSettings);
   const settings = { ...before, ...change };
@@ -193,7 +186,7 @@ export function changeSettings(transaction: Transaction, change: Partial<Webhook
   return settings;
 }
 
-/** The body of the request. It is the same for every attempt. */
+/** `data` is JSON text already, so it is inserted without parsing. */
 export function bodyOf({ event }: Delivery, { id, name, contentType }: Webhook): string {
   const { type, timestamp, service, data } = event;
   const head = JSON.stringify({ id: event.id, type, timestamp, service, webhookId: id, webhookName: name });

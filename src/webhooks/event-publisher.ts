@@ -1,5 +1,4 @@
-// Stores events together with their deliveries. An event id that a publisher gives is remembered, so that publishing it again has no
-// effect.
+// Stores events with their deliveries, and remembers given event ids, so that publishing an id again has no effect.
 import { ServiceError } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
@@ -20,7 +19,6 @@ export type EventPublisherOptions = {
   store: Store;
   runtime: Runtime;
   tasks: Tasks;
-  /** `publish` is refused while this many deliveries are pending. */
   maxPending: number;
 };
 
@@ -36,13 +34,12 @@ export class EventPublisher {
     tasks.every('sweep of remembered event ids', sweepEveryMs, () => this.#sweep());
   }
 
-  /** Publishes an event of the server itself, within the change that causes it. It is never refused. */
+  /** For events of the server itself. It has no limit, because a refusal would undo the change that causes the event. */
   publishWithin(transaction: Transaction, draft: EventDraft, at: number): void {
     const { newId } = this.#runtime;
     addDeliveries(transaction, eventOf(draft, newId(), at), newId);
   }
 
-  /** Publishes an event. For an id that is still remembered it returns the first result and does nothing else. */
   publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
     const { now, newId } = this.#runtime;
     const at = now();
@@ -60,7 +57,6 @@ export class EventPublisher {
     });
   }
 
-  /** Whether `publish` would only return the first result for this id. */
   remembers(eventId: string): boolean {
     const earlier = this.#store.get(rememberedEvents, eventId);
     return earlier !== undefined && isStillRemembered(earlier, this.#runtime.now());

@@ -2,12 +2,11 @@
 import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
 import type { Job } from '../upgrades/job-table.ts';
 
-/** An event without id and time. */
 export type EventDraft = {
   readonly type: string;
-  /** `Folder/Name.Type`; null if the event concerns no service. */
+  /** `Folder/Name.Type`. */
   readonly service: string | null;
-  /** A JSON object, serialised: it is sent as it is. */
+  /** A JSON object as text. Deliveries contain it unchanged. */
   readonly data: string;
 };
 
@@ -32,7 +31,6 @@ export const maxPayloadBytes = 256 * 1024;
 
 const maxChangeTypes = 100;
 
-/** Parses a JSON array or comma list of change types, `*` for all. Returns undefined if it is neither. */
 export function readChangeTypes(text: string): readonly string[] | undefined {
   const entries = text.trim().startsWith('[') ? readArray(text) : text.split(',');
   const types = new Set(entries?.map((entry) => entry.trim()).filter((entry) => entry !== ''));
@@ -67,13 +65,11 @@ const typeOfJob: Readonly<Record<Job['state'], string>> = {
   cancelled: 'UpgradeCancelled',
 };
 
-/** The event of a job that has just started or ended. */
 export function jobEvent({ id, operation, from, to, state, reason }: Job): EventDraft {
   const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
   return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
 }
 
-/** The event of a webhook that failures have deactivated. */
 export function deactivatedEvent({
   webhook,
   window,

@@ -19,14 +19,13 @@ export function countFailure(
   window: FailureWindow | null,
   at: number,
 ): { readonly window: FailureWindow; readonly deactivates: boolean } {
-  // The start is not compared. Otherwise a failure would not count after the clock was set back.
+  // This does not compare the start: after the clock is set back, a failure must still count.
   const isOpen = window !== null && at < endOfWindow(policy, window);
   const counted = isOpen ? { start: window.start, count: window.count + 1 } : { start: at, count: 1 };
   // Not `===`: the count may already exceed a limit that was lowered.
   return { window: counted, deactivates: counted.count >= policy.numberOfFailures };
 }
 
-/** The first moment after the window. */
 export function endOfWindow(policy: FailurePolicy, window: FailureWindow): number {
   return window.start + policy.daysInPast * dayMs;
 }

@@ -13,10 +13,10 @@ import { contentTypes } from './webhook.ts';
 
 const normalise = (value: string) => toNfc(value.trim());
 
-/** `Folder/Name.Type`. The limit is the sum of the limits of its parts. */
+/** The limit is the sum of the limits of folder, name and type, with their separators. */
 export const serviceField = (description: string) => text(description, { to: 322, normalise });
 
-/** Problems if the service does not exist or the caller may not see it. */
+/** A service that the caller may not list is reported like a missing one, so that the response does not reveal it. */
 export function serviceProblems(
   reader: Reader,
   path: string | undefined,
@@ -34,7 +34,6 @@ export function serviceProblems(
       ];
 }
 
-/** `allowed`: special addresses that receivers may have. */
 export function webhookFields(allowed: BlockList) {
   const fields = {
     name: text('A unique name.', { to: 128, normalise }),

@@ -6,12 +6,8 @@ import { type Resolve, resolveName } from './resolver.ts';
 import { isForbidden } from './target-policy.ts';
 
 export type HttpClient = {
-  /**
-   * Sends a POST request. Rejects when there is no complete response, with a message for people, and as soon as the signal is
-   * aborted.
-   */
+  /** Rejects with a message for people. Rejects at once when the signal is aborted. */
   post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse>;
-  /** Closes all connections. Requests in progress fail. */
   close(): Promise<void>;
 };
 
@@ -21,18 +17,16 @@ export type OutgoingRequest = {
   readonly body: string;
 };
 
-/** `body` holds the first bytes of the response body, not decoded. */
 export type ReceivedResponse = { readonly status: number; readonly body: Buffer };
 
-/** A response is complete at the end of its body or after this many bytes. */
+/** A response counts as complete after this many bytes, even if its body continues. */
 export const readBytes = 16 * 1024;
-/** How many bytes of the body are returned. */
 export const keptBytes = 1024;
 
 // Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a request is sent on it.
 const idleMs = 1000;
 
-/** An error whose message may be shown to people. */
+/** Its message contains no secrets, so pages may show it. */
 class RequestError extends Error {}
 
 export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveName): HttpClient {
@@ -46,7 +40,6 @@ export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveN
 type Connection = {
   readonly origin: string;
   readonly client: Undici.Client;
-  /** Aborts a connection that is being established. */
   readonly abort: AbortController;
 };
 
@@ -54,7 +47,6 @@ class GuardedHttpClient implements HttpClient {
   readonly #allowed: BlockList;
   readonly #resolve: Resolve;
   readonly #connections = new Set<Connection>();
-  /** Connections without a request, by origin. */
   readonly #idle = new Map<string, Connection[]>();
   #undici: Promise<typeof Undici> | undefined;
 
@@ -64,7 +56,6 @@ class GuardedHttpClient implements HttpClient {
   }
 
   async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
-    // Load undici only when the first delivery is sent.
     const undici = await (this.#undici ??= import('undici'));
     if (signal.aborted) throw requestAborted(signal);
     const { protocol, origin } = new URL(request.url);
@@ -147,7 +138,7 @@ class GuardedHttpClient implements HttpClient {
     });
   }
 
-  /** Keeps the connection for the next request, unless it was dropped meanwhile. */
+  /** The connection may have been dropped before the response ended. */
   #release(connection: Connection): void {
     if (!this.#connections.has(connection)) return;
     const others = this.#idle.get(connection.origin) ?? [];

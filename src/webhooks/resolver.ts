@@ -3,7 +3,6 @@
 import { Resolver, lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 
-/** Returns all addresses of a name. May reject, and ends when the signal is aborted. */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 const hostsFile = '/etc/hosts';
@@ -29,7 +28,6 @@ export const resolveName: Resolve = async (name, signal) => {
   return isUnknown ? (await lookup(name, { all: true })).map(({ address }) => address) : found;
 };
 
-/** The addresses of the name in a hosts file. */
 export function findInHosts(text: string, name: string): string[] {
   const wanted = name.toLowerCase().replace(/\.$/, '');
   return text.split('\n').flatMap((line) => {

@@ -3,15 +3,13 @@ import { createHmac } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** `default` is the length of generated keys. */
 export const signatureKeyBytes = { min: 24, default: 32, max: 64 } as const;
 
-/** Completes "must be …". */
 export const signatureKeyRule = `${prefix} and the base64 of ${signatureKeyBytes.min} to ${signatureKeyBytes.max} bytes, with its padding`;
 
 export function isSignatureKey(text: string): boolean {
   const secret = secretOf(text);
-  // Compare with the canonical form: Node ignores invalid base64 characters, other libraries refuse them or decode other bytes.
+  // Only the canonical form is valid: Node ignores invalid base64 characters, other libraries refuse them or decode other bytes.
   return (
     text === makeSignatureKey(secret) &&
     secret.length >= signatureKeyBytes.min &&
@@ -25,14 +23,12 @@ export function makeSignatureKey(secret: Buffer): string {
 
 export type SignedBody = {
   readonly id: string;
-  /** Whole seconds since the Unix epoch. */
   readonly timestampSeconds: number;
   readonly body: string;
   /** More than one during a key rotation. A receiver accepts the body if any of the signatures is valid. */
   readonly keys: readonly string[];
 };
 
-/** The value of `webhook-signature`. */
 export function signBody({ id, timestampSeconds, body, keys }: SignedBody): string {
   const content = `${id}.${timestampSeconds}.${body}`;
   return keys

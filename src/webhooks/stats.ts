@@ -7,7 +7,6 @@ import { webhooks } from './webhook.ts';
 export type WebhookStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
-  /** Webhooks that failures have deactivated. */
   readonly deactivated: number;
 };
 
@@ -20,7 +19,7 @@ export async function webhookStats(store: Store, at: number): Promise<WebhookSta
   };
 }
 
-/** NaN while the store is unavailable. */
+/** NaN while the database is unavailable, so that the metrics and the home page still show the other numbers. */
 async function ageOfOldest(store: Store, at: number): Promise<number> {
   try {
     const oldest = await store.oldest(deliveries);

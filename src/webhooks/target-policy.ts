@@ -44,7 +44,7 @@ function listOf(family: 'ipv4' | 'ipv6', ranges: readonly string[]): BlockList {
   return list;
 }
 
-/** Also forbids text that is no plain IP address. A BlockList treats an IPv4-mapped address like its IPv4 address. */
+/** A BlockList treats an IPv4-mapped address like its IPv4 address. */
 export function isForbidden(address: string, allowed: BlockList): boolean {
   const version = isIP(address);
   // An address with a zone is local to this machine, but a BlockList ignores the zone.
@@ -58,7 +58,7 @@ export function isForbidden(address: string, allowed: BlockList): boolean {
 const refused =
   'loopback, private and other special addresses are refused unless WEBHOOK_ALLOW_CIDRS allows them.';
 
-/** What is wrong with a `hookUrl`. Host names are checked when the HTTP client connects to them. */
+/** The HTTP client checks host names when it connects, because their addresses may change. */
 export function receiverProblem(url: string, allowed: BlockList): string | undefined {
   if (!isHttpUrl(url)) return `must be ${httpUrlRule}.`;
   // `URL` normalises every spelling of an IP address.
@@ -74,7 +74,6 @@ export function receiverProblem(url: string, allowed: BlockList): string | undef
   return isLocal && !mayBeLocal ? `must not point to ${host}: ${refused}` : undefined;
 }
 
-/** Scheme, host and port: limits apply to each receiver. */
 export function receiverOf(url: string): string {
   return new URL(url).origin;
 }

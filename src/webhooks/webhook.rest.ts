@@ -37,11 +37,10 @@ export type WebhookDeps = {
   runtime: Runtime;
   /** Special addresses that receivers may have. */
   allowed: BlockList;
-  /** How many finished deliveries are kept for each webhook. */
+  /** Finished deliveries to keep per webhook. */
   history: number;
 };
 
-/** The items `{webhook}` of a list of webhooks. */
 export function webhookItems(deps: WebhookDeps): Items {
   return items<unknown, Webhook>({
     param: 'webhook',
@@ -111,7 +110,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
       contentType: webhook.contentType,
       service: webhook.service ?? '',
     }),
-    // The webhook keeps a service that was deleted.
+    // A webhook keeps a service that was deleted, so only a new service is checked.
     check: ({ subject, values, caller }) => ({
       problems:
         values.service === subject.service
@@ -153,7 +152,6 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
   });
 }
 
-/** An operation without fields. */
 function actOperation(
   title: string,
   description: string,
@@ -169,7 +167,6 @@ function actOperation(
   });
 }
 
-/** Changes the webhook, and discards its pending deliveries if it is then inactive. */
 async function changeWebhook(
   { store, runtime, history }: WebhookDeps,
   id: string,

@@ -10,7 +10,6 @@ export const contentTypes = ['application/json', 'application/x-www-form-urlenco
 export type WebhookTraits = {
   readonly name: string;
   readonly hookUrl: string;
-  /** `*` for all. */
   readonly changeTypes: readonly string[];
   /** `Folder/Name.Type`; null for the whole organization. */
   readonly service: string | null;
@@ -24,11 +23,10 @@ export type Webhook = WebhookTraits & {
   readonly updatedAt: number;
   readonly deactivatedAt: number | null;
   readonly deactivatedBy: 'failures' | 'administrator' | null;
-  /** How often the webhook was deactivated. */
+  /** Shows whether the webhook was deactivated and activated again during an attempt. */
   readonly deactivations: number;
   readonly window: FailureWindow | null;
   readonly signatureKey: string;
-  /** Newest first. Each key signs until its time. */
   readonly previousKeys: readonly { readonly key: string; readonly until: number }[];
 };
 
@@ -54,7 +52,6 @@ export const webhooks: Table<Webhook> = {
   } satisfies Shape<Webhook>,
 };
 
-/** Oldest first. */
 export function listWebhooks(reader: Reader, service?: string): Webhook[] {
   const listed = [...reader.all(webhooks)].filter((webhook) => !service || webhook.service === service);
   return listed.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
@@ -93,7 +90,7 @@ export function requireWebhook(reader: Reader, id: string): Webhook {
   return webhook;
 }
 
-/** Changes the stored webhook, which may have changed since the request found it. */
+/** Reads the webhook again, because it may have changed since the request found it. */
 export function editWebhook(
   transaction: Transaction,
   id: string,
@@ -107,7 +104,6 @@ export function editWebhook(
   return edited;
 }
 
-/** Activating clears the failure window. */
 export const activation = { active: true, deactivatedAt: null, deactivatedBy: null, window: null } as const;
 
 export function deactivation({ deactivations }: Webhook, by: 'failures' | 'administrator', at: number) {
@@ -117,7 +113,7 @@ export function deactivation({ deactivations }: Webhook, by: 'failures' | 'admin
 
 const maxPreviousKeys = 4;
 
-/** Without a grace period, all previous keys stop signing. */
+/** Without a grace period, all previous keys stop signing, because any of them may have leaked. */
 export function rotateKey(
   transaction: Transaction,
   id: string,
@@ -135,17 +131,16 @@ export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number)
   return [signatureKey, ...previousKeys.filter(({ until }) => at < until).map(({ key }) => key)];
 }
 
-/** When the last previous key stops signing; null if none signs. */
 export function previousKeyUntil({ previousKeys }: Webhook, at: number): number | null {
   const latest = Math.max(0, ...previousKeys.map(({ until }) => until));
   return at < latest ? latest : null;
 }
 
-/** The webhook without its keys. */
+/** Leaves out the keys: only the response that creates a key shows it. */
 export function webhookToJson(webhook: Webhook, policy: FailurePolicy, at: number) {
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy, window } = webhook;
-  // An ended window is not shown, unless it explains why the webhook was deactivated.
+  // An ended window is shown only if it explains why the webhook was deactivated.
   const shown = window && active && at >= endOfWindow(policy, window) ? null : window;
   return {
     id,

@@ -13,7 +13,6 @@ import { type WebhookSettings, settingRanges, webhookSettings } from './settings
 import { type WebhookTraits, createWebhook, listWebhooks } from './webhook.ts';
 import { type WebhookDeps, newSignatureKey, toJson, webhookItems } from './webhook.rest.ts';
 
-/** `services/webhooks`. */
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
   const { store, runtime, eventPublisher } = deps;
   return resource({
@@ -28,7 +27,6 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
   });
 }
 
-/** `webhooks` beneath a service. */
 export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
   const { store, runtime } = deps;
   return resource<Service>({
@@ -104,7 +102,7 @@ function publishOperation(store: Store, eventPublisher: EventPublisher): Operati
     access: 'publisher',
     effect: 'writes',
     fields: publishFields,
-    // A repeated event gets the first answer, even if its service was deleted meanwhile.
+    // A repeated event gets the first response, even if its service was deleted meanwhile.
     check: ({ values: { eventId, service }, caller }) => ({
       problems:
         eventId !== undefined && eventPublisher.remembers(eventId)

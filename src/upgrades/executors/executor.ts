@@ -6,24 +6,20 @@ import type { Inventory, Workload } from '../workloads.ts';
  * Every method ends soon after the signal of its context is aborted.
  */
 export type Executor = {
-  /** Reads what plans are made from. Does not reject: a deployment that cannot be read is a problem in every move plan. */
+  /** Does not reject: if the deployment cannot be read, every move plan reports this as a problem. */
   inventory: () => Promise<Inventory>;
-  /** Performs a step that concerns the whole deployment. */
   perform: (step: string, context: StepContext) => Promise<void>;
-  /** Gives a workload its new images. */
+  /** Does not wait until the workload runs: `verify` does, so that several rollouts can overlap. */
   apply: (workload: Workload, context: StepContext) => Promise<void>;
-  /** Resolves when the workload runs with its new images. */
   verify: (workload: Workload, context: StepContext) => Promise<void>;
-  /** Gives a workload its former images, and resolves when it runs with them. */
+  /** Waits until the workload runs, because no `verify` follows. */
   rollback: (workload: Workload, context: StepContext) => Promise<void>;
-  /** Frees what the executor holds for a job that has ended. Does not reject. */
+  /** Does not reject: the job has ended and can no longer fail. */
   release: (jobId: string) => Promise<void>;
 };
 
-/** The job that a step belongs to, and when to stop. */
 export type StepContext = {
   readonly jobId: string;
-  /** Grows whenever a process takes over the job. */
   readonly fence: number;
   readonly runStartedAt: number;
   /** Rejects if another process has taken over the job. An executor calls it before every change to the deployment. */

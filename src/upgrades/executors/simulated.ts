@@ -6,7 +6,7 @@ import type { Executor } from './executor.ts';
 export type SimulatedOptions = {
   runtime: Pick<Runtime, 'sleep'>;
   stepMs: number;
-  /** How often the update of a container fails, by its name in capitals; Infinity for always. */
+  /** By container name in capitals. Infinity means always. */
   failures: ReadonlyMap<string, number>;
 };
 

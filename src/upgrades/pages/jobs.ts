@@ -53,7 +53,7 @@ export function jobView(store: Store, job: Job, at: number, page: PageContext<un
   const { elapsedMs, remainingMs } = jobProgress(job, at);
   const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${all.length}"
   data-elapsed="${elapsedMs}" data-remaining="${remainingMs}"`;
-  // The script needs the session cookie to ask again; a page opened with a bearer token has none.
+  // The script needs the session cookie to send requests. A page that was opened with a bearer token has none.
   const isFollowed = isRunning && page.formToken !== '';
   return html`<section aria-labelledby="job" ${isFollowed && follow}>
     <h2 id="job">${jobTitle(job)} ${stateView(job)}</h2>
@@ -85,7 +85,7 @@ function progressView(job: Job, at: number): Html {
     ])}`;
 }
 
-/** `id` is the name under which the script updates the value. */
+/** The script of the pages finds the value by `id`. */
 export type Figure = { readonly label: string; readonly value: string; readonly id?: string };
 
 export function figuresView(figures: readonly Figure[]): Html {
@@ -106,7 +106,7 @@ function formatRemaining(ms: number | null): string {
   return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
-/** Screen readers read this line when the script changes it. */
+/** Screen readers announce this line when the script changes it. */
 function statusLine(page: PageContext<unknown>): Html {
   return html`<p class="hint" role="status" data-live-status>
     <a href="${page.here()}">Reload this page</a> to see the progress.

@@ -45,13 +45,13 @@ export async function upgradeWizard(
   const asksForPlan = entered.length === 0 || page.query.get('step') === 'plan';
   const overlong = version && findOverlong(version, entered);
   const problems: readonly SettingProblem[] = overlong ? [overlong, ...prepared.problems] : prepared.problems;
-  // Before the reader asks for the plan, show only what cannot wait: an unusable upload, or a setting too long for the address.
+  // Until the reader asks for the plan, the page shows only urgent problems: an unusable upload, or an overlong setting.
   const chosenFiles = entered.filter(({ entry, text }) => entry.type === 'File' && text !== '');
   const urgent = [overlong?.setting, ...chosenFiles.map(({ entry }) => entry.id)];
   const visible = problems.filter(
     ({ setting }) => asksForPlan || setting === undefined || urgent.includes(setting),
   );
-  // Without a plan the version itself is the problem; changing settings cannot help.
+  // Without a plan, the version itself is the problem. No setting can solve it.
   const isBlocked = prepared.plan.steps.length === 0;
   const isPlanned = asksForPlan && problems.length === 0;
 
@@ -87,7 +87,7 @@ function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
   </ol>`;
 }
 
-/** Leaves out the names of fields that the page does not have: it asks for the version first and has one control per setting. */
+/** The page has no fields of these names: it asks for the version first and has one control per setting. */
 function pageMessage(problem: SettingProblem): string {
   const isOnPage = problem.field !== 'versionManifest' && problem.field !== 'upgradeSettings';
   return isOnPage ? formatProblem(problem) : problem.message;

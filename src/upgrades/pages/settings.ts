@@ -1,4 +1,4 @@
-// The form for the settings of a version, and the conversion of what is entered to `upgradeSettings`.
+// The form for the settings of a version, and the conversion of its entries to `upgradeSettings`.
 import type { PageContext } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import type { Upload } from '../../uploads/upload.ts';
@@ -6,7 +6,7 @@ import type { Version } from '../manifest.ts';
 import { type SettingEntry, type SettingProblem, allowsFile, extensionsOf, settingsOf } from '../settings.ts';
 import { versionName } from './versions.ts';
 
-/** The form is sent in the address. These limits, before and after encoding, keep the address acceptable to servers and proxies. */
+/** The address contains the form. These limits, before and after encoding, keep the address acceptable to servers and proxies. */
 const maxCharacters = 3000;
 const maxEncoded = 12 * 1024;
 const useOperation = 'the operation upgrade takes longer ones.';
@@ -15,7 +15,6 @@ export type EnteredSetting = { readonly entry: SettingEntry; readonly text: stri
 
 const fieldName = (id: string) => `setting.${id}`;
 
-/** The text of each control: from the address, or the preset of the version. */
 export function enteredSettings(version: Version, query: URLSearchParams): EnteredSetting[] {
   return settingsOf(version).userInputs.map((entry) => ({
     entry,
@@ -25,13 +24,11 @@ export function enteredSettings(version: Version, query: URLSearchParams): Enter
 
 const toPair = ({ entry, text }: EnteredSetting): [string, string] => [fieldName(entry.id), text];
 
-/** The query that shows the page with the same entries. Presets are left out. */
 export function settingsQuery(version: Version, entered: readonly EnteredSetting[]): URLSearchParams {
   const changed = entered.filter(({ entry, text }) => text !== presetText(entry));
   return new URLSearchParams([['version', version.id], ...changed.map(toPair)]);
 }
 
-/** The longest setting, if the encoded form would be too long for an address. */
 export function findOverlong(
   version: Version,
   entered: readonly EnteredSetting[],
@@ -55,7 +52,7 @@ function presetText({ type, value, defaultValue }: SettingEntry): string {
   return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
 }
 
-/** Leaves out blank settings. Text that is not valid JSON stays text, so that the check of the settings reports it. */
+/** Text that is not valid JSON stays text, so that the check of the settings reports it. */
 export function composeSettings(entered: readonly EnteredSetting[]) {
   return {
     userInputs: entered
@@ -76,7 +73,7 @@ function parseEntry(entry: SettingEntry, text: string): unknown {
   return text === presetText(entry) ? entry.value : text;
 }
 
-/** Names and hints of the standard settings, whose names in the manifest are identifiers. */
+/** Manifests name these settings with identifiers, not with text for people. */
 const labels: Readonly<Record<string, { label: string; hint: string }>> = {
   updateToLatestPatch: {
     label: 'Install its latest patch too',
@@ -101,12 +98,11 @@ export type SettingsForm = {
   readonly version: Version;
   readonly entered: readonly EnteredSetting[];
   readonly uploads: readonly Upload[];
-  /** The problems by setting id. */
   readonly problems: ReadonlyMap<string | undefined, readonly SettingProblem[]>;
   readonly mayUpload: boolean;
 };
 
-/** Sent with GET to the page itself. File settings come first, because an upload reloads the page. */
+/** File settings come first, because an upload reloads the page and loses entries that were not sent. */
 export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Html {
   const { version, entered } = form;
   const isFile = ({ entry }: EnteredSetting) => entry.type === 'File';
@@ -142,7 +138,6 @@ function settingView(one: EnteredSetting, form: SettingsForm): Html {
   </div> `;
 }
 
-/** All controls for free text share the limit equally. */
 function maxPerControl({ entered }: SettingsForm): number {
   const free = entered.filter(({ entry }) => entry.type !== 'Boolean' && entry.type !== 'File');
   return Math.floor(maxCharacters / Math.max(free.length, 1));
@@ -176,7 +171,7 @@ function controlView({ entry, text }: EnteredSetting, form: SettingsForm, attrib
 
 const uploadFormId = (entry: SettingEntry) => `${htmlId(entry)}-upload`;
 
-/** HTML forms cannot be nested, so the controls refer to a form outside of this one. */
+/** HTML forms cannot be nested, so these controls refer to a form outside of this one. */
 function uploadControl(entry: SettingEntry): Html {
   const id = `${htmlId(entry)}-file`;
   const extensions = extensionsOf(entry).map((extension) => `.${extension}`);
@@ -195,7 +190,7 @@ function uploadControl(entry: SettingEntry): Html {
   </div>`;
 }
 
-/** After the upload the browser returns to this page with the new file selected: the server replaces `{itemID}` in `next`. */
+/** The server replaces `{itemID}` in `next`, so that the browser returns to this page with the new file selected. */
 function uploadForm(
   { entry }: EnteredSetting,
   { version, entered }: SettingsForm,

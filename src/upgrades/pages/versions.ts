@@ -22,7 +22,6 @@ import {
 } from '../deployment.ts';
 import { movesBetween } from '../workloads.ts';
 
-/** The name in the manifest, or the type and the version if it has none. */
 export function versionName(version: Version): string {
   const { name } = asJson(version);
   return typeof name === 'string' && name !== '' ? name : `${version.type} ${version.version}`;
@@ -123,7 +122,6 @@ function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
   </p>`;
 }
 
-/** Only patches can be rolled back. */
 export function rollbackView(store: Store, mayStart: boolean, page: PageContext<unknown>): Html | false {
   const present = store.read(deployment);
   const targets = rollbackTargets(present);

@@ -33,14 +33,13 @@ export function webhookHref(
   return href('services', 'webhooks', id, ...segments);
 }
 
-/** The address of this page with its part of the list. Other query parameters are left out: one may be a token. */
+/** Leaves out other query parameters, because one may be a token. */
 export function returnAddress({ here, query }: PageContext<unknown>): string {
   const kept = new URLSearchParams();
   for (const name of ['start', 'num']) if (query.has(name)) kept.set(name, query.get(name) ?? '');
   return kept.size === 0 ? here() : `${here()}?${kept.toString()}`;
 }
 
-/** Why the page has no buttons: they need a signed-in browser and a system that is not read-only. False if it has them. */
 export function buttonsDisabledReason(
   { formToken, href }: PageContext<unknown>,
   store: Reader,

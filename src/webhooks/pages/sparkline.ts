@@ -13,7 +13,6 @@ const width = maxCharted * columnWidth;
 
 type Mark = { x: number; y: number; width: number; height: number; label: string };
 
-/** The rectangle for each state, within its column, and how the legend names it. */
 const marks: Readonly<Record<State, Mark>> = {
   delivered: { x: 1, y: middle - 11, width: 5, height: 11, label: 'up' },
   failed: { x: 1, y: middle, width: 5, height: 11, label: 'down' },
@@ -21,7 +20,6 @@ const marks: Readonly<Record<State, Mark>> = {
   discarded: { x: 3, y: middle - 5, width: 1, height: 10, label: 'a line' },
 };
 
-/** The newest delivery is at the right end. */
 export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
   const charted = newestFirst.slice(0, maxCharted).reverse();
   const firstColumn = maxCharted - charted.length;
@@ -50,7 +48,6 @@ export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
   </svg>`;
 }
 
-/** The chart as text. Successive deliveries with the same outcome are counted together. */
 export function formatOutcomes(oldestFirst: readonly State[]): string {
   if (oldestFirst.length === 0) return 'No deliveries yet';
   const runs: { state: State; count: number }[] = [];
@@ -65,7 +62,6 @@ export function formatOutcomes(oldestFirst: readonly State[]): string {
   return `The last ${number}${order}: ${outcomes}`;
 }
 
-/** The chart with a legend. */
 export function outcomesView(newestFirst: readonly Delivery[]): Html {
   const charted = newestFirst.slice(0, maxCharted);
   const counts = (Object.keys(marks) as State[]).map((state) => ({

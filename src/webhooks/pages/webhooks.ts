@@ -23,7 +23,6 @@ import { maxCharted, outcomesView, sparkline } from './sparkline.ts';
 const maxDeliveries = 25;
 const maxReceiverLength = 48;
 
-/** The page of all webhooks, or of those of the service at `pathOf(subject)`. */
 export function showWebhooks<S>(
   store: Store,
   runtime: Runtime,
@@ -82,7 +81,7 @@ function rowOf(
   ];
 }
 
-/** Host and path. The rest of the URL may contain a secret. */
+/** Shows only host and path, because the rest of the URL may contain a secret. */
 export function formatReceiver({ hookUrl }: Pick<Webhook, 'hookUrl'>, maxLength = Infinity): string {
   const { host, pathname, search } = new URL(hookUrl);
   const receiver = `${host}${pathname === '/' ? '' : pathname}`;
@@ -187,7 +186,6 @@ function factsOf(page: PageContext<Webhook>, store: Store, at: number): [string,
   return facts;
 }
 
-/** The settings in words. The form below shows their values. */
 export function showSettings(store: Store): View<unknown> {
   return () => html`<p>${formatPolicy(store.read(webhookSettings))}</p>`;
 }

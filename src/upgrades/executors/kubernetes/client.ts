@@ -16,13 +16,10 @@ const refusalRetryMs = 10_000;
 const backoffMs = { min: 100, max: 2_000 };
 
 export type RetryOptions = {
-  /** How long a request is repeated while the API server is unavailable. */
   readonly retryMs: number;
-  /** Aborting it ends the request and its repetitions. */
   readonly signal?: AbortSignal;
 };
 
-/** `code` is the HTTP status; undefined if no response arrived. */
 export class ClusterError extends Error {
   readonly code: number | undefined;
 
@@ -34,7 +31,6 @@ export class ClusterError extends Error {
   }
 }
 
-/** Whether the API server answered with one of these HTTP statuses. */
 export function hasStatus(error: unknown, ...codes: readonly number[]): error is ClusterError {
   return error instanceof ClusterError && error.code !== undefined && codes.includes(error.code);
 }
@@ -46,7 +42,6 @@ export class ApiClient {
   readonly #onRetry: (message: string) => void;
   #hasSucceeded = false;
 
-  /** `onRetry` is called with the error message when a request is repeated for the first time. */
   constructor(runtime: Pick<Runtime, 'now' | 'sleep'>, onRetry: (message: string) => void) {
     this.#runtime = runtime;
     this.#onRetry = onRetry;
@@ -88,7 +83,6 @@ export class ApiClient {
   }
 }
 
-/** Options of the library that prepare each request before it is sent. */
 function beforeSending(prepare: (request: RequestContext) => void): ConfigurationOptions {
   const pre = (request: RequestContext) => {
     prepare(request);

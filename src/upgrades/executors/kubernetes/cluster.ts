@@ -17,16 +17,12 @@ import type { ClusterQuota } from './quota.ts';
 import type { Permission } from './permissions.ts';
 import { type ClusterWorkload, type WorkloadRef, kinds, parseWorkload } from './workload.ts';
 
-/** The name under which the API server records changes in `managedFields`. */
 const fieldManager = 'steward';
 
 export type ClusterOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
-  /** One file, or several with the path delimiter between them; undefined for the credentials of the own pod. */
   readonly kubeconfig: string | undefined;
-  /** By default the namespace of the current context. */
   readonly namespace: string | undefined;
-  /** Called with the error message when a request is repeated. */
   readonly onRetry?: (message: string) => void;
 };
 
@@ -81,7 +77,7 @@ function createApis(config: KubeConfig) {
   };
 }
 
-/** Every request can be repeated safely, and fails with a ClusterError. */
+/** The client retries requests, so each must be safe to repeat. */
 export class Cluster {
   readonly #apis: Apis;
   readonly #client: ApiClient;
@@ -125,7 +121,6 @@ export class Cluster {
     return parseWorkload(kind, object);
   }
 
-  /** `body` is a strategic merge patch. */
   async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<void> {
     const request = { namespace: this.#namespace, name, body, fieldManager };
     await this.#send((options) => this.#apis.workloads[kind].patch(request, asStrategicMerge(options)));
@@ -142,7 +137,7 @@ export class Cluster {
     await this.#send((options) => this.#apis.core.deleteNamespacedPod(request, options));
   }
 
-  /** Only the quotas that apply to every pod: those with scopes are left out. */
+  /** Leaves out quotas with scopes, which do not apply to every pod. */
   async listQuotas(): Promise<ClusterQuota[]> {
     const request = { namespace: this.#namespace };
     const { items } = await this.#send((options) =>
@@ -192,7 +187,7 @@ function loadConfig(kubeconfig: string | undefined): KubeConfig {
       config.mergeConfig(other, true);
     }
   } catch (error) {
-    // The message of a YAML error quotes the file, which contains tokens; its reason does not.
+    // The message of a YAML error quotes the file, which contains tokens. Its reason does not.
     const { reason, message } = error as Error & { reason?: string };
     throw new Error(`KUBECONFIG cannot be read: ${reason ?? message}.`, { cause: error });
   }

@@ -21,15 +21,13 @@ export type KubernetesOptions = Pick<
   readonly cluster: ClusterConnection;
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly hasEnded: LockOptions['hasEnded'];
-  /** How long a rollout may make no progress. */
   readonly rolloutTimeoutMs: number;
-  /** The pause between two readings of a workload during its rollout. */
   readonly pollIntervalMs?: number;
-  /** How long the pull of an image may fail. The default covers the first two tries of a node. */
+  /** The default covers the first two attempts of a node. */
   readonly imageTimeoutMs?: number;
 };
 
-/** Short, because a process that ends waits for it. */
+/** Short, because a process waits for it when it stops. */
 const releaseTimeoutMs = 2_000;
 
 /** Longer than for other steps: a rollback that fails leaves a mixture of versions. */
@@ -37,7 +35,6 @@ const rollbackRetryMs = 10 * outageMs;
 
 const conflictPauseMs = 50;
 
-/** The move of one workload in one step. */
 type WorkloadMove = {
   readonly cluster: Cluster;
   readonly workload: Workload;
@@ -73,7 +70,7 @@ export class KubernetesExecutor implements Executor {
     });
   }
 
-  /** Only the workloads of the cluster change, so other steps do no more than hold the lock. */
+  /** These steps change nothing in the cluster, so they only hold the lock. */
   async perform(_step: string, context: StepContext): Promise<void> {
     await this.#lock.acquire(this.#clusterFor(context), context);
   }
@@ -116,7 +113,7 @@ export class KubernetesExecutor implements Executor {
     await this.#waitForRollout(move);
   }
 
-  /** Does nothing if the workload has its images. Starts over if the workload changes before the patch, even if only in its status. */
+  /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
   async #patchImages(move: WorkloadMove): Promise<void> {
     const { cluster, workload, direction, context } = move;
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
@@ -133,7 +130,6 @@ export class KubernetesExecutor implements Executor {
     }
   }
 
-  /** Resolves when the rollout is complete; rejects when it has failed. */
   async #waitForRollout(move: WorkloadMove): Promise<void> {
     const { cluster, workload, direction, context } = move;
     const { rolloutTimeoutMs, imageTimeoutMs = 30_000, pollIntervalMs = 500 } = this.#options;
@@ -164,7 +160,7 @@ export class KubernetesExecutor implements Executor {
     try {
       await move.cluster.deletePod(pod);
     } catch (error) {
-      // 404: the pod is deleted already. 409: another pod has its name now.
+      // 404: the pod no longer exists. 409: another pod has its name now.
       if (!hasStatus(error, 404, 409)) throw error;
     }
   }
@@ -176,7 +172,6 @@ export class KubernetesExecutor implements Executor {
     await move.cluster.patchWorkload(found, patch);
   }
 
-  /** Called before every change to the cluster. */
   async #assertOwnership({ cluster, context }: WorkloadMove): Promise<void> {
     await context.assertOwnership();
     await this.#lock.acquire(cluster, context);

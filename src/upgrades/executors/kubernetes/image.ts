@@ -1,11 +1,12 @@
 // References to images: which registry an image is pulled from, and how a checksum pins it.
 
-/** `registry.example.com:5000/team/apps:1.0@sha256:…` in its parts. */
+/**
+ * `registry.example.com:5000/team/apps:1.0@sha256:…` has the prefix `registry.example.com:5000/team`, the name `apps` and the
+ * version `:1.0@sha256:…`.
+ */
 type Reference = {
-  /** Registry and path before the last name, without the slash; may be empty. */
   readonly prefix: string;
   readonly name: string;
-  /** Tag and digest with `:` and `@`; may be empty. */
   readonly version: string;
 };
 
@@ -20,37 +21,32 @@ function parseReference(image: string): Reference {
   };
 }
 
-/** The last name in the path of an image, without registry, tag and digest. */
 export function nameOfImage(image: string): string {
   return parseReference(image).name;
 }
 
-/** The first part of a reference is a registry if it has a dot or a port, or is localhost; otherwise it belongs to the path. */
+/** The first part of a reference is a registry if it has a dot or a port, or is localhost. Otherwise it belongs to the path. */
 function hasRegistry({ prefix }: Reference): boolean {
   const [first = ''] = prefix.split('/', 1);
   return /[.:]/.test(first) || first === 'localhost';
 }
 
-/**
- * Completes an image of a version with a registry: its own; else registry and path of the container's current image; else the
- * given registry. A path that both have is not repeated.
- */
 export function locateImage(image: string, current: string, registry: string | undefined): string {
   const wanted = parseReference(image);
   if (hasRegistry(wanted)) return image;
   const running = parseReference(current);
   const base = hasRegistry(running) ? running.prefix : (registry ?? running.prefix);
   if (base === '' || base === wanted.prefix) return image;
+  // Without this, the result would repeat a path that both images have.
   const path = `/${wanted.prefix}`;
   return `${wanted.prefix !== '' && base.endsWith(path) ? base.slice(0, -path.length) : base}/${image}`;
 }
 
-/** A checksum `sha256:…` pins the image; any other is ignored. */
+/** A checksum that is no digest, such as N/A, does not pin the image. */
 export function pinImage(image: string, checksum: string): string {
   return isDigest(checksum) && !image.includes('@') ? `${image}@${checksum}` : image;
 }
 
-/** Why image and checksum of a container do not fit together. */
 export function findImageProblem(image: string, checksum: string): string | undefined {
   if (!/^sha256:/i.test(checksum)) return undefined;
   if (!isDigest(checksum))

@@ -28,18 +28,15 @@ export type InventoryOptions = {
   readonly lock: UpgradeLock;
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
-  /** Containers of versions that no workload needs to have; `*` for all. */
   readonly optionalContainers: readonly string[];
 };
 
 type NamespaceState = {
-  /** Undefined if they cannot be listed. */
   readonly workloads: readonly ClusterWorkload[] | undefined;
   readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
 };
 
-/** The containers of one version: those that exist before it, and those that it adds. */
 type VersionContainers = { readonly existing: readonly Container[]; readonly added: readonly Container[] };
 
 export async function readInventory(options: InventoryOptions): Promise<Inventory> {
@@ -98,7 +95,6 @@ function planContainers(
   };
 }
 
-/** Sorts the containers that no workload has by what that means. */
 function groupUnmatched(
   versions: readonly VersionContainers[],
   matches: readonly MatchResult[],
@@ -140,7 +136,6 @@ function clusterProblems(messages: readonly string[]) {
   return problemsOf('cluster', messages);
 }
 
-/** In a plan for a rollback `image` is the one that runs now, and `formerImage` the target. */
 function swapImages({ parts, ...workload }: Workload): Workload {
   return {
     ...workload,
@@ -152,7 +147,7 @@ function swapImages({ parts, ...workload }: Workload): Workload {
   };
 }
 
-/** Why rollouts of the workloads would not complete. An unhealthy workload is accepted if an upgrade was interrupted during its rollout. */
+/** An interrupted rollout may leave a workload unhealthy. This does not block the upgrade that repairs it. */
 function findUnfitWorkloads(
   cluster: readonly ClusterWorkload[],
   workloads: readonly Workload[],

@@ -27,10 +27,10 @@ const leaseSeconds = 30;
 const renewMs = 10_000;
 const pollIntervalMs = 1_000;
 
-/** Longer than clocks of machines differ. */
+/** Longer than the clocks of two machines differ. */
 const abandonedMs = 10 * 60_000;
 
-/** How long an outage of the API server a job survives: while it lasts, the Lease cannot be renewed. */
+/** A job survives an outage of the API server of this length. During a longer one its Lease expires. */
 export const outageMs = leaseSeconds * 1000;
 
 type Lease = {
@@ -44,14 +44,13 @@ type Lease = {
 
 export type LockOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
-  /** Whether the job is one of this Steward's that has ended. */
+  /** False for a job of another Steward, whose state is not known here. */
   readonly hasEnded: (jobId: string) => boolean;
 };
 
 export class UpgradeLock {
   readonly #runtime: LockOptions['runtime'];
   readonly #hasEnded: LockOptions['hasEnded'];
-  /** What this process wrote into the Lease last, by job. */
   readonly #held = new Map<string, { readonly holder: string; readonly renewedAt: number }>();
 
   constructor({ runtime, hasEnded }: LockOptions) {
@@ -59,7 +58,6 @@ export class UpgradeLock {
     this.#hasEnded = hasEnded;
   }
 
-  /** Resolves when the job holds the Lease; rejects if another holder is alive. */
   async acquire(cluster: Cluster, context: StepContext): Promise<void> {
     const { jobId, fence, signal } = context;
     const holder = `${jobId}/${fence}`;
@@ -92,14 +90,13 @@ export class UpgradeLock {
     }
   }
 
-  /** Renews the Lease if that is due. Sends no request otherwise. */
+  /** The executor calls this at every poll, so it sends a request only if a renewal is due. */
   async renew(cluster: Cluster, context: StepContext): Promise<void> {
     const held = this.#held.get(context.jobId);
     if (held === undefined || this.#runtime.now() - held.renewedAt >= renewMs)
       await this.acquire(cluster, context);
   }
 
-  /** Removes the job from the Lease if this process holds it. */
   async release(cluster: Cluster, jobId: string): Promise<void> {
     const held = this.#held.get(jobId);
     if (!held) return;
@@ -108,7 +105,7 @@ export class UpgradeLock {
     if (lease?.holder === held.holder) await writeLease(cluster, { ...lease, holder: undefined });
   }
 
-  /** Why a job could not start now; undefined if no other Steward holds the Lease. Trusts the clock that wrote the Lease. */
+  /** Trusts the clock that wrote the Lease: watching the Lease would take 30 seconds, and a caller waits for the response. */
   async findConflict(cluster: Cluster): Promise<string | undefined> {
     const lease = await findLease(cluster);
     const holder = lease && parseHolder(lease);
@@ -160,7 +157,7 @@ function parseLease({ metadata, spec }: V1Lease): Lease {
   };
 }
 
-/** The library declares these times as Date but leaves them as text. */
+/** The library declares these times as Date but returns text. */
 function parseTime(time: unknown): number {
   return time === undefined ? 0 : new Date(time as string | Date).getTime();
 }

@@ -6,11 +6,9 @@ import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts
 
 export const containerLabel = 'steward/container';
 
-/** The images after the moves that are planned so far, by workload and container. */
 export type PlannedImages = Map<string, string>;
 
 export type MatchResult = {
-  /** In the order of the containers of the version; each workload once. */
   readonly workloads: readonly Workload[];
   readonly unmatched: readonly Container[];
   readonly problems: readonly string[];
@@ -79,12 +77,11 @@ export function matchContainers(
 
 const keyOf = (path: string, container: string) => `${path} ${container}`;
 
-/** Names match regardless of case, and `_` is the same as `-`. */
+/** Kubernetes allows neither capitals nor underscores in the name of a container, but manifests have both. */
 export function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
 
-/** The workloads that have the name as their label, or as the name of a container. */
 function indexByName(cluster: readonly ClusterWorkload[]): ReadonlyMap<string, ReadonlySet<ClusterWorkload>> {
   const index = new Map<string, Set<ClusterWorkload>>();
   for (const found of cluster) {
@@ -96,8 +93,8 @@ function indexByName(cluster: readonly ClusterWorkload[]): ReadonlyMap<string, R
 }
 
 /**
- * The containers of a matching workload that get the image: those of that name; without any, those that run the same image, and the only
- * container if there are no others beside init containers. Empty if the choice is ambiguous.
+ * A label selects a workload, not a container. If no container has that name, those with the same image match, and so does the
+ * only container that is not an init container. The result is empty if the choice is ambiguous.
  */
 function selectContainers({ containers }: ClusterWorkload, wanted: Container): readonly ClusterContainer[] {
   const named = containers.filter(({ name }) => normalizeName(name) === normalizeName(wanted.name));

@@ -2,31 +2,29 @@
 import type { Workload } from '../../workloads.ts';
 import type { ClusterWorkload, Direction } from './workload.ts';
 
-/** For people, and for a process that takes over the job. */
+/** For administrators, and for a process that takes over the job. */
 export const annotations = {
   job: 'steward/job',
   state: 'steward/state',
-  /** A JSON object: the images before the last change, by container. */
   formerImages: 'steward/former-images',
-  /** The time of a ProgressDeadlineExceeded condition that was present before the patch; rollout.ts ignores that condition. */
+  /** The time of a ProgressDeadlineExceeded condition from before the patch. rollout.ts ignores that condition. */
   exceededBefore: 'steward/exceeded-before',
 } as const;
 
-/** The annotation `state` during a rollout and after it. */
 export const startStates: Readonly<Record<Direction, string>> = {
   image: 'updating',
   formerImage: 'putting back',
 };
 const doneStates: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
 
-/** The API server refuses the patch if the workload has changed since it was read. */
+/** `resourceVersion` makes the API server refuse the patch if the workload has changed since it was read. */
 export function buildImagePatch(
   found: ClusterWorkload,
   { parts }: Workload,
   direction: Direction,
   jobId: string,
 ): object {
-  // In the order of the workload: a strategic merge takes over the order of the patch, which would change more than images.
+  // A strategic merge takes over the order of the patch. In another order than that of the workload, it would change more than images.
   const images = (isInit: boolean) =>
     found.containers
       .filter((one) => one.isInit === isInit)
@@ -59,7 +57,6 @@ export function buildImagePatch(
   };
 }
 
-/** Records that the rollout is complete. Undefined if that is recorded already, or if another job has changed the workload. */
 export function buildDonePatch(
   found: ClusterWorkload,
   direction: Direction,

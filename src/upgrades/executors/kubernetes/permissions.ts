@@ -9,15 +9,14 @@ export const neededPermissions: readonly Permission[] = [
   ...['deployments', 'statefulsets', 'daemonsets'].flatMap((resource) =>
     permissions('apps', resource, 'get', 'list', 'patch'),
   ),
-  // Only pods that block the rollout of a StatefulSet are deleted.
+  // The executor deletes only pods that block the rollout of a StatefulSet.
   ...permissions('', 'pods', 'list', 'delete'),
   ...permissions('coordination.k8s.io', 'leases', 'create', 'get', 'update'),
 ];
 
-/** Optional: without it, quotas are not checked. */
+/** Optional: without it, Steward does not check quotas. */
 export const readQuotas: Permission = { verb: 'list', group: '', resource: 'resourcequotas' };
 
-/** Groups the verbs by resource: `get, patch deployments.apps; delete pods`. */
 export function formatPermissions(missing: readonly Permission[]): string {
   const verbs = new Map<string, string[]>();
   for (const { verb, group, resource } of missing) {

@@ -4,18 +4,14 @@ import type { V1Pod } from '@kubernetes/client-node';
 export type ClusterPod = {
   readonly name: string;
   readonly uid: string;
-  /** The name of the controlling object: a ReplicaSet, StatefulSet or DaemonSet. */
   readonly owner: string | undefined;
-  /** For a StatefulSet or DaemonSet: the revision of the template that the pod was created from. */
+  /** Only pods of a StatefulSet or DaemonSet have one. */
   readonly revision: string | undefined;
   readonly createdAt: number;
-  /** By container. */
   readonly images: ReadonlyMap<string, string>;
   readonly isReady: boolean;
   readonly isTerminating: boolean;
-  /** Why the scheduler finds no node for it. */
   readonly unscheduled: string | undefined;
-  /** Containers in the state `waiting`. */
   readonly waiting: readonly {
     readonly container: string;
     readonly reason: string;

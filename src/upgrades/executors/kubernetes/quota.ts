@@ -1,7 +1,6 @@
 // Checks whether the quotas of a namespace leave room for the pod that a rollout adds.
 import { type ClusterWorkload, type ClusterContainer, type Quantities, pathOf } from './workload.ts';
 
-/** A quota without scopes, which applies to every pod. */
 export type ClusterQuota = { readonly name: string; readonly hard: Quantities; readonly used: Quantities };
 
 const factors: Readonly<Record<string, number>> = {
@@ -23,13 +22,12 @@ const factors: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** Parses `500m`, `1.5Gi`, `1e3`. */
 export function parseQuantity(text: string): number {
   const [, number = '', unit = ''] = /^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([A-Za-z]*)$/.exec(text) ?? [];
   return number === '' ? NaN : Number(number) * (factors[unit] ?? NaN);
 }
 
-/** Containers run together, init containers one at a time before them. */
+/** The containers of a pod run together. Its init containers run before them, one at a time. */
 function usageOfPod(
   containers: readonly ClusterContainer[],
   of: 'requests' | 'limits',
@@ -47,7 +45,6 @@ function additionalUsage({ surge, containers }: ClusterWorkload, resource: strin
   return plain === '' ? 0 : surge * usageOfPod(containers, of as 'requests' | 'limits', plain);
 }
 
-/** The quotas that are too small for the pod that a rollout of the workload must add; none if it need not add one. */
 export function findExceededQuotas(found: ClusterWorkload, quotas: readonly ClusterQuota[]): string[] {
   return quotas.flatMap(({ name, hard, used }) =>
     Object.entries(hard)

@@ -42,7 +42,6 @@ const clockResolutionMs = 1000;
 /** The highest value of `progressDeadlineSeconds` means that the controller has no deadline. */
 const noDeadlineMs = (2 ** 31 - 1) * 1000;
 
-/** Follows one rollout that is not complete: remembers the last progress and how long an image error persists. */
 export class RolloutMonitor {
   readonly #options: RolloutOptions;
   #progress: { readonly fingerprint: string; readonly at: number } | undefined;
@@ -100,7 +99,6 @@ export class RolloutMonitor {
   }
 }
 
-/** Throws if an image is neither the former nor the new one: another client has changed it. */
 export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, direction: Direction): boolean {
   const path = pathOf(found);
   return parts
@@ -121,7 +119,6 @@ export function isRolledOut(found: ClusterWorkload): boolean {
   return found.isObserved && isHealthy(found);
 }
 
-/** Ignores whether the counters describe the newest generation. */
 export function isHealthy({ wanted, present, updated, available }: ClusterWorkload): boolean {
   return updated === wanted && present === wanted && available === wanted;
 }
@@ -135,7 +132,6 @@ export function formatCounts({ wanted, present, updated, available }: ClusterWor
   return `of ${wanted} wanted pods ${updated} are updated and ${available} available, ${present} exist`;
 }
 
-/** Changes whenever there is progress. */
 function fingerprintOf(
   { isObserved, present, updated, available }: ClusterWorkload,
   pods: readonly ClusterPod[],
@@ -144,7 +140,7 @@ function fingerprintOf(
   return [isObserved, present, updated, available, ...readiness].join(' ');
 }
 
-/** Whether the pod was created from the other template. A pod with images of neither counts as new: some clusters rewrite images. */
+/** A pod with images of neither template counts as new, because some clusters rewrite images. */
 function isOfOtherTemplate(
   { images }: ClusterPod,
   parts: readonly WorkloadContainer[],
@@ -179,7 +175,6 @@ export function findImageError(
   return undefined;
 }
 
-/** The reasons why a rollout is not complete, as far as the workload and its pods show them. */
 function formatDelay(
   found: ClusterWorkload,
   pods: readonly ClusterPod[],
@@ -200,7 +195,6 @@ function formatDelay(
   return [formatCounts(found), ...reasons].join('; ');
 }
 
-/** Pods of another revision that keep a StatefulSet from updating its other pods. */
 function findBlockingPods(
   { kind, isObserved, revision }: ClusterWorkload,
   pods: readonly ClusterPod[],
@@ -212,7 +206,7 @@ function findBlockingPods(
       pod.revision !== revision &&
       !pod.isReady &&
       !pod.isTerminating &&
-      // On the way to new images a pod without an error may only be starting: it is left to the controller.
+      // During an update, a pod without an error may still be starting, so the executor does not delete it.
       (direction === 'formerImage' || pod.waiting.length > 0),
   );
 }

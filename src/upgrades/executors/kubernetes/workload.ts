@@ -5,7 +5,6 @@ export type Kind = (typeof kinds)[number];
 
 export type WorkloadRef = { readonly kind: Kind; readonly name: string };
 
-/** The images that a workload is moved to: the new or the former ones. */
 export type Direction = 'image' | 'formerImage';
 
 export type ClusterWorkload = WorkloadRef & {
@@ -13,28 +12,20 @@ export type ClusterWorkload = WorkloadRef & {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly containers: readonly ClusterContainer[];
-  /** The label selector of its pods, as text. */
   readonly selector: string;
-  /** Whether the status describes the newest generation of the specification. */
   readonly isObserved: boolean;
-  /** Numbers of pods: wanted, existing, created from the newest template, available. */
   readonly wanted: number;
   readonly present: number;
   readonly updated: number;
   readonly available: number;
-  /** Why a change of the template would not reach all pods. */
+  /** Settings that keep a new template from reaching all pods. */
   readonly obstacles: readonly string[];
-  /** How many pods a rollout must add before it may delete one. */
   readonly surge: number;
-  /** The controller's report that the rollout exceeded its progress deadline. */
   readonly exceeded: { readonly at: string } | undefined;
-  /** How long the controller accepts a rollout without progress. */
   readonly deadlineMs: number | undefined;
-  /** How long a pod must be ready before it is available. */
   readonly minReadyMs: number;
-  /** Why the controller cannot create pods. */
   readonly failures: readonly string[];
-  /** Of a StatefulSet: the revision that its pods are updated to. */
+  /** Only the status of a StatefulSet has one. */
   readonly revision: string | undefined;
 };
 
@@ -60,7 +51,6 @@ type Template = {
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
 };
 
-/** The part of the API object that is parsed. */
 export type WorkloadObject = {
   metadata?: {
     name?: string;
@@ -178,7 +168,7 @@ function formatSelector({ matchLabels = {}, matchExpressions = [] }: Selector): 
   return [...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`), ...expressions].join(',');
 }
 
-/** A strategy that allows no unavailable pod adds one first. */
+/** A rollout that allows no unavailable pod must add a pod before it deletes one. */
 function findSurge(kind: Kind, { replicas = 1, strategy, updateStrategy }: Spec): number {
   if (kind === 'Deployment') {
     if (strategy?.type === 'Recreate' || replicas === 0) return 0;
@@ -206,12 +196,12 @@ function findExceeded({ conditions = [] }: Status): ClusterWorkload['exceeded'] 
   return { at: formatTime(condition.lastUpdateTime) };
 }
 
-/** In whole seconds, like the API server. */
+/** The API server writes whole seconds, without the decimals of `toISOString`. */
 function formatTime(time: Date | string | undefined): string {
   return time === undefined ? '' : new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-/** `deployment/name`, as kubectl takes it. */
+/** The form that kubectl accepts. */
 export function pathOf({ kind, name }: WorkloadRef): string {
   return `${kind.toLowerCase()}/${name}`;
 }

@@ -35,7 +35,7 @@ function layerOf(name: string): Layer {
 const levelOf = (name: string) => layers.indexOf(layerOf(name));
 const folderOf = (name: string) => (name.includes('/') ? (name.split('/')[0] ?? '') : '');
 
-/** Folders that know no feature. */
+/** Folders that import no feature. */
 const shared = ['', 'lib', 'http', 'rest', 'soap', 'store'];
 
 function importsOf(name: string): string[] {
@@ -56,7 +56,7 @@ describe.each(sources)('src/%s', (name) => {
     expect(local.filter((target) => levelOf(target) > levelOf(name))).toEqual([]);
   });
 
-  it('knows no feature if it is shared', () => {
+  it('imports no feature if it is shared', () => {
     if (!shared.includes(folderOf(name)) || layerOf(name) === 'process' || name === 'records.ts') return;
     expect(local.filter((target) => !shared.includes(folderOf(target)))).toEqual([]);
   });

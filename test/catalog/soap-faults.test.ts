@@ -86,7 +86,7 @@ describe('a fault is returned for', () => {
       'Sec',
     ],
     [
-      'a mustUnderstand that is not a plain no',
+      'a mustUnderstand with an invalid value',
       `<e:Envelope xmlns:e="${soap11}"><e:Header><Sec xmlns="urn:sec" e:mustUnderstand="maybe"/></e:Header><e:Body>${call('GetFolders')}</e:Body></e:Envelope>`,
       'MustUnderstand',
       'Sec',
@@ -162,7 +162,7 @@ describe('a fault is returned for', () => {
   });
 });
 
-it('an address beneath the catalog is not served', async () => {
+it('an address below the catalog is not found', async () => {
   const response = await server.get('/services/Maps/Roads/MapServer');
   expect(response.statusCode).toBe(404);
   expect(response.json()).toMatchObject({ status: 'error', error: { code: 404 } });

@@ -1,4 +1,4 @@
-// A process whose replica is behind, or whom the others have declared dead, loses nothing.
+// A process whose replica is behind, or that others have declared dead, loses nothing.
 import { expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -20,14 +20,14 @@ async function loggedAddress(remoteAddress: string, forwarded: string | undefine
 
 describe('the address of a client', () => {
   it.each<[string, string | undefined, string, string]>([
-    ['198.51.100.1', undefined, '198.51.100.1', 'the connection itself'],
-    ['198.51.100.1', '203.0.113.9', '198.51.100.1', 'an untrusted proxy is not believed'],
-    ['10.0.0.1', '203.0.113.9', '203.0.113.9', 'a trusted proxy is believed'],
+    ['198.51.100.1', undefined, '198.51.100.1', 'the address of the connection'],
+    ['198.51.100.1', '203.0.113.9', '198.51.100.1', 'the header of an untrusted proxy is ignored'],
+    ['10.0.0.1', '203.0.113.9', '203.0.113.9', 'the header of a trusted proxy is used'],
     ['10.0.0.1', '1.1.1.1, 203.0.113.9', '203.0.113.9', 'an entry that the client wrote is ignored'],
     ['10.0.0.1', '203.0.113.9, 10.0.0.2', '203.0.113.9', 'a chain of proxies'],
-    ['10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3', 'the farthest when all are trusted'],
-    ['10.0.0.1', 'nonsense', '10.0.0.1', 'an entry that is no address ends the chain'],
-    ['10.0.0.1', '203.0.113.9, nonsense', '10.0.0.1', 'nothing behind such an entry counts'],
+    ['10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3', 'the farthest proxy if all are trusted'],
+    ['10.0.0.1', 'nonsense', '10.0.0.1', 'an invalid entry ends the chain'],
+    ['10.0.0.1', '203.0.113.9, nonsense', '10.0.0.1', 'entries beyond an invalid one are ignored'],
     ['::ffff:10.0.0.1', '::ffff:203.0.113.9', '203.0.113.9', 'IPv4 written as IPv6'],
     ['fd00::1', '2001:DB8::1', '2001:db8::1', 'IPv6'],
     ['10.0.0.1', '::ffff:cb00:7109', '203.0.113.9', 'IPv4 written as IPv6 in hexadecimal'],

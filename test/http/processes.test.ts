@@ -1,4 +1,4 @@
-// Two servers at work on one store, as two processes are: what one has made, the other knows.
+// Two servers share one store, like two processes: each finds the changes of the other.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type Server, password, startServer } from '../kit/server.ts';
 
@@ -13,7 +13,7 @@ afterEach(async () => {
   await one.close();
 });
 
-it('a token is good everywhere as soon as it is issued', async () => {
+it('both servers accept a token as soon as one has issued it', async () => {
   const answers: string[] = [];
   for (let n = 0; n < 10; n += 1) {
     const [from, to] = n % 2 === 0 ? [one, other] : [other, one];
@@ -21,15 +21,15 @@ it('a token is good everywhere as soon as it is issued', async () => {
     const { token } = signedIn.json<{ token: string }>();
     const read = await to.get(`/admin/mode?token=${token}`);
     const posted = await to.post('/admin/mode', {}, { authorization: `Bearer ${token}` });
-    const asked = await to.soap('<GetFolders xmlns="http://www.example.com/schemas/Product/10.0"/>', {
+    const listed = await to.soap('<GetFolders xmlns="http://www.example.com/schemas/Product/10.0"/>', {
       authorization: `Bearer ${token}`,
     });
-    answers.push(`${read.statusCode} ${posted.statusCode} ${asked.statusCode}`);
+    answers.push(`${read.statusCode} ${posted.statusCode} ${listed.statusCode}`);
   }
   expect(new Set(answers)).toEqual(new Set(['200 200 200']));
 });
 
-it('what was made is found by its address everywhere', async () => {
+it('both servers find a service as soon as one has created it', async () => {
   const authorization = `Bearer ${one.token('administrator')}`;
   for (let n = 0; n < 10; n += 1) {
     const fields = { folderName: 'Maps', serviceName: `S${n}`, type: 'MapServer' };
@@ -39,13 +39,13 @@ it('what was made is found by its address everywhere', async () => {
   }
 });
 
-it('what is unknown stays unknown', async () => {
+it('a server refuses an unknown token, and does not find an unknown upload', async () => {
   expect((await one.get('/admin/mode?token=nobody')).statusCode).toBe(401);
   const authorization = `Bearer ${one.token('administrator')}`;
   expect((await one.get('/admin/uploads/nothing', { authorization })).statusCode).toBe(404);
 });
 
-it('a token can be revoked where it has not been heard of yet', async () => {
+it('a server can revoke a token that the other has just issued', async () => {
   const signedIn = await one.post('/tokens/generateToken', { username: 'member', password });
   const { token } = signedIn.json<{ token: string }>();
   await other.post('/tokens/revokeToken', { token });
@@ -54,7 +54,7 @@ it('a token can be revoked where it has not been heard of yet', async () => {
     .toBe(401);
 });
 
-it('a token that was revoked is refused everywhere within a second', async () => {
+it('both servers refuse a revoked token within a second', async () => {
   const signedIn = await one.post('/tokens/generateToken', { username: 'member', password });
   const { token } = signedIn.json<{ token: string }>();
   const statusOf = async () => (await other.get(`/admin/mode?token=${token}`)).statusCode;

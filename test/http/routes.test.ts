@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe('a method that a path does not have', () => {
+describe('a method that a path does not allow', () => {
   it.each([
     ['/health', 'GET, HEAD'],
     ['/metrics', 'GET, HEAD'],
@@ -22,7 +22,7 @@ describe('a method that a path does not have', () => {
     ['/admin/services/webhooks/settings/', 'GET, HEAD, POST'],
     ['/tokens/generateToken', 'GET, HEAD, POST'],
     ['/services', 'GET, HEAD, POST'],
-  ])('%s has %s', async (url, allow) => {
+  ])('%s allows %s', async (url, allow) => {
     for (const method of ['DELETE', 'OPTIONS', 'QUERY', 'PROPFIND']) {
       const response = await server.http.inject({ method: method as 'GET', url });
       expect(response.statusCode).toBe(405);
@@ -38,7 +38,7 @@ describe('a method that a path does not have', () => {
   });
 });
 
-it('a target that is no path has the usual error body', async () => {
+it('a request target that is not a path gets the usual error body', async () => {
   const { hostname, port } = new URL(await server.listen());
   const request = httpRequest({ hostname, port, path: 'http://' }).end();
   const [response] = (await once(request, 'response')) as [IncomingMessage];
@@ -47,7 +47,7 @@ it('a target that is no path has the usual error body', async () => {
   expect(JSON.parse(body)).toMatchObject({ status: 'error', error: { code: 404, details: [] } });
 });
 
-it('an address beneath the SOAP endpoint is an unknown address, not a fault', async () => {
+it('an address below the SOAP endpoint gets the usual error body, not a fault', async () => {
   const response = await server.get('/services/Roads/MapServer');
   expect(response.statusCode).toBe(404);
   expect(response.json()).toMatchObject({ status: 'error', error: { code: 404 } });

@@ -1,4 +1,4 @@
-// Addresses around the two APIs, and what every request leaves behind.
+// Addresses outside the two APIs, the log, time limits and internal errors.
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, namespace, password, startServer } from '../kit/server.ts';
@@ -13,7 +13,7 @@ describe('probes', () => {
   it.each([
     ['/health', { status: 'ok' }],
     ['/ready', { status: 'ready' }],
-  ])('%s', async (path, body) => {
+  ])('%s answers GET and HEAD, and refuses POST', async (path, body) => {
     const response = await server.get(path);
     expect(response.statusCode).toBe(200);
     expect(response.json()).toEqual(body);
@@ -42,7 +42,7 @@ describe('probes', () => {
 });
 
 describe('addresses', () => {
-  it('/ leads to the admin tree, under the path of the public address', async () => {
+  it('/ redirects to the admin directory, below the path of PUBLIC_URL', async () => {
     expect((await server.get('/')).headers.location).toBe('/admin');
     const proxied = await startServer({ env: { PUBLIC_URL: 'https://example.com/ops' } });
     const response = await proxied.get('/');
@@ -51,7 +51,7 @@ describe('addresses', () => {
     await proxied.close();
   });
 
-  it('what is unknown is 404 with the error body, or a page for a browser', async () => {
+  it('an unknown address gets 404 with the error body, or with a page for a browser', async () => {
     const json = await server.get('/nothing?token=secret');
     expect(json.statusCode).toBe(404);
     expect(json.json()).toEqual({
@@ -67,7 +67,7 @@ describe('addresses', () => {
     expect((await server.http.inject({ method: 'QUERY' as 'GET', url: '/health' })).statusCode).toBe(405);
   });
 
-  it('an empty ADMIN_PATH owns the root', async () => {
+  it('with an empty ADMIN_PATH the admin directory is at the root', async () => {
     const own = await startServer({ env: { ADMIN_PATH: '', CATALOG_PATH: '/catalog' } });
     expect((await own.get('/?token=token-of-the-member')).json()).toMatchObject({ currentVersion: '10.9.1' });
     expect((await own.get('/services?token=token-of-the-member')).json()).toMatchObject({ folderName: '/' });
@@ -81,7 +81,7 @@ describe('addresses', () => {
 });
 
 describe('the admin root', () => {
-  it('tells the version and lists what is beneath', async () => {
+  it('returns the version and lists its resources', async () => {
     const response = await server.get('/admin?token=token-of-the-member');
     expect(response.json()).toEqual({
       currentVersion: '10.9.1',
@@ -95,7 +95,7 @@ describe('the admin root', () => {
 });
 
 describe('mode', () => {
-  it('is set by an administrator, told to everybody, and keeps its message', async () => {
+  it('is set by an administrator, can be read by a member, and keeps its message', async () => {
     const own = await startServer();
     const token = own.token('administrator');
     const mode = async () => (await own.get(`/admin/mode?token=${own.token('member')}`)).json<unknown>();
@@ -109,7 +109,7 @@ describe('mode', () => {
   });
 });
 
-it('nothing secret reaches the log: no query, no token, no password', async () => {
+it('the log contains no query, no token and no password', async () => {
   const own = await startServer();
   await own.get('/admin?token=token-of-the-member');
   await own.soap(`<GetFolders xmlns="${namespace}"/>`, {}, '?token=token-of-the-member');
@@ -130,7 +130,7 @@ it('nothing secret reaches the log: no query, no token, no password', async () =
   await own.close();
 });
 
-it('holds slow clients to its time-outs and pages to their headers', async () => {
+it('the server sets time limits for clients, and security headers for pages', async () => {
   const { headersTimeout, requestTimeout, keepAliveTimeout, timeout } = server.http.server;
   expect([headersTimeout, requestTimeout, keepAliveTimeout]).toEqual([10_000, 300_000, 72_000]);
   expect(timeout).toBe(120_000);
@@ -141,7 +141,7 @@ it('holds slow clients to its time-outs and pages to their headers', async () =>
   });
 });
 
-it('what fails in us is logged with its stack and answered with nothing but its status', async () => {
+it('an internal error is logged with its stack, and the response does not reveal it', async () => {
   const own = await startServer();
   Object.assign(own.store, {
     read: () => {
@@ -171,7 +171,7 @@ it('what fails in us is logged with its stack and answered with nothing but its 
   await own.close();
 });
 
-it('bytes that are no HTTP get a short answer and the connection is closed', async () => {
+it('bytes that are not HTTP get a short response, and the server closes the connection', async () => {
   const own = await startServer();
   const { port } = new URL(await own.listen());
   const answer = await new Promise<string>((resolve) => {

@@ -19,7 +19,7 @@ import { createFakeRuntime } from './runtime.ts';
 
 export const password = 'a password for tests';
 
-// Once per test file, not once per server: it is slow on purpose.
+// Once per worker, not once per server: hashing a password is slow on purpose.
 const passwordHash = await hashPassword(password, Buffer.alloc(16));
 const assets = { stylesheet: 'main {}', script: '', icon: '<svg/>' };
 const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
@@ -42,15 +42,15 @@ export type Server = Awaited<ReturnType<typeof startServer>>;
 export type ServerOptions = {
   env?: Record<string, string>;
   catalog?: InitialCatalog;
-  /** A store that an earlier server left behind. */
+  /** The store of an earlier server. Default: an empty one. */
   store?: TestStore;
   /** Answers webhook deliveries. */
   receiver?: Receiver;
-  /** In place of the simulated one. */
+  /** Default: the simulated executor. */
   executor?: Executor;
 };
 
-/** Users are named like their roles; `token(role)` is a token of each. */
+/** Starts a server with one user per role, named like the role; `token(role)` returns a token of that user. */
 export async function startServer({
   env = {},
   catalog = sampleCatalog,
@@ -112,7 +112,7 @@ export async function startServer({
   let closed: Promise<void> | undefined;
   async function close(): Promise<void> {
     const isClosed = app.close();
-    // Attempts under way have some seconds to end, which pass only here.
+    // Attempts in progress have some seconds to end, which pass only on the fake clock.
     await runtime.advance(10_000);
     await isClosed;
   }
@@ -125,16 +125,16 @@ export async function startServer({
     httpClient,
     token,
     logLines,
-    /** May be asked for again. */
+    /** May be called more than once. */
     close: () => (closed ??= close()),
-    /** Serves real connections too; answers the address. */
+    /** Accepts real connections too; returns the address. */
     async listen() {
       await app.http.listen({ host: '127.0.0.1', port: 0 });
       return `http://127.0.0.1:${(app.http.server.address() as AddressInfo).port}`;
     },
     get: (path: string, headers: Record<string, string> = {}) =>
       app.http.inject({ method: 'GET', url: path, headers }),
-    /** An urlencoded POST. */
+    /** Sends an urlencoded form. */
     post: (path: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) => {
       noteSecret(fields.password, fields.token, fields.signatureKey);
       return app.http.inject({
@@ -144,7 +144,7 @@ export async function startServer({
         payload: new URLSearchParams(fields).toString(),
       });
     },
-    /** A multipart POST of texts and files. */
+    /** Sends a multipart form of texts and files. */
     postParts: (
       path: string,
       parts: Record<string, string | { name: string; content: string | Buffer }>,
@@ -163,7 +163,7 @@ export async function startServer({
         headers: { authorization: `Bearer ${token}`, 'content-type': 'multipart/form-data; boundary=parts' },
       });
     },
-    /** A SOAP 1.1 request; `body` is what stands inside soap:Body. */
+    /** Sends a SOAP 1.1 request; `body` is the content of soap:Body. */
     soap: (body: string, headers: Record<string, string> = {}, query = '') =>
       app.http.inject({
         method: 'POST',

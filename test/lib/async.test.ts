@@ -1,56 +1,56 @@
-// Work that has its time, on a clock that moves only when told to.
+// Tests of work with a timeout, on a fake clock.
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { withTimeout } from '../../src/lib/async.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
-/** Starts work that takes so long, and tells whether it was told to stop. */
+/** Starts work with a timeout of one second. `isAborted` returns whether the signal of the work is aborted. */
 function start({ takesMs, stopping }: { takesMs: number; stopping?: AbortSignal }) {
   const runtime = createFakeRuntime();
-  let given: AbortSignal | undefined;
+  let workSignal: AbortSignal | undefined;
   const work = async (signal: AbortSignal) => {
-    given = signal;
+    workSignal = signal;
     await runtime.sleep(takesMs);
     return signal.aborted ? 'stopped' : 'done';
   };
   const limits = { ms: 1000, message: 'it took too long.', ...(stopping && { stopping }) };
   const result = withTimeout(runtime, work, limits).catch((error: unknown) => (error as Error).message);
-  return { runtime, result, isStopped: () => given?.aborted };
+  return { runtime, result, isAborted: () => workSignal?.aborted };
 }
 
-describe('work that has its time', () => {
-  it('answers when it ends in time', async () => {
-    const { runtime, result, isStopped } = start({ takesMs: 999 });
+describe('work with a timeout', () => {
+  it('returns its result if it ends in time', async () => {
+    const { runtime, result, isAborted } = start({ takesMs: 999 });
     await runtime.advance(998);
-    expect(isStopped()).toBe(false);
+    expect(isAborted()).toBe(false);
     await runtime.advance(1);
     expect(await result).toBe('done');
   });
 
-  it('is told to stop when its time is up, and not waited for', async () => {
-    const { runtime, result, isStopped } = start({ takesMs: 5000 });
+  it('is aborted after the timeout, and the caller does not wait for it', async () => {
+    const { runtime, result, isAborted } = start({ takesMs: 5000 });
     await runtime.advance(1000);
     expect(await result).toBe('it took too long.');
-    expect(isStopped()).toBe(true);
+    expect(isAborted()).toBe(true);
   });
 
-  it('is told to stop when it is given up, and not waited for', async () => {
-    const giving = new AbortController();
-    const { runtime, result, isStopped } = start({ takesMs: 5000, stopping: giving.signal });
+  it('is aborted when the caller gives up, and the caller does not wait for it', async () => {
+    const caller = new AbortController();
+    const { runtime, result, isAborted } = start({ takesMs: 5000, stopping: caller.signal });
     await runtime.advance(500);
-    expect(isStopped()).toBe(false);
-    giving.abort();
+    expect(isAborted()).toBe(false);
+    caller.abort();
     expect(await result).toBe('This operation was aborted');
-    expect(isStopped()).toBe(true);
+    expect(isAborted()).toBe(true);
   });
 
-  it('knows that it was given up before it began', async () => {
-    const { result, isStopped } = start({ takesMs: 5000, stopping: AbortSignal.abort() });
+  it('is aborted from the start if the caller has given up before', async () => {
+    const { result, isAborted } = start({ takesMs: 5000, stopping: AbortSignal.abort() });
     expect(await result).toBe('This operation was aborted');
-    expect(isStopped()).toBe(true);
+    expect(isAborted()).toBe(true);
   });
 
-  it.each([999, 5000])('leaves nothing with the signal that outlives it, taking %d ms', async (takesMs) => {
+  it.each([999, 5000])('that takes %d ms leaves no listener on the signal of the caller', async (takesMs) => {
     const { signal } = new AbortController();
     const { runtime, result } = start({ takesMs, stopping: signal });
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);

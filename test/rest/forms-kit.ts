@@ -1,4 +1,4 @@
-// What the tests of forms share: bodies, how they are sent, and what is said of them.
+// Helpers for the tests of forms: building bodies, sending them, and reading the problems in a response.
 import type { Server } from '../kit/server.ts';
 
 export type Part = { name: string; value: string | Buffer; filename?: string; type?: string };

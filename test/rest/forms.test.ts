@@ -1,4 +1,4 @@
-// How parameters come in by query and urlencoded form, blanks and repeats; f, and what is answered in which format.
+// Parameters in queries and urlencoded forms, and the format of responses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { prefersHtml } from '../../src/http/accept.ts';
 import { type Server, startServer } from '../kit/server.ts';
@@ -12,14 +12,18 @@ afterAll(() => server.close());
 
 const send = sendTo(() => server);
 
-describe('urlencoded and query', () => {
+describe('requests with a query or an urlencoded form', () => {
   it.each([
     ['a bad percent escape', 'token=%zz', 'token: must be percent-encoded UTF-8 text.'],
     ['bytes that are not UTF-8', 'token=%ff', 'token: must be percent-encoded UTF-8 text.'],
     ['a repeated field', 'f=json&f=json', 'f: is given more than once.'],
-    ['a name that is none', '%zz=1', 'A field name: must be percent-encoded UTF-8 text.'],
-    ['a long name', `${'x'.repeat(500)}=%zz`, `${'x'.repeat(64)}: must be percent-encoded UTF-8 text.`],
-  ])('refuses %s', async (_what, payload, problem) => {
+    ['an invalid name', '%zz=1', 'A field name: must be percent-encoded UTF-8 text.'],
+    [
+      'a bad value of a field with a long name, which the message truncates',
+      `${'x'.repeat(500)}=%zz`,
+      `${'x'.repeat(64)}: must be percent-encoded UTF-8 text.`,
+    ],
+  ])('are refused for %s', async (_what, payload, problem) => {
     const response = await send(mode, {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       payload,
@@ -28,7 +32,7 @@ describe('urlencoded and query', () => {
     expect(details(response)).toEqual([problem]);
   });
 
-  it('tells every field that is wrong', async () => {
+  it('are refused with a list of all invalid fields', async () => {
     const payload = 'a=1&a=2&b=%zz&c=3';
     const response = await send(mode, {
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -40,7 +44,7 @@ describe('urlencoded and query', () => {
     ]);
   });
 
-  it('needs no content type for an empty POST', async () => {
+  it('need no content type if they are an empty POST', async () => {
     const response = await server.http.inject({
       method: 'POST',
       url: mode,
@@ -49,7 +53,7 @@ describe('urlencoded and query', () => {
     expect(response.statusCode).toBe(200);
   });
 
-  it('tells an empty body from one without a content type also where no length is given', async () => {
+  it('need a content type only if the body is not empty, also without a content length', async () => {
     const own = await startServer();
     const address = `${await own.listen()}${mode}`;
     const post = async (chunks: string[]) => {
@@ -62,7 +66,7 @@ describe('urlencoded and query', () => {
     await own.close();
   });
 
-  it('reads only f from the query of a POST, and only where the form has none', async () => {
+  it('may contain f in the query of a POST; the form overrides it, and other fields there are ignored', async () => {
     expect((await server.post(`${mode}?token=${token}`)).statusCode).toBe(401);
     expect((await server.post(`${mode}?f=pjson`, { token })).body).toContain('\n  "isReadOnly"');
     expect((await server.post(`${mode}?f=pjson`, { token, f: 'json' })).body).not.toContain('\n');
@@ -71,7 +75,7 @@ describe('urlencoded and query', () => {
     expect((await server.post(`${mode}?f=json&f=json`, { token })).statusCode).toBe(400);
   });
 
-  it('ignores one trailing slash everywhere', async () => {
+  it('may have one trailing slash in the path', async () => {
     for (const path of ['/health', '/admin', '/admin/mode', '/admin/services/Maps', '/tokens']) {
       expect((await server.get(`${path}/?token=${token}`)).statusCode, path).toBe(200);
     }
@@ -79,7 +83,7 @@ describe('urlencoded and query', () => {
     expect((await server.get(`/admin/mode//?token=${token}`)).statusCode).toBe(404);
   });
 
-  it('keeps names that mean something to JavaScript apart', async () => {
+  it('may use the names of JavaScript properties, which have no effect', async () => {
     const response = await server.post(mode, { token, ['__proto__']: 'x', constructor: 'y', toString: 'z' });
     expect(response.statusCode).toBe(200);
     expect((await server.get(`/admin/constructor?token=${token}`)).statusCode).toBe(404);
@@ -92,7 +96,7 @@ describe('the response format', () => {
     ['json', 'application/json; charset=utf-8'],
     ['PJSON', 'application/json; charset=utf-8'],
     ['Html', 'text/html; charset=utf-8'],
-  ])('f=%s', async (f, type) => {
+  ])('for f=%s is %s', async (f, type) => {
     expect((await server.get(`${mode}?token=${token}&f=${f}`)).headers['content-type']).toBe(type);
   });
 
@@ -105,11 +109,11 @@ describe('the response format', () => {
     ['TEXT/HTML', true],
     ['text/html;q=nonsense', false],
     ['', false],
-  ])('Accept: %s prefers HTML: %s', (accept, expected) => {
+  ])('for Accept: %s is HTML: %s', (accept, expected) => {
     expect(prefersHtml(accept)).toBe(expected);
   });
 
-  it('sends JSON that nobody may keep, sniff or read from another site', async () => {
+  it('has headers for JSON that forbid caching, sniffing and reading by other sites', async () => {
     const { headers } = await server.get(`${mode}?token=${token}`);
     expect(headers).toMatchObject({
       'cache-control': 'no-store',
@@ -119,7 +123,7 @@ describe('the response format', () => {
     expect(headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  it('answers HEAD like GET without a body', async () => {
+  it('is the same for HEAD, without the body', async () => {
     const own = await startServer();
     const response = await fetch(`${await own.listen()}${mode}?token=${token}`, { method: 'HEAD' });
     expect(response.status).toBe(200);

@@ -1,4 +1,4 @@
-// Multipart forms: text and file parts, what is too much, and how many are read at once.
+// Multipart forms: text and file parts, limits, and how many forms are read at once.
 import { request as httpRequest } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,8 +13,8 @@ afterAll(() => server.close());
 
 const send = sendTo(() => server);
 
-describe('multipart', () => {
-  it('serves every operation as well as urlencoded', async () => {
+describe('a multipart form', () => {
+  it('is accepted like an urlencoded form', async () => {
     const parts = [
       { name: 'token', value: token },
       { name: 'folderName', value: 'Überblick' },
@@ -26,12 +26,12 @@ describe('multipart', () => {
     expect(folder.json()).toEqual({ folderName: 'Überblick', description: '', folders: [], services: [] });
   });
 
-  it('reads a text field that comes as a file part', async () => {
+  it('may contain a text field as a file part', async () => {
     const response = await send(mode, multipart([{ name: 'token', value: token, filename: 'token.txt' }]));
     expect(response.statusCode).toBe(200);
   });
 
-  it('reads a text field that calls itself JSON as the text it is', async () => {
+  it('may contain a text field with the content type of JSON, which is read as text', async () => {
     const parts = [
       { name: 'token', value: token },
       { name: 'isReadOnly', value: 'FALSE', type: 'application/json' },
@@ -44,7 +44,7 @@ describe('multipart', () => {
     await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: '' });
   });
 
-  it('tells an empty text, which empties, from an empty file, which is absent', async () => {
+  it('clears a field with an empty text part, and keeps it with an empty file part', async () => {
     await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: 'kept' });
     const update = (part: Part) => [
       { name: 'token', value: token },
@@ -59,21 +59,24 @@ describe('multipart', () => {
     expect(await message()).toBe('');
   });
 
-  it.each(['constructor', '__proto__', 'toString'])('ignores a part called %s', async (name) => {
-    const parts = [
-      { name, value: 'x' },
-      { name: 'token', value: token },
-      { name: `${name}2`, value: 'y', filename: 'f' },
-    ];
-    expect((await send(mode, multipart(parts))).statusCode).toBe(200);
-  });
+  it.each(['constructor', '__proto__', 'toString'])(
+    'may contain a part called %s, which is ignored',
+    async (name) => {
+      const parts = [
+        { name, value: 'x' },
+        { name: 'token', value: token },
+        { name: `${name}2`, value: 'y', filename: 'f' },
+      ];
+      expect((await send(mode, multipart(parts))).statusCode).toBe(200);
+    },
+  );
 
-  it('takes an empty file part for an absent field', async () => {
+  it('lacks a field whose part is an empty file', async () => {
     const response = await send(mode, multipart([{ name: 'token', value: '', filename: '' }]));
     expect(response.statusCode).toBe(401);
   });
 
-  it('ignores unknown fields and files', async () => {
+  it('may contain unknown fields and files, which are ignored', async () => {
     const parts = [
       { name: 'token', value: token },
       { name: 'other', value: 'x' },
@@ -82,7 +85,7 @@ describe('multipart', () => {
     expect((await send(mode, multipart(parts))).statusCode).toBe(200);
   });
 
-  it('refuses a repeated field', async () => {
+  it('is refused for a repeated field', async () => {
     const parts = [
       { name: 'token', value: token },
       { name: 'token', value: token },
@@ -100,7 +103,7 @@ describe('multipart', () => {
       413,
     ],
     [
-      'a file larger than a file may be',
+      'a file of more than 10 MiB',
       [{ name: 'x', value: Buffer.alloc(10 * 1024 ** 2 + 1), filename: 'a' }],
       413,
     ],
@@ -111,13 +114,13 @@ describe('multipart', () => {
       400,
     ],
     ['a part that is not UTF-8', [{ name: 'token', value: Buffer.from([0xff, 0xfe]) }], 400],
-  ])('answers %s', async (_what, parts, status) => {
+  ])('is refused for %s', async (_what, parts, status) => {
     const response = await send(mode, multipart(parts));
     expect(response.statusCode).toBe(status);
     expect(details(response)).toHaveLength(1);
   });
 
-  it('takes 64 parts and a text of 1 MiB, and listens to the body no more for each', async () => {
+  it('may contain 64 parts and a text of 1 MiB, and adds no listener for each part', async () => {
     const warnings: Error[] = [];
     process.on('warning', (warning) => warnings.push(warning));
     const parts = Array.from({ length: 62 }, (_, i) => ({ name: `p${i}`, value: '' }));
@@ -129,19 +132,19 @@ describe('multipart', () => {
 
   it.each([
     [
-      'a body cut short',
+      'a truncated body',
       'multipart/form-data; boundary=xyz',
       '--xyz\r\nContent-Disposition: form-data; name="a"\r\n\r\nx',
     ],
     ['a missing boundary', 'multipart/form-data', '--xyz--'],
-    ['a boundary that is not there', 'multipart/form-data; boundary=abc', '--xyz--\r\n'],
-    ['no multipart at all', 'multipart/form-data; boundary=xyz', 'hello'],
-  ])('refuses %s as malformed', async (_what, type, payload) => {
+    ['a boundary that the body does not contain', 'multipart/form-data; boundary=abc', '--xyz--\r\n'],
+    ['a body that is not multipart', 'multipart/form-data; boundary=xyz', 'hello'],
+  ])('is malformed with %s', async (_what, type, payload) => {
     const response = await send(mode, { headers: { 'content-type': type }, payload });
     expect(response.statusCode).toBe(400);
   });
 
-  it('reads 16 forms of callers without a good bearer header at once, and gives each 60 seconds', async () => {
+  it('without a valid bearer token must arrive within 60 seconds, and the server reads 16 of them at once', async () => {
     const own = await startServer();
     const address = new URL(await own.listen());
     const open = () => {
@@ -165,7 +168,7 @@ describe('multipart', () => {
     await expect.poll(() => arrived).toBe(16);
     const seventeenth = await own.http.inject({ method: 'POST', url: mode, ...multipart([]) });
     expect(seventeenth.statusCode).toBe(503);
-    // The limit is one for all trees.
+    // Both directories share the limit.
     const elsewhere = await own.http.inject({ method: 'POST', url: '/tokens/revokeToken', ...multipart([]) });
     expect(elsewhere.statusCode).toBe(503);
     const good = multipart([]);

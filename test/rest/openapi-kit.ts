@@ -1,4 +1,4 @@
-// What the tests of the OpenAPI document share: its form, and finding one's way in it.
+// Helpers for the tests of the OpenAPI document: its type, and functions that find operations in it.
 
 export const address = '/admin/openapi.json';
 
@@ -14,7 +14,7 @@ export type Schema = {
   contentSchema?: Schema;
   default?: unknown;
 };
-export type Described = {
+export type Operation = {
   tags: string[];
   operationId: string;
   description: string;
@@ -33,7 +33,7 @@ export type Document = {
   servers: { url: string }[];
   externalDocs: { url: string };
   tags: { name: string }[];
-  paths: Record<string, { get?: Described; post?: Described }>;
+  paths: Record<string, { get?: Operation; post?: Operation }>;
   components: {
     schemas: Record<string, Schema>;
     responses: Record<string, { headers?: Record<string, unknown>; content?: Record<string, unknown> }>;
@@ -41,18 +41,18 @@ export type Document = {
   };
 };
 
-/** Reads the document that is there then. */
-export function readerOf(api: () => Document) {
-  const described = () =>
+/** Takes a function because the document is read before the tests, not when the file is loaded. */
+export function createDocumentReader(api: () => Document) {
+  const listOperations = () =>
     Object.entries(api().paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, entry]) => ({ path, method, entry })),
     );
-  const at = (path: string, method: 'get' | 'post'): Described => {
+  const findOperation = (path: string, method: 'get' | 'post'): Operation => {
     const entry = api().paths[path]?.[method];
     if (!entry) throw new Error(`${method} ${path} is not described`);
     return entry;
   };
-  const formOf = (path: string, carrier = 'application/x-www-form-urlencoded'): Schema =>
-    at(path, 'post').requestBody?.content[carrier]?.schema ?? {};
-  return { described, at, formOf };
+  const formSchema = (path: string, contentType = 'application/x-www-form-urlencoded'): Schema =>
+    findOperation(path, 'post').requestBody?.content[contentType]?.schema ?? {};
+  return { listOperations, findOperation, formSchema };
 }

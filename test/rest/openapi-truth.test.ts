@@ -1,7 +1,7 @@
-// The OpenAPI document is true to what the server does (issue 5).
+// The server behaves as the OpenAPI document describes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
-import { type Document, address, readerOf } from './openapi-kit.ts';
+import { type Document, address, createDocumentReader } from './openapi-kit.ts';
 
 let server: Server;
 let api: Document;
@@ -11,37 +11,37 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const { described, at, formOf } = readerOf(() => api);
+const { listOperations, findOperation, formSchema } = createDocumentReader(() => api);
 
-describe('the server does what it says', () => {
-  const posts = () => described().filter(({ path, method }) => method === 'post' && !path.includes('{'));
-  const refuse = async (path: string, fields: Record<string, string>) => {
+describe('the server behaves as the document describes', () => {
+  const posts = () => listOperations().filter(({ path, method }) => method === 'post' && !path.includes('{'));
+  const postInvalid = async (path: string, fields: Record<string, string>) => {
     const response = await server.post(path, fields, {
       authorization: `Bearer ${server.token('administrator')}`,
     });
     const { error } = response.json<{ error: { code: number; details: string[] } }>();
-    expect(Object.keys(at(path, 'post').responses)).toContain(String(response.statusCode));
+    expect(Object.keys(findOperation(path, 'post').responses)).toContain(String(response.statusCode));
     return { status: response.statusCode, details: error.details };
   };
 
-  it('where a field is required', async () => {
-    const strict = posts().filter(({ path }) => formOf(path).required);
-    expect(strict.length).toBeGreaterThan(8);
-    for (const { path } of strict) {
-      const { status, details } = await refuse(path, {});
+  it('if a required field is missing', async () => {
+    const withRequired = posts().filter(({ path }) => formSchema(path).required);
+    expect(withRequired.length).toBeGreaterThan(8);
+    for (const { path } of withRequired) {
+      const { status, details } = await postInvalid(path, {});
       expect(status, path).toBe(400);
       const missing = details
         .filter((detail) => detail.endsWith(': is required.'))
         .map((detail) => detail.split(':')[0]);
-      expect(missing, path).toEqual(formOf(path).required);
+      expect(missing, path).toEqual(formSchema(path).required);
     }
   });
 
-  it('where a field has a range, a choice or a length', async () => {
+  it('if a value violates a range, a choice or a length', async () => {
     let tried = 0;
     for (const { path } of posts()) {
-      for (const [name, schema] of Object.entries(formOf(path).properties ?? {})) {
-        const tooMuch = [
+      for (const [name, schema] of Object.entries(formSchema(path).properties ?? {})) {
+        const invalidValues = [
           ...(schema.minimum === undefined ? [] : [schema.minimum - 1, (schema.maximum ?? 0) + 1]),
           ...(schema.enum || schema.type === 'boolean' ? ['nonsense'] : []),
           ...(schema.contentSchema ? ['[]'] : []),
@@ -49,9 +49,9 @@ describe('the server does what it says', () => {
             ? []
             : ['x'.repeat(schema.maxLength + 1)]),
         ];
-        for (const value of tooMuch) {
+        for (const value of invalidValues) {
           tried += 1;
-          const { status, details } = await refuse(path, { [name]: String(value) });
+          const { status, details } = await postInvalid(path, { [name]: String(value) });
           expect(status, `${path} ${name}`).toBe(400);
           expect(
             details.filter((detail) => detail.startsWith(`${name}: `)),
@@ -63,7 +63,7 @@ describe('the server does what it says', () => {
     expect(tried).toBeGreaterThan(40);
   });
 
-  it('where too many passwords come at once', async () => {
+  it('if too many passwords arrive at once', async () => {
     const path = '/admin/security/users/add';
     const add = (_: unknown, index: number) =>
       server.post(path, {
@@ -75,22 +75,22 @@ describe('the server does what it says', () => {
     const answers = await Promise.all(Array.from({ length: 24 }, add));
     const statuses = new Set(answers.map(({ statusCode }) => String(statusCode)));
     expect(statuses).toEqual(new Set(['200', '429']));
-    expect(Object.keys(at(path, 'post').responses)).toEqual(expect.arrayContaining([...statuses]));
+    expect(Object.keys(findOperation(path, 'post').responses)).toEqual(expect.arrayContaining([...statuses]));
     expect(answers.at(-1)?.json()).toMatchObject({
       error: { message: 'Too many passwords are being processed.' },
     });
     expect(Number(answers.at(-1)?.headers['retry-after'])).toBeGreaterThan(0);
   });
 
-  it('where an id is unknown, a token is missing or a role too low', async () => {
+  it('if an id is unknown, a token is missing or a role is too low', async () => {
     const token = server.token('member');
-    for (const { path, method, entry } of described()) {
+    for (const { path, method, entry } of listOperations()) {
       const url = path.replace(/\{\w+\}/g, 'nothing');
-      const ask = (headers: Record<string, string>) =>
+      const send = (headers: Record<string, string>) =>
         method === 'get' ? server.get(url, headers) : server.post(url, {}, headers);
       if (entry['x-access'] === 'anyone') continue;
-      expect((await ask({})).statusCode, `${method} ${path}`).toBe(401);
-      const asMember = (await ask({ authorization: `Bearer ${token}` })).statusCode;
+      expect((await send({})).statusCode, `${method} ${path}`).toBe(401);
+      const asMember = (await send({ authorization: `Bearer ${token}` })).statusCode;
       expect(asMember, `${method} ${path}`).toBe(
         entry['x-access'] === 'member' ? (path.includes('{') ? 404 : 200) : 403,
       );

@@ -1,9 +1,9 @@
-// The OpenAPI document: valid and complete (issue 5).
+// The OpenAPI document is valid and complete.
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Entry, walk } from '../../src/rest/resource.ts';
 import { type Server, startServer } from '../kit/server.ts';
-import { type Document, address, readerOf } from './openapi-kit.ts';
+import { type Document, address, createDocumentReader } from './openapi-kit.ts';
 
 let server: Server;
 let api: Document;
@@ -13,21 +13,21 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const { described, at, formOf } = readerOf(() => api);
+const { listOperations, findOperation, formSchema } = createDocumentReader(() => api);
 
 describe('the document', () => {
-  it('is valid by an independent validator', async () => {
+  it('is valid according to an independent validator', async () => {
     const validator = new Validator();
     const { valid, errors } = await validator.validate(structuredClone(api));
     expect(errors).toBeUndefined();
     expect(valid).toBe(true);
-    // Fails where a reference leads nowhere.
+    // Fails if a reference cannot be resolved.
     expect(JSON.stringify(validator.resolveRefs())).not.toContain('$ref');
     const broken = { ...structuredClone(api), paths: { mode: {} } };
     expect((await new Validator().validate(broken)).valid).toBe(false);
   });
 
-  it('is read by anyone, with the headers of JSON, with GET and HEAD', async () => {
+  it('can be read without a token by GET and HEAD, with the headers of JSON', async () => {
     const response = await server.get(`${address}/`);
     expect(response.statusCode).toBe(200);
     expect(response.headers).toMatchObject({
@@ -42,7 +42,7 @@ describe('the document', () => {
     expect(post.json()).toMatchObject({ status: 'error', error: { code: 405, details: [] } });
   });
 
-  it('tells which program this is, where it is, and that there is SOAP too', () => {
+  it('contains the name, the version and the address of the server, and the address of the WSDL', () => {
     expect(api.openapi).toMatch(/^3\.1\./);
     expect(api.info).toMatchObject({ title: 'Steward', version: '0.0.0' });
     expect(api.servers).toEqual([{ url: 'http://localhost:8080' }]);
@@ -50,7 +50,7 @@ describe('the document', () => {
     expect(api.info.description).toContain('http://localhost:8080/services?wsdl');
   });
 
-  it('follows the addresses it is given, and is the same each time', async () => {
+  it('contains the configured addresses, and is the same for every request', async () => {
     const env = {
       ADMIN_PATH: '',
       CATALOG_PATH: '/catalog',
@@ -71,12 +71,12 @@ describe('the document', () => {
   });
 });
 
-describe('it describes', () => {
-  /** As the document writes a route: a service's segment in its two parts. */
+describe('the document describes', () => {
+  /** The path of a route in the document, where a service has two parameters. */
   const pathOf = (prefix: string, { route }: Entry) =>
     [prefix, route.replaceAll('{service}', '{serviceName}.{type}')].join('/').replace(/\/$/, '');
 
-  it('every resource and operation of both trees, and nothing else', () => {
+  it('every resource and operation of both directories, and nothing else', () => {
     const { admin, tokens } = server.app.trees;
     const expected = [
       ...[...walk(admin)].map((entry) => ({ path: pathOf('/admin', entry), entry })),
@@ -86,22 +86,22 @@ describe('it describes', () => {
       return resource.onPost ? [`get ${path}`] : [`get ${path}`, `post ${path}`];
     });
     expect(
-      described()
+      listOperations()
         .map(({ method, path }) => `${method} ${path}`)
         .sort(),
     ).toEqual(expected.sort());
   });
 
-  it('each once: ids are unique, and no two paths differ only in the names of their parameters', () => {
-    const ids = described().map(({ entry }) => entry.operationId);
+  it('every operation once: ids are unique, and no two paths differ only in the names of their parameters', () => {
+    const ids = listOperations().map(({ entry }) => entry.operationId);
     expect(new Set(ids).size).toBe(ids.length);
     const shapes = Object.keys(api.paths).map((path) => path.replace(/\{\w+\}/g, '{}'));
     expect(new Set(shapes).size).toBe(shapes.length);
   });
 
-  it('every parameter of every path, and only tags that are introduced', () => {
+  it('every parameter of every path, and uses only tags that it declares', () => {
     const tags = api.tags.map(({ name }) => name);
-    for (const { path, entry } of described()) {
+    for (const { path, entry } of listOperations()) {
       const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
       const inPath = entry.parameters.filter((parameter) => parameter.in === 'path');
       expect(
@@ -113,11 +113,11 @@ describe('it describes', () => {
   });
 
   it('fields with their types, ranges, defaults and choices', () => {
-    expect(formOf('/admin/services/webhooks/settings').properties).toMatchObject({
+    expect(formSchema('/admin/services/webhooks/settings').properties).toMatchObject({
       notificationAttempts: { type: 'integer', minimum: 1, maximum: 5 },
       notificationElapsedTimeInSeconds: { type: 'integer', minimum: 0, maximum: 86_400 },
     });
-    const { properties, required } = formOf('/admin/services/webhooks/create');
+    const { properties, required } = formSchema('/admin/services/webhooks/create');
     expect(required).toEqual(['name', 'hookUrl', 'changeTypes']);
     expect(properties).toMatchObject({
       name: { type: 'string', minLength: 1, maxLength: 128 },
@@ -128,7 +128,7 @@ describe('it describes', () => {
       f: { $ref: '#/components/schemas/f' },
       token: { $ref: '#/components/schemas/token' },
     });
-    expect(at('/admin/services/webhooks/{webhook}/deliveries', 'get').parameters).toContainEqual({
+    expect(findOperation('/admin/services/webhooks/{webhook}/deliveries', 'get').parameters).toContainEqual({
       name: 'num',
       in: 'query',
       required: false,
@@ -137,20 +137,20 @@ describe('it describes', () => {
     });
   });
 
-  it('JSON in a field as such, and files as files where there can be one', () => {
+  it('JSON in a field with its schema, and files as binary in multipart forms only', () => {
     const upgrade = '/admin/system/upgrades/upgrade';
-    expect(formOf(upgrade).properties).toMatchObject({
+    expect(formSchema(upgrade).properties).toMatchObject({
       versionManifest: { type: 'string', contentSchema: { type: 'object', required: ['id'] } },
       upgradeSettings: { type: 'string', contentSchema: { type: 'object' } },
     });
-    expect(formOf(upgrade).properties?.licenseFile?.format).toBeUndefined();
-    expect(formOf(upgrade, 'multipart/form-data').properties?.licenseFile).toMatchObject({
+    expect(formSchema(upgrade).properties?.licenseFile?.format).toBeUndefined();
+    expect(formSchema(upgrade, 'multipart/form-data').properties?.licenseFile).toMatchObject({
       format: 'binary',
     });
   });
 
-  it('who may, what it does, and when it is refused', () => {
-    const publish = at('/admin/services/webhooks/publish', 'post');
+  it('the role that an operation needs, its effect, and when it is refused', () => {
+    const publish = findOperation('/admin/services/webhooks/publish', 'post');
     expect(publish.security).toEqual([{ bearer: ['publisher'] }, { session: ['publisher'] }]);
     expect(publish.responses['403']?.description).toBe('This needs the role publisher.');
     expect(publish).toMatchObject({
@@ -160,16 +160,16 @@ describe('it describes', () => {
       'x-during-job': 'open',
     });
     expect(publish.description).toContain('Writes; refused in read-only mode.');
-    expect(at('/admin/system/upgrades/plan', 'post')).toMatchObject({
+    expect(findOperation('/admin/system/upgrades/plan', 'post')).toMatchObject({
       'x-effect': 'reads',
       'x-during-job': 'closed',
     });
-    expect(at('/admin/mode', 'get').security).toContainEqual({ tokenField: ['member'] });
-    expect(at('/tokens/generateToken', 'post').security).toEqual([]);
+    expect(findOperation('/admin/mode', 'get').security).toContainEqual({ tokenField: ['member'] });
+    expect(findOperation('/tokens/generateToken', 'post').security).toEqual([]);
   });
 
-  it('every status of the table, each with the one error body', () => {
-    const statuses = new Set(described().flatMap(({ entry }) => Object.keys(entry.responses)));
+  it('every status, and one body for all errors', () => {
+    const statuses = new Set(listOperations().flatMap(({ entry }) => Object.keys(entry.responses)));
     expect([...statuses].sort()).toEqual(
       ['200', '303', '400', '401', '403', '404', '409', '413', '415', '429', '503', 'default'].sort(),
     );
@@ -179,10 +179,10 @@ describe('it describes', () => {
       const json = JSON.stringify(content?.['application/json'] ?? {});
       expect(json.includes('#/components/schemas/Error'), name).toBe(isRefusal);
     }
-    const signIn = at('/tokens/generateToken', 'post').responses;
+    const signIn = findOperation('/tokens/generateToken', 'post').responses;
     expect(Object.keys(signIn)).toEqual(expect.arrayContaining(['401', '403', '429']));
-    expect(Object.keys(at('/tokens/revokeToken', 'post').responses)).toContain('403');
-    expect(Object.keys(at('/admin/security/users/update', 'post').responses)).toContain('429');
-    expect(Object.keys(at('/admin/mode', 'get').responses)).not.toContain('403');
+    expect(Object.keys(findOperation('/tokens/revokeToken', 'post').responses)).toContain('403');
+    expect(Object.keys(findOperation('/admin/security/users/update', 'post').responses)).toContain('429');
+    expect(Object.keys(findOperation('/admin/mode', 'get').responses)).not.toContain('403');
   });
 });

@@ -1,4 +1,4 @@
-// The contract's order of checks: path, method, body, form and f, token, role, read-only, ids, fields, state.
+// The order of the checks of a request: path, method, body, form and f, token, role, read-only mode, ids, fields, state.
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ type Row = {
 
 const edit = '/admin/services/World.MapServer/edit';
 
-describe('the first check that fails answers', () => {
+describe('the first check that fails determines the response', () => {
   const rows: Row[] = [
     {
       what: 'an unknown path, even with a bad method, type and token',
@@ -36,7 +36,7 @@ describe('the first check that fails answers', () => {
       payload: 'x',
       status: 404,
     },
-    { what: 'a path beneath an operation', method: 'POST', url: `${edit}/more`, status: 404 },
+    { what: 'a path below an operation', method: 'POST', url: `${edit}/more`, status: 404 },
     { what: 'a path that cannot be decoded', url: '/admin/services/%ff', status: 404 },
     { what: 'an empty segment', url: '/admin//services', status: 404 },
     {
@@ -47,7 +47,7 @@ describe('the first check that fails answers', () => {
       payload: 'x',
       status: 405,
     },
-    { what: 'GET on an operation that asks for JSON', url: edit, status: 405 },
+    { what: 'GET on an operation, for JSON', url: edit, status: 405 },
     {
       what: 'a wrong content type before a missing token',
       method: 'POST',
@@ -57,7 +57,7 @@ describe('the first check that fails answers', () => {
       status: 415,
     },
     {
-      what: 'a body too large before a missing token',
+      what: 'a body that is too large before a missing token',
       method: 'POST',
       url: edit,
       headers: { 'content-type': form },
@@ -141,7 +141,7 @@ describe('the first check that fails answers', () => {
     },
   );
 
-  it('read-only mode answers before an unknown id, after the role', async () => {
+  it('read-only mode is checked after the role and before the id', async () => {
     const token = server.token('administrator');
     await server.post('/admin/mode/update', { token, isReadOnly: 'true', message: 'back at noon' });
     const publisher = { authorization: `Bearer ${server.token('publisher')}` };
@@ -159,11 +159,11 @@ describe('the first check that fails answers', () => {
   });
 });
 
-it('an unknown f is told before a bad bearer header where there is no body to spare', async () => {
+it('an unknown f is reported before a bad bearer token if the request has no body', async () => {
   expect((await server.get('/admin?f=xml', { authorization: 'Bearer nonsense' })).statusCode).toBe(400);
 });
 
-it('understands a target that names the whole address, or is encoded within the prefix', async () => {
+it('the server accepts a request target that is a whole URL, or has an encoded prefix', async () => {
   const own = await startServer({ env: { ADMIN_PATH: '/a/b' } });
   const { hostname, port } = new URL(await own.listen());
   const headers = { authorization: `Bearer ${own.token('member')}` };
@@ -178,7 +178,7 @@ it('understands a target that names the whole address, or is encoded within the 
   await own.close();
 });
 
-it('the form of a write is shown in read-only mode too', async () => {
+it('the form of a write operation is available in read-only mode', async () => {
   const own = await startServer();
   await own.post('/admin/mode/update', { token: own.token('administrator'), isReadOnly: 'true' });
   const headers = { cookie: 'steward_session=token-of-the-publisher', accept: 'text/html' };
@@ -186,14 +186,14 @@ it('the form of a write is shown in read-only mode too', async () => {
   await own.close();
 });
 
-it('names every allowed method in Allow', async () => {
+it('the Allow header names every allowed method', async () => {
   const operation = await server.get(edit);
   expect(operation.headers.allow).toBe('POST');
   const resource = await server.http.inject({ method: 'DELETE', url: '/admin' });
   expect(resource.headers.allow).toBe('GET, HEAD, POST');
 });
 
-it('lists every problem of a request together', async () => {
+it('the response lists every problem of a request', async () => {
   const token = server.token('publisher');
   const response = await server.post('/admin/services/createService', {
     token,
@@ -213,7 +213,7 @@ it('lists every problem of a request together', async () => {
   ]);
 });
 
-it('answers errors with HTTP 200 and the same body where ERROR_STATUS=200', async () => {
+it('with ERROR_STATUS=200 JSON errors of REST have the status 200 and the same body', async () => {
   const lenient = await startServer({ env: { ERROR_STATUS: '200' } });
   const json = await lenient.get('/admin');
   expect(json.statusCode).toBe(200);

@@ -1,4 +1,4 @@
-// Pages as a browser gets them: sessions, forms that keep what was entered, where they lead, commands to copy.
+// Pages in a browser: sessions, forms that keep their input, redirects, and commands to copy.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
 
@@ -20,13 +20,13 @@ const page = (path: string, headers: Record<string, string> = { cookie }) =>
 const submit = (path: string, fields: Record<string, string>) =>
   server.post(path, { token: formToken, f: 'html', ...fields }, { cookie });
 
-it('leads from signing in to the page that was asked for, query and all, but without a token', async () => {
+it('the sign-in form leads to the requested page, with its query but without a token', async () => {
   const { statusCode, body } = await page('/admin/services?q=map&token=bad&f=html', {});
   expect(statusCode).toBe(401);
   expect(body).toContain('name="next" value="/admin/services?q=map"');
 });
 
-it('greets who has not signed in yet without an alarm', async () => {
+it('the sign-in form shows an alert for an invalid session, but not without a session', async () => {
   const first = await page('/admin', {});
   expect(first.body).toContain('Sign in to continue.');
   expect(first.body).not.toContain('role="alert"');
@@ -34,7 +34,7 @@ it('greets who has not signed in yet without an alarm', async () => {
   expect(bad.body).toContain('role="alert"');
 });
 
-it('never repeats a token of the address', async () => {
+it('a page never contains the token of its address', async () => {
   for (const path of ['/admin', '/admin/system/upgrades', '/admin/services', '/admin/services/webhooks']) {
     const { statusCode, body } = await page(`${path}?f=html&token=${token}&version=rel_14072022_2632`, {});
     expect(statusCode).toBe(200);
@@ -42,8 +42,8 @@ it('never repeats a token of the address', async () => {
   }
 });
 
-describe('after a form', () => {
-  it('goes on to next, and says there what was done', async () => {
+describe('a submitted form', () => {
+  it('redirects to next, and the page there shows the completed operation', async () => {
     const next = '/admin/services?q=a';
     const { statusCode, headers } = await submit('/admin/services/createFolder', {
       folderName: 'Next',
@@ -62,12 +62,12 @@ describe('after a form', () => {
     '/a/..//evil.example',
     '/%2e//evil.example',
     'https://evil.example',
-  ])('does not go to %s', async (next) => {
+  ])('does not redirect to %s', async (next) => {
     const { statusCode, headers } = await submit('/admin/mode/update', { isReadOnly: 'false', next });
     expect([statusCode, headers.location]).toEqual([200, undefined]);
   });
 
-  it('fills in what was just made', async () => {
+  it('redirects with the id of the new item in the address', async () => {
     const boundary = 'x';
     const part = (name: string, value: string, file = '') =>
       `--x\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n${value}\r\n`;
@@ -88,7 +88,7 @@ describe('after a form', () => {
     );
   });
 
-  it('shows the result without the form, and the way back', async () => {
+  it('without next shows the result and a link back instead of the form', async () => {
     const { body } = await submit('/admin/services/createFolder', { folderName: 'Result' });
     expect(body).toContain('<h2 id="result">Result</h2>');
     expect(body).toContain('<a href="/admin/services">Back to services</a>');
@@ -96,8 +96,8 @@ describe('after a form', () => {
   });
 });
 
-describe('a form that is refused keeps what was entered', () => {
-  it('because of a field, with the problem beside it', async () => {
+describe('a refused form keeps its input', () => {
+  it('if a field is invalid, and shows the problem beside it', async () => {
     const { statusCode, body } = await submit('/admin/services/createFolder', {
       folderName: 'a.b',
       description: 'Kept',
@@ -120,7 +120,7 @@ describe('a form that is refused keeps what was entered', () => {
     expect(body).toContain('Signed in as');
   });
 
-  it('but not for whoever may not use it', async () => {
+  it('but not if the caller lacks the role', async () => {
     const fields = { f: 'html', token: server.token('member'), folderName: 'Secret' };
     const { statusCode, body } = await server.post('/admin/services/createFolder', fields);
     expect(statusCode).toBe(403);
@@ -128,7 +128,7 @@ describe('a form that is refused keeps what was entered', () => {
   });
 });
 
-it('offers only what the caller may use', async () => {
+it('a page offers only resources and operations that the caller may use', async () => {
   const member = { cookie: `steward_session=${server.token('member')}` };
   const { body } = await page('/admin', member);
   expect(body).toContain('href="/admin/services"');
@@ -136,7 +136,7 @@ it('offers only what the caller may use', async () => {
   expect((await page('/admin/services', member)).body).not.toContain('createFolder');
 });
 
-it('knows its user on error pages too', async () => {
+it('an error page shows the user, and outside the admin directory a link to it', async () => {
   expect((await page('/admin/nope')).body).toContain('Signed in as');
   expect((await page('/nope')).body).toContain('<a href="/admin"');
 });
@@ -147,7 +147,7 @@ describe('commands to copy', () => {
       (text ?? '').replaceAll('&quot;', '"').replaceAll('&#39;', "'"),
     );
 
-  it('hold the variable TOKEN, and names that a shell would take apart', async () => {
+  it('contain the variable TOKEN, and quote names for the shell', async () => {
     await submit('/admin/services/createFolder', { folderName: "It's (odd)" });
     const [command] = await commandsOf("/admin/services/It's%20(odd)");
     expect(command).toBe(
@@ -155,12 +155,12 @@ describe('commands to copy', () => {
     );
   });
 
-  it('keep what a list was asked with', async () => {
+  it('come with a JSON link that keeps the query of the page', async () => {
     const { body } = await page('/admin/system/upgrades?after=3&wait=0');
     expect(body).toContain('href="?after=3&amp;wait=0&amp;f=pjson"');
   });
 
-  it('pass a token where it is what the operation asks for', async () => {
+  it('send the token as a field if it is a parameter of the operation', async () => {
     expect(await commandsOf('/tokens/revokeToken?f=html')).toEqual([
       `curl 'http://localhost:8080/tokens/revokeToken' \\\n  --data-urlencode token="$TOKEN"`,
     ]);
@@ -168,13 +168,13 @@ describe('commands to copy', () => {
   });
 });
 
-it('tells what texts may be', async () => {
+it('a form shows the allowed length of a text', async () => {
   const { body } = await page('/admin/security/users/add');
   expect(body).toContain('Allowed: 8 to 256 characters.');
 });
 
 describe('the stylesheet', () => {
-  it('may be kept for good under its hash, and only there', async () => {
+  it('may be cached for a year under its hash, and only there', async () => {
     const { body } = await page('/admin');
     const href = /rel="stylesheet" href="([^"]+)"/.exec(body)?.[1] ?? '';
     const { headers } = await server.get(href);
@@ -189,7 +189,7 @@ describe('the stylesheet', () => {
 });
 
 it.each(['/admin', '/admin/services/createFolder', '/admin/nope', '/services'])(
-  'guards %s with its headers',
+  'the page %s has all security headers',
   async (path) => {
     const { headers } = await page(path);
     expect(headers).toMatchObject({

@@ -88,7 +88,7 @@ describe.each(backends)('a claim in a queue of the %s store', (_name, open) => {
       expect(await claim(store, 20)).toMatchObject({ nextAt: 30 });
     });
 
-    it('is one that is urgent now, whatever it was before', async () => {
+    it('is one that is urgent now, even if it was not before', async () => {
       const store = await open();
       await enqueue(store, ticket('a1', 1), ticket('a2', 2, 'urgent'), ticket('a3', 3), ticket('a4', 4));
       const note = (id: string) => (id === 'a3' ? 'urgent' : '');

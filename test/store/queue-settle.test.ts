@@ -155,7 +155,7 @@ describe.each(backends)('settle in a queue of the %s store', (_name, open) => {
     for (const one of given) expect(() => (one.note = 'changed')).toThrow(TypeError);
   });
 
-  it('counts rows until they are finished, and knows the oldest of them', async () => {
+  it('counts rows until they are finished, and finds the oldest of them', async () => {
     const store = await open();
     const waiting = async () => [store.waiting(tickets), (await store.oldest(tickets))?.id];
     await enqueue(store, ticket('b1', 9), ticket('a1', 1), ticket('a2', 1), ticket('a3', null));

@@ -40,7 +40,7 @@ const modes = {
 
 export default defineConfig(({ mode }) => ({
   test: {
-    setupFiles: ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts'],
+    setupFiles: ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts', 'test/kit/answers.setup.ts'],
     pool: 'threads',
     // The files of a worker share their modules: importing the server once per file would take a third of the time.
     isolate: false,

@@ -17,7 +17,7 @@ type Layer = (typeof layers)[number];
 const patterns: readonly [RegExp, Layer][] = [
   [/^(main|app|services|mounts|config)\.ts$/, 'process'],
   [/^(http|rest|soap)\//, 'protocols'],
-  [/(^|[/.])(rest|soap|fields)\.ts$|\/pages\/|-file\.ts$/, 'edges'],
+  [/(^|[/.])(rest|soap|fields|answers)\.ts$|\/pages\/|-file\.ts$/, 'edges'],
   [/^store\/store\.ts$|^runtime\.ts$|\/executor\.ts$/, 'ports'],
   [/^store\/(?!transaction|shape)|^tasks\.ts$|^lib\/async\.ts$|\/executors\//, 'services'],
   [

@@ -1,5 +1,6 @@
 // REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
+import { z } from 'zod';
 import { type Problem, ServiceError } from '../errors.ts';
 import {
   type Operation,
@@ -11,6 +12,7 @@ import {
   success,
 } from '../rest/resource.ts';
 import type { PublicUrls } from '../http/urls.ts';
+import { answerObject, time } from '../rest/answer.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
 import { ownPath, sessionCookie } from '../rest/request.ts';
 import { plainAddress } from '../lib/address.ts';
@@ -46,6 +48,16 @@ const signInFields = {
   next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
 };
 
+const tokenServiceAnswer = answerObject('TokenService', 'The token service.', {
+  operations: z.array(z.string()).describe('The names of its operations.'),
+});
+
+const tokenAnswer = answerObject('Token', 'A new token.', {
+  token: z.string(),
+  expires: time.describe('When the token expires, in milliseconds since the epoch.'),
+  ssl: z.boolean().describe('Whether the server is reached by https.'),
+});
+
 export function tokensResource(options: TokensOptions): Resource {
   const operations = {
     generateToken: generateTokenOperation(options),
@@ -55,6 +67,7 @@ export function tokensResource(options: TokensOptions): Resource {
     title: 'Token service',
     description: 'Issues and revokes tokens.',
     access: 'anyone',
+    answer: tokenServiceAnswer,
     operations,
     read: () => ({ operations: Object.keys(operations) }),
   });
@@ -71,6 +84,7 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
     form: 'sign-in',
     refusals: ['wrong-credentials', 'forbidden', 'too-many-requests'],
     fields: signInFields,
+    answer: tokenAnswer,
     guard: (request) => {
       if (request.format === 'html') refuseForeignForm(request, urls);
     },

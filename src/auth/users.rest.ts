@@ -1,5 +1,7 @@
 // REST resources of users: `security` and `security/users`.
+import { z } from 'zod';
 import { roles } from '../caller.ts';
+import { answerObject, time } from '../rest/answer.ts';
 import {
   type Checked,
   type Operation,
@@ -35,6 +37,17 @@ const existingUsername = text('The name of the user.', { to: 64, normalise: (val
 const password = text('The password.', { ...passwordLength, secret: true });
 const role = choice('The role of the user.', roles);
 
+const usersAnswer = answerObject('Users', 'The users.', {
+  users: z.array(
+    answerObject('User', 'A user.', {
+      username: z.string(),
+      role: z.enum(roles),
+      createdAt: time,
+      lastSignIn: time.nullable().describe('Null: never.'),
+    }),
+  ),
+});
+
 export function securityResource(store: Store, runtime: Runtime, tokenService: TokenService): Resource {
   return folder(
     { title: 'Security', description: 'The users of this system.', access: 'administrator' },
@@ -43,6 +56,7 @@ export function securityResource(store: Store, runtime: Runtime, tokenService: T
         title: 'Users',
         description: 'The users, their roles, and when they last signed in.',
         access: 'administrator',
+        answer: usersAnswer,
         operations: {
           add: addOperation(store, runtime, tokenService),
           update: updateOperation(store, tokenService),

@@ -1,6 +1,6 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
 import type { Caller } from '../caller.ts';
-import type { Json } from '../lib/json.ts';
+import type { AnswerOf } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
   type Items,
@@ -13,6 +13,7 @@ import {
 } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
+import { catalogAnswer, folderAnswer, serviceAnswer } from './answers.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
   type Folder,
@@ -54,6 +55,7 @@ export function catalogResource(options: CatalogOptions): Resource {
     titleOf: fileNameOf,
     description: 'One service of the catalog.',
     access: 'member',
+    answer: serviceAnswer,
     read: ({ subject }) => toJson(subject),
     view: views.service,
     resources: options.serviceResources,
@@ -64,6 +66,7 @@ export function catalogResource(options: CatalogOptions): Resource {
     titleOf: ({ folderName }) => folderName,
     description: 'A folder of the catalog and the services in it.',
     access: 'member',
+    answer: folderAnswer,
     read: ({ subject, caller }) => ({
       ...subject,
       folders: [],
@@ -77,6 +80,7 @@ export function catalogResource(options: CatalogOptions): Resource {
     title: 'Services',
     description: 'The root of the service catalog: its folders and services.',
     access: 'member',
+    answer: catalogAnswer,
     read: ({ caller }) => ({
       folderName: rootFolder,
       folders: catalogCache.listing(audienceOf(caller)).folders,
@@ -236,12 +240,14 @@ function visibleFolder(
   return isVisible ? findFolder(store, name) : undefined;
 }
 
-function servicesJson({ catalogCache }: CatalogOptions, folderName: string, caller: Caller): Json[] {
+function servicesJson({ catalogCache }: CatalogOptions, folderName: string, caller: Caller): ServiceJson[] {
   const listed = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName) ?? [];
   return listed.map(toJson);
 }
 
-function toJson(service: Service): Json {
+type ServiceJson = AnswerOf<typeof serviceAnswer>;
+
+function toJson(service: Service): ServiceJson {
   const { folderName, serviceName, type, description, capabilities, parentType, url, access } = service;
   const { createdAt, updatedAt } = service;
   return {

@@ -1,7 +1,15 @@
 // REST resource at the root of the administrator directory.
+import { z } from 'zod';
+import { answerObject } from '../rest/answer.ts';
 import { type Resource, type View, resource } from '../rest/resource.ts';
 
 export type InstalledVersion = { readonly version: string; readonly build: string };
+
+const rootAnswer = answerObject('AdministrationRoot', 'The root of the administrator directory.', {
+  currentVersion: z.string().describe('The installed version, for example 10.9.1.'),
+  fullVersion: z.string().describe('The installed version and build, for example 10.9.1.1234.'),
+  resources: z.array(z.string()).describe('The names of the resources beneath the root.'),
+});
 
 export function rootResource(
   installed: () => InstalledVersion,
@@ -12,6 +20,7 @@ export function rootResource(
     title: 'Administration',
     description: 'The administrator directory of this deployment.',
     access: 'member',
+    answer: rootAnswer,
     resources,
     view,
     read: () => {

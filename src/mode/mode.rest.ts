@@ -1,5 +1,7 @@
 // REST resource of the mode, and the check that refuses requests during a job or in read-only mode.
+import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
+import { answerObject } from '../rest/answer.ts';
 import { type Entry, type Resource, operation, resource, success } from '../rest/resource.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
 import type { Store } from '../store/store.ts';
@@ -20,11 +22,21 @@ export function createAdmission(store: Store, isJobRunning: (reader: Reader) => 
   };
 }
 
+const modeAnswer = answerObject('Mode', 'Whether the system is read-only.', {
+  isReadOnly: z.boolean(),
+  reason: z
+    .enum(['upgrade', 'administrator'])
+    .nullable()
+    .describe('Why the system is read-only. Null: it is not.'),
+  message: z.string().describe('The message for users; may be empty.'),
+});
+
 export function modeResource(store: Store, isJobRunning: (reader: Reader) => boolean): Resource {
   return resource({
     title: 'Mode',
     description: 'Whether the system is read-only, and why.',
     access: 'member',
+    answer: modeAnswer,
     read: () => currentMode(store, isJobRunning(store)),
     operations: {
       update: operation({

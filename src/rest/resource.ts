@@ -5,6 +5,7 @@ import type { ErrorKind, Problem } from '../errors.ts';
 import type { CachedJson, Json } from '../lib/json.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Html } from './html/html.ts';
+import { type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
 import type { Form } from './form.ts';
 import type { Format } from './response.ts';
 
@@ -46,6 +47,7 @@ export type Resource<S = unknown> = {
   readonly access: Access;
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
+  readonly answer: AnswerSchema;
   readonly read: (call: Call<S, never>) => Answer | Promise<Answer>;
   readonly onPost: Operation<S> | undefined;
   readonly view: View<S> | undefined;
@@ -78,6 +80,7 @@ export type Operation<S = unknown> = {
   readonly whileReadOnly: 'refused' | 'allowed';
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
+  readonly answer: AnswerSchema;
   /** The values that the form shows at first. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
   /** Throws for a request that is refused before its fields are read. */
@@ -107,6 +110,7 @@ type Described = { title: string; description: string; access: Access };
 export function resource<S, F extends Fields = Record<string, Field<never>>>(
   described: Described & {
     fields?: F;
+    answer: AnswerSchema;
     read: (call: Call<S, Values<F>>) => Answer | Promise<Answer>;
     onPost?: Operation<S>;
     view?: View<S>;
@@ -130,11 +134,18 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
 }
 
 export function folder<S>(described: Described, resources: Record<string, Resource<S>>): Resource<S> {
-  return resource({ ...described, resources, read: () => ({ resources: Object.keys(resources).sort() }) });
+  return resource({
+    ...described,
+    resources,
+    answer: resourceListAnswer,
+    read: () => ({ resources: Object.keys(resources).sort() }),
+  });
 }
 
 export function operation<S, F extends Fields = Fields, P = undefined>(
   described: Described & {
+    /** Where the operation returns more than its success. */
+    answer?: AnswerSchema;
     effect: 'reads' | 'writes';
     whileReadOnly?: 'allowed';
     fields: F;
@@ -149,6 +160,7 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
   return {
     whileReadOnly: 'refused',
     duringJob: 'open',
+    answer: successAnswer,
     present: () => ({}),
     guard: () => undefined,
     check: undefined,
@@ -198,6 +210,10 @@ export type Entry = {
 
 export function accessOf({ operation, resource }: Entry): Access {
   return (operation ?? resource).access;
+}
+
+export function answerOf({ operation, resource }: Entry): AnswerSchema {
+  return (operation ?? resource).answer;
 }
 
 export function fieldsOf({ operation, resource }: Entry): Fields {

@@ -5,6 +5,7 @@ import { type Items, type Operation, type Resource, items, operation, resource }
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.ts';
 import { requestCancel, resumeJob } from './job.ts';
 import type { JobRunner } from './job-runner.ts';
 import { jobStatus, jobToHistoryEntry } from './job-status.ts';
@@ -18,6 +19,7 @@ export function historyResource({ store, runtime }: Pick<JobsOptions, 'store' | 
     title: 'Past job',
     description: 'One job of the history, with its messages.',
     access: 'administrator',
+    answer: pastJobAnswer,
     read: ({ subject }) => ({
       ...jobToHistoryEntry(subject),
       messages: asJson(store.entries(messages, subject.id)),
@@ -33,6 +35,7 @@ export function historyResource({ store, runtime }: Pick<JobsOptions, 'store' | 
     title: 'History',
     description: 'All jobs, newest first.',
     access: 'administrator',
+    answer: historyAnswer,
     read: () => ({ history: listJobs(store).map(jobToHistoryEntry) }),
     view: (page) => jobListView(listJobs(store), page),
     items: [jobItems(store, entry)],
@@ -45,6 +48,7 @@ export function jobsResource(options: JobsOptions): Resource {
     title: 'Job',
     description: 'The status of one job.',
     access: 'administrator',
+    answer: statusAnswer,
     read: ({ subject }) => readStatus(options, subject.id),
     view: (page) => jobView(store, page.subject, runtime.now(), page),
     operations: { cancel: cancelOperation(options), resume: resumeOperation(options) },
@@ -53,6 +57,7 @@ export function jobsResource(options: JobsOptions): Resource {
     title: 'Jobs',
     description: 'All jobs, newest first.',
     access: 'administrator',
+    answer: jobsAnswer,
     read: () => ({ jobs: listJobs(store).map(jobToHistoryEntry) }),
     view: (page) => jobListView(listJobs(store), page),
     items: [jobItems(store, job)],
@@ -81,6 +86,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     effect: 'writes',
     whileReadOnly: 'allowed',
     fields: {},
+    answer: statusAnswer,
     run: async ({ subject, caller }) => {
       await updateJob(options.store, subject.id, (transaction, job) => {
         const plan = transaction.get(plans, job.id);
@@ -100,6 +106,7 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
     effect: 'writes',
     whileReadOnly: 'allowed',
     fields: {},
+    answer: statusAnswer,
     run: async ({ subject, caller }) => {
       const at = runtime.now();
       const by = caller?.username ?? '';

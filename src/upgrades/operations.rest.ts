@@ -6,6 +6,7 @@ import { type Checked, type Operation, operation, success } from '../rest/resour
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
+import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.ts';
 import {
   currentManifest,
   deployment,
@@ -81,6 +82,7 @@ function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
     access: 'administrator',
     effect: 'reads',
     fields: { upgradeId: versionField },
+    answer: upgradeSettingsAnswer,
     check: ({ values: { upgradeId } }) => ({
       problems:
         upgradeId === undefined || find(upgradeId)
@@ -101,6 +103,7 @@ function planOperation({ store, executor }: OperationsOptions): Operation {
     access: 'administrator',
     effect: 'reads',
     fields: upgradeFields(store),
+    answer: planAnswer,
     run: async ({ values }) => {
       const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
       return {
@@ -124,6 +127,7 @@ function upgradeOperation(options: OperationsOptions): Operation {
     access: 'administrator',
     effect: 'writes',
     fields: upgradeFields(options.store),
+    answer: statusAnswer,
     check: ({ values }) => checkUpgrade(options, values),
     run: async ({ values, caller, prepared: inputs }) => ({
       json: await start(options, {
@@ -159,6 +163,7 @@ function rollbackOperation(options: OperationsOptions): Operation {
     access: 'administrator',
     effect: 'writes',
     fields: { versionManifest: versionField },
+    answer: statusAnswer,
     run: async ({ values, caller }) => {
       const inventory = await options.executor.inventory();
       const json = await start(options, {

@@ -1,9 +1,17 @@
 // REST resource `system/upgrades`: the status of the newest job, and the resources and operations beneath it.
 import { CachedJson, type Json, asJson } from '../lib/json.ts';
+import type { AnswerSchema } from '../rest/answer.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
 import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
+import {
+  availableAnswer,
+  currentVersionAnswer,
+  manifestStatusAnswer,
+  statusAnswer,
+  versionsAnswer,
+} from './answers.ts';
 import {
   availableVersions,
   deployment,
@@ -44,6 +52,7 @@ function upgradesResource(options: UpgradesOptions): Resource {
       wait: defaultTo(integer('Seconds to wait for a new message or another state.', 0, 60), 0),
       jobId: text('The job to wait for. If it is not the newest, the answer comes at once.', { to: 128 }),
     },
+    answer: statusAnswer,
     read: async ({ values: { after, wait, jobId } }) => {
       const job = newestJob(store);
       if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id))
@@ -83,12 +92,13 @@ class StatusReader {
 
 function childResources({ store, runtime }: UpgradesOptions): Record<string, Resource> {
   const present = () => store.read(deployment);
-  const child = (title: string, description: string, read: () => Json) =>
-    resource({ title, description, access: 'administrator', read });
+  const child = (title: string, description: string, answer: AnswerSchema, read: () => Json) =>
+    resource({ title, description, access: 'administrator', answer, read });
   return {
     available: child(
       'Available versions',
       'The version manifest: every version that can be reached from the installed one, in order.',
+      availableAnswer,
       () =>
         availableVersions(store).map(({ version, reasons }) => ({
           ...asJson(version),
@@ -96,12 +106,18 @@ function childResources({ store, runtime }: UpgradesOptions): Record<string, Res
           reasons,
         })),
     ),
-    installed: child('Installed versions', 'The installed release, then its patches.', () => ({
-      updates: installedVersions(present()).map(asJson),
-    })),
+    installed: child(
+      'Installed versions',
+      'The installed release, then its patches.',
+      versionsAnswer,
+      () => ({
+        updates: installedVersions(present()).map(asJson),
+      }),
+    ),
     currentVersion: child(
       'Current version',
       'The newest installed version, and the messages of the job that installed it.',
+      currentVersionAnswer,
       () => {
         const version = newestInstalled(present());
         const job = findInstallingJob(store, version.id);
@@ -109,16 +125,22 @@ function childResources({ store, runtime }: UpgradesOptions): Record<string, Res
       },
     ),
     history: historyResource({ store, runtime }),
-    manifestStatus: child('Manifest status', 'Where the version manifest comes from.', () => {
-      const imported = store.read(importedManifest);
-      return {
-        versionManifestSource: imported ? 'imported' : 'built-in',
-        lastImportedTimestamp: imported?.importedAt ?? null,
-      };
-    }),
+    manifestStatus: child(
+      'Manifest status',
+      'Where the version manifest comes from.',
+      manifestStatusAnswer,
+      () => {
+        const imported = store.read(importedManifest);
+        return {
+          versionManifestSource: imported ? 'imported' : 'built-in',
+          lastImportedTimestamp: imported?.importedAt ?? null,
+        };
+      },
+    ),
     checkRollback: child(
       'Check rollback',
       'The versions that a rollback can go back to, newest first.',
+      versionsAnswer,
       () => ({
         updates: rollbackTargets(present()).map(asJson),
       }),

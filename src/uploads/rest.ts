@@ -1,13 +1,32 @@
 // REST resources of uploads.
+import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import { asJson } from '../lib/json.ts';
 import { isXmlText } from '../lib/text.ts';
+import { answerObject, time } from '../rest/answer.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import { type Operation, type Resource, items, operation, resource, success } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { type Upload, deleteUpload, listUploads, plainFileName, storeUpload, uploads } from './upload.ts';
+
+const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
+  itemID: z.string().describe('Other operations refer to the file by this id.'),
+  itemName: z.string().describe('The name of the file.'),
+  description: z.string(),
+  date: time.describe('When it was uploaded, in milliseconds since the epoch.'),
+  committed: z.literal(true),
+  contentType: z.string(),
+  size: z.int().nonnegative().describe('Bytes.'),
+});
+
+const uploadsAnswer = answerObject('Uploads', 'The uploaded files.', { items: z.array(uploadAnswer) });
+
+const uploadedAnswer = answerObject('Uploaded', 'The new upload.', {
+  status: z.literal('success'),
+  item: uploadAnswer,
+});
 
 export type UploadsOptions = {
   readonly store: Store;
@@ -22,6 +41,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
     title: 'Uploads',
     description: 'Uploaded files, for example licenses.',
     access: 'administrator',
+    answer: uploadsAnswer,
     read: () => ({ items: listUploads(store).map(asJson) }),
     operations: { upload: uploadOperation(options) },
     items: [
@@ -45,6 +65,7 @@ function uploadResource({ store, isInUse }: UploadsOptions): Resource<Upload> {
     titleOf: ({ itemName }) => itemName,
     description: 'One uploaded file.',
     access: 'administrator',
+    answer: uploadAnswer,
     read: ({ subject }) => asJson(subject),
     operations: {
       delete: operation<Upload>({
@@ -74,6 +95,7 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       itemFile: required(file('The file.')),
       description: defaultTo(text('A description of the file.', { to: 1000 }), ''),
     },
+    answer: uploadedAnswer,
     check: ({ values: { itemFile } }) => {
       if (itemFile === undefined) return { problems: [] };
       const name = plainFileName(itemFile.filename);

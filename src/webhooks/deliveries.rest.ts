@@ -1,10 +1,11 @@
 // REST resources of the deliveries of a webhook, with redelivery.
 import { ServiceError } from '../errors.ts';
-import { type Json, asJson } from '../lib/json.ts';
+import type { AnswerOf } from '../rest/answer.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
 import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
+import { deliveriesAnswer, deliveryAnswer, deliveryCreatedAnswer } from './answers.ts';
 import { type Delivery, addDelivery, deliveries } from './delivery.ts';
 import { showDeliveries, showDelivery } from './pages/deliveries.ts';
 import { type Webhook, requireWebhook } from './webhook.ts';
@@ -22,6 +23,7 @@ export function deliveriesResource(store: Store, runtime: Runtime): Resource<Web
     description: 'The finished and pending deliveries of the webhook, newest first.',
     access: 'administrator',
     fields: pageFields,
+    answer: deliveriesAnswer,
     read: async ({ subject, values: { start, num } }) => {
       const { rows, total } = await store.page(deliveries, subject.id, start, num);
       return { deliveries: rows.map(toJson), total };
@@ -48,6 +50,7 @@ function deliveryItems(store: Store, runtime: Runtime): Items<Webhook> {
       titleOf: ({ event }) => `Delivery of ${event.type}`,
       description: 'One event for the webhook, and the attempts to deliver it.',
       access: 'administrator',
+      answer: deliveryAnswer,
       read: ({ subject }) => toJson(subject),
       view: showDelivery(store),
       operations: { redeliver: redeliverOperation(store, runtime) },
@@ -62,6 +65,7 @@ function redeliverOperation(store: Store, runtime: Runtime): Operation<Delivery>
     access: 'administrator',
     effect: 'writes',
     fields: {},
+    answer: deliveryCreatedAnswer,
     run: async ({ subject: { webhookId, event, isPing } }) => {
       const id = runtime.newId();
       const at = runtime.now();
@@ -76,7 +80,7 @@ function redeliverOperation(store: Store, runtime: Runtime): Operation<Delivery>
   });
 }
 
-function toJson(delivery: Delivery): Json {
+function toJson(delivery: Delivery): AnswerOf<typeof deliveryAnswer> {
   const { id, event, state, createdAt, endedAt, nextAttemptAt, attempts } = delivery;
   return {
     id,
@@ -85,6 +89,6 @@ function toJson(delivery: Delivery): Json {
     createdAt,
     endedAt,
     nextAttemptAt,
-    attempts: attempts.map(asJson),
+    attempts,
   };
 }

@@ -1,5 +1,6 @@
 // REST resource of one webhook, and its operations.
 import type { BlockList } from 'node:net';
+import { type AnswerOf, type AnswerSchema, successAnswer } from '../rest/answer.ts';
 import { definedOnly, defaultTo, integer } from '../rest/fields.ts';
 import {
   type Items,
@@ -13,6 +14,7 @@ import {
 } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
+import { deliveryCreatedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
 import { addDelivery, deliveries, discardPending } from './delivery.ts';
 import { eventOf, pingEvent } from './event.ts';
@@ -58,6 +60,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
     titleOf: ({ name }) => name,
     description: 'One webhook: its receiver, the events it gets, its state and its failures.',
     access: 'administrator',
+    answer: webhookAnswer,
     read: ({ subject }) => toJson(deps, subject),
     view: showWebhook(store, runtime),
     resources: { deliveries: deliveriesResource(store, runtime) },
@@ -81,12 +84,13 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         'Ping',
         'Sends one event of the type Ping, in one attempt, even if the webhook is inactive.',
         ({ id }) => ping(deps, id),
+        deliveryCreatedAnswer,
       ),
     },
   });
 }
 
-export function toJson({ store, runtime }: WebhookDeps, webhook: Webhook) {
+export function toJson({ store, runtime }: WebhookDeps, webhook: Webhook): AnswerOf<typeof webhookAnswer> {
   return webhookToJson(webhook, store.read(webhookSettings), runtime.now());
 }
 
@@ -139,6 +143,7 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
     access: 'administrator',
     effect: 'writes',
     fields: rotateFields,
+    answer: keyRotatedAnswer,
     run: async ({ subject, values: { graceHours } }) => {
       const key = newSignatureKey(deps);
       const at = runtime.now();
@@ -156,6 +161,7 @@ function actOperation(
   title: string,
   description: string,
   run: (webhook: Webhook) => Promise<Outcome>,
+  answer: AnswerSchema = successAnswer,
 ): Operation<Webhook> {
   return operation<Webhook>({
     title,
@@ -163,6 +169,7 @@ function actOperation(
     access: 'administrator',
     effect: 'writes',
     fields: {},
+    answer,
     run: ({ subject }) => run(subject),
   });
 }

@@ -1,9 +1,10 @@
 // REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, publishing events, and the settings.
 import { type Service, pathOfService } from '../catalog/catalog.ts';
-import type { Json } from '../lib/json.ts';
+import type { AnswerOf } from '../rest/answer.ts';
 import { defaultTo, definedOnly, integer, jsonText, required, text } from '../rest/fields.ts';
 import { type Operation, type Outcome, type Resource, operation, resource } from '../rest/resource.ts';
 import type { Store } from '../store/store.ts';
+import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.ts';
 import { changeSettings } from './delivery.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import type { EventPublisher } from './event-publisher.ts';
@@ -19,6 +20,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     title: 'Webhooks',
     description: 'The webhooks that receive events.',
     access: 'administrator',
+    answer: webhooksAnswer,
     read: () => listToJson(deps),
     view: showWebhooks(store, runtime, () => undefined),
     resources: { settings: settingsResource(store) },
@@ -33,13 +35,14 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
     title: 'Webhooks of the service',
     description: 'The webhooks that receive the events of this service only.',
     access: 'administrator',
+    answer: webhooksAnswer,
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
     view: showWebhooks(store, runtime, pathOfService),
     operations: { create: createForServiceOperation(deps) },
   });
 }
 
-function listToJson(deps: WebhookDeps, service?: string): Json {
+function listToJson(deps: WebhookDeps, service?: string): AnswerOf<typeof webhooksAnswer> {
   return { webhooks: listWebhooks(deps.store, service).map((webhook) => toJson(deps, webhook)) };
 }
 
@@ -48,6 +51,7 @@ const createDescription = {
   description: 'Registers a receiver. Only this answer shows the signature key.',
   access: 'administrator',
   effect: 'writes',
+  answer: webhookCreatedAnswer,
 } as const;
 
 function createOperation(deps: WebhookDeps): Operation {
@@ -102,6 +106,7 @@ function publishOperation(store: Store, eventPublisher: EventPublisher): Operati
     access: 'publisher',
     effect: 'writes',
     fields: publishFields,
+    answer: eventPublishedAnswer,
     // A repeated event gets the first response, even if its service was deleted meanwhile.
     check: ({ values: { eventId, service }, caller }) => ({
       problems:
@@ -144,6 +149,7 @@ function settingsResource(store: Store): Resource {
     title: 'Webhook settings',
     description: 'How often deliveries are attempted, the timeout, and when a webhook is deactivated.',
     access: 'administrator',
+    answer: settingsAnswer,
     read: () => settingsToJson(store.read(webhookSettings)),
     view: showSettings(store),
     onPost: operation({
@@ -152,6 +158,7 @@ function settingsResource(store: Store): Resource {
       access: 'administrator',
       effect: 'writes',
       fields: settingFields,
+      answer: settingsAnswer,
       present: () =>
         Object.fromEntries(
           Object.entries(store.read(webhookSettings)).map(([name, value]) => [name, String(value)]),
@@ -166,6 +173,6 @@ function settingsResource(store: Store): Resource {
   });
 }
 
-function settingsToJson(settings: WebhookSettings): Json {
+function settingsToJson(settings: WebhookSettings): AnswerOf<typeof settingsAnswer> {
   return { ...settings, status: 'success' };
 }

@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { noteLog, noteSecret } from './leaks.ts';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+/** The process checks its own answers. */
+const checkAnswers = new URL('check-answers.js', import.meta.url).href;
 const running = new Set<ChildProcess>();
 
 /** Kills the processes that a test has left running. */
@@ -31,7 +33,10 @@ export function startProcess(
   }: ProcessOptions = {},
 ) {
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
-  const child = spawn(program, args, { cwd, env: { PATH: process.env.PATH, PORT: '0', ...env } });
+  const child = spawn(program, args, {
+    cwd,
+    env: { PATH: process.env.PATH, PORT: '0', NODE_OPTIONS: `--import ${checkAnswers}`, ...env },
+  });
   running.add(child);
   const output = { out: '', err: '' };
   child.stdout.on('data', (chunk: Buffer) => (output.out += chunk.toString()));

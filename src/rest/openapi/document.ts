@@ -1,9 +1,10 @@
 // The OpenAPI 3.1 document of the resource trees.
 import type { Access } from '../../caller.ts';
-import { type Entry, type Items, type Resource, walk } from '../resource.ts';
+import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
-import { errorResponses, errorSchema, refusalsOf } from './errors.ts';
-import { type Schema, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
+import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
+import { errorResponses, refusalsOf } from './errors.ts';
+import { carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
 import { sessionCookie } from '../request.ts';
 
 export type Tree = { readonly name: string; readonly prefix: string; readonly root: Resource };
@@ -22,7 +23,7 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
   for (const tree of trees) {
     for (const entry of walk(tree.root)) {
       const path = (paths[pathOf(tree, entry)] ??= {});
-      for (const method of methodsOf(entry)) path[method] = operationObject(method, tree, entry);
+      for (const method of methodsOf(entry)) path[method] = operationObject(method, tree, entry, facts);
     }
   }
   return {
@@ -38,9 +39,9 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
     tags: trees.flatMap(tagsOf),
     paths,
     components: {
-      schemas: { ...commonFields, Error: errorSchema },
+      schemas: { ...commonFields, ...answerComponents() },
       parameters: { f: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/f' } } },
-      responses: { ...successResponses(facts), ...errorResponses() },
+      responses: { SeeOther: seeOther, ...errorResponses() },
       securitySchemes,
     },
   };
@@ -130,7 +131,7 @@ function pathParameters(item: Items): Json[] {
   }));
 }
 
-function operationObject(method: Method, tree: Tree, entry: Entry): Json {
+function operationObject(method: Method, tree: Tree, entry: Entry, facts: ApiFacts): Json {
   const { operation, resource, items, route } = entry;
   const described = operation ?? resource;
   const { access, duringJob, fields } = described;
@@ -154,7 +155,8 @@ function operationObject(method: Method, tree: Tree, entry: Entry): Json {
     ],
     ...(method === 'post' && { requestBody: bodyOf(entry) }),
     responses: {
-      ...(operation ? done : found),
+      200: answerResponse(entry, facts),
+      ...(operation && { 303: { $ref: '#/components/responses/SeeOther' } }),
       ...refusalsOf(method, described, { hasIds: items.length > 0, operation }),
     },
     security: securityOf(method, access),
@@ -185,35 +187,26 @@ function bodyOf({ operation, resource }: Entry): Json {
   };
 }
 
-const found = { 200: { $ref: '#/components/responses/Found' } };
-const done = {
-  200: { $ref: '#/components/responses/Done' },
-  303: { $ref: '#/components/responses/SeeOther' },
-};
-
-/** A resource does not describe the schema of its answers, so the responses are generic. */
-function successResponses({ errorStatus200 }: ApiFacts): { readonly [name: string]: Json } {
-  const answer = (description: string, schema: Schema) => ({
-    description,
+function answerResponse(entry: Entry, { errorStatus200 }: ApiFacts): Json {
+  const schema = answerReference(answerOf(entry));
+  return {
+    description: entry.operation ? 'The operation succeeded.' : 'The resource.',
     content: {
       'application/json': {
-        schema: errorStatus200 ? { anyOf: [schema, { $ref: '#/components/schemas/Error' }] } : schema,
+        schema: errorStatus200 ? { anyOf: [schema, answerReference(errorAnswer)] } : schema,
       },
       'text/html': { schema: { type: 'string' } },
-    },
-  });
-  return {
-    Found: answer('The resource.', { type: ['object', 'array'] }),
-    Done: answer('The operation succeeded.', { type: 'object' }),
-    SeeOther: {
-      description:
-        'The operation succeeded, with f=html: the browser is redirected to next, or to the page after signing in or out.',
-      headers: { Location: { schema: { type: 'string' } } },
     },
   };
 }
 
-/** Each entry is an alternative. A session posts its form token in the field `token`. */
+const seeOther = {
+  description:
+    'The operation succeeded, with f=html: the browser is redirected to next, or to the page after signing in or out.',
+  headers: { Location: { schema: { type: 'string' } } },
+};
+
+/** Each entry is an alternative. A session posts with the form token in the field `token`. */
 function securityOf(method: Method, access: Access): Json[] {
   if (access === 'anyone') return [];
   const carriersOfToken = method === 'get' ? ['bearer', 'tokenField', 'session'] : ['bearer', 'session'];

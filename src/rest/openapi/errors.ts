@@ -2,7 +2,7 @@
 import { type ErrorKind, ServiceError } from '../../errors.ts';
 import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
-import type { Schema } from './schemas.ts';
+import { answerReference, errorAnswer } from '../answer.ts';
 import { toErrorResponse } from '../../http/errors.ts';
 
 /** Kinds that share a status and a cause share a response. */
@@ -47,33 +47,6 @@ const refusals: Record<ErrorKind, { readonly response: string; readonly when: st
 
 const kinds = Object.keys(refusals) as ErrorKind[];
 
-export const errorSchema: Schema = {
-  description: 'The body of every error, whatever its status.',
-  type: 'object',
-  properties: {
-    status: { const: 'error' },
-    error: {
-      type: 'object',
-      properties: {
-        code: {
-          type: 'integer',
-          description: 'The status, except 498 or 499 for tokens and 400 for wrong credentials.',
-        },
-        message: { type: 'string' },
-        details: {
-          type: 'array',
-          items: { type: 'string' },
-          description: 'Every problem found, each naming its field and what is allowed.',
-        },
-      },
-      required: ['code', 'message', 'details'],
-    },
-  },
-  required: ['status', 'error'],
-};
-
-const aError = { $ref: '#/components/schemas/Error' };
-
 export function errorResponses(): { readonly [name: string]: Json } {
   const responses: Record<string, Json> = {};
   for (const { response } of Object.values(refusals)) responses[response] ??= responseOf(response);
@@ -88,7 +61,7 @@ function responseOf(response: string): Json {
   return {
     description: causes.map((kind) => refusals[kind].when).join(' '),
     ...(headers && { headers }),
-    content: { 'application/json': { schema: aError, examples }, ...page },
+    content: { 'application/json': { schema: answerReference(errorAnswer), examples }, ...page },
   };
 }
 
@@ -96,7 +69,10 @@ const page = { 'text/html': { schema: { type: 'string' } } };
 
 const internalError: Json = {
   description: 'Any other error: a defect of the server, of which nothing is revealed.',
-  content: { 'application/json': { schema: aError, example: toErrorResponse(undefined).body }, ...page },
+  content: {
+    'application/json': { schema: answerReference(errorAnswer), example: toErrorResponse(undefined).body },
+    ...page,
+  },
 };
 
 function headersOf(causes: readonly ErrorKind[]): Json | undefined {

@@ -1,0 +1,121 @@
+// Schemas of answers. The OpenAPI document, the API reference and the pages describe answers with them, and the tests check every answer.
+import { z } from 'zod';
+import type { Json } from '../lib/json.ts';
+
+export type AnswerSchema = z.ZodType;
+
+/** What an answer with this schema is in TypeScript. */
+export type AnswerOf<S extends AnswerSchema> = DeepReadonly<z.output<S>>;
+
+type DeepReadonly<T> = T extends (infer E)[]
+  ? readonly DeepReadonly<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+/** The named schemas: each is a component of the OpenAPI document. */
+const answers = z.registry<{ id: string }>();
+
+/** A JSON object with exactly these fields. */
+export function answerObject<F extends z.core.$ZodLooseShape>(id: string, description: string, fields: F) {
+  return z.strictObject(fields).describe(description).register(answers, { id });
+}
+
+/** A JSON object with these fields and others that the server does not know. */
+export function openAnswerObject<F extends z.core.$ZodLooseShape>(
+  id: string,
+  description: string,
+  fields: F,
+) {
+  return z.looseObject(fields).describe(description).register(answers, { id });
+}
+
+export function answerList<E extends AnswerSchema>(id: string, description: string, entry: E) {
+  return z.array(entry).describe(description).register(answers, { id });
+}
+
+export const time = z.int().describe('Milliseconds since the epoch.');
+
+/** The answer of a page of a list. */
+export const total = z.int().nonnegative().describe('How many there are on all pages.');
+
+export const successAnswer = answerObject('Success', 'The operation succeeded.', {
+  status: z.literal('success'),
+});
+
+export const resourceListAnswer = answerObject('ResourceList', 'The resources beneath this one.', {
+  resources: z.array(z.string()).describe('Their names.'),
+});
+
+export const errorAnswer = answerObject('Error', 'The body of every error, whatever its status.', {
+  status: z.literal('error'),
+  error: z.strictObject({
+    code: z.int().describe('The status, except 498 or 499 for tokens and 400 for wrong credentials.'),
+    message: z.string(),
+    details: z.array(z.string()).describe('Every problem found, each naming its field and what is allowed.'),
+  }),
+});
+
+export type JsonSchema = { readonly [key: string]: Json };
+
+/** All named schemas as JSON Schema. They refer to each other as components of an OpenAPI document. */
+export function answerComponents(): { readonly [id: string]: JsonSchema } {
+  const { schemas } = z.toJSONSchema(answers, { uri: componentUri, override: simplify });
+  return Object.fromEntries(
+    Object.entries(schemas).map(([id, { $schema: _schema, $id: _id, ...schema }]) => [
+      id,
+      schema as JsonSchema,
+    ]),
+  );
+}
+
+function componentUri(id: string): string {
+  return `#/components/schemas/${id}`;
+}
+
+export function answerReference(schema: AnswerSchema): JsonSchema {
+  const id = answers.get(schema)?.id;
+  if (id === undefined) throw new Error('The schema of an answer needs a name.');
+  return { $ref: componentUri(id) };
+}
+
+function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  // Later versions may add fields, so clients must not rely on their absence.
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+}
+
+export type AnswerField = {
+  /** For example `services[].url`. */
+  readonly path: string;
+  readonly type: string;
+  readonly description: string;
+};
+
+/** The fields of an answer, those of inner objects included. */
+export function answerFields(schema: AnswerSchema): AnswerField[] {
+  return [...fieldsOf(z.toJSONSchema(schema, { override: simplify }) as JsonSchema, '')];
+}
+
+function* fieldsOf(schema: JsonSchema, path: string): Generator<AnswerField> {
+  for (const inner of (schema.anyOf ?? []) as JsonSchema[]) yield* fieldsOf(inner, path);
+  if (schema.items) yield* fieldsOf(schema.items as JsonSchema, `${path}[]`);
+  const required = (schema.required ?? []) as string[];
+  for (const [name, field] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
+    const fieldPath = path === '' ? name : `${path}.${name}`;
+    const text = typeof field.description === 'string' ? field.description : '';
+    const description = required.includes(name) ? text : `Optional. ${text}`.trim();
+    yield { path: fieldPath, type: typeOf(field), description };
+    yield* fieldsOf(field, fieldPath);
+  }
+}
+
+function typeOf({ anyOf, enum: choices, const: only, type, items }: JsonSchema): string {
+  if (Array.isArray(anyOf)) return (anyOf as JsonSchema[]).map(typeOf).join(' or ');
+  if (Array.isArray(choices)) return choices.map((choice) => JSON.stringify(choice)).join(' or ');
+  if (only !== undefined) return JSON.stringify(only);
+  if (type === 'array') return `array of ${typeOf(items as JsonSchema)}`;
+  if (Array.isArray(type)) return type.join(' or ');
+  return typeof type === 'string' ? type : 'any';
+}

@@ -1,0 +1,105 @@
+// Schemas of the answers about webhooks and deliveries.
+import { z } from 'zod';
+import { answerObject, time, total } from '../rest/answer.ts';
+import { settingRanges } from './settings.ts';
+import { contentTypes } from './webhook.ts';
+
+const success = z.literal('success');
+const signatureKey = z.string().describe('The key that signs deliveries. It is not shown again.');
+const previousKeyUntil = time
+  .nullable()
+  .describe(
+    'Until when the previous key signs too, in milliseconds since the epoch. Null: no previous key signs.',
+  );
+
+export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
+  id: z.string(),
+  name: z.string(),
+  hookUrl: z.string().describe('The address of the receiver.'),
+  changeTypes: z.array(z.string()).describe('The event types it receives; `*` for all.'),
+  service: z
+    .string()
+    .nullable()
+    .describe('The service whose events it receives, as `Folder/Name.Type`. Null: the whole organization.'),
+  active: z.boolean(),
+  contentType: z.enum(contentTypes).describe('The content type of deliveries.'),
+  createdAt: time,
+  updatedAt: time,
+  deactivatedAt: time.nullable().describe('Null: the webhook is active, or was created inactive.'),
+  deactivatedBy: z.enum(['failures', 'administrator']).nullable(),
+  failures: z
+    .strictObject({
+      count: z.int().nonnegative().describe('Failed deliveries in the window.'),
+      windowStart: time.nullable().describe('The time of the first failure. Null: no window is open.'),
+      windowEnd: time.nullable(),
+    })
+    .describe('The window in which failures are counted.'),
+  previousKeyUntil,
+});
+
+export const webhooksAnswer = answerObject('Webhooks', 'The webhooks, oldest first.', {
+  webhooks: z.array(webhookAnswer),
+});
+
+export const webhookCreatedAnswer = answerObject('WebhookCreated', 'The new webhook and its key.', {
+  status: success,
+  webhook: webhookAnswer,
+  signatureKey,
+});
+
+export const keyRotatedAnswer = answerObject('KeyRotated', 'The new key of the webhook.', {
+  status: success,
+  signatureKey,
+  previousKeyUntil,
+});
+
+export const deliveryCreatedAnswer = answerObject('DeliveryCreated', 'The new delivery.', {
+  status: success,
+  deliveryId: z.string(),
+});
+
+export const eventPublishedAnswer = answerObject('EventPublished', 'The published event.', {
+  status: success,
+  eventId: z.string(),
+  deliveries: z.int().nonnegative().describe('How many webhooks receive the event.'),
+});
+
+const setting = (name: keyof typeof settingRanges, description: string) =>
+  z.int().min(settingRanges[name].from).max(settingRanges[name].to).describe(description);
+
+export const settingsAnswer = answerObject('WebhookSettings', 'The settings of all webhooks.', {
+  notificationAttempts: setting('notificationAttempts', 'Attempts before a delivery has failed.'),
+  notificationTimeOutInSeconds: setting('notificationTimeOutInSeconds', 'Seconds a receiver has to answer.'),
+  notificationElapsedTimeInSeconds: setting(
+    'notificationElapsedTimeInSeconds',
+    'Seconds between two attempts.',
+  ),
+  daysInPast: setting('daysInPast', 'Days over which failures are counted.'),
+  numberOfFailures: setting('numberOfFailures', 'Failed deliveries in those days that deactivate a webhook.'),
+  status: success,
+});
+
+export const deliveryAnswer = answerObject('Delivery', 'One event for one webhook.', {
+  id: z.string(),
+  event: z.strictObject({ id: z.string(), type: z.string(), timestamp: time }),
+  state: z
+    .enum(['pending', 'delivered', 'failed', 'discarded'])
+    .describe('`discarded`: the webhook was deactivated before the delivery ended.'),
+  createdAt: time,
+  endedAt: time.nullable().describe('Null: the delivery is pending.'),
+  nextAttemptAt: time.nullable().describe('Null: the delivery has ended.'),
+  attempts: z.array(
+    z.strictObject({
+      when: time,
+      durationMs: z.int().nonnegative(),
+      status: z.int().nullable().describe('The HTTP status of the receiver. Null: it did not answer.'),
+      error: z.string().nullable().describe('Why the attempt failed. Null: it succeeded.'),
+      response: z.string().nullable().describe('The beginning of the response body, at most 1 KiB.'),
+    }),
+  ),
+});
+
+export const deliveriesAnswer = answerObject('Deliveries', 'A page of deliveries, newest first.', {
+  deliveries: z.array(deliveryAnswer),
+  total,
+});

@@ -4,7 +4,7 @@ import { answerObject, time } from '../rest/answer.ts';
 import { accesses } from './catalog.ts';
 
 export const serviceAnswer = answerObject('Service', 'A service of the catalog.', {
-  folderName: z.string().describe('The folder, or `/` for the root.'),
+  folderName: z.string().describe('The folder, or / for the root.'),
   serviceName: z.string(),
   type: z.string(),
   description: z.string(),

@@ -35,7 +35,7 @@ export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {
     .int()
     .nonnegative()
     .optional()
-    .describe('All messages of the job, those left out by `after` included.'),
+    .describe('All messages of the job, those left out by after included.'),
   progress: progressAnswer.optional(),
 });
 
@@ -64,12 +64,12 @@ export const pastJobAnswer = answerObject('PastJob', 'A job with its messages.',
 const container = z.looseObject({
   name: z.string(),
   image: z.string(),
-  checksum: z.string().describe('`N/A` if the manifest has none.'),
+  checksum: z.string().describe('N/A if the manifest has none.'),
 });
 
 /** A manifest may have further fields, which are kept. */
 const version = {
-  id: z.string().describe('`rel_…` or `pat_…`. Operations name a version by it.'),
+  id: z.string().describe('rel_… or pat_…. Operations name a version by it.'),
   type: z.enum(['release', 'patch']),
   version: z.string().describe('Three parts, for example 11.0.0.'),
   build: z.string(),
@@ -124,7 +124,7 @@ export const upgradeSettingsAnswer = answerObject('UpgradeSettings', 'The inputs
     openAnswerObject('UserInput', 'An input. A manifest may have further fields.', {
       seqNum: z.int().nonnegative(),
       id: z.string(),
-      type: z.string().describe('`Boolean`, `File` or `JSON`, or a type of the manifest.'),
+      type: z.string().describe('Boolean, File or JSON, or a type of the manifest.'),
       name: z.string().optional(),
       description: z.string().optional(),
       value: z.unknown().optional().describe('The value to edit.'),

@@ -16,11 +16,11 @@ export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
   id: z.string(),
   name: z.string(),
   hookUrl: z.string().describe('The address of the receiver.'),
-  changeTypes: z.array(z.string()).describe('The event types it receives; `*` for all.'),
+  changeTypes: z.array(z.string()).describe('The event types it receives; * for all.'),
   service: z
     .string()
     .nullable()
-    .describe('The service whose events it receives, as `Folder/Name.Type`. Null: the whole organization.'),
+    .describe('The service whose events it receives, as Folder/Name.Type. Null: the whole organization.'),
   active: z.boolean(),
   contentType: z.enum(contentTypes).describe('The content type of deliveries.'),
   createdAt: time,
@@ -84,7 +84,7 @@ export const deliveryAnswer = answerObject('Delivery', 'One event for one webhoo
   event: z.strictObject({ id: z.string(), type: z.string(), timestamp: time }),
   state: z
     .enum(['pending', 'delivered', 'failed', 'discarded'])
-    .describe('`discarded`: the webhook was deactivated before the delivery ended.'),
+    .describe('discarded: the webhook was deactivated before the delivery ended.'),
   createdAt: time,
   endedAt: time.nullable().describe('Null: the delivery is pending.'),
   nextAttemptAt: time.nullable().describe('Null: the delivery has ended.'),

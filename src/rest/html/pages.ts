@@ -1,11 +1,13 @@
 // The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
 import { postCommand, readCommand } from './curl.ts';
+import { type AnswerSchema, answerFields } from '../answer.ts';
 import type { Operation } from '../resource.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { type Layout, type Link, renderPage } from './layout.ts';
 import { html, type Html } from './html.ts';
 import type { Json } from '../../lib/json.ts';
 import { renderJson } from './json.ts';
+import { renderTable } from './table.ts';
 
 export type ResourceView = {
   readonly address: string;
@@ -16,6 +18,7 @@ export type ResourceView = {
   readonly children: readonly Link[];
   readonly operations: readonly Link[];
   readonly form: (FormView & { readonly operation: Operation }) | undefined;
+  readonly answer: AnswerSchema;
   readonly json: Json;
   readonly view: Html | undefined;
 };
@@ -23,7 +26,7 @@ export type ResourceView = {
 const mostLinks = 500;
 
 export function resourcePage(layout: Layout, shown: ResourceView): Html {
-  const { address, query, description, children, operations, form, json, view, done } = shown;
+  const { address, query, description, children, operations, form, answer, json, view, done } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const contents = html`<section aria-labelledby="contents">
     <h2 id="contents">Contents</h2>
@@ -43,6 +46,7 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
           { name: 'JSON', href: asked('json') },
           { name: 'Pretty JSON', href: asked('pjson') },
         ],
+        answer,
       )}`,
   );
 }
@@ -61,11 +65,19 @@ function linkList(heading: string, links: readonly Link[]): Html | false {
   );
 }
 
-function commandView(commands: readonly string[], links: readonly Link[]): Html {
+function commandView(commands: readonly string[], links: readonly Link[], answer: AnswerSchema): Html {
   return html`<section class="command">
     <h2>From a script</h2>
     ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
     ${commands.map((command) => html`<pre tabindex="0" data-copy>${command}</pre> `)}
+    <details>
+      <summary>Fields of the answer</summary>
+      ${renderTable(
+        'Fields of the answer',
+        ['Field', 'Type', 'Meaning'],
+        answerFields(answer).map(({ path, type, description }) => [path, type, description]),
+      )}
+    </details>
   </section>`;
 }
 
@@ -83,7 +95,7 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
     html`<p class="lead">${operation.description}</p>
       ${isDone ? resultView(result) : operationForm(layout, operation, view)}
       ${isDone && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">Once more</a></p>`}
-      ${commandView([postCommand(view.address, operation, view.entered)], [])}`,
+      ${commandView([postCommand(view.address, operation, view.entered)], [], operation.answer)}`,
   );
 }
 
@@ -100,7 +112,7 @@ function resultView(json: Json): Html {
 
 export type SignInView = FormView & {
   readonly lead: string;
-  readonly command: string | undefined;
+  readonly command: { readonly text: string; readonly answer: AnswerSchema } | undefined;
 };
 
 export function signInPage(layout: Layout, view: SignInView): Html {
@@ -127,7 +139,7 @@ export function signInPage(layout: Layout, view: SignInView): Html {
         </div>
         <p><button>Sign in</button></p>
       </form>
-      ${view.command !== undefined && commandView([view.command], [])}`,
+      ${view.command && commandView([view.command.text], [], view.command.answer)}`,
   );
 }
 

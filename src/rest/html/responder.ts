@@ -93,6 +93,7 @@ export class HtmlResponder {
       children: [...allowed(resource.resources), ...listed].map(child),
       operations: allowed(resource.operations).map(child),
       form: onPost && { operation: onPost, action: this.#path(segments), entered: onPost.present(subject) },
+      answer: resource.answer,
       json,
       view,
     });
@@ -129,7 +130,14 @@ export class HtmlResponder {
         entered,
         lead: isSignIn || isFirst ? 'Sign in to continue.' : 'Nothing was changed. Sign in to continue.',
         command: isSignIn
-          ? postCommand(this.#urls.shellUrl(this.#prefix, ['generateToken']), entry.operation, entered)
+          ? {
+              text: postCommand(
+                this.#urls.shellUrl(this.#prefix, ['generateToken']),
+                entry.operation,
+                entered,
+              ),
+              answer: entry.operation.answer,
+            }
           : undefined,
         ...(!isFirst && state),
       },

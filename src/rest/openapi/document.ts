@@ -57,7 +57,8 @@ function introduction({ soapUrl, errorStatus200 }: ApiFacts): string {
     'Administers a containerized enterprise deployment: its service catalog, webhooks, upgrades, users and mode.',
     'A resource answers GET and POST alike, an operation answers POST; HEAD is GET without a body. Parameters come in the query of a GET and in the ' +
       'form of a POST, urlencoded or multipart. Unknown fields are ignored, repeated ones refused, and a blank value counts as ' +
-      'absent. Booleans are true or false in any case of letters. Times are milliseconds since the epoch. Every success is 200.',
+      'absent. Booleans are true or false in any case of letters. Times are milliseconds since the epoch. Every success is 200. ' +
+      'With f=html, or where Accept prefers text/html, the answer is a page instead of the JSON described here.',
     'Every error has the body of the schema Error. Each path and method lists the statuses it may return, the lowest role it needs (x-access), whether it ' +
       'reads or writes (x-effect), whether read-only mode refuses it (x-while-read-only) and whether it is closed while an upgrade job runs (x-during-job).',
     ...(errorStatus200
@@ -195,7 +196,6 @@ function answerResponse(entry: Entry, { errorStatus200 }: ApiFacts): Json {
       'application/json': {
         schema: errorStatus200 ? { anyOf: [schema, answerReference(errorAnswer)] } : schema,
       },
-      'text/html': { schema: { type: 'string' } },
     },
   };
 }

@@ -61,17 +61,14 @@ function responseOf(response: string): Json {
   return {
     description: causes.map((kind) => refusals[kind].when).join(' '),
     ...(headers && { headers }),
-    content: { 'application/json': { schema: answerReference(errorAnswer), examples }, ...page },
+    content: { 'application/json': { schema: answerReference(errorAnswer), examples } },
   };
 }
-
-const page = { 'text/html': { schema: { type: 'string' } } };
 
 const internalError: Json = {
   description: 'Any other error: a defect of the server, of which nothing is revealed.',
   content: {
     'application/json': { schema: answerReference(errorAnswer), example: toErrorResponse(undefined).body },
-    ...page,
   },
 };
 

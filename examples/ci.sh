@@ -85,7 +85,7 @@ expect() {
 KEY="whsec_$(head -c 32 /dev/urandom | base64)"
 SIGNATURE_KEYS=$KEY PORT=0 node "$STEWARD/examples/receiver-node/receiver.js" > "$WORK/received" 2> "$WORK/receiver.err" &
 PIDS="$PIDS $!"
-wait_until grep -q '^listening' "$WORK/received"
+wait_until grep -qs '^listening' "$WORK/received"
 RECEIVER=$(sed -n 's/^listening on //p' "$WORK/received")
 
 start_steward first WEBHOOK_ALLOW_CIDRS=127.0.0.0/8

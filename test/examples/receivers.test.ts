@@ -99,20 +99,20 @@ describe.each(receivers)('$name', ({ command, isMissing }) => {
     for (const timestamp of ['', 'NaN', '1e9', '-1', `${now()}.5`, '²'])
       expect(await deliver({}, { headers: { 'webhook-timestamp': timestamp } }), timestamp).toBe(401);
     expect((await fetch(address, { method: 'POST', body: '{}' })).status).toBe(401);
-    expect(lines().every((line) => line === 'refused')).toBe(true);
     expect(await deliver({}, { body: 'a'.repeat(1024 * 1024 + 1) })).toBe(413);
     expect([405, 501]).toContain((await fetch(address)).status);
+    expect(await deliver({ id: 'genuine' })).toBe(204);
+    await expect.poll(() => lines().at(-1)).toBe('accepted Tested genuine {}');
+    expect(new Set(lines().slice(0, -1))).toEqual(new Set(['refused']));
   });
 
   it.skipIf(isMissing)('handles an event once, however often it is delivered', patience, async () => {
     const { deliver, lines } = await startReceiver(command, key);
     expect(await deliver({ timestampSeconds: now() - 200, keys: [otherKey, key] })).toBe(204);
     expect(await deliver()).toBe(204);
-    expect(lines()).toEqual(['accepted Tested event-1 {}']);
-    expect(await deliver({ id: 'event-2' })).toBe(204);
-    expect(lines()).toHaveLength(2);
-    expect(await deliver({ id: 'event-3', body: 'not JSON' })).toBe(500);
-    expect(lines()).toHaveLength(2);
+    expect(await deliver({ id: 'event-2', body: 'not JSON' })).toBe(500);
+    expect(await deliver({ id: 'event-3' })).toBe(204);
+    await expect.poll(lines).toEqual(['accepted Tested event-1 {}', 'accepted Tested event-3 {}']);
   });
 
   it.skipIf(isMissing)('does not start without a key', patience, async () => {

@@ -19,6 +19,8 @@ const executablePath = given || '/usr/bin/chromium';
 /** An explicit path is not checked, so that a wrong one makes the tests fail. */
 export const hasChromium = given !== '' || existsSync(executablePath);
 
+export const launchBrowser = () => chromium.launch({ executablePath, args: ['--no-sandbox'] });
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 export const password = 'a password for tests';
@@ -69,7 +71,7 @@ export function useBrowser() {
   let messages: { url: string; text: string }[] = [];
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterEach(async () => {
     await Promise.all([...contexts].map((context) => context.close()));

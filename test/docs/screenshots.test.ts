@@ -1,0 +1,128 @@
+// Takes the pictures of docs/images with `npm run docs`. Without it, checks that no page has changed since its pictures were taken.
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { hasChromium, launchBrowser } from '../kit/browser.ts';
+import { type Scene, type SceneName, assets, folderName, hashScene, mask, playScenes } from './console.ts';
+
+const images = new URL('../../docs/images/', import.meta.url);
+const hashesFile = new URL('screenshots.json', images);
+
+const width = 1280;
+
+type Crop = { readonly from?: string; readonly to: string; readonly margin: number };
+
+/** The elements that a picture begins and ends with. Without `from` it begins at the top of the page. */
+const crops: Readonly<Record<SceneName, Crop>> = {
+  home: { to: '.cards', margin: 24 },
+  webhook: { to: 'tbody tr:nth-child(3)', margin: 0 },
+  soap: { from: '#try', to: 'details[open] [data-answer]', margin: 24 },
+  upgrade: { to: '.messages', margin: 24 },
+};
+const themes = ['light', 'dark'] as const;
+
+const fileOf = (name: SceneName, theme: string) => `${name}-${theme}.png`;
+
+async function takePictures(browser: Browser, scene: Scene): Promise<void> {
+  const { name, path, session, server } = scene;
+  const baseURL = server.http.server.listening ? server.http.listeningOrigin : await server.listen();
+  for (const colorScheme of themes) {
+    const viewport = { width, height: 900 };
+    const context = await browser.newContext({ baseURL, viewport, colorScheme, deviceScaleFactor: 1 });
+    await context.addCookies([{ name: 'steward_session', value: session, url: baseURL }]);
+    await context.route('**/assets/*.css*', (route) =>
+      route.fulfill({ contentType: 'text/css', body: assets.stylesheet }),
+    );
+    await context.route('**/assets/*.js*', (route) =>
+      route.fulfill({ contentType: 'text/javascript', body: assets.script }),
+    );
+    const page = await context.newPage();
+    await page.goto(path);
+    if (name === 'soap') await trySoap(page);
+    await page.screenshot({
+      path: fileURLToPath(new URL(fileOf(name, colorScheme), images)),
+      fullPage: true,
+      clip: await regionOf(page, crops[name]),
+    });
+    await context.close();
+  }
+}
+
+async function regionOf(page: Page, { from, to, margin }: Crop) {
+  const scrolled = await page.evaluate<number>('window.scrollY');
+  const edgesOf = async (selector: string) => {
+    const box = await page.locator(selector).first().boundingBox();
+    if (!box) throw new Error(`There is no ${selector} on the page.`);
+    return { top: box.y + scrolled, bottom: box.y + scrolled + box.height };
+  };
+  const y = from === undefined ? 0 : (await edgesOf(from)).top - margin;
+  return { x: 0, y, width, height: (await edgesOf(to)).bottom + margin - y };
+}
+
+async function trySoap(page: Page): Promise<void> {
+  await page.getByText('GetServiceDescriptionsEx', { exact: true }).last().click();
+  await page.getByLabel('FolderName').fill(folderName);
+  // Twice: the first request also measures how the browser connects.
+  for (let sent = 0; sent < 2; sent += 1) {
+    const answered = page.waitForResponse('/services');
+    await page.getByRole('button', { name: 'Send GetServiceDescriptionsEx' }).click();
+    await answered;
+    await page.getByText('HTTP 200').waitFor();
+  }
+}
+
+/** True with `npm run docs`. */
+const isUpdate = () => expect.getState().snapshotState.snapshotUpdateState === 'all';
+
+function readHashes(): Record<string, string> {
+  return existsSync(hashesFile)
+    ? (JSON.parse(readFileSync(hashesFile, 'utf8')) as Record<string, string>)
+    : {};
+}
+
+describe('screenshots', { timeout: 120_000 }, () => {
+  it('show the pages as they are', async () => {
+    const stored = readHashes();
+    const hashes: Record<string, string> = {};
+    let browser: Browser | undefined;
+    await playScenes(async (scene) => {
+      const files = themes.map((theme) => fileOf(scene.name, theme));
+      for (const file of files) hashes[file] = scene.hash;
+      const isStale = files.some((file) => stored[file] !== scene.hash || !existsSync(new URL(file, images)));
+      if (!isStale) return;
+      expect(isUpdate(), `The page ${scene.name} has changed: run npm run docs.`).toBe(true);
+      expect(hasChromium, 'Chromium takes the pictures: install it, or set CHROMIUM to its path.').toBe(true);
+      browser ??= await launchBrowser();
+      await takePictures(browser, scene);
+    }).finally(() => browser?.close());
+    if (isUpdate()) writeFileSync(hashesFile, `${JSON.stringify(hashes, null, 2)}\n`);
+    expect(Object.keys(readHashes())).toEqual(Object.keys(hashes));
+  });
+});
+
+describe('the hash of a page', () => {
+  const page = (id: string, token: string, when: string) =>
+    `<p><a href="http://localhost:8080/admin/${id}">Job</a> <input value="form_${token}" /> since ${when}</p>`;
+  const [first, second] = [randomUUID(), randomUUID()];
+  const time = (text: string) => `<time datetime="${text}" title="${Date.parse(text)}">${text}</time>`;
+  const html = page(first, 'AbC-1', time('2026-01-01T00:00:00Z'));
+
+  it('is the same for other ids, tokens, times and ports', () => {
+    const other = page(second, 'x_9', time('2027-02-03T04:05:06Z')).replace('8080', '41234');
+    expect(mask(other)).toBe(mask(html));
+    expect(hashScene([other])).toBe(hashScene([html]));
+    expect(hashScene(['3 hours, 2.5 s'])).toBe(hashScene(['11 minutes, 80 ms']));
+  });
+
+  it('changes with the HTML, the stylesheet and the script', () => {
+    const hash = hashScene([html]);
+    expect(hashScene([html.replace('Job', 'Task')])).not.toBe(hash);
+    expect(hashScene([html, 'an answer'])).not.toBe(hash);
+    expect(hashScene([html], { ...assets, stylesheet: `${assets.stylesheet}p { color: red; }` })).not.toBe(
+      hash,
+    );
+    expect(hashScene([html], { ...assets, script: '' })).not.toBe(hash);
+  });
+});

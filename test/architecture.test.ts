@@ -1,36 +1,11 @@
 // The structure of the code: imports point in one direction, rules do no I/O, and few files touch the outside.
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { layerOf, layers, sources } from './kit/layers.ts';
 
 const root = new URL('../', import.meta.url);
-const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts'))
-  .map((name) => name.replaceAll('\\', '/'));
 const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf8');
-
-/** From the bottom to the top. A file's layer follows from its folder and name alone. */
-const layers = ['rules', 'ports', 'services', 'protocols', 'edges', 'process'] as const;
-type Layer = (typeof layers)[number];
-
-/** The first pattern that matches decides; everything else is a rule. */
-const patterns: readonly [RegExp, Layer][] = [
-  [/^(main|app|services|mounts|config)\.ts$/, 'process'],
-  [/^(http|rest|soap)\//, 'protocols'],
-  [/(^|[/.])(rest|soap|fields|answers)\.ts$|\/pages\/|-file\.ts$/, 'edges'],
-  [/^store\/store\.ts$|^runtime\.ts$|\/executor\.ts$/, 'ports'],
-  [/^store\/(?!transaction|shape)|^tasks\.ts$|^lib\/async\.ts$|\/executors\//, 'services'],
-  [
-    /-(worker|runner|watcher|service|publisher|cache|client|limiter)\.ts$|\/(stats|resolver)\.ts$/,
-    'services',
-  ],
-  [/-request\.ts$/, 'services'],
-];
-
-function layerOf(name: string): Layer {
-  if (name.startsWith('upgrades/executors/kubernetes/')) return 'services';
-  return patterns.find(([pattern]) => pattern.test(name))?.[1] ?? 'rules';
-}
 
 const levelOf = (name: string) => layers.indexOf(layerOf(name));
 const folderOf = (name: string) => (name.includes('/') ? (name.split('/')[0] ?? '') : '');

@@ -29,8 +29,7 @@ function integer(from: number, to: number) {
     .refine((value) => value >= from && value <= to, `must be an integer from ${from} to ${to}`);
 }
 
-/** .env.example is generated from this schema, in the same order. */
-const variables = z.object({
+const addresses = {
   HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
   PORT: integer(0, 65535)
     .default(8080)
@@ -50,6 +49,9 @@ const variables = z.object({
     .describe('The path of the admin directory. If it is set but empty, the admin directory is at the root.'),
   CATALOG_PATH: path.default('/services').describe('The path of the SOAP catalog.'),
   TOKENS_PATH: path.default('/tokens').describe('The path of the token service.'),
+};
+
+const catalog = {
   CATALOG_NAMESPACE: z
     .string()
     .regex(/^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"'&{}|\\^`]+$/, 'must be an absolute URI')
@@ -70,6 +72,9 @@ const variables = z.object({
     .describe(
       'A JSON file with the folders and services that the first start creates. Default: a built-in sample.',
     ),
+};
+
+const access = {
   ADMIN_USERNAME: z
     .string()
     .regex(usernames.pattern, `must be ${usernames.allowed}`)
@@ -85,6 +90,9 @@ const variables = z.object({
   TRUSTED_PROXIES: addressRanges.describe(
     'The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses or CIDR ranges.',
   ),
+};
+
+const webhooks = {
   WEBHOOK_ALLOW_CIDRS: addressRanges.describe(
     'The loopback, private and other special addresses that webhooks may use: a comma-separated list of addresses or CIDR ranges. ' +
       'An IPv6 range that covers ::ffff:0:0/96, such as ::/0, also covers all of IPv4.',
@@ -98,6 +106,9 @@ const variables = z.object({
   WEBHOOK_MAX_PENDING: integer(1, 10_000_000)
     .default(100_000)
     .describe('How many deliveries may be pending before the server refuses to publish events.'),
+};
+
+const rest = {
   MAX_UPLOAD_BYTES: integer(1, 1024 ** 3)
     .default(10 * 1024 ** 2)
     .describe('The largest file of a form, in bytes.'),
@@ -110,6 +121,9 @@ const variables = z.object({
     .describe(
       '200: the REST API sends JSON errors with HTTP status 200, for clients that treat every other status as a connection error.',
     ),
+};
+
+const database = {
   STORE_URL: z
     .string()
     .refine(
@@ -131,15 +145,21 @@ const variables = z.object({
         'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
         'Default: the signature keys are not encrypted.',
     ),
+};
+
+const upgrades = {
   UPGRADE_EXECUTOR: z
     .enum(['simulated', 'kubernetes'], 'must be simulated or kubernetes')
     .default('simulated')
     .describe(
-      'How upgrades run: simulated changes nothing outside Steward, kubernetes updates the workloads of one namespace (see deploy/README.md).',
+      'How upgrades run: simulated changes nothing outside Steward, kubernetes updates the workloads of one namespace (see docs/operate/kubernetes.md).',
     ),
   UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400)
     .default(1800)
     .describe('How long one step of an upgrade may take before the job fails.'),
+};
+
+const kubernetes = {
   KUBECONFIG: z
     .string()
     .optional()
@@ -175,6 +195,9 @@ const variables = z.object({
     .describe(
       'kubernetes: containers of a version that the namespace may lack: a comma-separated list of names, or * for all.',
     ),
+};
+
+const simulation = {
   UPGRADE_STEP_MS: integer(0, 600_000)
     .default(95)
     .describe('simulated: how long each step takes, in milliseconds.'),
@@ -185,10 +208,40 @@ const variables = z.object({
     .describe(
       'simulated: the containers whose update fails: a comma-separated list. NAME fails always, NAME:2 fails twice.',
     ),
+};
+
+const logging = {
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
     .default('info')
-    .describe('silent, error, warn, info or debug.'),
+    .describe('How much is logged: silent, error, warn, info or debug.'),
+};
+
+/** In the order of .env.example, which is generated from these groups. */
+const groups = {
+  'Addresses and paths': addresses,
+  'SOAP catalog': catalog,
+  'First administrator and proxies': access,
+  Webhooks: webhooks,
+  'Uploads and errors of the REST API': rest,
+  Database: database,
+  Upgrades: upgrades,
+  'Upgrades on Kubernetes': kubernetes,
+  'Simulated upgrades': simulation,
+  Logging: logging,
+};
+
+const variables = z.object({
+  ...addresses,
+  ...catalog,
+  ...access,
+  ...webhooks,
+  ...rest,
+  ...database,
+  ...upgrades,
+  ...kubernetes,
+  ...simulation,
+  ...logging,
 });
 
 export type Config = ReturnType<typeof readConfig>;
@@ -258,6 +311,31 @@ export function readConfig(
 
 export const variableNames: readonly string[] = Object.keys(variables.shape);
 
+export type VariableGroup = {
+  readonly title: string;
+  readonly variables: readonly {
+    readonly name: string;
+    readonly description: string;
+    /** Undefined for a variable that is absent by default. */
+    readonly defaultValue: string | undefined;
+  }[];
+};
+
+/** Every variable with its description and default, for .env.example and the documentation. */
+export const variableGroups: readonly VariableGroup[] = Object.entries(groups).map(([title, group]) => ({
+  title,
+  variables: Object.entries(group as Record<string, z.ZodType>).map(([name, schema]) => {
+    const value: unknown = schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
+    const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+    return {
+      name,
+      description: schema.description ?? '',
+      defaultValue: isPlain ? String(value) : undefined,
+    };
+  }),
+}));
+
+/** The content of .env.example: every variable, commented out, with its description and its default. */
 export function formatEnvExample(): string {
   const header = [
     '# All variables that Steward reads, with their defaults. Copy this file to .env and change what you need. A variable that is',
@@ -265,13 +343,16 @@ export function formatEnvExample(): string {
     '#',
     '# Generated from src/config.ts by `npm run env-example`.',
   ];
-  const entries = Object.entries(variables.shape).map(([key, schema]) => {
-    const value: unknown = schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
-    const isShown = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-    const description = wrapWords(schema.description ?? '', 118).map((line) => `# ${line}`);
-    return ['', ...description, `# ${key}=${isShown ? value : ''}`];
-  });
-  return `${[...header, ...entries.flat()].join('\n')}\n`;
+  const lines = variableGroups.flatMap((group) => [
+    '',
+    `## ${group.title}`,
+    ...group.variables.flatMap(({ name, description, defaultValue = '' }) => [
+      '',
+      ...wrapWords(description, 118).map((line) => `# ${line}`),
+      `# ${name}=${defaultValue}`,
+    ]),
+  ]);
+  return `${[...header, ...lines].join('\n')}\n`;
 }
 
 function wrapWords(text: string, width: number): string[] {

@@ -1,0 +1,15 @@
+// Tests that the generated pages of docs/reference are up to date; `npm run docs` writes them.
+import { expect, it } from 'vitest';
+import { configurationPage } from './reference/configuration.ts';
+import { errorsPage } from './reference/errors.ts';
+import { metricsPage } from './reference/metrics.ts';
+import { soapPage } from './reference/soap.ts';
+
+it.each([
+  ['configuration', configurationPage],
+  ['errors-and-codes', errorsPage],
+  ['metrics', metricsPage],
+  ['soap', soapPage],
+])('docs/reference/%s.md is up to date', async (name, render) => {
+  await expect(await render()).toMatchFileSnapshot(`../../docs/reference/${name}.md`);
+});

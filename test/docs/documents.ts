@@ -40,8 +40,13 @@ export function withoutBlocks(text: string): string {
     .replace(/<!--[\s\S]*?-->/g, onlyLineBreaks);
 }
 
-export function withoutCode(text: string): string {
+function withoutCode(text: string): string {
   return withoutBlocks(text).replace(/(`+)(?!`)[\s\S]*?(?<!`)\1(?!`)/g, onlyLineBreaks);
+}
+
+/** The text without code and quotations. Lines keep their numbers. */
+export function proseOf(text: string): string {
+  return withoutCode(text).replace(/"[^"\n]*"|“[^”]*”/g, onlyLineBreaks);
 }
 
 function onlyLineBreaks(text: string): string {

@@ -1,13 +1,13 @@
 // Tests that documents and texts for users do not use phrases that need a second reading.
 import { describe, expect, it } from 'vitest';
 import { codes } from '../../src/upgrades/messages.ts';
-import { readDocument, readDocuments, withoutCode } from './documents.ts';
+import { proseOf, readDocument, readDocuments } from './documents.ts';
 import { forbiddenPhrases } from './language.ts';
 import { textsOf } from './reference/errors.ts';
 import { readOpenApi } from './reference/openapi.ts';
 
 it.each(readDocuments().map(({ path, text }) => [path, text]))('%s uses plain words', (path, text) => {
-  expect(forbiddenPhrases(path, withoutCode(text))).toEqual([]);
+  expect(forbiddenPhrases(path, proseOf(text))).toEqual([]);
 });
 
 it('.env.example uses plain words', () => {
@@ -61,7 +61,9 @@ describe('the word list', () => {
     ]);
   });
 
-  it('ignores code', () => {
-    expect(forbiddenPhrases('page.md', withoutCode('`is told`\n\n```sh\necho "is told"\n```\n'))).toEqual([]);
+  it('ignores code and quotations', () => {
+    expect(
+      forbiddenPhrases('page.md', proseOf('`is told` "is told" “is told”\n\n```sh\necho "is told"\n```\n')),
+    ).toEqual([]);
   });
 });

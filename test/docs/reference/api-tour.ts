@@ -1,0 +1,196 @@
+// Calls every resource and operation once, on a server with a fixed clock and fixed ids, and records the answers for the API reference.
+import { readFileSync } from 'node:fs';
+import { type Server, password, startServer } from '../../kit/server.ts';
+
+export type Recorded = { readonly method: 'GET' | 'POST'; readonly path: string; readonly answer: unknown };
+
+/** The answers by the path of the OpenAPI document, one for each path and method that does something of its own. */
+export type Tour = ReadonlyMap<string, Recorded>;
+
+type Fields = Record<string, string | { name: string; content: string }>;
+
+export const keyOf = (method: string, path: string) => `${method.toUpperCase()} ${path}`;
+
+export async function takeTour(): Promise<Tour> {
+  const server = await startServer({ env: { SIMULATED_FAILURES: 'GATEWAY_PROXY:1' }, receiver: () => 204 });
+  server.runtime.newSecret = (bytes) => Buffer.alloc(bytes, 'steward');
+  try {
+    const recorder = new Recorder(server);
+    await visitCatalog(recorder);
+    await visitWebhooks(recorder);
+    await visitSecurity(recorder);
+    await visitUpgrades(recorder);
+    await visitTokens(recorder);
+    return recorder.recorded;
+  } finally {
+    await server.close();
+  }
+}
+
+class Recorder {
+  readonly recorded = new Map<string, Recorded>();
+  readonly server: Server;
+
+  constructor(server: Server) {
+    this.server = server;
+  }
+
+  get(template: string, ids: Record<string, string> = {}): Promise<unknown> {
+    const path = fill(template, ids);
+    return this.#record('GET', template, path, () =>
+      this.server.get(path, { authorization: `Bearer ${this.server.token('administrator')}` }),
+    );
+  }
+
+  post<T>(template: string, fields: Fields = {}, ids: Record<string, string> = {}): Promise<T> {
+    const path = fill(template, ids);
+    const token = this.server.token('administrator');
+    return this.#record('POST', template, path, () =>
+      this.server.postParts(path, fields, token),
+    ) as Promise<T>;
+  }
+
+  /** Lets the clock run, so that deliveries are sent and jobs advance. */
+  wait(seconds: number): Promise<void> {
+    return this.server.runtime.advance(seconds * 1000);
+  }
+
+  async #record(
+    method: 'GET' | 'POST',
+    template: string,
+    path: string,
+    send: () => Promise<{ statusCode: number; body: string }>,
+  ): Promise<unknown> {
+    const { statusCode, body } = await send();
+    if (statusCode !== 200) throw new Error(`${method} ${path}: ${body}`);
+    const answer: unknown = JSON.parse(body);
+    const key = keyOf(method, template);
+    if (!this.recorded.has(key)) this.recorded.set(key, { method, path, answer });
+    return answer;
+  }
+}
+
+function fill(template: string, ids: Record<string, string>): string {
+  return template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => {
+    const id = ids[name];
+    if (id === undefined) throw new Error(`${template} needs ${name}.`);
+    return id;
+  });
+}
+
+async function visitCatalog(tour: Recorder): Promise<void> {
+  await tour.get('/admin');
+  await tour.get('/admin/mode');
+  await tour.post('/admin/mode/update', { isReadOnly: 'false', message: '' });
+  await tour.post('/admin/services/createFolder', { folderName: 'Harbour' });
+  for (const folderName of ['/', 'Harbour'])
+    await tour.post('/admin/services/createService', {
+      folderName,
+      serviceName: 'Depths',
+      type: 'MapServer',
+    });
+  await tour.get('/admin/services');
+  await tour.get('/admin/services/{folder}', { folder: 'Harbour' });
+  const id = { folder: 'Harbour', serviceName: 'Depths', type: 'MapServer' };
+  const hook = { hookUrl: 'https://example.com/hook', changeTypes: '*' };
+  for (const [service, name] of [
+    ['/admin/services/{serviceName}.{type}', 'depths'],
+    ['/admin/services/{folder}/{serviceName}.{type}', 'harbour depths'],
+  ] as const) {
+    await tour.get(service, id);
+    await tour.post(`${service}/edit`, { description: 'Depths of the harbour.' }, id);
+    await tour.post(`${service}/webhooks/create`, { ...hook, name }, id);
+    await tour.get(`${service}/webhooks`, id);
+    await tour.post(`${service}/delete`, {}, id);
+  }
+  await tour.post('/admin/services/{folder}/deleteFolder', {}, id);
+}
+
+async function visitWebhooks(tour: Recorder): Promise<void> {
+  const all = '/admin/services/webhooks';
+  await tour.get(`${all}/settings`);
+  await tour.post(`${all}/settings`, { notificationAttempts: '3' });
+  const { webhook } = await tour.post<{ webhook: { id: string } }>(`${all}/create`, {
+    name: 'ships',
+    hookUrl: 'https://example.com/ships',
+    changeTypes: 'ShipArrived',
+  });
+  const ids = { webhook: webhook.id, delivery: '' };
+  await tour.post(`${all}/publish`, { changeType: 'ShipArrived', payload: '{"berth":7}' });
+  await tour.wait(1);
+  await tour.get(all);
+  await tour.get(`${all}/{webhook}`, ids);
+  const { deliveries } = (await tour.get(`${all}/{webhook}/deliveries`, ids)) as {
+    deliveries: { id: string }[];
+  };
+  ids.delivery = deliveries[0]?.id ?? '';
+  await tour.get(`${all}/{webhook}/deliveries/{delivery}`, ids);
+  await tour.post(`${all}/{webhook}/deliveries/{delivery}/redeliver`, {}, ids);
+  await tour.post(`${all}/{webhook}/ping`, {}, ids);
+  await tour.post(`${all}/{webhook}/rotateKey`, { graceHours: '24' }, ids);
+  await tour.post(`${all}/{webhook}/edit`, { name: 'ships' }, ids);
+  await tour.post(`${all}/{webhook}/deactivate`, {}, ids);
+  await tour.post(`${all}/{webhook}/activate`, {}, ids);
+  await tour.wait(1);
+  await tour.post(`${all}/{webhook}/delete`, {}, ids);
+}
+
+async function visitSecurity(tour: Recorder): Promise<void> {
+  await tour.get('/admin/security');
+  await tour.get('/admin/security/users');
+  await tour.post('/admin/security/users/add', { username: 'ann', password, role: 'publisher' });
+  await tour.post('/admin/security/users/update', { username: 'ann', role: 'member' });
+  await tour.post('/admin/security/users/remove', { username: 'ann' });
+}
+
+const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
+
+async function visitUpgrades(tour: Recorder): Promise<void> {
+  const upgrades = '/admin/system/upgrades';
+  await tour.get('/admin/system');
+  const manifest = readFileSync(
+    new URL('../../../deploy/scratch/version-manifest.json', import.meta.url),
+    'utf8',
+  );
+  await tour.post(`${upgrades}/importManifest`, {
+    manifestFile: { name: 'manifest.json', content: manifest },
+  });
+  await tour.get(`${upgrades}/manifestStatus`);
+  await tour.post(`${upgrades}/deleteImportedManifest`);
+  await tour.get(`${upgrades}/available`);
+  await tour.get(`${upgrades}/installed`);
+  await tour.post(`${upgrades}/getUpgradeSettings`, { upgradeId: '{"id":"rel_14072022_2632"}' });
+  await tour.post(`${upgrades}/plan`, patch);
+  const { jobId } = await tour.post<{ jobId: string }>(`${upgrades}/upgrade`, patch);
+  await tour.get(upgrades);
+  const ids = { job: jobId };
+  await tour.get('/admin/system/jobs', ids);
+  await tour.get('/admin/system/jobs/{job}', ids);
+  await tour.wait(600);
+  await tour.post('/admin/system/jobs/{job}/resume', {}, ids);
+  await tour.wait(600);
+  await tour.get(`${upgrades}/history`);
+  await tour.get(`${upgrades}/history/{job}`, ids);
+  await tour.get(`${upgrades}/currentVersion`);
+  await tour.get(`${upgrades}/checkRollback`);
+  await tour.post(`${upgrades}/rollback`, { versionManifest: '{"id":"rel_10092021_1234"}' });
+  await tour.wait(600);
+  const second = await tour.post<{ jobId: string }>(`${upgrades}/upgrade`, patch);
+  await tour.post('/admin/system/jobs/{job}/cancel', {}, { job: second.jobId });
+  await tour.wait(600);
+  const { item } = await tour.post<{ item: { itemID: string } }>('/admin/uploads/upload', {
+    itemFile: { name: 'license.json', content: '{"licensed":true}' },
+  });
+  await tour.get('/admin/uploads');
+  await tour.get('/admin/uploads/{itemID}', { itemID: item.itemID });
+  await tour.post('/admin/uploads/{itemID}/delete', {}, { itemID: item.itemID });
+}
+
+async function visitTokens(tour: Recorder): Promise<void> {
+  await tour.get('/tokens');
+  const { token } = await tour.post<{ token: string }>('/tokens/generateToken', {
+    username: 'administrator',
+    password,
+  });
+  await tour.post('/tokens/revokeToken', { token });
+}

@@ -5,35 +5,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseEnv, promisify } from 'node:util';
-import * as client from '@kubernetes/client-node';
-import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
-import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
-import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
-import { ConfigMap, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
+import type * as client from '@kubernetes/client-node';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ConfigError, readConfig, variableNames } from '../../src/config.ts';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { neededPermissions, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { readManifest } from '../../src/upgrades/manifest.ts';
+import { type Manifest, problemsOf, readManifests } from '../kit/manifests.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
 
 const checkout = fileURLToPath(new URL('../../', import.meta.url));
 const textOf = (path: string) => readFileSync(join(checkout, path), 'utf8');
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 
-type Manifest = { apiVersion: string; kind: string; metadata: { name: string; namespace?: string } };
-/** Wraps each object in a kind that the client does not know. Otherwise the client would drop unknown fields. */
-const read = (yaml: string) =>
-  yaml.split(/^---$/m).map((text) => {
-    const wrapped = `apiVersion: test/v1\nkind: Wrapped\nobject:\n${text.replaceAll(/^/gm, '  ')}`;
-    return client.loadYaml<{ object: Manifest }>(wrapped).object;
-  });
 const folders = ['deploy/kubernetes', 'deploy/scratch'];
 const files = folders
   .flatMap((folder) => readdirSync(join(checkout, folder)).map((name) => `${folder}/${name}`))
   .filter((path) => path.endsWith('.yaml') && !path.endsWith('kustomization.yaml'));
 const build = (folder: string) =>
-  read(execFileSync('kubectl', ['kustomize', folder], { cwd: checkout, encoding: 'utf8' }));
+  readManifests(execFileSync('kubectl', ['kustomize', folder], { cwd: checkout, encoding: 'utf8' }));
 
 type Kind =
   'Deployment' | 'PodDisruptionBudget' | 'Role' | 'RoleBinding' | 'Secret' | 'Service' | 'StatefulSet';
@@ -43,48 +33,8 @@ function find<K extends Kind>(manifests: Manifest[], kind: K, name = 'steward') 
   return found as unknown as InstanceType<(typeof client)[`V1${K}`]>;
 }
 
-const models = [
-  ConfigMap,
-  Deployment,
-  PodDisruptionBudget,
-  Role,
-  RoleBinding,
-  Secret,
-  Service,
-  ServiceAccount,
-  StatefulSet,
-];
-
-/** Checks an object against the schemas of Kubernetes, and its field names against the types of the client. */
-function problemsOf(manifest: Manifest): string[] {
-  const { apiVersion, kind } = manifest;
-  const Model = models.find((one) => one.apiVersion === apiVersion && one.kind === kind);
-  if (!Model) return [`unknown kind ${apiVersion} ${kind}`];
-  try {
-    new Model(manifest as never).validate();
-  } catch (error) {
-    return [(error as Error).message];
-  }
-  return unknownFieldsOf(manifest, `V1${kind}`, kind);
-}
-
-type Typed = { getAttributeTypeMap?: () => { baseName: string; type: string }[] };
-
-function unknownFieldsOf(value: unknown, type: string, path: string): string[] {
-  const [, item] = /^Array<(.*)>$/.exec(type) ?? [];
-  if (item !== undefined)
-    return (value as unknown[]).flatMap((one, index) => unknownFieldsOf(one, item, `${path}[${index}]`));
-  const attributes = (client as unknown as Record<string, Typed | undefined>)[type]?.getAttributeTypeMap?.();
-  if (!attributes) return [];
-  return Object.entries(value as object).flatMap(([name, inner]) => {
-    const attribute = attributes.find(({ baseName }) => baseName === name);
-    if (!attribute) return [`unknown field ${path}.${name}`];
-    return unknownFieldsOf(inner, attribute.type, `${path}.${name}`);
-  });
-}
-
 const [steward = [], scratch = []] = folders.map((folder) =>
-  files.filter((path) => path.startsWith(folder)).flatMap((path) => read(textOf(path))),
+  files.filter((path) => path.startsWith(folder)).flatMap((path) => readManifests(textOf(path))),
 );
 const { spec } = find(steward, 'Deployment');
 const pod = spec?.template.spec;
@@ -92,7 +42,7 @@ const container = pod?.containers[0];
 
 describe('the manifests', () => {
   it.each(files)('%s matches the schemas of Kubernetes', (path) => {
-    expect(read(textOf(path)).flatMap(problemsOf)).toEqual([]);
+    expect(readManifests(textOf(path)).flatMap(problemsOf)).toEqual([]);
   });
 
   it.skipIf(!hasKubectl).each(folders)(
@@ -109,7 +59,7 @@ describe('the manifests', () => {
 
   it('are refused with a wrong type, a missing field, an unknown field or an unknown kind', () => {
     const broken = (change: (text: string) => string) =>
-      read(change(textOf('deploy/kubernetes/deployment.yaml'))).flatMap(problemsOf);
+      readManifests(change(textOf('deploy/kubernetes/deployment.yaml'))).flatMap(problemsOf);
     expect(broken((text) => text.replace('replicas: 2', 'replicas: two'))[0]).toContain('replicas must be');
     expect(broken((text) => text.replace('containerPort:', 'hostPort:'))[0]).toContain('containerPort');
     expect(broken((text) => text.replace('readinessProbe', 'readyProbe'))).toEqual([

@@ -8,7 +8,7 @@ const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,examples,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,readme,rest/generated-client}.test.ts',
+  'test/{kit/postgres,main,rest/generated-client}.test.ts',
 ];
 
 /** Tests of pages and of hostile input. They run on the memory store only, because the store has no influence on them. */

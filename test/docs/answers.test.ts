@@ -78,7 +78,9 @@ describe('text', () => {
     expect(text('a\nb', 'a\nb\nc')).toBe(false);
     expect(text('a.c', 'abc')).toBe(false);
     expect(text('a\n…\nc', 'a\nb\nb\nc')).toBe(true);
+    expect(text('a\n…\nc', 'a\nc')).toBe(true);
     expect(text('a\n…\nc', 'a\nb\nb\nd')).toBe(false);
+    expect(text('a\n…\nc', 'ac')).toBe(false);
   });
 });
 

@@ -43,9 +43,12 @@ function tidyXml(text: string): string {
   return text.replace(/>\s+</g, '><').trim();
 }
 
+/** A line that is only `…` stands for any number of lines, none included. */
 function matchesText(expected: string, actual: string): boolean {
-  const literals = expected.split('…').map((part) => part.replace(/[$()*+.?[\\\]^{|}]/g, '\\$&'));
-  return new RegExp(`^${literals.join('[^]*?')}$`).test(actual);
+  const escape = (text: string) => text.replace(/[$()*+.?[\\\]^{|}]/g, '\\$&');
+  const anything = (text: string) => text.split('…').map(escape).join('[^]*?');
+  const lines = expected.split(/\n…\n/).map(anything).join('\\n(?:[^]*?\\n)?');
+  return new RegExp(`^${lines}$`).test(actual);
 }
 
 const omitted = '…';

@@ -112,6 +112,14 @@ describe('a page', () => {
     ]);
   });
 
+  it('may be run by another test', () => {
+    expect(page('<!-- server: none, tested by test/a.test.ts -->')).toEqual({
+      path: 'page.md',
+      testedBy: 'test/a.test.ts',
+      examples: [],
+    });
+  });
+
   it('shares one shell between its examples', async () => {
     expect(await runPage(page("'''sh\nA=1\n'''\n\n'''sh\necho $A\n'''\n\n'''text\n1\n'''"))).toEqual([]);
   });

@@ -24,6 +24,8 @@ export type Page = {
   readonly path: string;
   /** The assignments in `<!-- server: NAME=value … -->`. */
   readonly server?: string;
+  /** The test in `<!-- server: none, tested by … -->`, which runs the examples instead. */
+  readonly testedBy?: string;
   readonly examples: readonly Example[];
 };
 
@@ -60,6 +62,8 @@ export function parsePage(path: string, markdown: string): Page {
     ];
   });
   const server = /<!-- server: (.*?) -->/.exec(markdown.split('\n').slice(0, 12).join('\n'))?.[1];
+  const testedBy = /^none, tested by (\S+)$/.exec(server ?? '')?.[1];
+  if (testedBy !== undefined) return { path, testedBy, examples };
   return { path, ...(server !== undefined && { server }), examples };
 }
 

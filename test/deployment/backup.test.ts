@@ -39,7 +39,7 @@ describe.skipIf(!isInstalled)(
       startProcess({ STORE_URL: storeUrl(), ADMIN_PASSWORD: credentials.password, ...env });
     async function follow(block: Block | undefined, address = ''): Promise<void> {
       const commands = atPort(block?.text ?? 'false').replaceAll('http://localhost:8080', address);
-      expectOutput(await shell.run(commands), block?.output ?? '');
+      expectOutput(await shell.run(commands), block?.output);
     }
     async function administer(sql: string): Promise<void> {
       const client = new Client(atPort('postgres://postgres@127.0.0.1:5432/postgres'));

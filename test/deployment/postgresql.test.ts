@@ -27,7 +27,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
   const type = async (commands: string) => ports.inOutput(await shell.run(ports.inCommands(commands)));
   async function follow(block: Block | undefined): Promise<void> {
     const output = await type(block?.text ?? 'false');
-    expectOutput(output, block?.output ?? '');
+    expectOutput(output, block?.output);
   }
 
   async function connectAsOwner(): Promise<Client> {

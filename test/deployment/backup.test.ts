@@ -9,15 +9,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startProcess } from '../kit/process.ts';
-import { type Block, type Shell, expectOutput, findPort, openShell, readBlocks } from './page.ts';
+import {
+  type Command,
+  type Shell,
+  expectAnswer,
+  findPort,
+  openShell,
+  readCommands,
+  readSql,
+} from './page.ts';
 
 const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql').sort() : [];
 const binaries = join('/usr/lib/postgresql', versions.at(-1) ?? '', 'bin');
 const isInstalled = ['initdb', 'postgres', 'pg_dump', 'pg_restore'].every((name) =>
   existsSync(join(binaries, name)),
 );
-const blocks = readBlocks('docs/operate/backup-and-upgrade.md');
-const [backup, recreate, restore, showVersion] = blocks;
+const page = 'docs/operate/backup-and-upgrade.md';
+const [backup, restore, showVersion] = readCommands(page);
+const [recreate = ''] = readSql(page);
 
 /** PostgreSQL refuses to run as root. */
 const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
@@ -37,9 +46,10 @@ describe.skipIf(!isInstalled)(
     const storeUrl = () => atPort('postgres://steward:harbour@127.0.0.1:5432/steward');
     const start = (env: Record<string, string> = { SECRET_KEY: secretKey }) =>
       startProcess({ STORE_URL: storeUrl(), ADMIN_PASSWORD: credentials.password, ...env });
-    async function follow(block: Block | undefined, address = ''): Promise<void> {
-      const commands = atPort(block?.text ?? 'false').replaceAll('http://localhost:8080', address);
-      expectOutput(await shell.run(commands), block?.output);
+    async function follow(command: Command | undefined, address = ''): Promise<void> {
+      if (!command) throw new Error('The page has fewer commands than the test.');
+      const script = atPort(command.script).replaceAll('http://localhost:8080', address);
+      expectAnswer(command, await shell.run(script));
     }
     async function administer(sql: string): Promise<void> {
       const client = new Client(atPort('postgres://postgres@127.0.0.1:5432/postgres'));
@@ -77,7 +87,7 @@ describe.skipIf(!isInstalled)(
       )
         await sleep(50);
       await administer("create role steward login password 'harbour'");
-      await administer(recreate?.text ?? '');
+      await administer(recreate);
       shell = openShell(folder, { PATH: `${binaries}:${process.env.PATH}` });
     });
     afterAll(async () => {
@@ -101,7 +111,7 @@ describe.skipIf(!isInstalled)(
       before.child.kill('SIGTERM');
       expect(await before.exited).toBe(0);
 
-      await administer(recreate?.text ?? '');
+      await administer(recreate);
       await follow(restore);
       const after = start();
       const listing = await fetch(`${await after.listening}/admin/services?token=${token}`);

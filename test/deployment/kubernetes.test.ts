@@ -8,16 +8,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { type ApiServer, startApiServer } from '../kubernetes/api-server.ts';
 import { type Kubelet, startKubelet } from '../kubernetes/kubelet.ts';
-import { Ports, type Shell, checkout, expectOutput, openShell, readBlocks } from './page.ts';
+import { Ports, type Shell, checkout, expectAnswer, openShell, readCommands } from './page.ts';
 
 const isInstalled = [
   ['kubectl', 'version', '--client'],
   ['curl', '--version'],
 ].every(([program = '', ...args]) => spawnSync(program, args).status === 0);
 
-const blocks = readBlocks('docs/operate/kubernetes.md').filter(
-  ({ language, isSkipped }) => language === 'sh' && !isSkipped,
-);
+const commands = readCommands('docs/operate/kubernetes.md');
 const namespaces = ['steward', 'steward-scratch'];
 
 /** Validation needs the schemas of a real server, and no container runs to forward a port to. */
@@ -84,15 +82,14 @@ describe.skipIf(!isInstalled)('the commands of docs/operate/kubernetes.md', { ti
     rmSync(home, { recursive: true });
   });
 
-  it.each(blocks.map((block, index) => ({ ...block, title: `${index + 1} of ${block.section}` })))(
-    'block $title',
-    async ({ text, output }) => {
-      const printed = ports.inOutput(await shell.run(ports.inCommands(text)));
-      expectOutput(printed, output);
+  it.each(commands.map((command) => ({ ...command, title: `line ${command.line}, ${command.section}` })))(
+    '$title',
+    async (command) => {
+      expectAnswer(command, ports.inOutput(await shell.run(ports.inCommands(command.script))));
     },
   );
 
   it('include the whole section "Try it in a scratch namespace"', () => {
-    expect(blocks.filter(({ section }) => section.startsWith('Try it'))).toHaveLength(7);
+    expect(commands.filter(({ section }) => section.startsWith('Try it'))).toHaveLength(7);
   });
 });

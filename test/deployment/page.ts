@@ -5,90 +5,40 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { isAnswer } from '../docs/answers.ts';
+import { type Example, checkout, parsePage } from '../docs/pages.ts';
 
-export const checkout = fileURLToPath(new URL('../../', import.meta.url));
+export { checkout };
 
-export type Block = {
-  readonly section: string;
-  readonly language: string;
-  readonly text: string;
-  /** Of a shell block: the block that shows its output. */
-  readonly output: string | undefined;
-  /** Whether a comment before the block says that no test runs it. */
-  readonly isSkipped: boolean;
-};
+/** A shell block that is run, with its section and the answer that the page shows. */
+export type Command = Example & { readonly section: string };
 
-const outputLanguages = ['json', 'text', 'xml'];
-
-/** All fenced blocks of a page, in order, except those that show an output. */
-export function readBlocks(path: string): Block[] {
-  const page = readFileSync(join(checkout, path), 'utf8');
-  const fences = [...page.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map((match) => ({
-    language: match[1] ?? '',
-    text: match[2] ?? '',
-    from: match.index,
-    to: match.index + match[0].length,
-  }));
-  return fences.flatMap(({ language, text, from }, index) => {
-    const previous = fences[index - 1];
-    if (outputLanguages.includes(language) && isOutputOf(previous, page, from)) return [];
-    const next = fences[index + 1];
-    const before = page.slice(previous?.to ?? 0, from);
-    const shown =
-      next && outputLanguages.includes(next.language) && isOutputOf(fences[index], page, next.from);
-    const section = [...page.slice(0, from).matchAll(/^## (.+)$/gm)].at(-1)?.[1] ?? '';
-    return [
-      {
-        section,
-        language,
-        text,
-        output: shown ? next.text : undefined,
-        isSkipped: /<!-- not run: [^>]+ -->\s*$/.test(before),
-      },
-    ];
-  });
+/** The shell blocks of a page, in order, without those that are not run. */
+export function readCommands(path: string): Command[] {
+  const text = readFileSync(join(checkout, path), 'utf8');
+  const lines = text.split('\n');
+  return parsePage(path, text)
+    .examples.filter(({ notRun }) => notRun === undefined)
+    .map((example) => {
+      const heading = lines.slice(0, example.line).findLast((line) => line.startsWith('## '));
+      return { ...example, section: heading?.slice(3) ?? '' };
+    });
 }
 
-/** Whether a block follows a shell block with at most one short line between them. */
-function isOutputOf(
-  fence: { language: string; to: number } | undefined,
-  page: string,
-  from: number,
-): boolean {
-  if (fence?.language !== 'sh') return false;
-  const lines = page
-    .slice(fence.to, from)
-    .split('\n')
-    .filter((line) => line.trim() !== '');
-  return lines.length <= 1 && (lines[0]?.length ?? 0) <= 80;
+/** The SQL blocks of a page. */
+export function readSql(path: string): string[] {
+  const text = readFileSync(join(checkout, path), 'utf8');
+  return [...text.matchAll(/^```sql\n([^]*?)^```$/gm)].map(([, block = '']) => block);
 }
 
-const masks: [RegExp, string][] = [
-  [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, '<id>'],
-  [/\b1[0-9]{12}\b/g, '<time>'],
-  [/\b[A-Za-z0-9_-]{43}\b/g, '<token>'],
-  [/\b\d+ milliseconds \(approximately \d+ minutes\)/g, '<duration>'],
-  [/\d+ hh, \d+ min, \d+ sec, \d+ millisec/g, '<duration>'],
-  [/"(ms|elapsedMs|remainingMs|durationMs)":\s*[\d.]+/g, '"$1":"<duration>"'],
-  // Bash reports a background process that was killed.
-  [/^bash: line \d+: +\d+ Killed .*\n/gm, ''],
-  [/ +$/gm, ''],
-];
+/** Bash reports a background process that was killed. */
+const killReport = /^bash: line \d+: +\d+ Killed .*\n/gm;
 
-const mask = (text: string) =>
-  masks.reduce((result, [form, word]) => result.replace(form, word), text).trim();
-
-/** Compares an output with what a page shows, if it shows one. `…` stands for any text. */
-export function expectOutput(actual: string, shown: string | undefined): void {
-  if (shown === undefined) return;
-  const [found, wanted] = [mask(actual), mask(shown)];
-  const form = wanted
-    .split('…')
-    .map((part) => part.replace(/[$()*+.?[\\\]^{|}]/g, '\\$&'))
-    .join('[^]*?');
-  if (!new RegExp(`^${form}$`).test(found)) expect(found).toBe(wanted);
+/** Compares an output with what the page shows, if it shows one. */
+export function expectAnswer({ answer }: Command, output: string): void {
+  const actual = output.replace(killReport, '');
+  if (answer && !isAnswer(answer, actual)) expect(actual).toBe(answer.text);
 }
 
 export type Shell = ReturnType<typeof openShell>;

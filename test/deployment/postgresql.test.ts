@@ -8,13 +8,22 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PostgresServer, startPostgres } from '../kit/postgres.ts';
-import { type Block, Ports, type Shell, checkout, expectOutput, openShell, readBlocks } from './page.ts';
+import {
+  type Command,
+  Ports,
+  type Shell,
+  checkout,
+  expectAnswer,
+  openShell,
+  readCommands,
+  readSql,
+} from './page.ts';
 
 const hasCurl = ['/usr/bin/curl', '/bin/bash'].every((path) => existsSync(path));
 const hasNginx = hasCurl && existsSync('/usr/sbin/nginx');
-const blocks = readBlocks('docs/operate/postgresql.md');
-const blocksOf = (section: string) =>
-  blocks.filter((block) => block.section === section && block.language === 'sh' && !block.isSkipped);
+const page = 'docs/operate/postgresql.md';
+const commands = readCommands(page);
+const commandsOf = (name: string) => commands.filter(({ section }) => section === name);
 
 describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeout: 60_000 }, () => {
   const ports = new Ports();
@@ -25,11 +34,10 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
 
   /** Runs commands as printed, with other ports. */
   const type = async (commands: string) => ports.inOutput(await shell.run(ports.inCommands(commands)));
-  async function follow(block: Block | undefined): Promise<void> {
-    const output = await type(block?.text ?? 'false');
-    expectOutput(output, block?.output);
+  async function follow(command: Command | undefined): Promise<void> {
+    if (!command) throw new Error('The page has fewer commands than the test.');
+    expectAnswer(command, await type(command.script));
   }
-
   async function connectAsOwner(): Promise<Client> {
     const client = new Client(
       postgres.url.replace('/postgres@', '/steward@').replace(/postgres$/, 'steward'),
@@ -48,9 +56,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
     shell = openShell(folder, { PORT: ports.get('8080') });
     const administrator = new Client(postgres.url);
     await administrator.connect();
-    const [create = '', schema = ''] = blocks.flatMap(({ language, text }) =>
-      language === 'sql' ? [text] : [],
-    );
+    const [create = '', schema = ''] = readSql(page);
     for (const statement of create.trim().split('\n')) await administrator.query(statement);
     await administrator.end();
     const owner = await connectAsOwner();
@@ -68,16 +74,14 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
   });
 
   it('one process keeps its data over a restart', async () => {
-    const commands = blocksOf('One process');
-    expect(commands).toHaveLength(4);
-    for (const block of commands) await follow(block);
+    expect(commandsOf('One process')).toHaveLength(4);
+    for (const command of commandsOf('One process')) await follow(command);
     expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600);
     token = await shell.run('echo -n "$TOKEN"');
   });
 
   it('a schema of its own makes a separate deployment', async () => {
-    const [block] = blocksOf('Several deployments in one database');
-    await follow(block);
+    await follow(commandsOf('Several deployments in one database')[0]);
     const owner = await connectAsOwner();
     const { rows } = await owner.query<{ name: string }>('select folder_name as name from harbour.folders');
     await owner.end();
@@ -86,7 +90,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
   });
 
   describe.skipIf(!hasNginx)('two processes behind nginx', () => {
-    const [configure, start, startNginx, use, lose, end] = blocksOf('Two processes behind nginx');
+    const [configure, start, startNginx, use, lose, end] = commandsOf('Two processes behind nginx');
     function ask(path: string, fields?: Record<string, string> | FormData, headers = {}, port = '8080') {
       const address = `http://127.0.0.1:${ports.get(port)}${path}`;
       const body = fields && !(fields instanceof FormData) ? new URLSearchParams(fields) : (fields ?? null);
@@ -119,7 +123,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
     }
 
     it('both start, and each sees the changes of the other', async () => {
-      for (const block of [configure, start, startNginx, use]) await follow(block);
+      for (const command of [configure, start, startNginx, use]) await follow(command);
     });
 
     it('a client sees its own changes immediately', async () => {
@@ -152,7 +156,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
       await follow(lose);
       await expectFullService();
       // Then the other process, because nginx may prefer either of them.
-      const [kill = '', ...others] = lose?.text.trim().split('\n') ?? [];
+      const [kill = '', ...others] = lose?.script.trim().split('\n') ?? [];
       await type(kill.replaceAll('FIRST', 'SECOND'));
       await expectFullService();
       expect(await listedServices('8081')).toContain('Currents');
@@ -181,7 +185,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
       for (const log of logs) expect(readFileSync(join(folder, log), 'utf8')).not.toContain(token);
       await follow(start);
       expect(await listedServices('8082')).toEqual(expect.arrayContaining(['Currents', 'Tides']));
-      await type(end?.text.split('\n')[1] ?? 'false');
+      await type(end?.script.split('\n')[1] ?? 'false');
     });
   });
 });

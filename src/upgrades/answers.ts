@@ -22,7 +22,11 @@ const progressAnswer = answerObject('Progress', 'How far a job is.', {
   total: z.int().nonnegative().describe('All workloads of the job.'),
   percent: z.int().min(0).max(100),
   elapsedMs: z.int().nonnegative().describe('Milliseconds since this run began.'),
-  remainingMs: z.int().nonnegative().nullable().describe('An estimate. Null: it is too early to tell.'),
+  remainingMs: z
+    .int()
+    .nonnegative()
+    .nullable()
+    .describe('An estimate. Null: this run has completed no workload yet.'),
 });
 
 export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {

@@ -256,6 +256,7 @@ function end(job: Job, state: JobState, at: number): Job {
 function record(transaction: Transaction, job: Job, lines: readonly Line[], at: number): Job {
   const when = Math.max(at, job.lastMessageAt);
   const defaults: Facts = {
+    operation: job.operation,
     from: job.from,
     to: job.to,
     name: '',

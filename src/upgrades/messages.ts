@@ -3,6 +3,7 @@
 export type Message = { readonly code: number; readonly message: string; readonly when: number };
 
 export type Facts = {
+  readonly operation: 'upgrade' | 'rollback';
   readonly from: string;
   readonly to: string;
   readonly name: string;
@@ -27,7 +28,8 @@ export const databases = ['catalog', 'hosting', 'portal'] as const;
 
 const texts = {
   2010: ({ from, to }) => `Upgrade from ${from} to ${to} started.`,
-  2011: ({ elapsedMs }) => `Upgrade completed in ${duration(elapsedMs)}.`,
+  2011: ({ operation, elapsedMs }) =>
+    `${operation === 'rollback' ? 'Rollback' : 'Upgrade'} completed in ${duration(elapsedMs)}.`,
   2012: ({ from, to }) => `The deployment was upgraded successfully from ${from} to ${to}.`,
   2038: ({ name, image }) => `The workload ${name} was updated with the image ${image}.`,
   2072: ({ from, to }) => `Rollback from ${from} to ${to} started.`,
@@ -73,7 +75,7 @@ const texts = {
   2903: ({ cause }) => `The job was cancelled by ${cause}.`,
   2904: ({ name, image }) =>
     image === ''
-      ? `The workload ${name} was taken away: it had no former image.`
+      ? `The workload ${name} was removed: it had no former image.`
       : `The workload ${name} was put back to its former image ${image}.`,
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
 } satisfies Record<number, (facts: Facts) => string>;

@@ -41,6 +41,9 @@ describe('a rollback', () => {
       2011,
       2905,
     ]);
+    expect(done.status.messages.at(-2)?.message).toMatch(
+      /^Rollback completed in 0 hh, 0 min, \d+ sec, \d+ millisec\.$/,
+    );
     expect(done.status.messages.at(-1)?.message).toBe(
       'The deployment was rolled back from 10.9.1.1260 to 10.9.1.1234.',
     );
@@ -75,7 +78,7 @@ describe('a rollback of a new container', () => {
     const done = await finish();
     expect(codesOf(done).slice(5, -3)).toEqual([2904, 2173]);
     expect(done.status.messages[5]?.message).toBe(
-      'The workload BRAND_NEW was taken away: it had no former image.',
+      'The workload BRAND_NEW was removed: it had no former image.',
     );
     const current = await get<{ id: string; messages: Message[] }>(`${upgrades}/currentVersion`);
     expect(current.id).toBe('one');

@@ -117,6 +117,7 @@ function errorsPart(): string {
 const elapsedMs = ((11 * 60 + 22) * 60 + 33) * 1000 + 444;
 
 const placeholders: Facts = {
+  operation: 'upgrade',
   from: '<from>',
   to: '<to>',
   name: '<name>',
@@ -140,6 +141,7 @@ const numbers: Readonly<Record<string, string>> = {
 
 /** The facts of codes with more than one text. */
 const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
+  2011: [{}, { operation: 'rollback' }],
   2902: [{ cause: 'by <user>' }, { cause: 'after a restart' }],
   2903: [{ cause: '<user>' }],
   2904: [{}, { image: '' }],

@@ -13,7 +13,7 @@ describe.skipIf(!hasChromium)('README', patience, () => {
 
   it('leads to a finished upgrade in the browser', async () => {
     const labels = [...steps.matchAll(/\*\*(.+?)\*\*/g)].map(([, label]) => label);
-    expect(labels).toEqual(['Choose', 'Upload a file', 'Upload', 'Check the settings', 'Start the upgrade']);
+    expect(labels).toEqual(['Choose', 'Upload a file', 'Upload', 'Check the settings and show the plan', 'Start the upgrade']);
     const { pathname } = new URL(/<(http:[^>]*)>/.exec(steps)?.[1] ?? '');
     const [, user = '', password = ''] = /sign in as `(.*)` with `(.*)`/.exec(steps) ?? [];
     const server = startProcess({ ADMIN_PASSWORD: password, UPGRADE_STEP_MS: '2', LOG_LEVEL: 'error' });
@@ -26,7 +26,7 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
     await page.getByLabel('Upload a file').setInputFiles(`${checkout}package.json`);
     await page.getByRole('button', { name: 'Upload', exact: true }).click();
-    await page.getByRole('button', { name: 'Check the settings' }).click();
+    await page.getByRole('button', { name: 'Check the settings and show the plan' }).click();
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expect.poll(() => page.locator('#job .state').innerText(), { timeout: 30_000 }).toBe('Succeeded');
     await page.waitForLoadState();

@@ -103,6 +103,7 @@ function examplesPart(): string {
   const parts = operationNames.map((name) => [`### ${name}`, meanings[name], exchange(name)].join('\n\n'));
   const soap12 = [
     '### The same in SOAP 1.2',
+    'The content type of request and answer is `application/soap+xml`.',
     'The namespace of the envelope selects the version, and the answer has the same version.',
     exchange('GetMessageVersion-12'),
   ];
@@ -152,17 +153,18 @@ function faultRow(folder: string): string[] {
 }
 
 function faultsPart(): string {
-  const folders = readdirSync(golden)
+  const rows = readdirSync(golden)
     .filter((name) => name.includes('Fault-'))
-    .sort();
+    .map(faultRow)
+    .sort((a, b) => (`${a[2]} ${a[1]} ${a[0]}` < `${b[2]} ${b[1]} ${b[0]}` ? -1 : 1));
   return [
     '## Faults',
-    table(
-      ['SOAP', 'When', 'Fault code', 'HTTP status', '`Code` in the detail', 'Text'],
-      folders.map(faultRow),
-    ),
-    'A fault in SOAP 1.1 with its detail:',
-    block('xml', indent(read('Fault-unknown-folder', 'response.xml'))),
+    'A fault in SOAP 1.1, with HTTP status 500:',
+    block('xml', indent(read('GuardedFault-token-required', 'response.xml'))),
+    'The same in SOAP 1.2, with HTTP status 400:',
+    block('xml', indent(read('GuardedFault-token-required-12', 'response.xml'))),
+    'All faults:',
+    table(['SOAP', 'When', 'Fault code', 'HTTP status', '`Code` in the detail', 'Text'], rows),
   ].join('\n\n');
 }
 

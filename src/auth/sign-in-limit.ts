@@ -1,40 +1,60 @@
-// Counts failed sign-ins of the last minute, per user and network and per network.
+// Limits the failed sign-ins of the last minute: per user and subnet, per subnet, and per network.
+import { networkOf, subnetOf } from '../lib/address.ts';
 
 const windowMs = 60_000;
-const maxPerUserAndNetwork = 10;
-const maxPerNetwork = 100;
+const maxPerUserAndSubnet = 10;
+const maxPerSubnet = 100;
+const maxPerNetwork = 300;
+
+export type Attempt = { readonly username: string; readonly address: string; readonly at: number };
 
 export class SignInLimit {
-  readonly #failures = new Map<string, readonly number[]>();
+  /** The times of failed attempts and of attempts in progress. */
+  readonly #attempts = new Map<string, readonly number[]>();
 
-  waitSeconds(username: string, network: string, at: number): number {
-    const waits = countersOf(username, network).map(({ key, max }) => {
+  /** 0: the attempt may start. */
+  waitSeconds({ username, address, at }: Attempt): number {
+    const waits = countersOf(username, address).map(({ key, max }) => {
       const oldest = this.#recent(key, at).at(-max);
       return oldest === undefined ? 0 : Math.ceil((oldest + windowMs - at) / 1000);
     });
     return Math.max(...waits);
   }
 
-  countFailure(username: string, network: string, at: number): void {
-    for (const { key, max } of countersOf(username, network)) {
-      this.#failures.set(key, [...this.#recent(key, at), at].slice(-max));
+  /** Without counting an attempt before its result is known, more attempts at once could fail than one after the other. */
+  start({ username, address, at }: Attempt): void {
+    for (const { key } of countersOf(username, address)) {
+      this.#attempts.set(key, [...this.#recent(key, at), at]);
+    }
+  }
+
+  /** Takes back the count of an attempt that did not fail. */
+  forget({ username, address, at }: Attempt): void {
+    for (const { key } of countersOf(username, address)) {
+      const times = [...(this.#attempts.get(key) ?? [])];
+      const index = times.indexOf(at);
+      if (index >= 0) times.splice(index, 1);
+      if (times.length > 0) this.#attempts.set(key, times);
+      else this.#attempts.delete(key);
     }
   }
 
   removeExpired(at: number): void {
-    for (const key of this.#failures.keys()) {
-      if (this.#recent(key, at).length === 0) this.#failures.delete(key);
+    for (const key of this.#attempts.keys()) {
+      if (this.#recent(key, at).length === 0) this.#attempts.delete(key);
     }
   }
 
   #recent(key: string, at: number): readonly number[] {
-    return (this.#failures.get(key) ?? []).filter((failedAt) => failedAt > at - windowMs);
+    return (this.#attempts.get(key) ?? []).filter((startedAt) => startedAt > at - windowMs);
   }
 }
 
-function countersOf(username: string, network: string): { key: string; max: number }[] {
+function countersOf(username: string, address: string): { key: string; max: number }[] {
+  const subnet = subnetOf(address);
   return [
-    { key: `${username.toLowerCase()} ${network}`, max: maxPerUserAndNetwork },
-    { key: network, max: maxPerNetwork },
+    { key: `${username.toLowerCase()} ${subnet}`, max: maxPerUserAndSubnet },
+    { key: subnet, max: maxPerSubnet },
+    { key: networkOf(address), max: maxPerNetwork },
   ];
 }

@@ -1,4 +1,4 @@
-// IP addresses: one spelling for each, the network of an address, and lists of networks.
+// IP addresses: one spelling for each, the subnet and the network of an address, and lists of networks.
 import { type BlockList, isIP, isIPv4 } from 'node:net';
 
 /** A dual-stack socket reports an IPv4 client in IPv6 notation. */
@@ -17,11 +17,20 @@ export function isListed(address: string, list: BlockList): boolean {
   return version !== 0 && list.check(address, version === 4 ? 'ipv4' : 'ipv6');
 }
 
+/** The addresses that one client usually has: an IPv4 address, or an IPv6 /64. */
+export function subnetOf(address: string): string {
+  return isIP(address) === 6 ? `${groupsOf(address).slice(0, 4).join(':')}::/64` : address;
+}
+
+/** The addresses that one organization usually has: an IPv4 /24, or an IPv6 /48. */
 export function networkOf(address: string): string {
-  if (isIP(address) !== 6) return address;
+  if (isIPv4(address)) return `${address.split('.').slice(0, 3).join('.')}.0/24`;
+  return isIP(address) === 6 ? `${groupsOf(address).slice(0, 3).join(':')}::/48` : address;
+}
+
+function groupsOf(address: string): string[] {
   const [front = '', back] = address.split('::');
   const given = (part: string) => part.split(':').filter((group) => group !== '');
   const missing = back === undefined ? 0 : 8 - given(front).length - given(back).length;
-  const groups = [...given(front), ...Array.from({ length: missing }, () => '0'), ...given(back ?? '')];
-  return `${groups.slice(0, 4).join(':')}::/64`;
+  return [...given(front), ...Array.from({ length: missing }, () => '0'), ...given(back ?? '')];
 }

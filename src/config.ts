@@ -87,6 +87,9 @@ const access = {
     .describe(
       'The password of the first administrator. Required with STORE_URL. Default: a random password, printed at start.',
     ),
+  MAX_TOKENS_PER_USER: integer(1, 10_000)
+    .default(100)
+    .describe('How many valid tokens a user may have. A further sign-in ends the oldest.'),
   TRUSTED_PROXIES: addressRanges.describe(
     'The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses or CIDR ranges.',
   ),
@@ -221,7 +224,7 @@ const logging = {
 const groups = {
   'Addresses and paths': addresses,
   'SOAP catalog': catalog,
-  'First administrator and proxies': access,
+  'Sign-in and proxies': access,
   Webhooks: webhooks,
   'Uploads and errors of the REST API': rest,
   Database: database,
@@ -285,6 +288,7 @@ export function readConfig(
     requireTokens: value.REQUIRE_TOKENS,
     adminUsername: value.ADMIN_USERNAME,
     adminPassword: value.ADMIN_PASSWORD,
+    maxTokensPerUser: value.MAX_TOKENS_PER_USER,
     trustedProxies: value.TRUSTED_PROXIES,
     webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS,
     webhookConcurrency: value.WEBHOOK_CONCURRENCY,

@@ -55,7 +55,12 @@ export function createServices(options: AppOptions) {
   const tasks = createTasks(runtime, (task, error) =>
     logger.error({ err: error, task }, 'background task failed'),
   );
-  const tokenService = new TokenService({ store, runtime, tasks });
+  const tokenService = new TokenService({
+    store,
+    runtime,
+    tasks,
+    maxTokensPerUser: config.maxTokensPerUser,
+  });
   const catalogCache = new CatalogCache(store);
   const metrics = new Metrics(() => webhookStats(store, runtime.now()));
   const eventPublisher = new EventPublisher({

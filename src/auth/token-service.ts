@@ -3,11 +3,12 @@ import type { Credentials, Identity } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
+import type { Reader, Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import { networkOf } from '../lib/address.ts';
-import { FairLimiter } from './fair-limiter.ts';
+import { networkOf, subnetOf } from '../lib/address.ts';
+import { type Claimant, FairLimiter } from './fair-limiter.ts';
 import { hashPassword, passwordMatches, saltBytes, unmatchableHash } from './password.ts';
-import { SignInLimit } from './sign-in-limit.ts';
+import { type Attempt, SignInLimit } from './sign-in-limit.ts';
 import {
   type Binding,
   type Token,
@@ -22,10 +23,20 @@ import { type User, addUser, findUser, hasAdministrator, users } from './user.ts
 
 const sweepEveryMs = 60_000;
 
+/**
+ * A password hash occupies a thread and 16 MiB for a noticeable time. Node has four such threads: one stays free, because name resolution
+ * and file access need them too.
+ */
+export const hashingLimits = { running: 3, waiting: 256, waitingPerUser: 64, waitingPerNetwork: 16 };
+
+/** Administrators set passwords. Their calls take turns with the networks of sign-ins. */
+const newPasswords: Claimant = { username: '', subnet: '', network: 'new passwords' };
+
 export type TokenServiceOptions = {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly tasks: Tasks;
+  readonly maxTokensPerUser: number;
 };
 
 export type SignInRequest = {
@@ -40,25 +51,27 @@ export class TokenService {
   readonly #store: Store;
   readonly #runtime: Runtime;
   readonly #signInLimit = new SignInLimit();
-  /** A password hash occupies a thread and 16 MiB for a noticeable time. */
-  readonly #hashing = new FairLimiter({ running: 4, waitingPerNetwork: 16, waiting: 256 });
+  readonly #maxTokensPerUser: number;
+  readonly #hashing = new FairLimiter(hashingLimits);
 
-  constructor({ store, runtime, tasks }: TokenServiceOptions) {
+  constructor({ store, runtime, tasks, maxTokensPerUser }: TokenServiceOptions) {
     this.#store = store;
     this.#runtime = runtime;
+    this.#maxTokensPerUser = maxTokensPerUser;
     tasks.every('token sweep', sweepEveryMs, () => this.#sweep());
   }
 
-  identify(credentials: Credentials): Identity | undefined {
+  /** `reader` is a transaction where an operation identifies its caller again. */
+  identify(credentials: Credentials, reader: Reader = this.#store): Identity | undefined {
     const { bearer, field, cookie, readsOnly } = credentials;
-    if (bearer !== undefined) return this.#identityOf(bearer, credentials);
+    if (bearer !== undefined) return this.#identityOf(reader, bearer, credentials);
     if (field !== undefined) {
-      if (!isFormToken(field) || readsOnly) return this.#identityOf(field, credentials);
+      if (!isFormToken(field) || readsOnly) return this.#identityOf(reader, field, credentials);
       if (cookie === undefined || !formTokenMatches(field, cookie)) throw formOfEndedSession();
-      return this.#identityOf(cookie, credentials, field);
+      return this.#identityOf(reader, cookie, credentials, field);
     }
     if (cookie === undefined || !readsOnly) return undefined;
-    return this.#identityOf(cookie, credentials, formTokenOf(cookie));
+    return this.#identityOf(reader, cookie, credentials, formTokenOf(cookie));
   }
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
@@ -71,10 +84,12 @@ export class TokenService {
       const current = findUser(transaction, username);
       if (current?.passwordHash !== user.passwordHash) throw wrongCredentials();
       transaction.put(users, { ...current, lastSignIn: signedInAt });
+      this.#endOldestTokens(transaction, current, signedInAt);
       transaction.put(tokens, {
         hash: hashToken(token),
         username: current.username,
         credentialId: current.credentialId,
+        createdAt: signedInAt,
         expires,
         binding,
       });
@@ -93,7 +108,7 @@ export class TokenService {
 
   async hashPassword(password: string): Promise<{ hash: string; credentialId: string }> {
     const salt = this.#runtime.newSecret(saltBytes);
-    const hash = await this.#hashing.run('new passwords', () => hashPassword(password, salt));
+    const hash = await this.#hashing.run(newPasswords, () => hashPassword(password, salt));
     return { hash, credentialId: this.#runtime.newId() };
   }
 
@@ -117,9 +132,9 @@ export class TokenService {
     });
   }
 
-  #identityOf(token: string, { address, referer }: Credentials, formToken = ''): Identity {
-    const stored = this.#store.get(tokens, hashToken(token));
-    const user = stored && findUser(this.#store, stored.username);
+  #identityOf(reader: Reader, token: string, { address, referer }: Credentials, formToken = ''): Identity {
+    const stored = reader.get(tokens, hashToken(token));
+    const user = stored && findUser(reader, stored.username);
     const isValid =
       stored !== undefined &&
       stored.expires > this.#runtime.now() &&
@@ -129,19 +144,40 @@ export class TokenService {
     return { caller: { username: user.username, role: user.role }, formToken };
   }
 
-  #checkPassword({ username, password, address }: SignInRequest): Promise<User> {
-    // One client may own a whole IPv6 network. Counting single addresses would not limit it.
-    const network = networkOf(address);
-    return this.#hashing.run(network, async () => {
-      const retryAfterSeconds = this.#signInLimit.waitSeconds(username, network, this.#runtime.now());
-      if (retryAfterSeconds > 0)
-        throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds });
+  async #checkPassword({ username, password, address }: SignInRequest): Promise<User> {
+    const claimant = {
+      username: username.toLowerCase(),
+      subnet: subnetOf(address),
+      network: networkOf(address),
+    };
+    // Without this, calls that are refused in the end would take places from others.
+    this.#requireAllowed({ username, address, at: this.#runtime.now() });
+    return this.#hashing.run(claimant, async () => {
+      const attempt = { username, address, at: this.#runtime.now() };
+      this.#requireAllowed(attempt);
+      this.#signInLimit.start(attempt);
       const user = findUser(this.#store, username);
       const matches = await passwordMatches(password, user?.passwordHash ?? unmatchableHash);
-      if (!matches) this.#signInLimit.countFailure(username, network, this.#runtime.now());
       if (!matches || user === undefined) throw wrongCredentials();
+      this.#signInLimit.forget(attempt);
       return user;
     });
+  }
+
+  #requireAllowed(attempt: Attempt): void {
+    const retryAfterSeconds = this.#signInLimit.waitSeconds(attempt);
+    if (retryAfterSeconds > 0)
+      throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds });
+  }
+
+  /** Leaves room for one more token. */
+  #endOldestTokens(transaction: Transaction, { username, credentialId }: User, at: number): void {
+    const valid = [...transaction.all(tokens)]
+      .filter((token) => token.username === username && token.credentialId === credentialId)
+      .filter(({ expires }) => expires > at)
+      .sort((a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0));
+    const surplus = Math.max(0, valid.length + 1 - this.#maxTokensPerUser);
+    for (const { hash } of valid.slice(0, surplus)) transaction.remove(tokens, hash);
   }
 
   async #sweep(): Promise<void> {

@@ -9,6 +9,8 @@ export type Token = {
   readonly hash: string;
   readonly username: string;
   readonly credentialId: string;
+  /** Null: version 0.1.0 issued the token. */
+  readonly createdAt: number | null;
   readonly expires: number;
   readonly binding: Binding;
 };
@@ -20,6 +22,7 @@ export const tokens: Table<Token> = {
     hash: 'key',
     username: 'text',
     credentialId: 'text',
+    createdAt: 'number',
     expires: 'number',
     binding: 'json',
   } satisfies Shape<Token>,

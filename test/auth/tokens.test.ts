@@ -1,6 +1,6 @@
 // Signing in and its limits, the bindings of tokens, and revoking them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { tokens } from '../../src/auth/token.ts';
+import { hashToken, tokens } from '../../src/auth/token.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 
@@ -185,7 +185,53 @@ describe('sign-in limits', () => {
   it('refuses a burst of attempts without computing every hash', async () => {
     const burst = await Promise.all(Array.from({ length: 50 }, () => attempt('nobody', 'wrong')));
     const failed = burst.filter(({ statusCode }) => statusCode === 401).length;
-    expect(failed).toBeGreaterThanOrEqual(10);
-    expect(failed).toBeLessThan(14);
+    expect(failed).toBe(10);
+  });
+
+  it('does not count sign-ins that succeed', async () => {
+    const burst = await Promise.all(Array.from({ length: 15 }, () => attempt('member', password)));
+    expect(burst.map(({ statusCode }) => statusCode)).toEqual(Array.from({ length: 15 }, () => 200));
+  });
+});
+
+describe('the number of tokens of a user', () => {
+  it('is limited: a further sign-in ends the oldest', async () => {
+    const own = await startServer({ env: { MAX_TOKENS_PER_USER: '3' } });
+    const { signIn, statusOf } = tokensOf(() => own);
+    const issued: string[] = [];
+    // The administrator has one token already. The lifetime of a token does not matter, only its age.
+    for (const expiration of ['300', '200', '100', '400']) {
+      await own.runtime.advance(1000);
+      issued.push((await signIn({ username: 'administrator', expiration })).token);
+    }
+    const statuses = await Promise.all(issued.map((token) => statusOf(token)));
+    expect(statuses).toEqual([401, 200, 200, 200]);
+    expect(await statusOf(own.token('administrator'))).toBe(401);
+    expect(await statusOf(own.token('member'))).toBe(200);
+    await own.close();
+  });
+
+  it('counts valid tokens only, and one of version 0.1.0 as the oldest', async () => {
+    const own = await startServer({ env: { MAX_TOKENS_PER_USER: '3' } });
+    const { signIn, statusOf } = tokensOf(() => own);
+    const token = {
+      username: 'member',
+      credentialId: 'member',
+      expires: own.runtime.now() + 60_000,
+      binding: null,
+    };
+    await own.store.update((transaction) => {
+      transaction.put(tokens, { ...token, hash: hashToken('old'), createdAt: null });
+      transaction.put(tokens, { ...token, hash: hashToken('expired'), createdAt: 0, expires: 1 });
+      transaction.put(tokens, { ...token, hash: hashToken('ended'), createdAt: 0, credentialId: 'old' });
+    });
+    const first = await signIn();
+    expect(await statusOf('old')).toBe(200);
+    const second = await signIn();
+    const statuses = await Promise.all(
+      ['old', own.token('member'), first.token, second.token].map((each) => statusOf(each)),
+    );
+    expect(statuses).toEqual([401, 200, 200, 200]);
+    await own.close();
   });
 });

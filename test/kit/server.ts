@@ -81,6 +81,7 @@ export async function startServer({
         hash: hashToken(token(role)),
         username: role,
         credentialId: role,
+        createdAt: runtime.now(),
         expires,
         binding: null,
       });

@@ -1,9 +1,11 @@
 // Tests the PostgreSQL database itself: encryption of secrets, migrations, and values that PostgreSQL rejects.
 import { describe, expect, it } from 'vitest';
+import { tokens } from '../../src/auth/token.ts';
 import { isUnavailable } from '../../src/errors.ts';
 import { records } from '../../src/records.ts';
 import { plans } from '../../src/upgrades/job-table.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
+import { migrations } from '../kit/store.ts';
 import { type TestDatabase, createTestDatabase, readMigration } from './backends.ts';
 import { type Keepsake, cell, tickets, keepsakes, log, row, rows } from './definitions.ts';
 import { enqueue, ticket } from './tickets.ts';
@@ -75,7 +77,6 @@ describe('secrets in PostgreSQL', () => {
 
   it('include the signature keys of webhooks', async () => {
     const database = await createTestDatabase();
-    const migrations = ['001-store.sql', '002-records.sql'].map(readMigration);
     const store = await database.open({ records, migrations, secretKey: 'one key' });
     const webhook: Webhook = {
       id: 'w',
@@ -104,10 +105,22 @@ describe('secrets in PostgreSQL', () => {
 });
 
 describe('migrations of PostgreSQL', () => {
+  const noRecords = { tables: [], archives: [], logs: [], queues: [] };
+
+  it('keep the tokens of users', async () => {
+    const database = await createTestDatabase();
+    await (await database.open({ records: noRecords, migrations: migrations.slice(0, 3) })).close();
+    const token = { hash: 'h', username: 'ann', credentialId: 'c', expires: 5, binding: null };
+    await database.ask(
+      `insert into tokens (key, username, credential_id, expires) values ('h', 'ann', 'c', 5)`,
+    );
+    const store = await database.open({ records, migrations });
+    expect(store.get(tokens, 'h')).toEqual({ ...token, createdAt: null });
+  });
+
   it('keep the plans of jobs that an older version has stored', async () => {
     const database = await createTestDatabase();
-    const older = ['001-store.sql', '002-records.sql'].map(readMigration);
-    await (await database.open({ records, migrations: older })).close();
+    await (await database.open({ records: noRecords, migrations: migrations.slice(0, 2) })).close();
     const workload = { name: 'MAP_SERVER', image: 'm:2', checksum: 'N/A', formerImage: 'm:1' };
     const steps = [
       { name: 'Launch', workload: null },
@@ -117,7 +130,7 @@ describe('migrations of PostgreSQL', () => {
     await database.ask(
       `insert into plans (key, steps, workloads, after) values ('job', '${JSON.stringify(steps)}', 1, '{}')`,
     );
-    const store = await database.open({ records, migrations: [...older, readMigration('003-plans.sql')] });
+    const store = await database.open({ records, migrations });
     expect(store.get(plans, 'job')?.steps).toEqual([
       { name: 'Launch', workload: null },
       {
@@ -168,8 +181,8 @@ describe('migrations of PostgreSQL', () => {
 
   it('change nothing if one of them fails', async () => {
     const database = await createTestDatabase();
-    const migrations = [readMigration('001-store.sql'), 'create table half (key text); create nonsense'];
-    await expect(database.open({ migrations })).rejects.toThrow('nonsense');
+    const failing = [readMigration('001-store.sql'), 'create table half (key text); create nonsense'];
+    await expect(database.open({ migrations: failing })).rejects.toThrow('nonsense');
     await expect(database.ask('select * from half')).rejects.toThrow('does not exist');
     const store = await database.open();
     expect([...store.all(rows)]).toEqual([]);

@@ -1,4 +1,5 @@
 // The caller of a request, as both protocols and every feature see it.
+import type { Reader } from './store/transaction.ts';
 
 export const roles = ['member', 'publisher', 'administrator'] as const;
 
@@ -31,8 +32,8 @@ export type Identity = {
   readonly formToken: string;
 };
 
-/** Throws when the request carries a bad token. */
-export type Identify = (credentials: Credentials) => Identity | undefined;
+/** Throws when the request carries a bad token. Without `reader`, the state of the store decides. */
+export type Identify = (credentials: Credentials, reader?: Reader) => Identity | undefined;
 
 const scheme = 'bearer ';
 

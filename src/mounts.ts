@@ -32,7 +32,7 @@ export async function mountRest(
     await http.register(restRoutes, {
       prefix,
       root,
-      identify: (credentials) => tokenService.identify(credentials),
+      identify: (credentials, reader) => tokenService.identify(credentials, reader),
       retryAfterRefresh,
       admit,
       multipart,
@@ -59,7 +59,7 @@ export async function mountSoap({ http, options, services, urls, assets }: Mount
     prefix: config.catalogPath,
     handler: new SoapHandler(namespace, operations),
     requireTokens,
-    identify: (credentials) => tokenService.identify(credentials),
+    identify: (credentials, reader) => tokenService.identify(credentials, reader),
     retryAfterRefresh,
     wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
     sendPage: (reply) =>

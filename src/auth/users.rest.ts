@@ -83,7 +83,7 @@ function addOperation(store: Store, runtime: Runtime, tokenService: TokenService
     effect: 'writes',
     refusals: ['too-many-requests'],
     fields: { username: required(newUsername), password: required(password), role: required(role) },
-    run: async ({ values }) => {
+    run: async ({ values, requireCaller }) => {
       requireFreeName(store, values.username);
       const { hash, credentialId } = await tokenService.hashPassword(values.password);
       const user = {
@@ -94,7 +94,10 @@ function addOperation(store: Store, runtime: Runtime, tokenService: TokenService
         createdAt: runtime.now(),
         lastSignIn: null,
       };
-      await store.update((transaction) => addUser(transaction, user));
+      await store.update((transaction) => {
+        requireCaller(transaction);
+        addUser(transaction, user);
+      });
       return success;
     },
   });
@@ -110,13 +113,16 @@ function updateOperation(store: Store, tokenService: TokenService): Operation {
     refusals: ['too-many-requests'],
     fields: { username: required(existingUsername), password, role },
     check: ({ values }) => userExists(store, values.username),
-    run: async ({ values }) => {
+    run: async ({ values, requireCaller }) => {
       const change = {
         role: values.role,
         password:
           values.password === undefined ? undefined : await tokenService.hashPassword(values.password),
       };
-      await store.update((transaction) => updateUser(transaction, values.username, change));
+      await store.update((transaction) => {
+        requireCaller(transaction);
+        updateUser(transaction, values.username, change);
+      });
       return success;
     },
   });
@@ -130,8 +136,11 @@ function removeOperation(store: Store): Operation {
     effect: 'writes',
     fields: { username: required(existingUsername) },
     check: ({ values }) => userExists(store, values.username),
-    run: async ({ values }) => {
-      await store.update((transaction) => removeUser(transaction, values.username));
+    run: async ({ values, requireCaller }) => {
+      await store.update((transaction) => {
+        requireCaller(transaction);
+        removeUser(transaction, values.username);
+      });
       return success;
     },
   });

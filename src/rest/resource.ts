@@ -3,6 +3,7 @@
 import type { Access, Caller } from '../caller.ts';
 import type { ErrorKind, Problem } from '../errors.ts';
 import type { CachedJson, Json } from '../lib/json.ts';
+import type { Reader } from '../store/transaction.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Html } from './html/html.ts';
 import { type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
@@ -14,6 +15,11 @@ export type Call<S, V> = {
   readonly subject: S;
   readonly values: V;
   readonly caller: Caller;
+  /**
+   * Identifies and authorizes the caller again, with the errors of the first check. An operation that waits before its transaction calls
+   * this inside of it: meanwhile the token may have ended, or the user may have been removed or got another role.
+   */
+  readonly requireCaller: (reader: Reader) => Caller;
   readonly request: RequestContext;
 };
 

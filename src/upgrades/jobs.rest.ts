@@ -87,8 +87,9 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     whileReadOnly: 'allowed',
     fields: {},
     answer: statusAnswer,
-    run: async ({ subject, caller }) => {
+    run: async ({ subject, caller, requireCaller }) => {
       await updateJob(options.store, subject.id, (transaction, job) => {
+        requireCaller(transaction);
         const plan = transaction.get(plans, job.id);
         if (plan) requestCancel(transaction, job, plan, caller?.username ?? '');
       });
@@ -107,13 +108,14 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
     whileReadOnly: 'allowed',
     fields: {},
     answer: statusAnswer,
-    run: async ({ subject, caller }) => {
+    run: async ({ subject, caller, requireCaller }) => {
       const at = runtime.now();
       const by = caller?.username ?? '';
       await jobRunner.run(() =>
-        updateJob(store, subject.id, (transaction, job) =>
-          resumeJob(transaction, job, { by, runner: store.self }, at),
-        ),
+        updateJob(store, subject.id, (transaction, job) => {
+          requireCaller(transaction);
+          return resumeJob(transaction, job, { by, runner: store.self }, at);
+        }),
       );
       return { json: readStatus(options, subject.id) };
     },

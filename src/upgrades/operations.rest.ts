@@ -129,8 +129,9 @@ function upgradeOperation(options: OperationsOptions): Operation {
     fields: upgradeFields(options.store),
     answer: statusAnswer,
     check: ({ values }) => checkUpgrade(options, values),
-    run: async ({ values, caller, prepared: inputs }) => ({
+    run: async ({ values, caller, requireCaller, prepared: inputs }) => ({
       json: await start(options, {
+        requireCaller,
         prepareIn: (reader) => prepare(reader, values, inputs),
         startedBy: caller?.username ?? '',
         manifest: values.versionManifestFile,
@@ -164,9 +165,10 @@ function rollbackOperation(options: OperationsOptions): Operation {
     effect: 'writes',
     fields: { versionManifest: versionField },
     answer: statusAnswer,
-    run: async ({ values, caller }) => {
+    run: async ({ values, caller, requireCaller }) => {
       const inventory = await options.executor.inventory();
       const json = await start(options, {
+        requireCaller,
         prepareIn: (reader) => prepareRollback(reader, values.versionManifest, inventory),
         startedBy: caller?.username ?? '',
       });
@@ -176,6 +178,7 @@ function rollbackOperation(options: OperationsOptions): Operation {
 }
 
 type StartRequest = {
+  readonly requireCaller: (reader: Reader) => unknown;
   /** Runs inside the transaction, so that it checks the state from which the job starts. */
   readonly prepareIn: (reader: Reader) => PreparedJob;
   readonly startedBy: string;
@@ -184,12 +187,13 @@ type StartRequest = {
 
 async function start(
   { store, runtime, jobRunner, notify }: OperationsOptions,
-  { prepareIn, startedBy, manifest }: StartRequest,
+  { requireCaller, prepareIn, startedBy, manifest }: StartRequest,
 ): Promise<Json> {
   const id = runtime.newId();
   const at = runtime.now();
   const job = await jobRunner.run(() =>
     store.update((transaction) => {
+      requireCaller(transaction);
       const { problems, to, ...prepared } = prepareIn(transaction);
       if (problems.length > 0 || to === null) throw invalid(problems);
       if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
@@ -214,10 +218,13 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
         manifestField(store, 'A version manifest: a JSON array of versions, or {"versions": […]}.'),
       ),
     },
-    run: async ({ values }) => {
+    run: async ({ values, requireCaller }) => {
       const { manifestFile: versions } = values;
       const importedAt = runtime.now();
-      await store.update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
+      await store.update((transaction) => {
+        requireCaller(transaction);
+        transaction.write(importedManifest, { versions, importedAt });
+      });
       return success;
     },
   });
@@ -230,8 +237,11 @@ function deleteImportedManifestOperation({ store }: OperationsOptions): Operatio
     access: 'administrator',
     effect: 'writes',
     fields: {},
-    run: async () => {
-      await store.update((transaction) => transaction.write(importedManifest, null));
+    run: async ({ requireCaller }) => {
+      await store.update((transaction) => {
+        requireCaller(transaction);
+        transaction.write(importedManifest, null);
+      });
       return success;
     },
   });

@@ -53,11 +53,12 @@ function upgradesResource(options: UpgradesOptions): Resource {
       jobId: text('The job to wait for. If it is not the newest, the answer comes at once.', { to: 128 }),
     },
     answer: statusAnswer,
-    read: async ({ values: { after, wait, jobId } }) => {
+    read: async ({ values: { after, wait, jobId }, requireCaller }) => {
       const job = newestJob(store);
       if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id))
         return statusReader.read(job, after);
       await jobWatcher.waitForChange(job, after, wait * 1000);
+      requireCaller(store);
       return statusReader.read(newestJob(store), after);
     },
     view: upgradesPage(options),

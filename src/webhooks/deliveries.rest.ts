@@ -66,10 +66,11 @@ function redeliverOperation(store: Store, runtime: Runtime): Operation<Delivery>
     effect: 'writes',
     fields: {},
     answer: deliveryCreatedAnswer,
-    run: async ({ subject: { webhookId, event, isPing } }) => {
+    run: async ({ subject: { webhookId, event, isPing }, requireCaller }) => {
       const id = runtime.newId();
       const at = runtime.now();
       await store.update((transaction) => {
+        requireCaller(transaction);
         const { name, active } = requireWebhook(transaction, webhookId);
         if (!active)
           throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);

@@ -1,0 +1,151 @@
+// A caller whose rights end while the request waits: for its body, a password hash, the cluster, or a change of a job. Two servers share
+// the store, like two processes; the rights end in the other one.
+import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hashToken, tokens } from '../../src/auth/token.ts';
+import { findUser, users } from '../../src/auth/user.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import { newestJob } from '../../src/upgrades/job-table.ts';
+import { openWire } from '../hard/wire.ts';
+import { createFakeRuntime } from '../kit/runtime.ts';
+import { type Server, startServer } from '../kit/server.ts';
+
+/** A call that waits until the test lets it continue. */
+class Gate {
+  reached: Promise<void>;
+  open: () => void = () => undefined;
+  #reach: () => void = () => undefined;
+  readonly #opened: Promise<void>;
+
+  constructor() {
+    this.reached = new Promise((resolve) => (this.#reach = resolve));
+    this.#opened = new Promise((resolve) => (this.open = resolve));
+  }
+
+  async pass(): Promise<void> {
+    this.#reach();
+    await this.#opened;
+  }
+}
+
+let one: Server;
+let other: Server;
+let cluster: Gate | undefined;
+
+beforeEach(async () => {
+  cluster = undefined;
+  const simulated = createSimulatedExecutor({ runtime: createFakeRuntime(), stepMs: 0, failures: new Map() });
+  const inventory = async () => {
+    await cluster?.pass();
+    return simulated.inventory();
+  };
+  one = await startServer({ executor: { ...simulated, inventory } });
+  other = await startServer({ store: await one.store.reopen() });
+});
+afterEach(async () => {
+  one.http.server.closeAllConnections();
+  await other.close();
+  await one.close();
+});
+
+const bearer = 'token-of-the-administrator';
+const authorization = `Bearer ${bearer}`;
+
+function changeUser(transaction: Transaction, change: { role?: 'member'; credentialId?: string }): void {
+  const user = findUser(transaction, 'administrator');
+  if (user) transaction.put(users, { ...user, ...change });
+}
+
+const endings: [string, number, (transaction: Transaction) => void][] = [
+  ['the user is removed', 401, (transaction) => transaction.remove(users, 'administrator')],
+  ['the user gets a lower role', 403, (transaction) => changeUser(transaction, { role: 'member' })],
+  ['the user gets a new password', 401, (transaction) => changeUser(transaction, { credentialId: 'new' })],
+  ['the token is revoked', 401, (transaction) => transaction.remove(tokens, hashToken(bearer))],
+  [
+    'the token expires',
+    401,
+    (transaction) => {
+      const token = transaction.get(tokens, hashToken(bearer));
+      if (token) transaction.put(tokens, { ...token, expires: 0 });
+    },
+  ],
+];
+
+/** Resolves when the server begins to hash a password: it takes the salt immediately before. */
+function hashBegins(server: Server): Promise<void> {
+  const { newSecret } = server.runtime;
+  return new Promise((resolve) => {
+    server.runtime.newSecret = (bytes) => {
+      server.runtime.newSecret = newSecret;
+      resolve();
+      return newSecret(bytes);
+    };
+  });
+}
+
+const namesOf = (server: Server) => [...server.store.all(users)].map(({ username }) => username);
+
+describe.each(endings)('when %s', (_what, status, end) => {
+  const code = status === 401 ? 498 : 403;
+
+  it('during the hash of a new password, no user is added', async () => {
+    const begun = hashBegins(one);
+    const fields = { username: 'ghost', password: 'a good password', role: 'administrator' };
+    const response = one.post('/admin/security/users/add', fields, { authorization });
+    await begun;
+    await other.store.update(end);
+    expect((await response).statusCode).toBe(status);
+    expect((await response).json()).toMatchObject({ error: { code } });
+    await one.store.refresh();
+    expect(namesOf(one)).not.toContain('ghost');
+  });
+
+  it('during the hash of a new password, no user is changed', async () => {
+    const begun = hashBegins(one);
+    const fields = { username: 'member', password: 'a good password', role: 'administrator' };
+    const response = one.post('/admin/security/users/update', fields, { authorization });
+    await begun;
+    await other.store.update(end);
+    expect((await response).statusCode).toBe(status);
+    await one.store.refresh();
+    expect(findUser(one.store, 'member')).toMatchObject({ role: 'member', credentialId: 'member' });
+  });
+
+  it.each([
+    ['upgrade', 'pat_17022022_1250'],
+    ['rollback', 'rel_01022022_1234'],
+  ])('while %s reads the workloads, no job starts', async (operation, id) => {
+    const gate = new Gate();
+    cluster = gate;
+    const fields = { versionManifest: JSON.stringify({ id }) };
+    const response = one.post(`/admin/system/upgrades/${operation}`, fields, { authorization });
+    await gate.reached;
+    await other.store.update(end);
+    gate.open();
+    expect((await response).statusCode).toBe(status);
+    await one.store.refresh();
+    expect(newestJob(one.store)).toBeUndefined();
+  });
+
+  it('while the body is held back, the request is refused', async () => {
+    const port = Number(new URL(await one.listen()).port);
+    const body = 'username=ghost&password=a+good+password&role=administrator';
+    const wire = openWire(port);
+    const received = once(one.http.server, 'request');
+    wire.write(
+      `POST /admin/security/users/add HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n` +
+        `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
+    );
+    await received;
+    await turn();
+    await other.store.update(end);
+    wire.socket.write(body.slice(20));
+    const answer = await wire.answer();
+    wire.socket.destroy();
+    expect(answer?.status).toBe(status);
+    await one.store.refresh();
+    expect(namesOf(one)).not.toContain('ghost');
+  });
+});

@@ -4,6 +4,8 @@ export const maxBodyBytes = 1024 ** 2;
 
 export const maxHeaderBytes = 16 * 1024;
 
+export const maxHeaders = 1000;
+
 /** A path segment cannot be longer than the headers. */
 export const maxParamLength = maxHeaderBytes;
 

@@ -20,18 +20,34 @@ export function logRequests(app: FastifyInstance, metrics: Metrics): void {
   });
 }
 
-/** The rest may be a query with a token, even if the client has encoded its question mark. */
-function pathOf({ url }: FastifyRequest): string {
-  return url.split(/[?#;]|%3f/i, 1)[0] ?? '';
+const unknownRoute = 'unknown';
+
+/** An absolute address may contain a user name and a password. */
+const authority = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i;
+
+/** The end of the path. The rest may be a query with a token, even if the client has encoded its marks, once or more. */
+const queryStart = /[?#;&=]|%(?:25)*(?:3f|23|3b|26|3d)/i;
+
+/** The path of an unknown route is not logged: it may be anything, such as a token. */
+function pathOf(request: FastifyRequest): string {
+  if (isUnknown(request)) return unknownRoute;
+  const [path] = request.url.replace(authority, '').split(queryStart, 1);
+  return path || '/';
 }
 
 const labels = new Map<string, string>();
 
-function routeLabel({ routeOptions: { url }, is404 }: FastifyRequest): string {
-  if (url === undefined || is404) return 'unknown';
+function routeLabel(request: FastifyRequest): string {
+  const { url } = request.routeOptions;
+  if (url === undefined || isUnknown(request)) return unknownRoute;
   const known = labels.get(url);
   if (known !== undefined) return known;
   const label = url.replace(/:(\w+)(\([^)]*\))?/g, '{$1}');
   labels.set(url, label);
   return label;
+}
+
+/** The server has rewritten a target that it cannot route. */
+function isUnknown({ routeOptions, is404, url, originalUrl }: FastifyRequest): boolean {
+  return is404 || routeOptions.url === undefined || url !== originalUrl;
 }

@@ -6,6 +6,7 @@ import fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
+import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
 import { ServiceError, invalidField, methodNotAllowed } from '../errors.ts';
 import { isListed, plainAddress } from '../lib/address.ts';
@@ -19,6 +20,7 @@ import {
   keepAliveTimeoutMs,
   maxBodyBytes,
   maxHeaderBytes,
+  maxHeaders,
   maxParamLength,
   requestTimeoutMs,
 } from './limits.ts';
@@ -70,20 +72,20 @@ export function createServer(options: ServerOptions): FastifyInstance {
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength },
     clientErrorHandler: answerBadHttp,
-    // Fastify runs no hooks for a path that cannot be decoded. Escaped once more, it is an unknown path: answered, logged and counted.
-    rewriteUrl: ({ url = '/' }) => (isDecodable(url) ? url : url.replaceAll('%', '%25')),
+    rewriteUrl: ({ url = '/' }) => routableUrl(url),
     // The router still refuses some targets, such as `http://`.
     frameworkErrors: (_error, request, reply) => void sendError(notFound(), request, reply, options),
   });
   // Without this, Node refuses an unknown Expect header with an empty 417.
   app.server.on('checkExpectation', (...exchange) => app.server.emit('request', ...exchange));
+  // Node drops further headers silently. One more than allowed must stay, so that the hook below can refuse the request.
+  app.server.maxHeadersCount = maxHeaders + 1;
 
   const allowedMethods = new AllowedMethods(app);
   logRequests(app, options.metrics);
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff');
-    if (request.headers.host === undefined && request.raw.httpVersion === '1.1')
-      throw invalidField('Host', 'must be given.');
+    checkHeaders(request.raw);
     // Without this, Fastify reads the body before it calls the not-found handler.
     if (request.is404) refuseUnknown(request, allowedMethods);
     if (isClosing() && !request.routeOptions.config.answersWhileClosing)
@@ -98,6 +100,15 @@ export function createServer(options: ServerOptions): FastifyInstance {
   if (!options.hasTreeAtRoot) app.setNotFoundHandler((request) => refuseUnknown(request, allowedMethods));
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   return app;
+}
+
+function checkHeaders({ rawHeaders, httpVersion }: IncomingMessage): void {
+  const names = rawHeaders.filter((_text, index) => index % 2 === 0);
+  if (names.length > maxHeaders)
+    throw new ServiceError('invalid', `The request must have at most ${maxHeaders} headers.`);
+  const hosts = names.filter((name) => name.toLowerCase() === 'host');
+  if (hosts.length === 0 && httpVersion === '1.1') throw invalidField('Host', 'must be given.');
+  if (hosts.length > 1) throw invalidField('Host', 'must be given once.');
 }
 
 function refuseUnknown(request: FastifyRequest, allowedMethods: AllowedMethods): never {
@@ -122,6 +133,16 @@ function sendError(
 
 function noSchemas(): never {
   throw new Error('No route has a schema.');
+}
+
+/**
+ * Fastify's router would end the path at a `#`, and runs no hooks for a path that cannot be decoded. Escaped and with a segment that
+ * nothing has, both are unknown paths: answered by their scope, logged and counted.
+ */
+function routableUrl(url: string): string {
+  if (!url.includes('#') && isDecodable(url)) return url;
+  const [path = ''] = url.split(/[?#]/, 1);
+  return `${path.replaceAll('%', '%25')}/%25`;
 }
 
 function isDecodable(url: string): boolean {

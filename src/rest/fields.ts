@@ -102,7 +102,8 @@ export function integer(description: string, from: number, to: number): Field<nu
   const problem = `must be an integer from ${from} to ${to}.`;
   return optional(description, { kind: 'number', from, to }, (raw) => {
     const trimmed = raw.trim();
-    const value = /^-?[0-9]{1,15}$/.test(trimmed) ? Number(trimmed) : NaN;
+    // Adding 0 turns -0 into 0.
+    const value = /^-?[0-9]{1,15}$/.test(trimmed) ? Number(trimmed) + 0 : NaN;
     return value >= from && value <= to ? { value } : { problem };
   });
 }

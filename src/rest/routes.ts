@@ -7,6 +7,7 @@ import { type Access, type Caller, type Identify, mayCall } from '../caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
+import type { Reader } from '../store/transaction.ts';
 import { type FieldValues, readFields, requestedFields } from './fields.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
@@ -101,10 +102,18 @@ async function checkTarget(request: FastifyRequest, options: RestOptions): Promi
   const rest = new RestRequest(request, route);
   request.rest = rest;
   if (rest.showsForm && guessFormat(request) !== 'html') throw methodNotAllowed(request.method, ['POST']);
-  if (!rest.isPost || rest.access === 'anyone') return;
+  if (!rest.isPost) return;
   const credentials = credentialsOf(request, undefined);
-  if (credentials.bearer === undefined) return;
-  rest.identity = await options.retryAfterRefresh(() => options.identify(credentials));
+  if (rest.access !== 'anyone' && credentials.bearer !== undefined)
+    rest.identity = await options.retryAfterRefresh(() => options.identify(credentials));
+  refuseEncodedBody(request.headers['content-encoding']);
+}
+
+function refuseEncodedBody(coding = 'identity'): void {
+  if (coding.trim().toLowerCase() === 'identity') return;
+  throw new ServiceError('unsupported-media-type', 'The content encoding of the request is not supported.', {
+    problems: [{ field: 'Content-Encoding', message: 'must be identity or absent.' }],
+  });
 }
 
 async function checkRequest(
@@ -164,23 +173,28 @@ async function findSubject(rest: RestRequest, caller: Caller): Promise<unknown> 
 async function respond(
   rest: RestRequest,
   reply: FastifyReply,
-  { responder }: RestOptions,
+  { responder, identify }: RestOptions,
 ): Promise<FastifyReply> {
   if (rest.showsForm) return responder.sendForm(rest, reply);
-  const outcome = await execute(rest);
+  const outcome = await execute(rest, identify);
   if (outcome.headers) void reply.headers(outcome.headers);
   return rest.format === 'html'
     ? responder.sendOutcome(rest, reply, outcome)
     : sendAnswer(reply, 200, outcome.json, rest.format);
 }
 
-async function execute(rest: RestRequest): Promise<Outcome> {
+async function execute(rest: RestRequest, identify: Identify): Promise<Outcome> {
   const { operation, resource } = rest.entry;
   const { values, problems }: FieldValues = readFields(fieldsOf(rest.entry), rest.form);
   const call = {
     subject: rest.subject?.found,
     values: values as never,
     caller: rest.identity?.caller,
+    requireCaller: (reader: Reader) => {
+      const caller = rest.access === 'anyone' ? undefined : identify(rest.credentials, reader)?.caller;
+      requireRole(caller, rest.access);
+      return caller;
+    },
     request: rest,
   };
   if (!operation) {

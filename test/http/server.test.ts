@@ -1,6 +1,7 @@
 // Addresses outside the two APIs, the log, time limits and internal errors.
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ask } from '../hard/wire.ts';
 import { type Server, namespace, password, startServer } from '../kit/server.ts';
 
 let server: Server;
@@ -123,11 +124,93 @@ it('the log contains no query, no token and no password', async () => {
   await own.get('/admin%3Ftoken=token-of-the-member');
   await own.get('/%zz');
   const log = own.logLines.join('');
-  expect(log).toContain('"path":"/%25zz"');
+  expect(log).toContain('"path":"unknown"');
   expect(log).toContain('"path":"/admin"');
   expect(log).not.toMatch(/token-of-the|another-secret|\?/);
   expect(log).not.toContain(password);
   await own.close();
+});
+
+describe('bytes of a request', () => {
+  const authorization = 'Authorization: Bearer token-of-the-administrator\r\n';
+  let own: Server;
+  let port: number;
+  beforeAll(async () => {
+    own = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
+    port = Number(new URL(await own.listen()).port);
+  });
+  afterAll(() => own.close());
+
+  /** The response, and the path in the log. */
+  async function send(target: string, headers = '', body = '') {
+    own.logLines.length = 0;
+    const method = body === '' ? 'GET' : 'POST';
+    const length = body === '' ? '' : `Content-Length: ${body.length}\r\n`;
+    const head = `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n`;
+    const answer = await ask(port, `${head}${authorization}${length}${headers}\r\n${body}`);
+    const line = own.logLines[0] === undefined ? {} : (JSON.parse(own.logLines[0]) as { path?: string });
+    return { status: answer?.status, body: answer?.body ?? '', path: line.path, log: own.logLines.join('') };
+  }
+
+  it.each([
+    '/admin#x',
+    '/admin#x/security/users',
+    '/admin/mode#',
+    '/admin?f=json#x',
+    '/#',
+    '/services#?wsdl',
+    '/admin/services/Maps#',
+    'http://host/admin#x',
+  ])('the target %s is not found, because it contains #', async (target) => {
+    expect(await send(target)).toMatchObject({ status: 404, path: 'unknown' });
+  });
+
+  it('a target with # changes nothing', async () => {
+    const form = 'Content-Type: application/x-www-form-urlencoded\r\n';
+    const added = 'username=ghost&password=a+good+password&role=member';
+    expect((await send('/admin#x/security/users/add', form, added)).status).toBe(404);
+    expect((await send('/admin/security/users')).body).not.toContain('ghost');
+  });
+
+  it.each([
+    ['/admin&token=secret', 404, 'unknown'],
+    ['/admin/%253ftoken=secret', 404, 'unknown'],
+    ['/admin/token=secret', 404, 'unknown'],
+    ['/secret', 404, 'unknown'],
+    ['/admin/services/%zzsecret', 404, 'unknown'],
+    ['//user:secret@host/admin', 404, 'unknown'],
+    ['/admin/mode?token%3Dsecret', 200, '/admin/mode'],
+    ['/admin/services/a&token=secret', 404, '/admin/services/a'],
+    ['/admin/services/token=secret', 404, '/admin/services/token'],
+    ['/admin/services/a%3Ftoken%3Dsecret', 404, '/admin/services/a'],
+    ['/admin/services/a%253ftoken%253dsecret', 404, '/admin/services/a'],
+    ['/admin/services/a%25253Ftoken=secret', 404, '/admin/services/a'],
+    ['/admin/services/a%26token%3Dsecret', 404, '/admin/services/a'],
+    ['/admin/services/a;token=secret', 404, '/admin/services/a'],
+    ['HTTP://user:secret@host/admin', 200, '/admin'],
+    ['http://user:secret@host/admin/mode?token=secret', 200, '/admin/mode'],
+    ['http://user:secret@host', 302, '/'],
+    ['http://user:secret@', 404, undefined],
+  ])('%s gets %d and is logged as %s', async (target, status, path) => {
+    const answer = await send(target);
+    expect(answer).toMatchObject({ status, path });
+    expect(answer.log).not.toContain('secret');
+  });
+
+  it('more than 1,000 headers are refused, so that none is ignored', async () => {
+    const forwarded = 'X-Forwarded-For: 192.0.2.1\r\n';
+    const others = 'a:b\r\n'.repeat(2100);
+    // Node 22 and newer answer 431 by themselves.
+    expect((await send('/admin', others + forwarded)).status).toBeOneOf([400, 431]);
+    expect((await send('/admin', 'a:b\r\n'.repeat(998))).status).toBe(400);
+    expect((await send('/admin', 'a:b\r\n'.repeat(997))).status).toBe(200);
+  });
+
+  it('two Host headers are refused', async () => {
+    const answer = await send('/admin', 'hOsT: other\r\n');
+    expect(answer.status).toBe(400);
+    expect(answer.body).toContain('Host: must be given once.');
+  });
 });
 
 it('the server sets time limits for clients, and security headers for pages', async () => {

@@ -32,6 +32,28 @@ describe('requests with a query or an urlencoded form', () => {
     expect(details(response)).toEqual([problem]);
   });
 
+  it.each(['gzip', 'br', 'deflate', 'nonsense', 'identity, gzip'])(
+    'are refused with the content encoding %s',
+    async (coding) => {
+      for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']) {
+        const response = await send(mode, {
+          headers: { 'content-type': type, 'content-encoding': coding },
+          payload: `token=${token}`,
+        });
+        expect(response.statusCode).toBe(415);
+        expect(details(response)).toEqual(['Content-Encoding: must be identity or absent.']);
+      }
+    },
+  );
+
+  it('may have the content encoding identity', async () => {
+    const response = await send(mode, {
+      headers: { 'content-type': 'application/x-www-form-urlencoded', 'content-encoding': 'Identity' },
+      payload: `token=${token}`,
+    });
+    expect(response.statusCode).toBe(200);
+  });
+
   it('are refused with a list of all invalid fields', async () => {
     const payload = 'a=1&a=2&b=%zz&c=3';
     const response = await send(mode, {

@@ -1,5 +1,6 @@
 // Tests of reading and changing the webhook settings over HTTP.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 const path = '/admin/services/webhooks/settings';
@@ -50,6 +51,11 @@ it('POST keeps the values of absent and blank fields', async () => {
   expect(statusCode).toBe(200);
   expect(JSON.parse(body)).toEqual({ ...initial, notificationAttempts: 5, numberOfFailures: 7 });
   expect((await set({})).json()).toEqual({ ...initial, notificationAttempts: 5, numberOfFailures: 7 });
+});
+
+it('POST stores -0 as 0', async () => {
+  await set({ notificationElapsedTimeInSeconds: '-0' });
+  expect(Object.is(server.store.read(webhookSettings).notificationElapsedTimeInSeconds, 0)).toBe(true);
 });
 
 describe.each([

@@ -5,12 +5,14 @@ import type { Registry } from 'prom-client';
 import { tokensResource } from './auth/tokens.rest.ts';
 import { loadCatalog } from './catalog/catalog.ts';
 import { Assets } from './http/assets.ts';
+import { BodyLimits } from './http/body-limits.ts';
 import { registerProbes } from './http/probes.ts';
 import { createServer } from './http/server.ts';
 import { PublicUrls } from './http/urls.ts';
 import { sendHtml } from './rest/html/layout.ts';
 import { errorPage } from './rest/html/pages.ts';
 import { openApiDocument } from './rest/openapi/document.ts';
+import { identifySession } from './rest/request.ts';
 import type { Resource } from './rest/resource.ts';
 import { type Mount, mountRest, mountSoap } from './mounts.ts';
 import { type AppOptions, adminResource, createServices } from './services.ts';
@@ -34,6 +36,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     logger: options.logger,
     metrics,
     trustedProxies: config.trustedProxies,
+    bodyLimits: new BodyLimits({
+      runtime,
+      maxFileBytes: config.maxUploadBytes,
+      isSignedIn: (request) =>
+        identifySession(request, (credentials) => tokenService.identify(credentials)) !== undefined,
+    }),
     isClosing: () => isClosing,
     hasTreeAtRoot: config.adminPath === '',
     sendErrorPage: (reply, { status, body }) => {

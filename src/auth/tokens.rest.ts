@@ -14,7 +14,7 @@ import {
 import type { PublicUrls } from '../http/urls.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
-import { ownPath, sessionCookie } from '../rest/request.ts';
+import { maxNextLength, ownPath, sessionCookie } from '../rest/request.ts';
 import { plainAddress } from '../lib/address.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
@@ -45,7 +45,7 @@ const signInFields = {
     ),
     expirationMinutes.default,
   ),
-  next: text('Where a browser goes after signing in: a path of this server.', { to: 4096 }),
+  next: text('Where a browser goes after signing in: a path of this server.', { to: maxNextLength }),
 };
 
 const tokenServiceAnswer = answerObject('TokenService', 'The token service.', {

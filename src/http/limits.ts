@@ -20,3 +20,22 @@ export const connectionTimeoutMs = 120_000;
 
 /** Without this, a refused client could keep its side of the connection open. */
 export const lingerMs = 2_000;
+
+/** Smaller chunks of a body are merged into buffers of this size. */
+export const maxMergedBytes = 64 * 1024;
+
+/** Holds for bodies over `maxMergedBytes`. Every chunk costs processor time, whatever its size. */
+export const minAverageChunkBytes = 64;
+
+/** Slightly less than promised, because Node reports a chunk that arrives in two segments as two. */
+export const refusedAverageChunkBytes = 60;
+
+/** Bodies of callers without a valid bearer token or session cookie. Most arrive at once, so places are only for those that do not. */
+export const anonymousBodies = {
+  maxBytes: 64 * 1024 ** 2,
+  maxPerNetwork: 4,
+  uncountedMs: 1000,
+  timeoutMs: 60_000,
+} as const;
+
+export const signedInBodies = { maxBytes: 128 * 1024 ** 2 } as const;

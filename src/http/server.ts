@@ -12,6 +12,7 @@ import { ServiceError, invalidField, methodNotAllowed } from '../errors.ts';
 import { isListed, plainAddress } from '../lib/address.ts';
 import { prefersHtml } from './accept.ts';
 import { AllowedMethods } from './allowed-methods.ts';
+import type { BodyLimits } from './body-limits.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
 import { sendJson } from './json.ts';
 import {
@@ -39,6 +40,7 @@ export type ServerOptions = {
   readonly logger: FastifyBaseLogger;
   readonly metrics: Metrics;
   readonly trustedProxies: BlockList;
+  readonly bodyLimits: BodyLimits;
   readonly isClosing: () => boolean;
   readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => FastifyReply;
   /** A resource tree at the root sets the not-found handler of the root itself. */
@@ -46,7 +48,7 @@ export type ServerOptions = {
 };
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { logger, trustedProxies, isClosing } = options;
+  const { logger, trustedProxies, bodyLimits, isClosing } = options;
   const app = fastify({
     loggerInstance: logger,
     // A child logger per request would only add a request id, which no line needs.
@@ -90,6 +92,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (request.is404) refuseUnknown(request, allowedMethods);
     if (isClosing() && !request.routeOptions.config.answersWhileClosing)
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
+    done();
+  });
+  app.addHook('preParsing', (request, reply, payload, done) =>
+    done(null, bodyLimits.receive(request, reply, payload)),
+  );
+  app.addHook('onClose', (_instance, done) => {
+    bodyLimits.stop();
     done();
   });
   app.addHook('onSend', (_request, reply, payload, done) => {

@@ -1,4 +1,5 @@
 // A query or a urlencoded body → the fields that a route asks for.
+import { isUtf8 } from 'node:buffer';
 import { type Problem, formatProblem, invalid, tooLarge } from '../errors.ts';
 import { maxBodyBytes } from '../http/limits.ts';
 import { truncate } from '../lib/text.ts';
@@ -37,7 +38,8 @@ export function parsePostQuery(encoded: string, requested: RequestedFields): For
     pairs.filter(({ name }) => name === 'f'),
     requested,
   );
-  for (const { name, value } of pairs) if (name !== undefined && requested.has(name)) form[name] ??= value;
+  for (const { name, value } of pairs)
+    if (name !== undefined && requested.has(name)) form[name] ??= decode(value);
   return form;
 }
 
@@ -49,16 +51,18 @@ function collect(pairs: readonly Pair[], requested: RequestedFields): Record<str
   for (const { name, value } of pairs) {
     if (name === undefined) report({ field: 'A field name', message: notDecodable });
     else if (seen.has(name)) report({ field: truncate(name), message: 'is given more than once.' });
-    else if (value === undefined) report({ field: truncate(name), message: notDecodable });
-    else if (requested.has(name)) form[name] = value;
+    else if (requested.has(name)) {
+      form[name] = decode(value);
+      if (form[name] === undefined) report({ field: truncate(name), message: notDecodable });
+    } else if (!isPercentEncoded(value)) report({ field: truncate(name), message: notDecodable });
     seen.add(name);
   }
   if (problems.size > 0) throw invalid([...problems.values()].slice(0, maxParts));
   return form;
 }
 
-/** A name or value that cannot be decoded is undefined. */
-type Pair = { readonly name: string | undefined; readonly value: string | undefined };
+/** A name that cannot be decoded is undefined. The value is still encoded: only values that a route asks for are decoded. */
+type Pair = { readonly name: string | undefined; readonly value: string };
 
 const notDecodable = 'must be percent-encoded UTF-8 text.';
 
@@ -71,22 +75,39 @@ function parsePairs(encoded: string): Pair[] {
     const equals = pair.indexOf('=');
     pairs.push({
       name: decode(equals < 0 ? pair : pair.slice(0, equals)),
-      value: decode(equals < 0 ? '' : pair.slice(equals + 1)),
+      value: equals < 0 ? '' : pair.slice(equals + 1),
     });
   }
   return pairs;
 }
 
+function isPercentEncoded(encoded: string): boolean {
+  return !/%(?![0-9A-Fa-f]{2})/.test(encoded);
+}
+
+const plus = 0x2b;
+const percent = 0x25;
+const space = 0x20;
+
+/** Decodes bytes in place. Replacing each `+` in a text of 1 MiB would take a hundred times as long. */
 function decode(encoded: string): string | undefined {
-  const spaced = encoded.includes('+') ? encoded.replaceAll('+', ' ') : encoded;
-  if (!spaced.includes('%')) return spaced;
-  // A thrown error costs far more than this test, and a form may have a thousand bad fields.
-  if (/%(?![0-9A-Fa-f]{2})/.test(spaced)) return undefined;
-  try {
-    return decodeURIComponent(spaced);
-  } catch {
-    return undefined;
+  if (!isPercentEncoded(encoded)) return undefined;
+  const bytes = Buffer.from(encoded);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at += 1, length += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === percent) {
+      bytes[length] = 16 * hexDigit(bytes[at + 1] ?? 0) + hexDigit(bytes[at + 2] ?? 0);
+      at += 2;
+    } else bytes[length] = byte === plus ? space : byte;
   }
+  const decoded = bytes.subarray(0, length);
+  return isUtf8(decoded) ? decoded.toString() : undefined;
+}
+
+/** Of `0`–`9`, `A`–`F` or `a`–`f`. */
+function hexDigit(code: number): number {
+  return code <= 0x39 ? code - 0x30 : (code | space) - 0x57;
 }
 
 function hasMoreThan(text: string, mark: string, most: number): boolean {

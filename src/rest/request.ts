@@ -1,6 +1,6 @@
 // One request to the form API: its target, and the results of the hooks so far.
 import type { FastifyRequest } from 'fastify';
-import type { Access, Credentials, Identity } from '../caller.ts';
+import type { Access, Credentials, Identify, Identity } from '../caller.ts';
 import { bearerToken } from '../caller.ts';
 import { prefersHtml } from '../http/accept.ts';
 import { clientAddress } from '../http/client-address.ts';
@@ -106,6 +106,15 @@ export function credentialsOf(request: FastifyRequest, field: string | undefined
   };
 }
 
+/** The session of the browser counts here even where the request needs none, or may not use it. */
+export function identifySession(request: FastifyRequest, identify: Identify): Identity | undefined {
+  try {
+    return identify({ ...credentialsOf(request, undefined), readsOnly: true });
+  } catch {
+    return undefined;
+  }
+}
+
 function sessionCookieOf({ headers }: FastifyRequest): string | undefined {
   const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${sessionCookie}=`));
   return pair?.trim().slice(sessionCookie.length + 1) || undefined;
@@ -127,8 +136,11 @@ export function guessFormat(request: FastifyRequest): Format {
   }
 }
 
+export const maxNextLength = 4096;
+
 /** Returns undefined for a path that a browser could read as the address of another host. */
 export function ownPath(next: string): string | undefined {
+  if (next.length > maxNextLength) return undefined;
   const base = 'http://own';
   const url = /^\/(?![/\\])/.test(next) && URL.canParse(next, base) ? new URL(next, base) : undefined;
   // The parser removes dot segments, after which a path such as `/.//host` begins with two slashes.

@@ -1,18 +1,18 @@
 // The resource tree as Fastify routes. The hooks run in the order of the checks, and the first check that fails answers:
 // path, method, bearer token (onRequest) → content type and size (parsers) → form, format, caller, role, admission, ids (preHandler) → fields (handler).
 import formbody from '@fastify/formbody';
-import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
 import { type Access, type Caller, type Identify, mayCall } from '../caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Reader } from '../store/transaction.ts';
 import { type FieldValues, readFields, requestedFields } from './fields.ts';
-import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
+import { type Form, maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
 import type { MultipartReader } from './multipart.ts';
-import { RestRequest, credentialsOf, guessFormat } from './request.ts';
+import { RestRequest, credentialsOf, guessFormat, identifySession } from './request.ts';
 import { type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
 import { formats, readFormat, sendAnswer } from './response.ts';
 
@@ -31,12 +31,14 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
   scope.decorateRequest('rest', null);
   scope.removeAllContentTypeParsers();
   // The body stays text, because the route decides which fields are decoded.
-  await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
-  await scope.register(multipart, options.multipart.pluginOptions);
+  await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text): Body => ({ text }) });
+  scope.addContentTypeParser('multipart/form-data', (request: FastifyRequest, payload: IncomingMessage) =>
+    readParts(request, payload, options),
+  );
   scope.addContentTypeParser('*', acceptEmptyBody);
 
   scope.addHook('onRequest', (request) => checkTarget(request, options));
-  scope.addHook('preHandler', (request, reply) => checkRequest(request, reply, options));
+  scope.addHook('preHandler', (request) => checkRequest(request, options));
   scope.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   scope.setNotFoundHandler(() => {
     throw notFound();
@@ -57,6 +59,9 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
     });
   }
 }
+
+/** The body as its parser leaves it. */
+type Body = { readonly text: string } | { readonly form: Form };
 
 function methodsOf({ resource, operation }: Entry): ('GET' | 'HEAD' | 'POST')[] {
   if (operation !== undefined && operation === resource.onPost) return ['POST'];
@@ -90,6 +95,14 @@ async function hasBytes(payload: NodeJS.ReadableStream): Promise<boolean> {
   }
 }
 
+async function readParts(
+  request: FastifyRequest,
+  payload: IncomingMessage,
+  { multipart }: RestOptions,
+): Promise<Body> {
+  return { form: await multipart.read(request.headers, payload, restOf(request).requestedFields) };
+}
+
 function restOf({ rest }: FastifyRequest): RestRequest {
   if (!rest) throw notFound();
   return rest;
@@ -116,20 +129,9 @@ function refuseEncodedBody(coding = 'identity'): void {
   });
 }
 
-async function checkRequest(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  options: RestOptions,
-): Promise<void> {
+async function checkRequest(request: FastifyRequest, options: RestOptions): Promise<void> {
   const rest = restOf(request);
   readForm(rest, request);
-  if (request.isMultipart())
-    rest.form = await options.multipart.read(
-      request,
-      reply,
-      rest.requestedFields,
-      rest.identity === undefined,
-    );
   rest.format = readFormat(textIn(rest.form, 'f') ?? textIn(rest.query, 'f'), request.headers.accept);
   if (rest.format === undefined) throw invalidField('f', `must be one of ${formats.join(', ')}.`);
   // The form may carry the token, and a bearer token may have ended while the body arrived.
@@ -153,8 +155,8 @@ function readForm(rest: RestRequest, request: FastifyRequest): void {
     return;
   }
   rest.query = parsePostQuery(queryText, requestedFields);
-  const { text = '' } = (request.body ?? {}) as { text?: string };
-  rest.form = parseUrlencoded(text, requestedFields);
+  const body = (request.body as Body | undefined) ?? { text: '' };
+  rest.form = 'form' in body ? body.form : parseUrlencoded(body.text, requestedFields);
 }
 
 function requireRole(caller: Caller, access: Access): void {
@@ -226,13 +228,4 @@ function sendError(
     return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
   }
   return sendAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);
-}
-
-/** Pages show the session of the browser even where the request needs none, or may not use it. */
-function identifySession(request: FastifyRequest, identify: Identify) {
-  try {
-    return identify({ ...credentialsOf(request, undefined), readsOnly: true });
-  } catch {
-    return undefined;
-  }
 }

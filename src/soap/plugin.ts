@@ -145,13 +145,19 @@ function sendFault(
     thrown instanceof SoapFaultError
       ? toFaultResponse(thrown.version ?? version, thrown.fault)
       : toFaultResponse(version, toFault(error, request.soap?.namespace ?? handler.namespace), error);
-  return reply.code(response.status).headers(response.headers).send(response.body);
+  // The HTTP body itself is refused, so the status does not depend on the version of SOAP.
+  const isBadBody = error?.kind === 'invalid' && statusCodeOf(thrown) === 400;
+  return reply.code(isBadBody ? 400 : response.status).headers(response.headers).send(response.body);
 }
 
 /** Fastify reports a body over the limit, or one that breaks off, by the status of its error. */
 function asServiceError(error: unknown): ServiceError | undefined {
   if (error instanceof ServiceError) return error;
-  const { statusCode } = error as { statusCode?: unknown };
+  const statusCode = statusCodeOf(error);
   if (statusCode === 413) return requestTooLarge();
   return statusCode === 400 ? new ServiceError('invalid', 'The request cannot be read.') : undefined;
+}
+
+function statusCodeOf(error: unknown): unknown {
+  return (error as { statusCode?: unknown }).statusCode;
 }

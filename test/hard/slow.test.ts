@@ -148,20 +148,28 @@ describe('slow connections', () => {
   it('may take a minute to send a form without a token, and then make room for others', async () => {
     const headers = { 'content-type': multipart, 'content-length': '10000' };
     const form = write({ method: 'POST', url: '/admin/mode', headers, body: '--b\r\n' });
-    const slow = Array.from({ length: 16 }, () => drip(form));
+    let arrived = 0;
+    server.http.server.on('request', () => (arrived += 1));
+    const slow = Array.from({ length: 4 }, () => drip(form));
+    await expect.poll(() => arrived).toBe(4);
+    await server.runtime.advance(1000);
+    /** Sends a form in two parts, a second apart. */
     const isFull = async () => {
-      const wire = openWire(port);
-      wire.write(
-        write({
-          method: 'POST',
-          url: '/admin/mode',
-          headers: { 'content-type': multipart },
-          body: '--b--\r\n',
-        }),
-      );
+      const before = arrived;
+      const wire = open();
+      const whole = write({
+        method: 'POST',
+        url: '/admin/mode',
+        headers: { 'content-type': multipart },
+        body: '--b--\r\n',
+      });
+      wire.write(whole.subarray(0, -2));
+      await expect.poll(() => arrived).toBe(before + 1);
+      await server.runtime.advance(1000);
+      wire.socket.write(whole.subarray(-2));
       return (await wire.answer())?.status === 503;
     };
-    await expect.poll(isFull).toBe(true);
+    expect(await isFull()).toBe(true);
     await server.runtime.advance(60_000);
     for (const { wire } of await Promise.all(slow))
       expect(wire.answers.map(({ status }) => status)).toEqual([400]);

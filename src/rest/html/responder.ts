@@ -5,7 +5,7 @@ import type { Problem } from '../../errors.ts';
 import type { ErrorResponse } from '../../http/errors.ts';
 import type { PublicUrls } from '../../http/urls.ts';
 import { type Json, plainJson } from '../../lib/json.ts';
-import { type Form, textIn } from '../form.ts';
+import { textIn } from '../form.ts';
 import { type RestRequest, ownPath } from '../request.ts';
 import type { Outcome } from '../resource.ts';
 import { postCommand } from './curl.ts';
@@ -108,7 +108,7 @@ export class HtmlResponder {
     const page = operationPage(this.#layout(rest, operation.title), operation, {
       action: this.#path(segments),
       address: this.#urls.shellUrl(this.#prefix, segments),
-      entered: rest.isPost ? textsIn(rest.form) : operation.present(rest.subject?.found),
+      entered: rest.isPost ? enteredTexts(rest) : operation.present(rest.subject?.found),
       parent: { name: parents.at(-1) ?? this.#rootName, href: this.#path(parents) },
       ...state,
     });
@@ -118,9 +118,9 @@ export class HtmlResponder {
   #sendSignIn(rest: RestRequest, reply: FastifyReply, status: number, state: FormState): FastifyReply {
     const { form, isPost, entry } = rest;
     const isSignIn = entry.operation?.form === 'sign-in';
-    const given = textIn(form, 'next');
+    const given = shortText(textIn(form, 'next'));
     const requested = (isPost ? ownPath(given ?? '') : undefined) ?? this.#requestedPath(rest);
-    const entered = { next: isSignIn ? given : requested, username: textIn(form, 'username') };
+    const entered = { next: isSignIn ? given : requested, username: shortText(textIn(form, 'username')) };
     // Opening a page without a session is not an error.
     const isFirst = state.error?.code === 499 && !isPost;
     const page = signInPage(
@@ -203,7 +203,16 @@ function withDone(path: string, operation: string): string {
   return url.pathname + url.search + url.hash;
 }
 
+const maxShownLength = 4096;
+
+/** Anyone may send a long text, and escaping it takes long. */
+function shortText(text: string | undefined): string | undefined {
+  return text !== undefined && text.length > maxShownLength ? undefined : text;
+}
+
 /** A page cannot put a file back into a form. */
-function textsIn(form: Form): Record<string, string | undefined> {
-  return Object.fromEntries(Object.keys(form).map((name) => [name, textIn(form, name)]));
+function enteredTexts({ form, identity }: RestRequest): Record<string, string | undefined> {
+  const texts = Object.keys(form).map((name) => [name, textIn(form, name)] as const);
+  const shown = identity ? texts : texts.map(([name, text]) => [name, shortText(text)] as const);
+  return Object.fromEntries(shown);
 }

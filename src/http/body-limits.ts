@@ -1,0 +1,163 @@
+// The limits on all request bodies together. A body counts in bytes until its request is answered. A body of a caller without a valid
+// bearer token or session cookie must also arrive in time: after a second it takes one of the few places of its client network,
+// and after a minute it is refused. Bodies of signed-in callers have a budget of their own, so that others cannot use it up.
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Readable, finished } from 'node:stream';
+import { ServiceError } from '../errors.ts';
+import { clientNetwork } from '../lib/address.ts';
+import { EarliestTimer } from '../lib/async.ts';
+import type { Runtime } from '../runtime.ts';
+import { clientAddress } from './client-address.ts';
+import { anonymousBodies, maxBodyBytes, signedInBodies } from './limits.ts';
+import { RequestBody } from './request-body.ts';
+
+export type BodyLimitsOptions = {
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly maxFileBytes: number;
+  /** Decides only which limits hold. What a caller may do is decided after the body is read. */
+  readonly isSignedIn: (request: FastifyRequest) => boolean;
+};
+
+type Arrival = {
+  readonly body: RequestBody;
+  readonly network: string;
+  readonly startedAt: number;
+  hasPlace: boolean;
+};
+
+export class BodyLimits {
+  readonly #runtime: BodyLimitsOptions['runtime'];
+  readonly #isSignedIn: BodyLimitsOptions['isSignedIn'];
+  readonly #signedIn: ByteBudget;
+  readonly #anonymous: ByteBudget;
+  /** In the order of their start. */
+  readonly #arrivals = new Set<Arrival>();
+  readonly #placesTaken = new Map<string, number>();
+  readonly #timer: EarliestTimer;
+
+  constructor({ runtime, maxFileBytes, isSignedIn }: BodyLimitsOptions) {
+    this.#runtime = runtime;
+    this.#isSignedIn = isSignedIn;
+    // A form with the largest file and its texts must fit into the share of one network.
+    const leastShare = maxFileBytes + maxBodyBytes;
+    const budgetOf = (maxBytes: number) => Math.max(maxBytes, 2 * leastShare);
+    this.#signedIn = new ByteBudget(budgetOf(signedInBodies.maxBytes), budgetOf(signedInBodies.maxBytes));
+    this.#anonymous = new ByteBudget(
+      budgetOf(anonymousBodies.maxBytes),
+      budgetOf(anonymousBodies.maxBytes) / 2,
+    );
+    this.#timer = new EarliestTimer(runtime, () => this.#checkArrivals());
+  }
+
+  /** The body for the parsers, which is refused when it exceeds a limit. */
+  receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
+    if (!hasBody(request)) return payload;
+    const isSignedIn = this.#isSignedIn(request);
+    const network = isSignedIn ? '' : clientNetwork(clientAddress(request));
+    const budget = isSignedIn ? this.#signedIn : this.#anonymous;
+    let bytes = 0;
+    let isAnswered = false;
+    const body = new RequestBody(payload, {
+      isChunked: request.headers['transfer-encoding'] !== undefined,
+      onBytes: (count) => {
+        if (isAnswered) return;
+        bytes += count;
+        if (!budget.take(network, count)) body.destroy(tooManyBodies());
+      },
+    });
+    const arrival = isSignedIn ? undefined : this.#addArrival(body, network);
+    // The memory of the form is in use until then: an operation may wait, for example to check a password.
+    finished(reply.raw, () => {
+      isAnswered = true;
+      budget.give(network, bytes);
+      if (arrival) this.#removeArrival(arrival);
+    });
+    return body;
+  }
+
+  stop(): void {
+    this.#timer.cancel();
+  }
+
+  #addArrival(body: RequestBody, network: string): Arrival {
+    const arrival = { body, network, startedAt: this.#runtime.now(), hasPlace: false };
+    this.#arrivals.add(arrival);
+    this.#timer.fireAt(arrival.startedAt + anonymousBodies.uncountedMs);
+    body.once('close', () => this.#removeArrival(arrival));
+    return arrival;
+  }
+
+  #removeArrival(arrival: Arrival): void {
+    if (!this.#arrivals.delete(arrival) || !arrival.hasPlace) return;
+    const taken = (this.#placesTaken.get(arrival.network) ?? 0) - 1;
+    if (taken > 0) this.#placesTaken.set(arrival.network, taken);
+    else this.#placesTaken.delete(arrival.network);
+  }
+
+  #checkArrivals(): void {
+    const now = this.#runtime.now();
+    for (const arrival of this.#arrivals) {
+      const age = now - arrival.startedAt;
+      if (age < anonymousBodies.uncountedMs) break;
+      if (age >= anonymousBodies.timeoutMs) this.#refuse(arrival, late());
+      else if (!arrival.hasPlace && !this.#takePlace(arrival)) this.#refuse(arrival, tooManyBodies());
+    }
+    for (const { startedAt, hasPlace } of this.#arrivals) {
+      this.#timer.fireAt(startedAt + (hasPlace ? anonymousBodies.timeoutMs : anonymousBodies.uncountedMs));
+      if (!hasPlace) break;
+    }
+  }
+
+  #takePlace(arrival: Arrival): boolean {
+    const taken = this.#placesTaken.get(arrival.network) ?? 0;
+    arrival.hasPlace = taken < anonymousBodies.maxPerNetwork;
+    if (arrival.hasPlace) this.#placesTaken.set(arrival.network, taken + 1);
+    return arrival.hasPlace;
+  }
+
+  #refuse(arrival: Arrival, error: ServiceError): void {
+    this.#removeArrival(arrival);
+    arrival.body.destroy(error);
+  }
+}
+
+class ByteBudget {
+  readonly #most: number;
+  readonly #mostPerNetwork: number;
+  readonly #byNetwork = new Map<string, number>();
+  #total = 0;
+
+  constructor(most: number, mostPerNetwork: number) {
+    this.#most = most;
+    this.#mostPerNetwork = mostPerNetwork;
+  }
+
+  /** Counts the bytes in any case, because they have arrived. Returns false if they are too many. */
+  take(network: string, bytes: number): boolean {
+    const ofNetwork = (this.#byNetwork.get(network) ?? 0) + bytes;
+    this.#byNetwork.set(network, ofNetwork);
+    this.#total += bytes;
+    return this.#total <= this.#most && ofNetwork <= this.#mostPerNetwork;
+  }
+
+  give(network: string, bytes: number): void {
+    if (bytes === 0) return;
+    this.#total -= bytes;
+    const ofNetwork = (this.#byNetwork.get(network) ?? 0) - bytes;
+    if (ofNetwork > 0) this.#byNetwork.set(network, ofNetwork);
+    else this.#byNetwork.delete(network);
+  }
+}
+
+function hasBody({ method, headers }: FastifyRequest): boolean {
+  if (method !== 'POST') return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function tooManyBodies(): ServiceError {
+  return new ServiceError('unavailable', 'Too many request bodies are being read.', { retryAfterSeconds: 5 });
+}
+
+function late(): ServiceError {
+  return new ServiceError('invalid', 'The request body did not arrive in time.');
+}

@@ -2,7 +2,7 @@
 // bearer token or session cookie must also arrive in time: after a second it takes one of the few places of its client network,
 // and after a minute it is refused. Bodies of signed-in callers have a budget of their own, so that others cannot use it up.
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Readable, finished } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { ServiceError } from '../errors.ts';
 import { clientNetwork } from '../lib/address.ts';
 import { EarliestTimer } from '../lib/async.ts';
@@ -62,12 +62,14 @@ export class BodyLimits {
       onBytes: (count) => {
         if (isAnswered) return;
         bytes += count;
-        if (!budget.take(network, count)) body.destroy(tooManyBodies());
+        if (!budget.take(network, count)) body.refuse(tooManyBodies());
       },
+      // The client may go on sending for a long time.
+      onRefused: () => void reply.header('connection', 'close'),
     });
     const arrival = isSignedIn ? undefined : this.#addArrival(body, network);
     // The memory of the form is in use until then: an operation may wait, for example to check a password.
-    finished(reply.raw, () => {
+    reply.raw.once('close', () => {
       isAnswered = true;
       budget.give(network, bytes);
       if (arrival) this.#removeArrival(arrival);
@@ -117,7 +119,7 @@ export class BodyLimits {
 
   #refuse(arrival: Arrival, error: ServiceError): void {
     this.#removeArrival(arrival);
-    arrival.body.destroy(error);
+    arrival.body.refuse(error);
   }
 }
 

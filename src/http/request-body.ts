@@ -7,6 +7,7 @@ export type RequestBodyOptions = {
   /** Chunks of the transfer coding are counted. Without it, the network alone decides how the body is cut. */
   readonly isChunked: boolean;
   readonly onBytes: (count: number) => void;
+  readonly onRefused: () => void;
 };
 
 /** Node creates a Buffer object of some hundred bytes for every chunk, even for one of a single byte. */
@@ -25,6 +26,11 @@ export class RequestBody extends Readable {
     this.#options = options;
     // Without this, a client that breaks off after its request is refused would end the process.
     this.on('error', () => undefined);
+  }
+
+  refuse(error: ServiceError): void {
+    this.#options.onRefused();
+    this.destroy(error);
   }
 
   /** Nothing is read before it is asked for, so that Node discards the body of a request that is refused before. */
@@ -51,7 +57,7 @@ export class RequestBody extends Readable {
     this.#bytes += chunk.length;
     const areTooSmall = this.#bytes < this.#chunks * refusedAverageChunkBytes;
     if (this.#options.isChunked && areTooSmall && this.#bytes > maxMergedBytes) {
-      this.destroy(chunksTooSmall());
+      this.refuse(chunksTooSmall());
       return;
     }
     this.#options.onBytes(chunk.length);

@@ -4,6 +4,8 @@ import { type BlockList, isIP, isIPv4 } from 'node:net';
 /** A dual-stack socket reports an IPv4 client in IPv6 notation. */
 export function plainAddress(address: string): string {
   if (isIPv4(address)) return address;
+  if (address.startsWith('::ffff:') && isIPv4(address.slice('::ffff:'.length)))
+    return address.slice('::ffff:'.length);
   if (!URL.canParse(`http://[${address}]`)) return address.toLowerCase();
   const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(spelled) ?? [];

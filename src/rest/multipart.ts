@@ -38,11 +38,15 @@ export class MultipartReader {
     const refuse = (error: unknown) => void parser.destroy(error as Error);
     // The parser may report an error once more after the pipeline has ended.
     parser.on('error', () => undefined);
-    parser.on('partsLimit', () => refuse(tooLarge({ message: `A form must have at most ${maxParts} parts.` })));
+    parser.on('partsLimit', () =>
+      refuse(tooLarge({ message: `A form must have at most ${maxParts} parts.` })),
+    );
     parser.on('file', (name, file, filename, _encoding, contentType) => {
       // The parser reports the same error for the whole body.
       file.on('error', () => undefined);
-      file.on('limit', () => refuse(tooLarge({ message: 'A part of the form is larger than a file may be.' })));
+      file.on('limit', () =>
+        refuse(tooLarge({ message: 'A part of the form is larger than a file may be.' })),
+      );
       const read = this.#readPart({ name, filename, contentType, file }, requested, seen, form);
       read.catch(refuse);
       reads.push(read);

@@ -108,6 +108,8 @@ export function credentialsOf(request: FastifyRequest, field: string | undefined
 
 /** The session of the browser counts here even where the request needs none, or may not use it. */
 export function identifySession(request: FastifyRequest, identify: Identify): Identity | undefined {
+  const { authorization, cookie } = request.headers;
+  if (authorization === undefined && cookie === undefined) return undefined;
   try {
     return identify({ ...credentialsOf(request, undefined), readsOnly: true });
   } catch {

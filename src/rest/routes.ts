@@ -61,7 +61,7 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
 }
 
 /** The body as its parser leaves it. */
-type Body = { readonly text: string } | { readonly form: Form };
+type Body = { readonly text: string } | { readonly form: Form } | { readonly error: ServiceError };
 
 function methodsOf({ resource, operation }: Entry): ('GET' | 'HEAD' | 'POST')[] {
   if (operation !== undefined && operation === resource.onPost) return ['POST'];
@@ -100,7 +100,13 @@ async function readParts(
   payload: IncomingMessage,
   { multipart }: RestOptions,
 ): Promise<Body> {
-  return { form: await multipart.read(request.headers, payload, restOf(request).requestedFields) };
+  try {
+    return { form: await multipart.read(request.headers, payload, restOf(request).requestedFields) };
+  } catch (error) {
+    // Fastify closes the connection when a parser fails. A browser that still sends a large file would not see the answer.
+    if (error instanceof ServiceError) return { error };
+    throw error;
+  }
 }
 
 function restOf({ rest }: FastifyRequest): RestRequest {
@@ -156,6 +162,7 @@ function readForm(rest: RestRequest, request: FastifyRequest): void {
   }
   rest.query = parsePostQuery(queryText, requestedFields);
   const body = (request.body as Body | undefined) ?? { text: '' };
+  if ('error' in body) throw body.error;
   rest.form = 'form' in body ? body.form : parseUrlencoded(body.text, requestedFields);
 }
 

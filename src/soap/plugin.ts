@@ -147,7 +147,10 @@ function sendFault(
       : toFaultResponse(version, toFault(error, request.soap?.namespace ?? handler.namespace), error);
   // The HTTP body itself is refused, so the status does not depend on the version of SOAP.
   const isBadBody = error?.kind === 'invalid' && statusCodeOf(thrown) === 400;
-  return reply.code(isBadBody ? 400 : response.status).headers(response.headers).send(response.body);
+  return reply
+    .code(isBadBody ? 400 : response.status)
+    .headers(response.headers)
+    .send(response.body);
 }
 
 /** Fastify reports a body over the limit, or one that breaks off, by the status of its error. */

@@ -66,6 +66,15 @@ it('a body of 64 KiB may come in chunks of one byte', async () => {
   expect(answer?.body).toContain('username: is required.');
 });
 
+it('a form with a file that is too large gets its answer, and the connection stays open', async () => {
+  const part = `--b\r\nContent-Disposition: form-data; name="x"; filename="x"\r\n\r\n${'x'.repeat(11 * MiB)}\r\n`;
+  const body = part + part.replace('"x"', '"y"');
+  const wire = open(begin(multipart, {}, body, body.length));
+  expect((await wire.answer())?.status).toBe(413);
+  wire.write(write({ url: '/health' }, true));
+  expect((await wire.answer(1))?.status).toBe(200);
+});
+
 describe('an anonymous request of 1 MiB costs at most 50 ms of CPU time', () => {
   const form = (body: string, url = urlencoded.url) =>
     write({ method: 'POST', url, headers: { 'content-type': urlencoded.contentType }, body });
@@ -137,7 +146,13 @@ describe('bodies without a valid bearer token or session cookie', () => {
       );
     const first = slow(['198.51.100.1', '198.51.100.2', '198.51.100.3', '198.51.100.4', '198.51.100.255']);
     const second = slow(Array.from({ length: 5 }, () => '198.51.101.1'));
-    const third = slow(['2001:db8:1::1', '2001:db8:1:2::1', '2001:db8:1:3::', '2001:db8:1:4::', '2001:db8:1::2']);
+    const third = slow([
+      '2001:db8:1::1',
+      '2001:db8:1:2::1',
+      '2001:db8:1:3::',
+      '2001:db8:1:4::',
+      '2001:db8:1::2',
+    ]);
     const fourth = slow(Array.from({ length: 5 }, () => '2001:db8:2::1'));
     await arrived();
     await server.runtime.advance(999);

@@ -6,7 +6,11 @@ import { RequestBody } from '../../src/http/request-body.ts';
 
 function bodyOf(source: Readable, isChunked = true) {
   const counted: number[] = [];
-  const body = new RequestBody(source, { isChunked, onBytes: (count) => counted.push(count) });
+  const body = new RequestBody(source, {
+    isChunked,
+    onBytes: (count) => counted.push(count),
+    onRefused: () => undefined,
+  });
   return { body, counted };
 }
 
@@ -27,14 +31,17 @@ const cut = (bytes: Buffer, size: number) =>
 const bytesOf = (length: number) => Buffer.from(Array.from({ length }, (_, index) => index % 251));
 
 describe('a request body', () => {
-  it.each([1, 64, 1000, 40_000, 65_536, 100_000])('consists of few buffers: chunks of %d bytes', async (size) => {
-    const bytes = bytesOf(200_000);
-    const { body, counted } = bodyOf(cut(bytes, size), false);
-    const buffers = await read(body);
-    expect(Buffer.concat(buffers).equals(bytes)).toBe(true);
-    expect(buffers.length).toBeLessThanOrEqual(5);
-    expect(counted.reduce((sum, count) => sum + count, 0)).toBe(bytes.length);
-  });
+  it.each([1, 64, 1000, 40_000, 65_536, 100_000])(
+    'consists of few buffers: chunks of %d bytes',
+    async (size) => {
+      const bytes = bytesOf(200_000);
+      const { body, counted } = bodyOf(cut(bytes, size), false);
+      const buffers = await read(body);
+      expect(Buffer.concat(buffers).equals(bytes)).toBe(true);
+      expect(buffers.length).toBeLessThanOrEqual(5);
+      expect(counted.reduce((sum, count) => sum + count, 0)).toBe(bytes.length);
+    },
+  );
 
   it('is refused for tiny chunks only if they are those of the transfer coding', async () => {
     const bytes = bytesOf(70_000);

@@ -21,9 +21,13 @@ export function postCommand(
   return [['curl', ...carrier, `'${address}'`].join(' '), ...body].join(' \\\n  ');
 }
 
+const maxShownLength = 4096;
+
 function partOf(name: string, { control }: Field<unknown>, entered: string, isMultipart: boolean): string {
   if (control.kind === 'file') return `-F ${name}=@FILE`;
-  const value = isSecret(control) ? `"$${name.toUpperCase()}"` : quote(entered === '' ? '…' : entered);
+  // Quoting and escaping a long text takes long.
+  const isShown = entered !== '' && entered.length <= maxShownLength;
+  const value = isSecret(control) ? `"$${name.toUpperCase()}"` : quote(isShown ? entered : '…');
   return `${isMultipart ? '--form-string' : '--data-urlencode'} ${name}=${value}`;
 }
 

@@ -29,7 +29,7 @@ The order in which the server checks a request is in [the protocol](../protocol.
 
 ## SOAP faults
 
-A SOAP 1.1 fault has HTTP status 500 unless the table above says otherwise, because many toolkits lose a fault with another status. In SOAP 1.2 a \`Sender\` fault has 400. Every fault about the body has a detail with the number and the text for programs:
+A SOAP 1.1 fault has HTTP status 500 unless the table above says otherwise, because many toolkits lose a fault with another status. In SOAP 1.2 a \`Sender\` fault has 400. In both versions, a body that does not arrive in time or comes in chunks that are too small has 400. Every fault about the body has a detail with the number and the text for programs:
 `;
 
 const faultsOutro = `

@@ -10,7 +10,7 @@ import { deliveries } from '../dist/webhooks/delivery.js';
 import { createHttpClient } from '../dist/webhooks/http-client.js';
 import { EventPublisher } from '../dist/webhooks/event-publisher.js';
 import { realRuntime as runtime } from '../dist/runtime.js';
-import { config, eventDraft, register, set } from './engine.js';
+import { config, eventDraft, limits, register, set } from './engine.js';
 
 const [, , pending, ...urls] = process.argv;
 const store = createMemoryStore();
@@ -29,7 +29,7 @@ const app = await createApp({
 });
 await app.http.listen({ host: config.host, port: config.port });
 const tasks = createTasks(runtime, () => undefined);
-const eventPublisher = new EventPublisher({ store, runtime, tasks, maxPending: config.webhookMaxPending });
+const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
 // The longest timeout, so that no attempt ends during the measurement.
 await set(store, { notificationTimeOutInSeconds: 60 });
 await register(store, urls);

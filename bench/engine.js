@@ -13,6 +13,12 @@ import { realRuntime as runtime } from '../dist/runtime.js';
 
 export const config = readConfig({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8', PORT: '0', LOG_LEVEL: 'silent' });
 
+export const limits = {
+  pending: config.webhookMaxPending,
+  pendingBytes: config.webhookMaxPendingBytes,
+  eventIds: config.maxEventIds,
+};
+
 /** About 200 bytes of data, the size of a typical event. */
 export const eventDraft = {
   type: 'ServiceUpdated',
@@ -53,7 +59,7 @@ export function createEngine(onAttempt, options = {}) {
   const { store = createMemoryStore(), httpClient = createHttpClient(config.webhookAllowCidrs) } = options;
   const failures = [];
   const tasks = createTasks(runtime, (_name, error) => failures.push(error));
-  const eventPublisher = new EventPublisher({ store, runtime, tasks, maxPending: config.webhookMaxPending });
+  const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const worker = new DeliveryWorker({
     store,
     runtime,

@@ -72,6 +72,12 @@ const catalog = {
     .describe(
       'A JSON file with the folders and services that the first start creates. Default: a built-in sample.',
     ),
+  MAX_SERVICES: integer(1, 1_000_000)
+    .default(50_000)
+    .describe('How many services the catalog may hold, and how many folders.'),
+  MAX_CATALOG_BYTES: integer(1, 1024 ** 3)
+    .default(32 * 1024 ** 2)
+    .describe('How many bytes the texts of all folders and services may have together, as XML.'),
 };
 
 const access = {
@@ -109,6 +115,18 @@ const webhooks = {
   WEBHOOK_MAX_PENDING: integer(1, 10_000_000)
     .default(100_000)
     .describe('How many deliveries may be pending before the server refuses to publish events.'),
+  WEBHOOK_MAX_PENDING_BYTES: integer(1, 1024 ** 4)
+    .optional()
+    .describe(
+      'How many bytes the payloads of pending deliveries may have together before the server refuses to publish events. ' +
+        'A payload counts once for each delivery. Default: 268435456 (256 MiB) with STORE_URL, else 67108864 (64 MiB).',
+    ),
+  MAX_EVENT_IDS: integer(1, 1_000_000_000)
+    .optional()
+    .describe(
+      'How many ids of published events are remembered. Each is remembered for 24 hours; beyond this number, the server refuses to ' +
+        'publish events with an id. Default: no limit with STORE_URL, else 100000.',
+    ),
 };
 
 const rest = {
@@ -275,6 +293,7 @@ export function readConfig(
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const value = parsed.data;
+  const isInMemory = value.STORE_URL === undefined;
   return Object.freeze({
     host: value.HOST,
     port: value.PORT,
@@ -294,6 +313,10 @@ export function readConfig(
     webhookConcurrency: value.WEBHOOK_CONCURRENCY,
     webhookHistory: value.WEBHOOK_HISTORY,
     webhookMaxPending: value.WEBHOOK_MAX_PENDING,
+    webhookMaxPendingBytes: value.WEBHOOK_MAX_PENDING_BYTES ?? (isInMemory ? 64 : 256) * 1024 ** 2,
+    maxEventIds: value.MAX_EVENT_IDS ?? (isInMemory ? 100_000 : Infinity),
+    maxServices: value.MAX_SERVICES,
+    maxCatalogBytes: value.MAX_CATALOG_BYTES,
     maxUploadBytes: value.MAX_UPLOAD_BYTES,
     maxUploadsTotalBytes: value.MAX_UPLOADS_TOTAL_BYTES,
     errorStatus200: value.ERROR_STATUS === '200',

@@ -7,7 +7,7 @@ import { type Logger, pino } from 'pino';
 import { collectDefaultMetrics } from 'prom-client';
 import type { App } from './app.ts';
 import { hashPassword, saltBytes } from './auth/password.ts';
-import type { InitialCatalog } from './catalog/catalog.ts';
+import { type InitialCatalog, findCatalogExcess } from './catalog/catalog.ts';
 import { readCatalogFile } from './catalog/catalog-file.ts';
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
@@ -31,6 +31,7 @@ async function main(): Promise<void> {
   if (existsSync('.env')) process.loadEnvFile('.env');
   const catalog = await readCatalog(process.env.CATALOG_FILE);
   const config = readConfig(process.env, 'problems' in catalog ? catalog.problems : []);
+  if ('catalog' in catalog) refuseLargeCatalog(catalog.catalog, config);
   const logger = await createLogger(config);
   process.on('uncaughtException', (error) => exitWithError(logger, error));
   process.on('unhandledRejection', (error) => exitWithError(logger, error));
@@ -198,6 +199,11 @@ async function readCatalog(path = ''): Promise<{ catalog: InitialCatalog } | { p
   } catch (error) {
     return { problems: [`CATALOG_FILE cannot be read: ${(error as Error).message}.`] };
   }
+}
+
+function refuseLargeCatalog(catalog: InitialCatalog, { maxServices, maxCatalogBytes }: Config): void {
+  const problem = findCatalogExcess(catalog, { services: maxServices, bytes: maxCatalogBytes });
+  if (problem !== undefined) throw new ConfigError([`CATALOG_FILE is too large: ${problem}`]);
 }
 
 main().catch((error: unknown) => {

@@ -61,13 +61,17 @@ export function createServices(options: AppOptions) {
     tasks,
     maxTokensPerUser: config.maxTokensPerUser,
   });
-  const catalogCache = new CatalogCache(store);
+  const catalogCache = new CatalogCache(store, runtime);
   const metrics = new Metrics(() => webhookStats(store, runtime.now()));
   const eventPublisher = new EventPublisher({
     store,
     runtime,
     tasks,
-    maxPending: config.webhookMaxPending,
+    limits: {
+      pending: config.webhookMaxPending,
+      pendingBytes: config.webhookMaxPendingBytes,
+      eventIds: config.maxEventIds,
+    },
   });
   const notifyJob: OnJobChange = (transaction, job, at) =>
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
@@ -83,6 +87,8 @@ export function createServices(options: AppOptions) {
 
   async function start(): Promise<void> {
     await jobRunner.recover();
+    // The first listing sorts the whole catalog, which no request should wait for.
+    catalogCache.listing('public');
     new DeliveryWorker({
       store,
       runtime,
@@ -156,10 +162,11 @@ export function adminResource(
       store,
       runtime,
       catalogCache,
+      limits: { services: config.maxServices, bytes: config.maxCatalogBytes },
       baseUrl: () => urls.catalog,
       webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
       notify: (transaction, change, id, at) =>
-        eventPublisher.publishWithin(transaction, serviceEvent(change, id), at),
+        eventPublisher.publishChange(transaction, serviceEvent(change, id), at),
       resources: { webhooks: webhooksResource({ ...webhookDeps, eventPublisher }) },
       serviceResources: { webhooks: serviceWebhooksResource(webhookDeps) },
     }),

@@ -1,39 +1,112 @@
-// Keeps values derived from the catalog until the catalog changes.
+// Keeps listings of the catalog, and texts rendered from them, until the catalog changes.
+//
+// After a change, a listing sorts only what is new. Rendering a text yields to the event loop again and again, because a large catalog
+// takes hundreds of milliseconds. One text is rendered at a time, and callers share a rendering that has not begun: it will show every
+// change that was made before their calls.
+import { type Mutex, createMutex } from '../lib/async.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
-import { folders, services } from './catalog.ts';
-import { type Audience, type Listing, listCatalog } from './listing.ts';
+import { type Folder, type Service, folders, services } from './catalog.ts';
+import {
+  type Audience,
+  type Listing,
+  SortedRows,
+  folderOrder,
+  listCatalog,
+  serviceOrder,
+} from './listing.ts';
+
+/** UTF-8 in parts. Answers share it, so that it must not be changed. */
+export type Content = readonly Buffer[];
+
+/** Rendering a part of this length takes about two milliseconds. */
+const partLength = 64 * 1024;
+
+/** Beyond this, the content that was rendered first is dropped. */
+const maxContentBytes = 64 * 1024 ** 2;
 
 export class CatalogCache {
   readonly #store: Store;
-  readonly #values = new Map<string, unknown>();
+  readonly #runtime: Pick<Runtime, 'yieldToEventLoop'>;
+  readonly #folders = new SortedRows<Folder>(folderOrder);
+  readonly #services = new SortedRows<Service>(serviceOrder);
+  readonly #mutex: Mutex = createMutex();
+  /** Renderings that have not begun. */
+  readonly #waiting = new Map<string, Promise<Content>>();
+  // A change of the catalog replaces these maps. A rendering that is not finished then adds its content to the old one.
+  #listings = new Map<Audience, Listing>();
+  #contents = new Map<string, Content>();
   #foldersVersion = -1;
   #servicesVersion = -1;
 
-  constructor(store: Store) {
+  constructor(store: Store, runtime: Pick<Runtime, 'yieldToEventLoop'>) {
     this.#store = store;
-  }
-
-  get<T>(key: string, make: () => T): T {
-    this.#clearAfterChange();
-    const cached = this.#values.get(key) as T | undefined;
-    if (cached !== undefined) return cached;
-    const made = make();
-    this.#values.set(key, made);
-    return made;
+    this.#runtime = runtime;
   }
 
   listing(audience: Audience): Listing {
-    return this.get(`listing ${audience}`, () =>
-      listCatalog(this.#store.all(folders), this.#store.all(services), audience),
+    this.#clearAfterChange();
+    const cached = this.#listings.get(audience);
+    if (cached) return cached;
+    const listing = listCatalog(
+      this.#folders.update(this.#store.all(folders)),
+      this.#services.update(this.#store.all(services)),
+      audience,
     );
+    this.#listings.set(audience, listing);
+    return listing;
+  }
+
+  /** `key` must contain everything that the text depends on besides the catalog. */
+  content(key: string, texts: () => Iterable<string>): Promise<Content> {
+    this.#clearAfterChange();
+    const cached = this.#contents.get(key);
+    if (cached) return Promise.resolve(cached);
+    const waiting = this.#waiting.get(key) ?? this.#mutex(() => this.#render(key, texts));
+    this.#waiting.set(key, waiting);
+    return waiting;
+  }
+
+  async #render(key: string, texts: () => Iterable<string>): Promise<Content> {
+    this.#waiting.delete(key);
+    this.#clearAfterChange();
+    const contents = this.#contents;
+    const content: Buffer[] = [];
+    let text = '';
+    for (const next of texts()) {
+      text += next;
+      if (text.length < partLength) continue;
+      content.push(Buffer.from(text));
+      text = '';
+      await this.#runtime.yieldToEventLoop();
+    }
+    content.push(Buffer.from(text));
+    contents.set(key, content);
+    dropOldest(contents);
+    return content;
   }
 
   #clearAfterChange(): void {
     const foldersVersion = this.#store.version(folders);
     const servicesVersion = this.#store.version(services);
     if (foldersVersion === this.#foldersVersion && servicesVersion === this.#servicesVersion) return;
-    this.#values.clear();
+    this.#listings = new Map();
+    this.#contents = new Map();
     this.#foldersVersion = foldersVersion;
     this.#servicesVersion = servicesVersion;
+  }
+}
+
+export function bytesOf(content: Content): number {
+  return content.reduce((sum, part) => sum + part.length, 0);
+}
+
+/** Keeps the newest, whatever its size. */
+function dropOldest(contents: Map<string, Content>): void {
+  let bytes = [...contents.values()].reduce((sum, content) => sum + bytesOf(content), 0);
+  for (const [key, content] of contents) {
+    if (bytes <= maxContentBytes || contents.size === 1) return;
+    contents.delete(key);
+    bytes -= bytesOf(content);
   }
 }

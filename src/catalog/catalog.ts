@@ -1,6 +1,7 @@
 // Folders and services, and the rules for changing them.
 import type { Caller } from '../caller.ts';
 import { type Problem, ServiceError, invalid } from '../errors.ts';
+import { xmlBytes } from '../lib/text.ts';
 import type { Shape } from '../store/shape.ts';
 import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
 
@@ -40,6 +41,7 @@ export const folders: Table<Folder> = {
   name: 'folders',
   keyOf: (folder) => folder.folderName.toLowerCase(),
   shape: { folderName: 'text', description: 'text' } satisfies Shape<Folder>,
+  bytesOf: ({ folderName, description }) => xmlBytes(folderName) + xmlBytes(description),
 };
 export const services: Table<Service> = {
   name: 'services',
@@ -56,6 +58,10 @@ export const services: Table<Service> = {
     createdAt: 'number',
     updatedAt: 'number',
   } satisfies Shape<Service>,
+  bytesOf: ({ folderName, serviceName, type, description, capabilities, parentType, url }) =>
+    [folderName, serviceName, type, description, capabilities, parentType, url ?? '']
+      .map(xmlBytes)
+      .reduce((sum, bytes) => sum + bytes),
 };
 export const catalogLoaded: Cell<boolean> = { name: 'catalogLoaded', initial: false };
 
@@ -135,10 +141,38 @@ function findService(reader: Reader, id: ServiceId): Service | undefined {
   return isExact ? service : undefined;
 }
 
-export function createFolder(transaction: Transaction, folder: Folder): void {
+export type CatalogLimits = {
+  /** Services, and likewise folders. */
+  readonly services: number;
+  /** The texts of all folders and services, as XML. The SOAP answers are in memory. */
+  readonly bytes: number;
+};
+
+/** Called after a row was added or has grown: the update that calls it fails. */
+function requireWithin(transaction: Transaction, limits: CatalogLimits): void {
+  const problem = findExcess(limits, {
+    folders: transaction.count(folders),
+    services: transaction.count(services),
+    bytes: transaction.bytes(folders) + transaction.bytes(services),
+  });
+  if (problem !== undefined) throw new ServiceError('conflict', `The catalog is full: ${problem}`);
+}
+
+function findExcess(
+  limits: CatalogLimits,
+  size: { folders: number; services: number; bytes: number },
+): string | undefined {
+  if (size.services > limits.services) return `MAX_SERVICES allows ${limits.services} services.`;
+  if (size.folders > limits.services) return `MAX_SERVICES allows ${limits.services} folders.`;
+  if (size.bytes > limits.bytes) return `MAX_CATALOG_BYTES allows ${limits.bytes} bytes.`;
+  return undefined;
+}
+
+export function createFolder(transaction: Transaction, folder: Folder, limits: CatalogLimits): void {
   const taken = transaction.get(folders, folders.keyOf(folder));
   if (taken) throw new ServiceError('conflict', `A folder named ${folder.folderName} exists already.`);
   transaction.put(folders, folder);
+  requireWithin(transaction, limits);
 }
 
 export function deleteFolder(transaction: Transaction, { folderName }: Folder): void {
@@ -155,15 +189,27 @@ export function createService(
   transaction: Transaction,
   id: ServiceId,
   traits: ServiceTraits,
-  at: number,
+  { at, limits }: { at: number; limits: CatalogLimits },
 ): void {
   if (id.folderName !== rootFolder && !findFolder(transaction, id.folderName)) {
     throw invalid([unknownFolder(id.folderName)]);
   }
+  const service = newService(id, traits, at);
+  const taken = transaction.get(services, services.keyOf(service));
+  if (taken)
+    throw new ServiceError(
+      'conflict',
+      `A service named ${fileNameOf(id)} exists already in ${id.folderName}.`,
+    );
+  transaction.put(services, service);
+  requireWithin(transaction, limits);
+}
+
+function newService(id: ServiceId, traits: ServiceTraits, at: number): Service {
   const { folderName, serviceName, type } = id;
   const { description, capabilities, parentType, url, access } = traits;
   // One literal instead of two spreads gives all services the same hidden class in V8, which takes two thirds of the memory.
-  const service = {
+  return {
     folderName,
     serviceName,
     type,
@@ -175,24 +221,19 @@ export function createService(
     createdAt: at,
     updatedAt: at,
   };
-  const taken = transaction.get(services, services.keyOf(service));
-  if (taken)
-    throw new ServiceError(
-      'conflict',
-      `A service named ${fileNameOf(id)} exists already in ${id.folderName}.`,
-    );
-  transaction.put(services, service);
 }
 
 export function editService(
   transaction: Transaction,
   id: ServiceId,
   change: Partial<ServiceTraits>,
-  at: number,
+  { at, limits }: { at: number; limits: CatalogLimits },
 ): void {
   const service = findService(transaction, id);
   if (!service) throw folderOrServiceNotFound();
+  const before = transaction.bytes(services);
   transaction.put(services, { ...service, ...change, updatedAt: at });
+  if (transaction.bytes(services) > before) requireWithin(transaction, limits);
 }
 
 export function deleteService(transaction: Transaction, id: ServiceId): void {
@@ -231,9 +272,23 @@ export type InitialCatalog = {
   readonly services: readonly (ServiceId & ServiceTraits)[];
 };
 
+/** The catalog has passed `findCatalogExcess`, and its names are unique. */
 export function loadCatalog(transaction: Transaction, catalog: InitialCatalog, at: number): void {
   if (transaction.read(catalogLoaded)) return;
-  for (const folder of catalog.folders) createFolder(transaction, folder);
-  for (const service of catalog.services) createService(transaction, service, service, at);
+  for (const folder of catalog.folders) transaction.put(folders, folder);
+  for (const service of catalog.services) transaction.put(services, newService(service, service, at));
   transaction.write(catalogLoaded, true);
+}
+
+export function findCatalogExcess(catalog: InitialCatalog, limits: CatalogLimits): string | undefined {
+  const all = catalog.services.map((service) => newService(service, service, 0));
+  const bytes = [
+    ...catalog.folders.map((folder) => folders.bytesOf?.(folder) ?? 0),
+    ...all.map((service) => services.bytesOf?.(service) ?? 0),
+  ];
+  return findExcess(limits, {
+    folders: catalog.folders.length,
+    services: catalog.services.length,
+    bytes: bytes.reduce((sum, some) => sum + some, 0),
+  });
 }

@@ -22,9 +22,10 @@ const typicalCaller: Record<Audience, Caller> = {
   administrators: { username: '', role: 'administrator' },
 };
 
+/** `folders` and `services` are sorted. */
 export function listCatalog(
-  folders: Iterable<Folder>,
-  services: Iterable<Service>,
+  folders: readonly Folder[],
+  services: readonly Service[],
   audience: Audience,
 ): Listing {
   const caller = typicalCaller[audience];
@@ -39,29 +40,51 @@ export function listCatalog(
   for (const name of hidden)
     if (name !== rootFolder && byFolder.get(name)?.length === 0) byFolder.delete(name);
 
-  const names = [...byFolder.keys()].filter((name) => name !== rootFolder).sort(byCodePoint);
-  for (const list of byFolder.values()) {
-    list.sort((a, b) => byCodePoint(a.serviceName, b.serviceName) || byCodePoint(a.type, b.type));
-  }
   return {
-    folders: names,
-    services: [rootFolder, ...names].flatMap((name) => byFolder.get(name) ?? []),
+    folders: [...byFolder.keys()].filter((name) => name !== rootFolder),
+    services: [...byFolder.values()].flat(),
     byFolder,
   };
 }
 
-/** The operators < and > compare UTF-16 units, which sorts U+10000 and above before U+E000. */
-export function byCodePoint(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let index = 0; index < length; index += 1) {
-    const difference = rank(a.charCodeAt(index)) - rank(b.charCodeAt(index));
-    if (difference !== 0) return difference;
+/** Rows in the order of their sort keys. Rows are immutable, so a row that is known has the key that it had before. */
+export class SortedRows<T> {
+  readonly #keyOf: (row: T) => string;
+  #sorted: readonly { readonly row: T; readonly key: string }[] = [];
+
+  constructor(keyOf: (row: T) => string) {
+    this.#keyOf = keyOf;
   }
-  return a.length - b.length;
+
+  update(rows: Iterable<T>): readonly T[] {
+    const added = new Set(rows);
+    // `delete` returns whether the row is still there. What remains in the set is new.
+    const kept = this.#sorted.filter(({ row }) => added.delete(row));
+    const entries = [...kept, ...[...added].map((row) => ({ row, key: this.#keyOf(row) }))];
+    // Sorting is fast here: most entries are in order already.
+    this.#sorted = entries.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
+    return this.#sorted.map(({ row }) => row);
+  }
 }
 
-/** Surrogates rank above all other units, because they encode the highest code points. */
-function rank(unit: number): number {
-  if (unit < 0xd800) return unit;
-  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+export function folderOrder({ folderName }: Folder): string {
+  return sortKey(folderName);
+}
+
+/** No name contains U+0000. */
+export function serviceOrder({ folderName, serviceName, type }: Service): string {
+  const folder = folderName === rootFolder ? '' : sortKey(folderName);
+  return [folder, sortKey(serviceName), type].join('\0');
+}
+
+/**
+ * The operators < and > compare UTF-16 units, which sorts U+10000 and above before U+E000. In the keys, surrogates have the highest units,
+ * so that these operators compare code points.
+ */
+export function sortKey(text: string): string {
+  if (!/[\uD800-\uFFFF]/.test(text)) return text;
+  return text.replace(/[\uD800-\uFFFF]/g, (unit) => {
+    const code = unit.charCodeAt(0);
+    return String.fromCharCode(code < 0xe000 ? code + 0x2000 : code - 0x800);
+  });
 }

@@ -16,6 +16,7 @@ import type { Store } from '../store/store.ts';
 import { catalogAnswer, folderAnswer, serviceAnswer } from './answers.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
+  type CatalogLimits,
   type Folder,
   type OnServiceChange,
   type Service,
@@ -42,6 +43,7 @@ export type CatalogOptions = ServiceViewOptions & {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;
+  readonly limits: CatalogLimits;
   readonly notify: OnServiceChange;
   readonly resources: Record<string, Resource>;
   readonly serviceResources: Record<string, Resource<Service>>;
@@ -131,7 +133,7 @@ function serviceItems<S>(
   });
 }
 
-function createFolderOperation({ store }: CatalogOptions): Operation {
+function createFolderOperation({ store, limits }: CatalogOptions): Operation {
   return operation({
     title: 'Create folder',
     description: 'Creates an empty folder.',
@@ -139,7 +141,7 @@ function createFolderOperation({ store }: CatalogOptions): Operation {
     effect: 'writes',
     fields: folderFields,
     run: async ({ values }) => {
-      await store.update((transaction) => createFolder(transaction, values));
+      await store.update((transaction) => createFolder(transaction, values, limits));
       return success;
     },
   });
@@ -160,7 +162,7 @@ function deleteFolderOperation({ store }: CatalogOptions): Operation<Folder> {
 }
 
 function createServiceOperation(options: CatalogOptions): Operation {
-  const { store, runtime, notify } = options;
+  const { store, runtime, limits, notify } = options;
   return operation({
     title: 'Create service',
     description: 'Adds a service to the catalog.',
@@ -177,7 +179,7 @@ function createServiceOperation(options: CatalogOptions): Operation {
       const at = runtime.now();
       const id = { folderName, serviceName, type };
       await store.update((transaction) => {
-        createService(transaction, id, { ...traits, url }, at);
+        createService(transaction, id, { ...traits, url }, { at, limits });
         notify(transaction, 'Created', id, at);
       });
       return success;
@@ -185,7 +187,7 @@ function createServiceOperation(options: CatalogOptions): Operation {
   });
 }
 
-function editOperation({ store, runtime, notify }: CatalogOptions): Operation<Service> {
+function editOperation({ store, runtime, limits, notify }: CatalogOptions): Operation<Service> {
   return operation<Service, typeof editFields>({
     title: 'Edit service',
     description: 'Changes the given fields. An empty text clears the field.',
@@ -205,7 +207,7 @@ function editOperation({ store, runtime, notify }: CatalogOptions): Operation<Se
       const { url, ...rest } = values;
       const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
       await store.update((transaction) => {
-        editService(transaction, subject, change, at);
+        editService(transaction, subject, change, { at, limits });
         notify(transaction, 'Updated', subject, at);
       });
       return success;

@@ -1,8 +1,7 @@
 // The seven SOAP operations of the catalog.
-import type { Caller } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import { toNfc, truncate } from '../lib/text.ts';
-import type { SoapCall, SoapOperation } from '../soap/handler.ts';
+import type { SoapOperation } from '../soap/handler.ts';
 import { escapeText } from '../soap/xml/escape.ts';
 import { type Service, addressOfService, rootFolder } from './catalog.ts';
 import type { CatalogCache } from './catalog-cache.ts';
@@ -33,16 +32,12 @@ export type OperationName =
 export function catalogOperations(options: CatalogSoapOptions): Record<OperationName, CatalogOperation> {
   const { catalogCache, names } = options;
 
-  /** `key` must contain everything that the answer depends on besides the operation and the catalog. */
-  const cached = ({ response }: SoapCall, key: string, content: () => string): Buffer =>
-    catalogCache.get(`${response.key} ${key}`, () => response.wrap(content()));
-
   /** A client needs these values before it can sign in. */
   const open = (field: string, type: string, value: () => string): CatalogOperation => ({
     arguments: [],
     access: 'open',
     response: { field, type },
-    answer: (call) => cached(call, '', () => element(field, escapeText(value()))),
+    answer: () => catalogCache.content(field, () => [element(field, escapeText(value()))]),
   });
 
   return {
@@ -53,18 +48,20 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
       arguments: [],
       access: 'token',
       response: { field: 'FolderNames', type: 'ArrayOfString' },
-      answer: (call) => {
-        const audience = audienceOf(call.caller);
-        return cached(call, audience, () => foldersXml(catalogCache.listing(audience).folders));
+      answer: ({ caller }) => {
+        const audience = audienceOf(caller);
+        return catalogCache.content(`folders ${audience}`, () =>
+          foldersXml(catalogCache.listing(audience).folders),
+        );
       },
     },
     GetServiceDescriptions: {
       arguments: [],
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
-      answer: (call) => {
-        const audience = audienceOf(call.caller);
-        return cached(call, audience, () =>
+      answer: ({ caller }) => {
+        const audience = audienceOf(caller);
+        return catalogCache.content(`services ${audience}`, () =>
           servicesXml(catalogCache.listing(audience).services, options.baseUrl()),
         );
       },
@@ -74,31 +71,31 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
       arguments: ['FolderName'],
       access: 'token',
       response: { field: 'ServiceDescriptions', type: 'ArrayOfServiceDescription' },
-      answer: (call) => {
-        const folderName = toNfc(call.arguments.FolderName?.trim() ?? '') || rootFolder;
-        const services = servicesIn(catalogCache, folderName, call.caller);
-        return cached(call, `${audienceOf(call.caller)} ${folderName}`, () =>
-          servicesXml(services, options.baseUrl()),
+      answer: async ({ arguments: { FolderName }, caller }) => {
+        const folderName = toNfc(FolderName?.trim() ?? '') || rootFolder;
+        const audience = audienceOf(caller);
+        const servicesIn = () => catalogCache.listing(audience).byFolder.get(folderName);
+        if (!servicesIn())
+          throw new ServiceError('not-found', `There is no folder named ${truncate(folderName, 128)}.`);
+        // The folder may be deleted before the rendering begins.
+        return catalogCache.content(`services ${audience} ${folderName}`, () =>
+          servicesXml(servicesIn() ?? [], options.baseUrl()),
         );
       },
     },
   };
 }
 
-function servicesIn(catalogCache: CatalogCache, folderName: string, caller: Caller): readonly Service[] {
-  const services = catalogCache.listing(audienceOf(caller)).byFolder.get(folderName);
-  if (services === undefined) {
-    throw new ServiceError('not-found', `There is no folder named ${truncate(folderName, 128)}.`);
-  }
-  return services;
+function* foldersXml(folders: readonly string[]): Iterable<string> {
+  yield '<FolderNames>';
+  for (const name of folders) yield element('String', escapeText(name));
+  yield '</FolderNames>';
 }
 
-function foldersXml(folders: readonly string[]): string {
-  return element('FolderNames', folders.map((name) => element('String', escapeText(name))).join(''));
-}
-
-function servicesXml(services: readonly Service[], baseUrl: string): string {
-  return element('ServiceDescriptions', services.map((service) => serviceXml(service, baseUrl)).join(''));
+function* servicesXml(services: readonly Service[], baseUrl: string): Iterable<string> {
+  yield '<ServiceDescriptions>';
+  for (const service of services) yield serviceXml(service, baseUrl);
+  yield '</ServiceDescriptions>';
 }
 
 function serviceXml(service: Service, baseUrl: string): string {

@@ -22,19 +22,13 @@ export const maxRequestBytes = 16 * 1024;
 export type SoapCall = {
   readonly arguments: Arguments;
   readonly caller: Caller;
-  readonly response: ResponseEnvelope;
-};
-
-export type ResponseEnvelope = {
-  /** Answers with the same key and the same content have the same bytes. */
-  readonly key: string;
-  readonly wrap: (content: string) => Buffer;
 };
 
 export type SoapOperation = {
   readonly arguments: readonly string[];
   readonly access: 'open' | 'token';
-  readonly answer: (call: SoapCall) => Buffer;
+  /** The content of the response element, in parts. */
+  readonly answer: (call: SoapCall) => Promise<readonly Buffer[]>;
 };
 
 export type SoapRequest = {
@@ -74,24 +68,15 @@ export class SoapHandler {
     return { version, payload, operation: this.#findOperation(payload) };
   }
 
-  answer({ version, payload, operation }: SoapRequest, caller: Caller): Buffer {
+  /** Returns the envelope in parts. Answers share the content, whatever the namespace of the request. */
+  async answer({ version, payload, operation }: SoapRequest, caller: Caller): Promise<readonly Buffer[]> {
     const { name, namespace } = payload;
-    const answer = operation.answer({
+    const content = await operation.answer({
       arguments: bindArguments(payload, operation.arguments),
       caller,
-      response: {
-        key: `${version} ${name}`,
-        wrap: (content) => {
-          const [before, after] = responseFrame(version, name, this.namespace);
-          return Buffer.from(before + content + after);
-        },
-      },
     });
-    if (namespace === this.namespace) return answer;
-    const [before, after] = responseFrame(version, name, this.namespace);
-    const content = answer.subarray(Buffer.byteLength(before), answer.length - Buffer.byteLength(after));
-    const [foreignBefore, foreignAfter] = responseFrame(version, name, namespace);
-    return Buffer.concat([Buffer.from(foreignBefore), content, Buffer.from(foreignAfter)]);
+    const [before, after] = responseFrame(version, name, namespace);
+    return [Buffer.from(before), ...content, Buffer.from(after)];
   }
 
   #findOperation(payload: XmlElement): SoapOperation {

@@ -1,5 +1,6 @@
 // The SOAP endpoint as a Fastify plugin: POST is a call, GET ?wsdl returns the WSDL, and GET alone shows a page.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Readable } from 'node:stream';
 import { type Caller, type Identify, bearerToken } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import { clientAddress } from '../http/client-address.ts';
@@ -28,6 +29,9 @@ declare module 'fastify' {
 
 type SoapExchange = { readonly format: MessageFormat; version: SoapVersion; namespace: string };
 
+/** The envelope in front of the content, one part of content, and the end of the envelope. */
+const fewParts = 3;
+
 const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
 export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done: () => void): void {
@@ -49,7 +53,13 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
 
   scope.post('', async (request, reply) => {
     const answer = await call(request, options);
-    return reply.header('content-type', contentTypes[versionOf(request)]).send(answer);
+    return reply
+      .header('content-type', contentTypes[versionOf(request)])
+      .header(
+        'content-length',
+        answer.reduce((sum, part) => sum + part.length, 0),
+      )
+      .send(toPayload(answer));
   });
   scope.route({
     method: ['GET', 'HEAD'],
@@ -68,7 +78,7 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
   done();
 }
 
-async function call(request: FastifyRequest, options: SoapOptions): Promise<Buffer> {
+async function call(request: FastifyRequest, options: SoapOptions): Promise<readonly Buffer[]> {
   const { handler } = options;
   const exchange = request.soap;
   if (!exchange) throw new Error('The request is not a SOAP call.');
@@ -77,6 +87,11 @@ async function call(request: FastifyRequest, options: SoapOptions): Promise<Buff
   exchange.namespace = soapRequest.payload.namespace;
   const isOpen = soapRequest.operation.access === 'open';
   return handler.answer(soapRequest, isOpen ? undefined : await callerOf(request, options));
+}
+
+/** A large answer is sent in its parts: with a copy for each request, clients that do not read would fill the memory. */
+function toPayload(parts: readonly Buffer[]): Buffer | Readable {
+  return parts.length <= fewParts ? Buffer.concat(parts) : Readable.from(parts);
 }
 
 async function callerOf(

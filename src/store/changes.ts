@@ -66,6 +66,8 @@ export function readThrough(base: Reader, changes: Changes): Reader {
       const changed = changes.tables.get(table);
       return changed ? mergeRows(table, base.all(table), changed) : base.all(table);
     },
+    count: (table) => base.count(table) + changeIn(table, base, changes, () => 1),
+    bytes: (table) => base.bytes(table) + changeIn(table, base, changes, table.bytesOf ?? (() => 0)),
     read: <T>(cell: Cell<T>) => (changes.cells.has(cell) ? (changes.cells.get(cell) as T) : base.read(cell)),
     entries: <T>(log: Log<T>, key: string) => {
       const added = changes.logs.get(log)?.get(key) as readonly T[] | undefined;
@@ -111,6 +113,22 @@ function appendTo(changes: Changes, log: Log<unknown>, key: string, entries: rea
   const lists = changes.logs.get(log) ?? new Map<string, readonly unknown[]>();
   changes.logs.set(log, lists);
   lists.set(key, [...(lists.get(key) ?? []), ...entries]);
+}
+
+/** How much the changes add to the sum of `weigh` over the rows of the table. */
+function changeIn(
+  table: Table<never>,
+  base: Reader,
+  changes: Changes,
+  weigh: (row: never) => number,
+): number {
+  let change = 0;
+  for (const [key, row] of changes.tables.get(table) ?? []) {
+    const before = base.get(table, key) as unknown;
+    if (before !== undefined) change -= weigh(before as never);
+    if (row !== undefined) change += weigh(row as never);
+  }
+  return change;
 }
 
 function* mergeRows<T>(table: Table<T>, rows: Iterable<T>, changed: Rows): Iterable<T> {

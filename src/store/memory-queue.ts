@@ -8,6 +8,9 @@ import { type Heap, createHeap } from './heap.ts';
 import type { Claim, Claimed } from './store.ts';
 import type { Queue } from './transaction.ts';
 
+/** The most bytes of finished rows. Beyond it, the rows that finished first are removed, of all owners. */
+const maxFinishedBytes = 64 * 1024 ** 2;
+
 export type MemoryQueue<T> = {
   put: (row: T) => void;
   /** Whether the row is claimed and still the one that `claim` returned. */
@@ -18,6 +21,7 @@ export type MemoryQueue<T> = {
   drop: (owner: string) => void;
   amend: (owner: string | undefined, change: (row: T) => T) => void;
   waiting: () => number;
+  waitingBytes: () => number;
   oldest: () => T | undefined;
   claim: (claim: Claim) => Claimed<T>;
   find: (key: string) => T | undefined;
@@ -38,13 +42,36 @@ type Shelf<T> = {
 };
 
 export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
-  const { keyOf, ownerOf, dueAt, isUrgent, isDull } = queue;
+  const { keyOf, ownerOf, dueAt, isUrgent, isDull, bytesOf } = queue;
   const owners = new Map<string, Shelf<T>>();
   const rows = new Map<string, T>();
   const claimed = new Set<string>();
   /** Owners that may have pending rows, in the order of their turns. */
   const turns = new Set<string>();
   let unfinished = 0;
+  let unfinishedBytes = 0;
+  /** Keys of all owners in the order the rows finished. */
+  const finished = new Set<string>();
+  let finishedBytes = 0;
+
+  /** `sign` is 1 for a row that is added and -1 for one that is removed or replaced. */
+  function count(row: T | undefined, sign: 1 | -1): void {
+    if (row === undefined) return;
+    if (dueAt(row) === null) {
+      finishedBytes += sign * bytesOf(row);
+    } else {
+      unfinished += sign;
+      unfinishedBytes += sign * bytesOf(row);
+    }
+  }
+
+  function limitFinished(): void {
+    for (const key of finished) {
+      const row = rows.get(key);
+      if (row === undefined || finishedBytes <= maxFinishedBytes) return;
+      remove(key, shelfOf(ownerOf(row)));
+    }
+  }
 
   function shelfOf(owner: string): Shelf<T> {
     const shelf = owners.get(owner) ?? createShelf<T>();
@@ -56,26 +83,28 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
     const key = keyOf(row);
     const owner = ownerOf(row);
     const shelf = shelfOf(owner);
-    const before = rows.get(key);
-    if (before !== undefined && dueAt(before) !== null) unfinished -= 1;
+    count(rows.get(key), -1);
+    count(row, 1);
     rows.set(key, row);
     shelf.rows.set(key, row);
     const at = dueAt(row);
     if (at === null) {
       (isDull(row) ? shelf.dull : shelf.finished).add(key);
+      finished.add(key);
+      limitFinished();
       return;
     }
-    unfinished += 1;
     forget(key, shelf);
+    finished.delete(key);
     schedule(shelf, at, row);
     tidy(shelf);
     turns.add(owner);
   }
 
   function remove(key: string, shelf: Shelf<T>): void {
-    const row = rows.get(key);
-    if (row !== undefined && dueAt(row) !== null) unfinished -= 1;
+    count(rows.get(key), -1);
     rows.delete(key);
+    finished.delete(key);
     claimed.delete(key);
     shelf.rows.delete(key);
     forget(key, shelf);
@@ -185,6 +214,7 @@ export function createMemoryQueue<T>(queue: Queue<T>): MemoryQueue<T> {
       }
     },
     waiting: () => unfinished,
+    waitingBytes: () => unfinishedBytes,
     oldest: () => {
       for (const row of rows.values()) if (dueAt(row) !== null) return row;
       return undefined;

@@ -21,6 +21,7 @@ export function createMemoryStore(): Store {
   const reader: Reader = {
     ...copy,
     waiting: (queue) => queueOf(queue).waiting(),
+    waitingBytes: (queue) => queueOf(queue).waitingBytes(),
     isAlive: (process) => process === self,
   };
 

@@ -15,6 +15,8 @@ export type Table<T> = {
   readonly name: string;
   readonly keyOf: (row: T) => string;
   readonly shape: AnyShape;
+  /** What the row adds to `Reader.bytes`. Absent: nothing. */
+  readonly bytesOf?: (row: T) => number;
 };
 
 /** One value that always exists. */
@@ -37,6 +39,8 @@ export type Queue<T> = {
   readonly isUrgent: (row: T) => boolean;
   /** Whether `trim` removes the row before the owner's other finished rows. */
   readonly isDull: (row: T) => boolean;
+  /** What the row adds to `Reader.waitingBytes` while it is unfinished. It must not change while the row exists. */
+  readonly bytesOf: (row: T) => number;
 };
 
 /** All definitions, for a store that needs its tables in advance. Cells need no definition. */
@@ -50,11 +54,17 @@ export type Records = {
 export type Reader = {
   get: <T>(table: Table<T>, key: string) => T | undefined;
   all: <T>(table: Table<T>) => Iterable<T>;
+  /** The number of rows in the table. */
+  count: (table: Table<never>) => number;
+  /** The sum of `bytesOf` over the rows of the table. */
+  bytes: (table: Table<never>) => number;
   read: <T>(cell: Cell<T>) => T;
   /** The entries under a key, oldest first. The array is not copied and grows with the log. */
   entries: <T>(log: Log<T>, key: string) => readonly T[];
   /** The number of unfinished rows in the queue, claimed ones included. */
   waiting: (queue: Queue<never>) => number;
+  /** The sum of `bytesOf` over these rows. */
+  waitingBytes: (queue: Queue<never>) => number;
   /** Whether the process is running. A process that died counts as alive until its lease expires. */
   isAlive: (process: string) => boolean;
 };

@@ -6,8 +6,8 @@
 // towards the deactivation of its webhook (failure-window.ts). A ping is attempted once, even if the webhook is inactive, and its
 // failure never counts.
 import type { Shape } from '../store/shape.ts';
-import type { Queue, Transaction } from '../store/transaction.ts';
-import type { WebhookEvent } from './event.ts';
+import type { Queue, Reader, Transaction } from '../store/transaction.ts';
+import { type WebhookEvent, bytesOfPayload } from './event.ts';
 import { type FailureWindow, countFailure } from './failure-window.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
 import { type Webhook, deactivation, subscribesTo, webhooks } from './webhook.ts';
@@ -62,6 +62,7 @@ export const deliveries: Queue<Delivery> = {
   // Retries go before first attempts. Without this, a receiver that never answers and has many pending deliveries is deactivated late.
   isUrgent: ({ isPing, attempts }) => isPing || attempts.length > 0,
   isDull: ({ state, attempts }) => state === 'discarded' && attempts.length === 0,
+  bytesOf: ({ event }) => bytesOfPayload(event),
 };
 
 const noAttempts: readonly Attempt[] = Object.freeze([]);
@@ -83,12 +84,19 @@ export function addDelivery(transaction: Transaction, given: NewDelivery, at: nu
   });
 }
 
-export function addDeliveries(transaction: Transaction, event: WebhookEvent, newId: () => string): number {
-  const subscribed = [...transaction.all(webhooks)].filter((webhook) => subscribesTo(webhook, event));
-  for (const { id: webhookId } of subscribed) {
+export function subscribersOf(reader: Reader, event: WebhookEvent): Webhook[] {
+  return [...reader.all(webhooks)].filter((webhook) => subscribesTo(webhook, event));
+}
+
+export function addDeliveries(
+  transaction: Transaction,
+  event: WebhookEvent,
+  subscribers: readonly Webhook[],
+  newId: () => string,
+): void {
+  for (const { id: webhookId } of subscribers) {
     addDelivery(transaction, { id: newId(), webhookId, event, isPing: false }, event.timestamp);
   }
-  return subscribed.length;
 }
 
 export function endOf({ when, durationMs }: Attempt): number {

@@ -17,6 +17,11 @@ export function eventOf({ type, service, data }: EventDraft, id: string, timesta
   return { id, type, timestamp, service, data };
 }
 
+/** The size of the payload as UTF-8. Every pending delivery counts it. */
+export function bytesOfPayload({ data }: EventDraft): number {
+  return Buffer.byteLength(data);
+}
+
 export const changeTypeRule = {
   pattern: /^[A-Za-z][A-Za-z0-9]{0,63}$/,
   allowed: 'a letter and up to 63 letters or digits',

@@ -47,11 +47,13 @@ const register = (store: Store, id: string) =>
     ),
   );
 
+const limits = { pending: 1000, pendingBytes: 1024 ** 2, eventIds: 1000 };
+
 /** Publishes without a delivery worker. */
 function publish(store: Store, eventId: string) {
   const tasks = createTasks(realRuntime, noFailure);
   onTestFinished(() => tasks.stop());
-  const eventPublisher = new EventPublisher({ store, runtime: realRuntime, tasks, maxPending: 1000 });
+  const eventPublisher = new EventPublisher({ store, runtime: realRuntime, tasks, limits });
   return eventPublisher.publish({ type: 'Tested', service: null, data: '{}' }, eventId);
 }
 
@@ -75,7 +77,7 @@ it(
       get: (table, key) => (isBehind ? undefined : store.get(table, key)),
       update: (change) => store.update(change).finally(() => (isBehind = false)),
     };
-    const eventPublisher = new EventPublisher({ store: outdated, runtime, tasks, maxPending: 1000 });
+    const eventPublisher = new EventPublisher({ store: outdated, runtime, tasks, limits });
     const ignore = () => undefined;
     const worker = new DeliveryWorker({
       store: outdated,

@@ -54,7 +54,10 @@ export function readMigration(name: string): string {
   return readFileSync(new URL(`../../src/store/postgres/migrations/${name}`, import.meta.url), 'utf8');
 }
 
-const migrations = [readMigration('001-store.sql'), createTables(records)];
+/** The tables of the store itself. */
+export const storeTables = [readMigration('001-store.sql'), readMigration('005-queue-bytes.sql')];
+
+const migrations = [...storeTables, createTables(records)];
 
 /** Creates an empty database for the records of the suites, and drops it after the test. */
 export async function createTestDatabase(): Promise<TestDatabase> {

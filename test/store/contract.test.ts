@@ -1,6 +1,7 @@
 // Contract of tables, cells and logs; every store runs this suite.
 import { describe, expect, it } from 'vitest';
-import { backends } from './backends.ts';
+import type { Store } from '../../src/store/store.ts';
+import { backends, openElsewhere } from './backends.ts';
 import { cell, log, others, row, rows } from './definitions.ts';
 
 describe.each(backends)('the %s store', (_name, open) => {
@@ -36,6 +37,28 @@ describe.each(backends)('the %s store', (_name, open) => {
       };
     });
     expect(seen).toEqual({ a: undefined, b: row('b'), all: ['b'], cell: { n: 9 } });
+  });
+
+  it('counts the rows and the bytes of a table, in a transaction with its own writes', async () => {
+    const store = await open();
+    const sizeIn = (reader: Pick<Store, 'count' | 'bytes'>) => [reader.count(rows), reader.bytes(rows)];
+    expect(sizeIn(store)).toEqual([0, 0]);
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 5));
+      transaction.put(rows, row('b', 7));
+      expect(sizeIn(transaction)).toEqual([2, 12]);
+    });
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 1));
+      expect(sizeIn(transaction)).toEqual([2, 8]);
+      transaction.remove(rows, 'b');
+      transaction.remove(rows, 'never there');
+      transaction.put(rows, row('c', 2));
+      transaction.remove(rows, 'c');
+      expect(sizeIn(transaction)).toEqual([1, 1]);
+    });
+    expect(sizeIn(store)).toEqual([1, 1]);
+    expect(sizeIn(await openElsewhere(store))).toEqual([1, 1]);
   });
 
   it('changes nothing if the update throws', async () => {

@@ -2,12 +2,16 @@
 import type { Shape } from '../../src/store/shape.ts';
 import type { Archive, Cell, Log, Queue, Records, Table } from '../../src/store/transaction.ts';
 
+/** Rows differ in size, so that a sum over the wrong rows is wrong. */
+export const sizeOf = (id: string) => (Number(id.replace(/\D/g, '')) % 7) + 1;
+
 export type Row = { readonly id: string; readonly inner: { readonly n: number } };
 
 export const rows: Table<Row> = {
   name: 'rows',
   keyOf: ({ id }) => id,
   shape: { id: 'key', inner: 'json' } satisfies Shape<Row>,
+  bytesOf: ({ inner }) => inner.n,
 };
 export const others: Table<Row> = { ...rows, name: 'others' };
 export const cell: Cell<{ readonly n: number }> = { name: 'cell', initial: { n: 0 } };
@@ -51,6 +55,7 @@ export const dueKeepsakes: Queue<Keepsake> = {
   dueAt: () => 1,
   isUrgent: () => false,
   isDull: () => false,
+  bytesOf: () => 1,
 };
 
 export type Parcel = { readonly id: string; readonly label: string | null; readonly bytes: Uint8Array };
@@ -73,6 +78,7 @@ export const tickets: Queue<Ticket> = {
   dueAt: ({ due }) => due,
   isUrgent: ({ note }) => note === 'urgent',
   isDull: ({ note }) => note === 'dull',
+  bytesOf: ({ id }) => sizeOf(id),
 };
 export const otherTickets: Queue<Ticket> = { ...tickets, name: 'otherTickets' };
 
@@ -99,6 +105,7 @@ export const visits: Queue<Visit> = {
   dueAt: ({ due }) => due,
   isUrgent: ({ tries }) => tries.length > 0,
   isDull: ({ tries }) => tries.length === 0,
+  bytesOf: ({ id }) => sizeOf(id),
 };
 
 export type Chore = {
@@ -126,6 +133,7 @@ export const chores: Queue<Chore> = {
   dueAt: ({ due }) => due,
   isUrgent: ({ isUrgent }) => isUrgent,
   isDull: ({ isDull }) => isDull,
+  bytesOf: ({ id }) => sizeOf(id),
 };
 
 export const records: Records = {

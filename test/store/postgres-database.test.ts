@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { tokens } from '../../src/auth/token.ts';
 import { isUnavailable } from '../../src/errors.ts';
 import { records } from '../../src/records.ts';
+import { deliveries } from '../../src/webhooks/delivery.ts';
 import { plans } from '../../src/upgrades/job-table.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 import { migrations } from '../kit/store.ts';
@@ -105,11 +106,18 @@ describe('secrets in PostgreSQL', () => {
 });
 
 describe('migrations of PostgreSQL', () => {
-  const noRecords = { tables: [], archives: [], logs: [], queues: [] };
+  /** Creates the database as an older version left it. */
+  async function applyFirst(database: TestDatabase, count: number): Promise<void> {
+    await database.ask('create table migrations (number bigint primary key, applied_at timestamptz)');
+    for (const [index, sql] of migrations.slice(0, count).entries()) {
+      await database.ask(sql);
+      await database.ask('insert into migrations values ($1, now())', [index + 1]);
+    }
+  }
 
   it('keep the tokens of users', async () => {
     const database = await createTestDatabase();
-    await (await database.open({ records: noRecords, migrations: migrations.slice(0, 3) })).close();
+    await applyFirst(database, 3);
     const token = { hash: 'h', username: 'ann', credentialId: 'c', expires: 5, binding: null };
     await database.ask(
       `insert into tokens (key, username, credential_id, expires) values ('h', 'ann', 'c', 5)`,
@@ -118,9 +126,28 @@ describe('migrations of PostgreSQL', () => {
     expect(store.get(tokens, 'h')).toEqual({ ...token, createdAt: null });
   });
 
+  it('count the bytes of pending deliveries that an older version has stored', async () => {
+    const database = await createTestDatabase();
+    await applyFirst(database, 3);
+    const insert = (key: string, data: string, dueAt: number | null) =>
+      database.ask(
+        `insert into deliveries (key, owner, event, is_ping, state, created_at, due_at, urgent, dull, placed)
+         values ($1, 'w', $2, false, 'pending', 1, $3, false, false, 1)`,
+        [key, JSON.stringify({ id: 'e', type: 'T', timestamp: 1, service: null, data }), dueAt],
+      );
+    await insert('a', '{"é":"\\u0000"}', 1);
+    await insert('b', '{}', 1);
+    await insert('c', '{"finished":true}', null);
+    await database.ask(`insert into queues (name, unfinished) values ('deliveries', 2)`);
+    const store = await database.open({ records, migrations });
+    expect([store.waiting(deliveries), store.waitingBytes(deliveries)]).toEqual([2, 17]);
+    await store.update((transaction) => transaction.drop(deliveries, 'w'));
+    expect([store.waiting(deliveries), store.waitingBytes(deliveries)]).toEqual([0, 0]);
+  });
+
   it('keep the plans of jobs that an older version has stored', async () => {
     const database = await createTestDatabase();
-    await (await database.open({ records: noRecords, migrations: migrations.slice(0, 2) })).close();
+    await applyFirst(database, 2);
     const workload = { name: 'MAP_SERVER', image: 'm:2', checksum: 'N/A', formerImage: 'm:1' };
     const steps = [
       { name: 'Launch', workload: null },
@@ -156,7 +183,7 @@ describe('migrations of PostgreSQL', () => {
     for (const store of stores)
       await expect.poll(() => store.read(cell), { timeout: 1_000 }).toEqual({ n: 3 });
     const applied = await database.ask('select number from migrations order by number');
-    expect(applied.map(({ number }) => Number(number))).toEqual([1, 2]);
+    expect(applied.map(({ number }) => Number(number))).toEqual([1, 2, 3]);
   });
 
   it('make the start fail if the database has a newer migration', async () => {
@@ -166,15 +193,15 @@ describe('migrations of PostgreSQL', () => {
     await database.ask(
       'insert into migrations (number, applied_at) select 97, applied_at from migrations limit 1',
     );
-    await expect(database.open()).rejects.toThrow(/\b97\b.*\b2\b|\b2\b.*\b97\b/s);
+    await expect(database.open()).rejects.toThrow(/\b97\b.*\b3\b|\b3\b.*\b97\b/s);
   });
 
   it('apply only the migrations that are missing', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
     await store.update((transaction) => transaction.put(rows, row('a', 1)));
-    const [first, second] = [readMigration('001-store.sql'), 'never run again'];
-    const next = await database.open({ migrations: [first, second, 'create table more (key text)'] });
+    const known = Array<string>(3).fill('never run again');
+    const next = await database.open({ migrations: [...known, 'create table more (key text)'] });
     expect(next.get(rows, 'a')).toEqual(row('a', 1));
     expect(await database.ask('select * from more')).toEqual([]);
   });

@@ -33,14 +33,18 @@ describe('two processes on one PostgreSQL', () => {
       x: other.get(others, 'x'),
       cell: other.read(cell),
       log: other.entries(log, 'l'),
+      bytes: other.bytes(rows),
       waiting: other.waiting(tickets),
+      waitingBytes: other.waitingBytes(tickets),
     });
     await expect.poll(seen, soon).toEqual({
       rows: [row('a', 1), row('b', 2)],
       x: row('x', 3),
       cell: { n: 4 },
       log: [{ n: 5 }, { n: 6 }],
+      bytes: 3,
       waiting: 1,
+      waitingBytes: 2,
     });
     expect(await other.fetch(parcels, 'p')).toMatchObject({ label: 'new' });
     expect(await other.find(tickets, 'a1')).toEqual(ticket('a1', 7));
@@ -50,7 +54,9 @@ describe('two processes on one PostgreSQL', () => {
       transaction.drop(tickets, 'a');
     });
     await expect.poll(() => [...one.all(rows)], soon).toEqual([row('b', 9)]);
+    expect([one.count(rows), one.bytes(rows)]).toEqual([1, 9]);
     await expect.poll(() => one.waiting(tickets), soon).toBe(0);
+    expect(one.waitingBytes(tickets)).toBe(0);
   });
 
   it('see all changes of the other within their own updates', async () => {

@@ -71,12 +71,12 @@ describe.each(backends)('a queue of the %s store', (_name, open) => {
         store.update((transaction) => {
           if (transaction.waiting(tickets) >= 4) return 'full';
           transaction.enqueue(tickets, ticket(`a${n}`, 1));
-          return transaction.waiting(tickets);
+          return [transaction.waiting(tickets), transaction.waitingBytes(tickets)];
         }),
       ),
     );
-    expect(outcomes).toEqual([0, 1, 2, 3, 'full', 'full']);
-    expect(store.waiting(tickets)).toBe(4);
+    expect(outcomes).toEqual([[0, 0], [1, 2], [2, 5], [3, 9], 'full', 'full']);
+    expect([store.waiting(tickets), store.waitingBytes(tickets)]).toEqual([4, 14]);
   });
 
   describe('amend', () => {

@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/store.ts';
 import { LostClaim, type Queue, type Transaction } from '../../src/store/transaction.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { createTestDatabase } from './backends.ts';
-import { type Chore, chores } from './definitions.ts';
+import { type Chore, chores, sizeOf } from './definitions.ts';
 import {
   type Change,
   type Command,
@@ -157,6 +157,7 @@ async function claim(system: System, request: Command & { kind: 'claim' }): Prom
 async function check({ store, model }: System): Promise<void> {
   const unfinished = model.rows().filter(({ due }) => due !== null);
   expect(store.waiting(chores)).toBe(unfinished.length);
+  expect(store.waitingBytes(chores)).toBe(unfinished.reduce((sum, { id }) => sum + sizeOf(id), 0));
   expect(await store.oldest(chores)).toEqual(unfinished[0]);
   for (const owner of owners) {
     const newestFirst = model.rows(owner).reverse();

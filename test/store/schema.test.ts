@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { records } from '../../src/records.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { migrations } from '../kit/store.ts';
-import { readMigration } from './backends.ts';
+import { storeTables } from './backends.ts';
 import { createTables } from './tables.ts';
 
 /** The columns of every table, with their types. */
@@ -21,7 +21,7 @@ async function columnsAfter(statements: readonly string[]): Promise<string[]> {
 }
 
 it('the migrations create the tables of the records', async () => {
-  const expected = await columnsAfter([readMigration('001-store.sql'), createTables(records)]);
+  const expected = await columnsAfter([...storeTables, createTables(records)]);
   expect(await columnsAfter(migrations)).toEqual(expected);
 });
 

@@ -10,6 +10,7 @@ const queueColumns = [
   'dull boolean not null',
   'placed bigint not null',
   'finished bigint',
+  'bytes bigint not null',
 ];
 
 function createTable(table: string, columns: readonly string[]): string {

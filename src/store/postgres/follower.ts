@@ -107,7 +107,7 @@ export function createFollower(options: FollowerOptions): Follower {
       tasks.every('store lease', renewLeaseEveryMs, async () => {
         await peers.keepAlive();
         // Renewing also releases the claims of dead processes. Those rows may be due, and no notification announces them.
-        if (options.queues.some(({ name }) => replica.unfinished(name) > 0)) notify(true);
+        if (options.queues.some(({ name }) => replica.unfinished(name).rows > 0)) notify(true);
       });
       tasks.every('store prune', pruneEveryMs, prune);
       tasks.start('store listening', keepListening);

@@ -7,15 +7,16 @@ import type { Act } from '../changes.ts';
 import type { Queue } from '../transaction.ts';
 import type { Client } from './database.ts';
 import { type Placed, type Settled, type StatementsOptions, createStatements } from './queue-statements.ts';
+import type { Unfinished } from './replica.ts';
 
 type Wave = { enqueued: Placed[]; settled: Settled[]; trims: Map<string, number> };
 
-/** Returns the change in the number of unfinished rows. */
+/** Returns the change in the unfinished rows. */
 export async function performActs(
   client: Client,
   acts: readonly Act[],
   options: StatementsOptions,
-): Promise<number> {
+): Promise<Unfinished> {
   const queue = options.queue as unknown as Queue<object>;
   const { nextMoment } = options;
   const statements = createStatements(client, options);

@@ -1,7 +1,7 @@
 // Runs the statements that change a queue table.
 //
 // Besides the columns of its shape, a queue table has the columns that claims.ts selects by: `due_at` (null: finished), `urgent`, `dull`,
-// `placed` (when the row was added) and `finished` (when it finished). `shelves` counts the finished rows of every owner: counting them in
+// `placed` (when the row was added) and `finished` (when it finished). `bytes` is what the row adds to the bytes of unfinished rows. `shelves` counts the finished rows of every owner: counting them in
 // the queue table for every trim would cost more than removing one.
 //
 // `settle` deletes the claims and replaces the rows without waiting for the result. If a claim was not found, another process may have
@@ -13,6 +13,7 @@ import type { Queue } from '../transaction.ts';
 import { type Column, byColumn, columnsOf, listsOf, nameOf, placeOf, toColumn } from './columns.ts';
 import { type Client, query } from './database.ts';
 import { isFree, rowOf, selectionOf } from './queue-rows.ts';
+import type { Unfinished } from './replica.ts';
 import type { Secrets } from './secrets.ts';
 
 /** This process no longer holds the claims; the transaction must be rolled back. */
@@ -48,8 +49,8 @@ export type QueueStatements = {
   thin: (owner: string, keep: number) => Promise<void>;
   trim: (trims: ReadonlyMap<string, number>) => Promise<void>;
   drop: (owner: string) => Promise<void>;
-  /** The change in the number of unfinished rows so far. */
-  unfinished: () => number;
+  /** The change in the unfinished rows so far. */
+  unfinished: () => Unfinished;
 };
 
 const amendedAtOnce = 2_000;
@@ -61,7 +62,11 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
   const columns = columnsOf(queue.shape);
   const lists = listsOf(queue.shape);
   const isUnfinished = (row: object) => queue.dueAt(row) !== null;
-  let unfinished = 0;
+  let unfinished: Unfinished = { rows: 0, bytes: 0 };
+  const addUnfinished = (rows: number, bytes: number) => {
+    unfinished = { rows: unfinished.rows + rows, bytes: unfinished.bytes + bytes };
+  };
+  const bytesOfAll = (rows: readonly object[]) => rows.reduce((sum, row) => sum + queue.bytesOf(row), 0);
 
   const contextOf = (row: object) => placeOf(queue, queue.keyOf(row));
   const field = (column: Column, rows: readonly object[]) => ({
@@ -87,10 +92,12 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
       keys(rows),
       { name: 'owner', type: 'text', values: rows.map(queue.ownerOf) },
       { name: 'placed', type: 'bigint', values: placed.map(({ moment }) => moment) },
+      { name: 'bytes', type: 'bigint', values: rows.map(queue.bytesOf) },
       ...marks(placed),
       ...columns.map((column) => field(column, rows)),
     ]);
-    unfinished += rows.filter(isUnfinished).length;
+    const added = rows.filter(isUnfinished);
+    addUnfinished(added.length, bytesOfAll(added));
     const insert = query(client, `insert into ${table} (${names}) select * from ${unnest}`, values);
     await Promise.all([insert, extend(rows.map((row) => ({ row, known: undefined })))]);
   }
@@ -134,7 +141,8 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     const set = [...marks(replaced), ...columns.filter(differs).map((column) => field(column, rows))];
     const { names, unnest, values } = byColumn([keys(rows), ...set]);
     const assigned = set.map(({ name }) => `${name} = v.${name}`).join(', ');
-    unfinished -= rows.filter((row) => !isUnfinished(row)).length;
+    const ended = rows.filter((row) => !isUnfinished(row));
+    addUnfinished(-ended.length, -bytesOfAll(ended));
     await Promise.all([
       query(
         client,
@@ -166,14 +174,17 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
 
   async function thin(owner: string, keep: number): Promise<void> {
     await lockClaims();
-    const { rowCount } = await query(
+    const { rows } = await query<{ count: number; bytes: number }>(
       client,
-      `delete from ${table} where key in (
-         select q.key from ${table} q where q.owner = $2 and q.due_at is not null and not q.urgent and ${isFree}
-         order by q.placed desc offset $3)`,
+      `with gone as (
+         delete from ${table} where key in (
+           select q.key from ${table} q where q.owner = $2 and q.due_at is not null and not q.urgent and ${isFree}
+           order by q.placed desc offset $3)
+         returning bytes)
+       select count(*), coalesce(sum(bytes), 0)::bigint as bytes from gone`,
       [queue.name, owner, keep],
     );
-    unfinished -= rowCount ?? 0;
+    addUnfinished(-(rows[0]?.count ?? 0), -(rows[0]?.bytes ?? 0));
   }
 
   async function amend(owner: string | undefined, change: (row: object) => object): Promise<void> {
@@ -232,16 +243,16 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
 
   async function drop(owner: string): Promise<void> {
     const [{ rows }] = await Promise.all([
-      query<{ unfinished: number }>(
+      query<{ count: number; bytes: number }>(
         client,
-        `with gone as (delete from ${table} where owner = $1 returning due_at)
-         select count(due_at) as unfinished from gone`,
+        `with gone as (delete from ${table} where owner = $1 returning due_at, bytes)
+         select count(*), coalesce(sum(bytes), 0)::bigint as bytes from gone where due_at is not null`,
         [owner],
       ),
       query(client, 'delete from claims where queue = $1 and owner = $2', [queue.name, owner]),
       query(client, 'delete from shelves where queue = $1 and owner = $2', [queue.name, owner]),
     ]);
-    unfinished -= rows[0]?.unfinished ?? 0;
+    addUnfinished(-(rows[0]?.count ?? 0), -(rows[0]?.bytes ?? 0));
   }
 
   return { enqueue, settle, shelve, amend, thin, trim, drop, unfinished: () => unfinished };

@@ -18,13 +18,15 @@ import type { Secrets } from './secrets.ts';
 
 export type Replica = {
   seen: number;
-  /** The number of unfinished rows in the queue. */
-  unfinished: (queue: string) => number;
+  /** The unfinished rows in the queue: their number and the sum of their bytes. */
+  unfinished: (queue: string) => Unfinished;
   /** Records the effect of this process's own update on a queue. */
-  note: (queue: string, unfinished: number, version: number) => void;
+  note: (queue: string, unfinished: Unfinished, version: number) => void;
   /** Begins a transaction and updates the copy in it. `locked` stops the updates of all other processes until the transaction ends. */
   begin: (client: Client, lock: 'locked' | 'unlocked') => Promise<void>;
 };
+
+export type Unfinished = { readonly rows: number; readonly bytes: number };
 
 type Entry = { readonly key: string };
 type Apply = () => void;
@@ -48,15 +50,15 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
       row: toRow(table, record, secrets),
     }));
     return () => {
-      for (const key of keys ?? []) copy.set('tables', table.name, key, undefined);
-      for (const { key, row } of rows) copy.set('tables', table.name, key, row);
+      for (const key of keys ?? []) copy.setRow(table, key, undefined);
+      for (const { key, row } of rows) copy.setRow(table, key, row);
     };
   }
 
   async function readCells(client: Client, keys?: readonly string[]): Promise<Apply> {
     const records = await select<Entry & { value: unknown }>(client, 'select key, value from cells', keys);
     return () => {
-      for (const { key, value } of records) copy.set('cells', cells, key, freeze(value));
+      for (const { key, value } of records) copy.setCell(key, freeze(value));
     };
   }
 
@@ -108,15 +110,19 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
 
   const replica: Replica = {
     seen: -1,
-    unfinished: (queue) => queueRows.get(queue)?.unfinished ?? 0,
-    note: (name, unfinished, version) => noteQueue({ name, unfinished, touched: version }),
+    unfinished: (queue) => {
+      const { unfinished: rows = 0, unfinished_bytes: bytes = 0 } = queueRows.get(queue) ?? {};
+      return { rows, bytes };
+    },
+    note: (name, { rows, bytes }, version) =>
+      noteQueue({ name, unfinished: rows, unfinished_bytes: bytes, touched: version }),
     async begin(client, lock) {
       const isLocked = lock === 'locked';
       const [, clock, changed, queues] = await queryAll(client, [
         isLocked ? 'begin' : 'begin isolation level repeatable read read only',
         `select version, pruned_to from clock${isLocked ? ' for update' : ''}`,
         `select distinct name, key from changes where version > ${replica.seen}`,
-        'select name, unfinished, touched from queues',
+        'select name, unfinished, unfinished_bytes, touched from queues',
       ]);
       const { version, pruned_to: prunedTo } = clock?.rows[0] as { version: number; pruned_to: number };
       if (version !== replica.seen) {
@@ -133,7 +139,7 @@ export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Se
   return replica;
 }
 
-type QueueRow = { name: string; unfinished: number; touched: number };
+type QueueRow = { name: string; unfinished: number; unfinished_bytes: number; touched: number };
 
 async function select<R extends Entry>(
   client: Client,

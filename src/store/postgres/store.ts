@@ -12,8 +12,8 @@
 //
 // Outside an update, a process can therefore read data that is about half a second old. An update always reads the newest data.
 //
-// Queues and archives are not copied: claims.ts, queue-statements.ts and reads.ts query them. Of a queue, only the number of unfinished
-// rows and the version of its last change are replicated. peers.ts tracks which processes are alive.
+// Queues and archives are not copied: claims.ts, queue-statements.ts and reads.ts query them. Of a queue, only the number and
+// the bytes of unfinished rows and the version of its last change are replicated. peers.ts tracks which processes are alive.
 //
 // Failure. If a query fails because the database is unavailable, the store remembers it and rejects all further calls at once until the
 // follower reaches the database again. Reads from the copy continue with the last known data.
@@ -102,7 +102,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const mutex = createMutex();
   const reader: Reader = {
     ...copy,
-    waiting: ({ name }) => replica.unfinished(name),
+    waiting: ({ name }) => replica.unfinished(name).rows,
+    waitingBytes: ({ name }) => replica.unfinished(name).bytes,
     isAlive: peers.isAlive,
   };
   const writer = createWriter({ database, copy, reader, replica, claims, secrets, mutex, channel, self });

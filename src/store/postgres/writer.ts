@@ -25,7 +25,7 @@ import type { Claims } from './claims.ts';
 import { type Client, type Database, isCollision, query } from './database.ts';
 import { performActs } from './queue-acts.ts';
 import { Lost } from './queue-statements.ts';
-import type { Replica } from './replica.ts';
+import type { Replica, Unfinished } from './replica.ts';
 import type { Secrets } from './secrets.ts';
 import { writeChanges } from './writes.ts';
 import { isUnavailable } from '../../errors.ts';
@@ -120,7 +120,7 @@ export function createWriter(options: WriterOptions): Writer {
     return answers;
   }
 
-  type Delta = { readonly name: string; readonly unfinished: number };
+  type Delta = Unfinished & { readonly name: string };
 
   async function performAll(
     client: Client,
@@ -131,18 +131,27 @@ export function createWriter(options: WriterOptions): Writer {
     const deltas: Delta[] = [];
     for (const [queue, done] of acts) {
       const unfinished = await performActs(client, done, { queue, secrets, claimOf, nextMoment });
-      deltas.push({ name: queue.name, unfinished });
+      deltas.push({ name: queue.name, ...unfinished });
     }
     return deltas;
   }
 
+  /** An empty queue has no bytes. Without this, a process of version 0.1, which does not count bytes, would make the sum wrong for ever. */
   function recordQueues(client: Client, deltas: readonly Delta[], version: number): Promise<unknown> {
     return query(
       client,
-      `insert into queues as q (name, unfinished, touched)
-       select name, unfinished, $3 from unnest($1::text[], $2::bigint[]) v(name, unfinished)
-       on conflict (name) do update set unfinished = q.unfinished + excluded.unfinished, touched = excluded.touched`,
-      [deltas.map(({ name }) => name), deltas.map(({ unfinished }) => unfinished), version],
+      `insert into queues as q (name, unfinished, unfinished_bytes, touched)
+       select name, rows, bytes, $4 from unnest($1::text[], $2::bigint[], $3::bigint[]) v(name, rows, bytes)
+       on conflict (name) do update set unfinished = q.unfinished + excluded.unfinished,
+         unfinished_bytes = case when q.unfinished + excluded.unfinished = 0 then 0
+           else q.unfinished_bytes + excluded.unfinished_bytes end,
+         touched = excluded.touched`,
+      [
+        deltas.map(({ name }) => name),
+        deltas.map(({ rows }) => rows),
+        deltas.map(({ bytes }) => bytes),
+        version,
+      ],
     );
   }
 
@@ -151,7 +160,11 @@ export function createWriter(options: WriterOptions): Writer {
     const own = createChanges();
     const base = readThrough(reader, changes);
     const transaction = createTransaction(
-      { ...base, waiting: (queue) => base.waiting(queue) + countUnfinished(changes.acts, queue) },
+      {
+        ...base,
+        waiting: (queue) => base.waiting(queue) + sumUnfinished(changes.acts, queue, () => 1),
+        waitingBytes: (queue) => base.waitingBytes(queue) + sumUnfinished(changes.acts, queue, queue.bytesOf),
+      },
       own,
       (queue, claimed) => {
         const isHeld = claims.numberOf(claimed as object) !== undefined;
@@ -176,8 +189,9 @@ export function createWriter(options: WriterOptions): Writer {
     for (const table of changes.tables.keys()) if ('isArchive' in table) changes.tables.delete(table);
     copy.apply(changes);
     for (const act of changes.acts) if (act.kind === 'settle') claims.forget(act.claimed);
-    for (const { name, unfinished } of deltas) {
-      replica.note(name, replica.unfinished(name) + unfinished, version);
+    for (const { name, rows, bytes } of deltas) {
+      const before = replica.unfinished(name);
+      replica.note(name, { rows: before.rows + rows, bytes: before.bytes + bytes }, version);
     }
     replica.seen = version;
   }
@@ -201,13 +215,13 @@ function takesAway<T>(act: Act, queue: Queue<T>, claimed: T): boolean {
     : act.kind === 'drop' && act.owner === queue.ownerOf(claimed);
 }
 
-/** The change in the number of unfinished rows. Counts only enqueued and settled rows: the effect of other acts is known after the query. */
-function countUnfinished(acts: readonly Act[], queue: Queue<never>): number {
-  let count = 0;
+/** The change in the sum of `weigh` over the unfinished rows. Only enqueued and settled rows: the effect of other acts is known after the query. */
+function sumUnfinished(acts: readonly Act[], queue: Queue<never>, weigh: (row: never) => number): number {
+  let sum = 0;
   for (const act of acts) {
     if (act.queue.name !== queue.name) continue;
-    if (act.kind === 'enqueue' && queue.dueAt(act.row) !== null) count += 1;
-    if (act.kind === 'settle' && queue.dueAt(act.row) === null) count -= 1;
+    if (act.kind === 'enqueue' && queue.dueAt(act.row) !== null) sum += weigh(act.row);
+    if (act.kind === 'settle' && queue.dueAt(act.row) === null) sum -= weigh(act.row);
   }
-  return count;
+  return sum;
 }

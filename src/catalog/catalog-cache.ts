@@ -33,6 +33,7 @@ export class CatalogCache {
   readonly #mutex: Mutex = createMutex();
   /** Renderings that have not begun. */
   readonly #waiting = new Map<string, Promise<Content>>();
+  #sorted: { readonly folders: readonly Folder[]; readonly services: readonly Service[] } | undefined;
   // A change of the catalog replaces these maps. A rendering that is not finished then adds its content to the old one.
   #listings = new Map<Audience, Listing>();
   #contents = new Map<string, Content>();
@@ -48,11 +49,11 @@ export class CatalogCache {
     this.#clearAfterChange();
     const cached = this.#listings.get(audience);
     if (cached) return cached;
-    const listing = listCatalog(
-      this.#folders.update(this.#store.all(folders)),
-      this.#services.update(this.#store.all(services)),
-      audience,
-    );
+    this.#sorted ??= {
+      folders: this.#folders.update(this.#store.all(folders)),
+      services: this.#services.update(this.#store.all(services)),
+    };
+    const listing = listCatalog(this.#sorted.folders, this.#sorted.services, audience);
     this.#listings.set(audience, listing);
     return listing;
   }
@@ -90,6 +91,7 @@ export class CatalogCache {
     const foldersVersion = this.#store.version(folders);
     const servicesVersion = this.#store.version(services);
     if (foldersVersion === this.#foldersVersion && servicesVersion === this.#servicesVersion) return;
+    this.#sorted = undefined;
     this.#listings = new Map();
     this.#contents = new Map();
     this.#foldersVersion = foldersVersion;

@@ -22,49 +22,83 @@ const typicalCaller: Record<Audience, Caller> = {
   administrators: { username: '', role: 'administrator' },
 };
 
-/** `folders` and `services` are sorted. */
+/** `folders` and `services` are sorted, so the services of a folder follow one another. */
 export function listCatalog(
   folders: readonly Folder[],
   services: readonly Service[],
   audience: Audience,
 ): Listing {
   const caller = typicalCaller[audience];
-  const byFolder = new Map<string, Service[]>([[rootFolder, []]]);
-  for (const folder of folders) byFolder.set(folder.folderName, []);
-  const hidden = new Set<string>();
-  for (const service of services) {
-    if (mayList(service, caller)) byFolder.get(service.folderName)?.push(service);
-    else hidden.add(service.folderName);
+  const visible = services.filter((service) => mayList(service, caller));
+  const byFolder = new Map<string, readonly Service[]>([[rootFolder, []]]);
+  for (const { folderName } of folders) byFolder.set(folderName, []);
+  for (let start = 0, end = 0; start < visible.length; start = end) {
+    const name = visible[start]?.folderName ?? '';
+    while (visible[end]?.folderName === name) end += 1;
+    byFolder.set(name, visible.slice(start, end));
   }
   // Only a folder whose services are all hidden is hidden. An empty folder is visible.
-  for (const name of hidden)
-    if (name !== rootFolder && byFolder.get(name)?.length === 0) byFolder.delete(name);
-
+  const isHidden = (name: string) => name !== rootFolder && byFolder.get(name)?.length === 0;
+  if (visible.length < services.length) {
+    for (const { folderName } of services) if (isHidden(folderName)) byFolder.delete(folderName);
+  }
   return {
-    folders: [...byFolder.keys()].filter((name) => name !== rootFolder),
-    services: [...byFolder.values()].flat(),
+    folders: folders.map(({ folderName }) => folderName).filter((name) => byFolder.has(name)),
+    services: visible,
     byFolder,
   };
 }
 
-/** Rows in the order of their sort keys. Rows are immutable, so a row that is known has the key that it had before. */
+type Entry<T> = { readonly row: T; readonly key: string; seenIn: number };
+
+/**
+ * Rows in the order of their sort keys. An update looks at every row, but sorts only the new ones: rows are immutable, so a known row has
+ * the key that it had before.
+ */
 export class SortedRows<T> {
   readonly #keyOf: (row: T) => string;
-  #sorted: readonly { readonly row: T; readonly key: string }[] = [];
+  readonly #known = new Map<T, Entry<T>>();
+  #sorted: readonly Entry<T>[] = [];
+  #updates = 0;
 
   constructor(keyOf: (row: T) => string) {
     this.#keyOf = keyOf;
   }
 
   update(rows: Iterable<T>): readonly T[] {
-    const added = new Set(rows);
-    // `delete` returns whether the row is still there. What remains in the set is new.
-    const kept = this.#sorted.filter(({ row }) => added.delete(row));
-    const entries = [...kept, ...[...added].map((row) => ({ row, key: this.#keyOf(row) }))];
-    // Sorting is fast here: most entries are in order already.
-    this.#sorted = entries.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
+    this.#updates += 1;
+    const added: Entry<T>[] = [];
+    for (const row of rows) {
+      const known = this.#known.get(row);
+      if (known) known.seenIn = this.#updates;
+      else added.push({ row, key: this.#keyOf(row), seenIn: this.#updates });
+    }
+    const kept = this.#sorted.filter(
+      ({ row, seenIn }) => seenIn === this.#updates || !this.#known.delete(row),
+    );
+    for (const entry of added) this.#known.set(entry.row, entry);
+    this.#sorted = merge(kept, added.sort(compareKeys));
     return this.#sorted.map(({ row }) => row);
   }
+}
+
+function compareKeys<T>(a: Entry<T>, b: Entry<T>): number {
+  if (a.key === b.key) return 0;
+  return a.key < b.key ? -1 : 1;
+}
+
+function merge<T>(some: readonly Entry<T>[], others: readonly Entry<T>[]): readonly Entry<T>[] {
+  if (others.length === 0) return some;
+  const merged: Entry<T>[] = [];
+  let next = 0;
+  for (const entry of some) {
+    for (let other = others[next]; other && other.key < entry.key; other = others[next]) {
+      merged.push(other);
+      next += 1;
+    }
+    merged.push(entry);
+  }
+  return [...merged, ...others.slice(next)];
 }
 
 export function folderOrder({ folderName }: Folder): string {

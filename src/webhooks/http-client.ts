@@ -1,6 +1,6 @@
 // The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows, without redirects,
 // retries or proxies.
-import { type BlockList, type LookupFunction, isIP } from 'node:net';
+import { type BlockList, type LookupFunction, type Socket, isIP } from 'node:net';
 import type * as Undici from 'undici';
 import { type Resolve, resolveName } from './resolver.ts';
 import { isForbidden } from './target-policy.ts';
@@ -23,6 +23,13 @@ export type ReceivedResponse = { readonly status: number; readonly body: Buffer 
 export const readBytes = 16 * 1024;
 export const keptBytes = 1024;
 
+/**
+ * The raw bytes of a response: 16 KiB of headers, `readBytes` of body, and 64 KiB for anything else. Without this limit, a receiver could
+ * keep the parser busy with chunk extensions until the timeout.
+ */
+const maxRawBytes = 16 * 1024 + readBytes + 64 * 1024;
+const maxInformational = 10;
+
 // Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a request is sent on it.
 const idleMs = 1000;
 
@@ -41,6 +48,9 @@ type Connection = {
   readonly origin: string;
   readonly client: Undici.Client;
   readonly abort: AbortController;
+  socket: Socket | undefined;
+  /** The value of `socket.bytesRead` when the request was sent. */
+  readBefore: number;
 };
 
 class GuardedHttpClient implements HttpClient {
@@ -84,10 +94,15 @@ class GuardedHttpClient implements HttpClient {
           callback(addressNotAllowed(hostname), null);
           return;
         }
-        buildConnector({ lookup, signal, timeout: 0, maxCachedSessions: 0 })(options, callback);
+        const connectTo = buildConnector({ lookup, signal, timeout: 0, maxCachedSessions: 0 });
+        connectTo(options, (...result) => {
+          const [, socket] = result;
+          if (socket) limitRawBytes(connection, socket);
+          callback(...result);
+        });
       },
     });
-    const connection: Connection = { origin, client, abort };
+    const connection: Connection = { origin, client, abort, socket: undefined, readBefore: 0 };
     client.on('disconnect', () => {
       if (this.#idle.get(origin)?.includes(connection)) void this.#drop(connection);
     });
@@ -104,6 +119,8 @@ class GuardedHttpClient implements HttpClient {
     return new Promise((resolve, reject) => {
       let status = 0;
       let received = 0;
+      let informational = 0;
+      connection.readBefore = connection.socket?.bytesRead ?? 0;
       const kept: Buffer[] = [];
       const succeed = () => {
         signal.removeEventListener('abort', onAbort);
@@ -120,7 +137,11 @@ class GuardedHttpClient implements HttpClient {
         { method: 'POST', path: pathname + search, headers, body },
         {
           onRequestStart: () => undefined,
-          onResponseStart: (_, code) => void (status = code),
+          onResponseStart: (_, code) => {
+            status = code;
+            if (code < 200 && (informational += 1) > maxInformational)
+              fail(new RequestError(`The answer has more than ${maxInformational} informational responses.`));
+          },
           onResponseData: (_, chunk) => {
             if (received < keptBytes) kept.push(chunk.subarray(0, keptBytes - received));
             received += chunk.length;
@@ -155,6 +176,16 @@ class GuardedHttpClient implements HttpClient {
     abort.abort();
     return destroyed;
   }
+}
+
+/** undici reads the socket on the same event, so this listener reads nothing. */
+function limitRawBytes(connection: Connection, socket: Socket): void {
+  connection.socket = socket;
+  connection.readBefore = socket.bytesRead;
+  socket.on('readable', () => {
+    if (socket.bytesRead - connection.readBefore > maxRawBytes)
+      socket.destroy(new RequestError(`The answer has more than ${maxRawBytes} bytes.`));
+  });
 }
 
 /** Returns only addresses that it has checked, so that a name cannot resolve to another address between check and connection. */

@@ -19,6 +19,9 @@ import {
 const CLOSED = 'The connection was closed before the answer was complete.';
 const INVALID = 'The answer is not valid HTTP.';
 
+const hint = 'HTTP/1.1 103 Hints\r\n\r\n';
+const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+
 const canary = useCanary();
 
 describe('an answer', () => {
@@ -67,6 +70,47 @@ describe('an answer', () => {
       status,
       body: Buffer.from(body),
     });
+  });
+
+  it('after ten informational ones is returned', async () => {
+    const answer = `${hint.repeat(10)}HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na`;
+    const { url } = await startAnswering(answer);
+    expect((await createClient(LOCAL).post(requestTo(url), NEVER)).status).toBe(200);
+  });
+
+  it('is limited for itself, not together with the earlier ones of the connection', async () => {
+    const extension = 'e'.repeat(30_000);
+    const { url, sockets } = await startAnswering(
+      `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;${extension}\r\na\r\n0\r\n\r\n`,
+    );
+    const client = createClient(LOCAL);
+    for (let n = 0; n < 10; n += 1) expect((await client.post(requestTo(url), NEVER)).status).toBe(200);
+    expect(sockets.length).toBe(1);
+  });
+
+  it.each([
+    ['chunk extensions', 'The answer has more than 98304 bytes.', `${chunked}1;`, 'e'.repeat(16_384)],
+    ['chunks of one byte', 'The answer has more than 98304 bytes.', chunked, `1;${'e'.repeat(500)}\r\na\r\n`],
+    ['informational responses', 'The answer has more than 10 informational responses.', '', hint],
+  ])('with endless %s ends the attempt', { timeout: 5_000 }, async (_what, message, head, repeated) => {
+    let sent = 0;
+    const { url, sockets } = await startReceiver((socket) => {
+      const burst = repeated.repeat(Math.ceil(16_384 / repeated.length));
+      const send = () => {
+        if (socket.destroyed) return;
+        sent += burst.length;
+        if (socket.write(burst)) setImmediate(send);
+      };
+      socket.on('drain', send);
+      socket.once('data', () => {
+        socket.write(head);
+        send();
+      });
+    });
+    await expect(createClient(LOCAL).post(requestTo(url), NEVER)).rejects.toThrow(new Error(message));
+    await expectClosed(sockets, 1);
+    // What the client did not read is in the buffers of the operating system.
+    expect(sent).toBeLessThan(32 * 1024 ** 2);
   });
 
   it('with a redirect is not followed', async () => {

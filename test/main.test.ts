@@ -85,6 +85,13 @@ describe('the process', () => {
     const missing = startProcess({ CATALOG_FILE: 'none.json' });
     expect(await missing.exited).toBe(1);
     expect(missing.output.err).toContain('CATALOG_FILE cannot be read');
+    const three = { services: ['x', 'y', 'z'].map((serviceName) => ({ serviceName, type: 'MapServer' })) };
+    const full = startProcess(
+      { CATALOG_FILE: 'catalog.json', MAX_SERVICES: '2' },
+      { 'catalog.json': JSON.stringify(three) },
+    );
+    expect(await full.exited).toBe(1);
+    expect(full.output.err).toContain('CATALOG_FILE is too large: MAX_SERVICES allows 2 services.');
   });
 
   it('reads .env; the environment has precedence', async () => {

@@ -232,3 +232,45 @@ describe('services', () => {
     expect(page.body).toContain('<option selected>public</option>');
   });
 });
+
+describe('the limits of the catalog', () => {
+  const restart = async (env: Record<string, string>) => {
+    await server.close();
+    server = await startServer({ env, catalog: { folders: [], services: [] } });
+  };
+  const create = (serviceName: string, description = '') =>
+    post('/createService', { serviceName, type: 'MapServer', description });
+  const refusal = (message: string) => ({ code: 409, message, details: [] });
+
+  it('MAX_SERVICES refuses another service and another folder', async () => {
+    await restart({ MAX_SERVICES: '2' });
+    await Promise.all(['A', 'B'].map((name) => create(name)));
+    const full = refusal('The catalog is full: MAX_SERVICES allows 2 services.');
+    const [c, d] = await Promise.all([create('C'), create('D')]);
+    expect([c.json<Failure>().error, d.json<Failure>().error]).toEqual([full, full]);
+    expect(await namesBySoap()).toEqual(['A', 'B']);
+    await post('/A.MapServer/delete', {});
+    expect((await create('C')).statusCode).toBe(200);
+    for (const folderName of ['one', 'two'])
+      expect((await post('/createFolder', { folderName })).statusCode).toBe(200);
+    const third = await post('/createFolder', { folderName: 'three' });
+    expect(third.json<Failure>().error).toEqual(
+      refusal('The catalog is full: MAX_SERVICES allows 2 folders.'),
+    );
+  });
+
+  it('MAX_CATALOG_BYTES refuses texts that are too long together, counted as XML', async () => {
+    await restart({ MAX_CATALOG_BYTES: '1000' });
+    const full = refusal('The catalog is full: MAX_CATALOG_BYTES allows 1000 bytes.');
+    expect((await create('A', 'é'.repeat(200))).statusCode).toBe(200);
+    expect((await create('B', '&'.repeat(120))).json<Failure>().error).toEqual(full);
+    expect((await create('B', '&'.repeat(100))).statusCode).toBe(200);
+    const edit = (description: string) => post('/B.MapServer/edit', { description });
+    expect((await edit('&'.repeat(120))).json<Failure>().error).toEqual(full);
+    expect((await post('/createFolder', { folderName: 'F', description: 'x'.repeat(100) })).statusCode).toBe(
+      409,
+    );
+    expect((await edit('&')).statusCode).toBe(200);
+    expect((await create('C', 'x'.repeat(400))).statusCode).toBe(200);
+  });
+});

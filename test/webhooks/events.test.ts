@@ -157,4 +157,133 @@ describe('the limit of pending deliveries', () => {
     expect(deliveries.map(({ state }) => state)).toEqual(Array(5).fill('delivered'));
     expect((await publish({ changeType: 'Tested' })).statusCode).toBe(200);
   });
+
+  const restart = async (env: Record<string, string>) => {
+    await hooks.close();
+    hooks = await startHooks({ env });
+    hooks.httpClient.receiver = blackHole;
+  };
+  /** A payload of this many bytes of UTF-8. */
+  const payloadOf = (bytes: number) => JSON.stringify({ text: 'é'.repeat((bytes - 11) / 2) });
+  const errorOf = ({ statusCode, headers, json }: Awaited<ReturnType<typeof publish>>) => ({
+    status: statusCode,
+    retryAfter: headers['retry-after'],
+    ...json<{ error: { message: string; details: string[] } }>().error,
+  });
+
+  it('refuses publish when the payloads of pending deliveries would exceed WEBHOOK_MAX_PENDING_BYTES', async () => {
+    await restart({ WEBHOOK_MAX_PENDING_BYTES: '10000' });
+    const { id } = await hooks.register({ name: 'one' });
+    const other = await hooks.register({ name: 'two', changeTypes: 'Tested' });
+    expect(payloadOf(2001)).toHaveLength(1006);
+    await hooks.publish({ payload: payloadOf(2001) });
+    await hooks.publish({ payload: payloadOf(2001), changeType: 'Other' });
+    const fits = { changeType: 'Other', payload: payloadOf(3997) };
+    expect(errorOf(await publish({ changeType: 'Tested', payload: fits.payload }))).toMatchObject({
+      status: 503,
+      retryAfter: '5',
+      message:
+        'The payloads of pending deliveries are too large: WEBHOOK_MAX_PENDING_BYTES allows 10000 bytes.',
+    });
+    expect((await publish(fits)).statusCode).toBe(200);
+    expect((await publish({ changeType: 'Other', payload: '{}' })).statusCode).toBe(503);
+    expect((await publish({ changeType: 'Nobody', payload: '{}' })).statusCode).toBe(503);
+    // Events of the server itself are stored.
+    const service = { serviceName: 'New', type: 'MapServer' };
+    expect((await hooks.post('/admin/services/createService', service, hooks.administrator)).statusCode).toBe(
+      200,
+    );
+    expect((await hooks.deliveriesOf(id)).total).toBe(4);
+    // Deliveries that end, are discarded or are deleted give their bytes back.
+    await hooks.act(`${other.id}/delete`);
+    await hooks.act(`${id}/deactivate`);
+    await hooks.runtime.advance(60_000);
+    await hooks.act(`${id}/activate`);
+    const last = { changeType: 'Other', payload: payloadOf(9999) };
+    expect((await publish(last)).statusCode).toBe(200);
+    expect((await publish(last)).statusCode).toBe(503);
+    hooks.httpClient.receiver = () => 200;
+    await hooks.runtime.advance(60_000);
+    expect((await publish(last)).statusCode).toBe(200);
+  });
+
+  it('refuses a payload that can never fit as too large', async () => {
+    await restart({ WEBHOOK_MAX_PENDING_BYTES: '10000' });
+    for (const name of ['one', 'two', 'three']) await hooks.register({ name });
+    expect(errorOf(await publish({ changeType: 'Tested', payload: payloadOf(4001) }))).toMatchObject({
+      status: 413,
+      retryAfter: undefined,
+      details: [
+        'payload: is too large for all subscribed webhooks together: WEBHOOK_MAX_PENDING_BYTES allows 10000 bytes.',
+      ],
+    });
+  });
+
+  it('refuses a change of the catalog only at twice WEBHOOK_MAX_PENDING', async () => {
+    await restart({ WEBHOOK_MAX_PENDING: '2' });
+    await hooks.register();
+    const create = (serviceName: string) =>
+      hooks.post('/admin/services/createService', { serviceName, type: 'MapServer' }, hooks.administrator);
+    for (const name of ['A', 'B', 'C', 'D']) expect((await create(name)).statusCode).toBe(200);
+    expect(errorOf(await create('E'))).toMatchObject({
+      status: 503,
+      retryAfter: '5',
+      message: 'Too many deliveries are pending: the catalog cannot change while 4 are pending.',
+    });
+    expect(
+      (await hooks.get('/admin/services/E.MapServer', { authorization: `Bearer ${hooks.token('member')}` }))
+        .statusCode,
+    ).toBe(404);
+    hooks.httpClient.receiver = () => 200;
+    await hooks.runtime.advance(60_000);
+    expect((await create('E')).statusCode).toBe(200);
+  });
+});
+
+it(
+  'large events of the same moment are all stored, changed with the settings, and delivered',
+  { timeout: 60_000 },
+  async () => {
+    hooks.httpClient.receiver = blackHole;
+    const webhooks = [await hooks.register(), await hooks.register(), await hooks.register()];
+    const text = 'x'.repeat(250_000);
+    const numbers = Array.from({ length: 20 }, (_, n) => n);
+    const published = await Promise.all(
+      numbers.map((n) => hooks.publish({ payload: JSON.stringify({ n, text }) })),
+    );
+    expect(published.map(({ deliveries }) => deliveries)).toEqual(numbers.map(() => 3));
+    await hooks.act('settings', { notificationElapsedTimeInSeconds: '1' });
+    const received = new Map<string, number>();
+    hooks.httpClient.receiver = ({ headers, body }) => {
+      expect(body.length).toBeGreaterThan(text.length);
+      const id = headers['webhook-id'] ?? '';
+      received.set(id, (received.get(id) ?? 0) + 1);
+      return 200;
+    };
+    for (let minute = 0; minute < 20; minute += 1) await hooks.runtime.advance(60_000);
+    expect([...received.keys()].sort()).toEqual(published.map(({ eventId }) => eventId).sort());
+    for (const { id } of webhooks) {
+      const { deliveries } = await hooks.deliveriesOf(id);
+      expect(deliveries.map(({ state }) => state)).toEqual(numbers.map(() => 'delivered'));
+    }
+  },
+);
+
+describe('the limit of remembered event ids', () => {
+  it('refuses new ids and still knows the old ones, until they are a day old', async () => {
+    await hooks.close();
+    hooks = await startHooks({ env: { MAX_EVENT_IDS: '2' } });
+    const first = await hooks.publish({ eventId: 'one' });
+    await hooks.publish({ eventId: 'two' });
+    const refused = await publish({ changeType: 'Tested', eventId: 'three' });
+    expect(refused.statusCode).toBe(503);
+    expect(refused.headers['retry-after']).toBe('600');
+    expect(refused.json<{ error: { message: string } }>().error.message).toBe(
+      'Too many event ids are remembered: MAX_EVENT_IDS allows 2.',
+    );
+    expect(await hooks.publish({ eventId: 'one' })).toEqual(first);
+    expect((await publish({ changeType: 'Tested' })).statusCode).toBe(200);
+    await hooks.runtime.advance(24 * 3_600_000 + 600_000);
+    expect((await publish({ changeType: 'Tested', eventId: 'three' })).statusCode).toBe(200);
+  });
 });

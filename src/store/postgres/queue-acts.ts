@@ -1,7 +1,7 @@
 // Performs the queue operations of a transaction with few statements.
 //
 // Consecutive acts form a wave: all enqueued rows go into one statement, all settled rows into another, all trims into a third, in this
-// order. An act ends the wave if running it out of order could change the result: amend, thin and drop always do; a row that finishes after
+// order. A wave ends when it has many bytes. An act ends it if running it out of order could change the result: amend, thin and drop always do; a row that finishes after
 // its owner was trimmed does unless the same trim follows again.
 import type { Act } from '../changes.ts';
 import type { Queue } from '../transaction.ts';
@@ -9,7 +9,10 @@ import type { Client } from './database.ts';
 import { type Placed, type Settled, type StatementsOptions, createStatements } from './queue-statements.ts';
 import type { Unfinished } from './replica.ts';
 
-type Wave = { enqueued: Placed[]; settled: Settled[]; trims: Map<string, number> };
+type Wave = { enqueued: Placed[]; enqueuedBytes: number; settled: Settled[]; trims: Map<string, number> };
+
+/** A wave with more enqueued bytes ends, because a statement is in memory as a whole. */
+const mostBytesInWave = 8 * 1024 ** 2;
 
 /** Returns the change in the unfinished rows. */
 export async function performActs(
@@ -31,10 +34,10 @@ export async function performActs(
     ]);
   }
 
-  let wave: Wave = { enqueued: [], settled: [], trims: new Map() };
+  let wave: Wave = { enqueued: [], enqueuedBytes: 0, settled: [], trims: new Map() };
   async function endWave(): Promise<void> {
     const ended = wave;
-    wave = { enqueued: [], settled: [], trims: new Map() };
+    wave = { enqueued: [], enqueuedBytes: 0, settled: [], trims: new Map() };
     await perform(ended);
   }
   const dropped = new Set<string>();
@@ -53,8 +56,11 @@ export async function performActs(
     } else {
       const row = act.row as object;
       if (!mayGoBefore(wave.trims, queue, row, acts, index)) await endWave();
-      if (act.kind === 'enqueue') wave.enqueued.push({ row, moment: nextMoment() });
-      else wave.settled.push({ row, claimed: act.claimed, moment: nextMoment() });
+      if (act.kind === 'enqueue') {
+        wave.enqueued.push({ row, moment: nextMoment() });
+        wave.enqueuedBytes += queue.bytesOf(row);
+        if (wave.enqueuedBytes > mostBytesInWave) await endWave();
+      } else wave.settled.push({ row, claimed: act.claimed, moment: nextMoment() });
     }
   }
   await endWave();

@@ -53,7 +53,9 @@ export type QueueStatements = {
   unfinished: () => Unfinished;
 };
 
+/** `amend` reads this many rows, or fewer if they have more bytes than this together. */
 const amendedAtOnce = 2_000;
+const amendedBytesAtOnce = 8 * 1024 ** 2;
 
 export function createStatements(client: Client, options: StatementsOptions): QueueStatements {
   const { secrets, claimOf, nextMoment } = options;
@@ -193,9 +195,13 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
     for (let after = -1; ;) {
       const { rows: records } = await query<Record<string, unknown> & { key: string; placed: number }>(
         client,
-        `select ${selectionOf(queue)}, q.placed from ${table} q
-         where q.due_at is not null and q.placed > $2 ${ofOwner} and ${isFree}
-         order by q.placed limit ${amendedAtOnce}`,
+        `with next as (
+           select q.key, q.placed, q.bytes from ${table} q
+           where q.due_at is not null and q.placed > $2 ${ofOwner} and ${isFree}
+           order by q.placed limit ${amendedAtOnce}),
+         summed as (select key, sum(bytes) over (order by placed) - bytes as before from next)
+         select ${selectionOf(queue)}, q.placed from ${table} q
+         where q.key in (select key from summed where before <= ${amendedBytesAtOnce}) order by q.placed`,
         [queue.name, after, ...(owner === undefined ? [] : [owner])],
       );
       const amended = records.flatMap((record) => {
@@ -206,7 +212,7 @@ export function createStatements(client: Client, options: StatementsOptions): Qu
       if (amended.length > 0) await replace(amended);
       await shelve(amended.map(({ row }) => row));
       after = records.at(-1)?.placed ?? after;
-      if (records.length < amendedAtOnce) return;
+      if (records.length === 0) return;
     }
   }
 

@@ -56,6 +56,9 @@ type Submitted = {
 
 const mostAtOnce = 500;
 
+/** A batch with more enqueued bytes takes no further update. Without this, a batch of large rows would fill the memory. */
+const mostBytesAtOnce = 8 * 1024 ** 2;
+
 /** `placed` and `finished` in queues are version × this number + a counter, so they increase over all versions. */
 const momentsPerVersion = 1_000_000;
 
@@ -90,11 +93,13 @@ export function createWriter(options: WriterOptions): Writer {
       }
       return;
     }
+    // The updates that had no room in the batch go first in the next one.
+    submitted = [...batch.slice(answers.length), ...submitted];
     for (const answer of answers) answer();
     copy.notify();
   }
 
-  /** Returns the callbacks that resolve or reject the updates of the batch, to be called after the commit. */
+  /** Returns the callbacks that resolve or reject the first updates of the batch, to be called after the commit. */
   async function commit(client: Client, batch: readonly Submitted[]): Promise<(() => void)[]> {
     await replica.begin(client, 'locked');
     const changes = createChanges();
@@ -155,15 +160,16 @@ export function createWriter(options: WriterOptions): Writer {
     );
   }
 
-  /** Runs each change on top of those before it. */
+  /** Runs each change on top of those before it, until the batch has enough bytes. */
   function runAll(batch: readonly Submitted[], changes: Changes): (() => void)[] {
     const own = createChanges();
     const base = readThrough(reader, changes);
+    const sums = new UnfinishedSums();
     const transaction = createTransaction(
       {
         ...base,
-        waiting: (queue) => base.waiting(queue) + sumUnfinished(changes.acts, queue, () => 1),
-        waitingBytes: (queue) => base.waitingBytes(queue) + sumUnfinished(changes.acts, queue, queue.bytesOf),
+        waiting: (queue) => base.waiting(queue) + sums.of(queue).rows,
+        waitingBytes: (queue) => base.waitingBytes(queue) + sums.of(queue).bytes,
       },
       own,
       (queue, claimed) => {
@@ -172,17 +178,21 @@ export function createWriter(options: WriterOptions): Writer {
           throw new LostClaim(queue.keyOf(claimed));
       },
     );
-    return batch.map(({ change, resolve, reject }) => {
+    const answers: (() => void)[] = [];
+    for (const { change, resolve, reject } of batch) {
+      if (sums.enqueuedBytes > mostBytesAtOnce) break;
       try {
         const result = change(transaction);
+        sums.add(own.acts);
         merge(changes, own);
-        return () => resolve(result);
+        answers.push(() => resolve(result));
       } catch (error) {
-        return () => reject(error);
+        answers.push(() => reject(error));
       } finally {
         clear(own);
       }
-    });
+    }
+    return answers;
   }
 
   function takeEffect(changes: Changes, version: number, deltas: readonly Delta[]): void {
@@ -215,13 +225,26 @@ function takesAway<T>(act: Act, queue: Queue<T>, claimed: T): boolean {
     : act.kind === 'drop' && act.owner === queue.ownerOf(claimed);
 }
 
-/** The change in the sum of `weigh` over the unfinished rows. Only enqueued and settled rows: the effect of other acts is known after the query. */
-function sumUnfinished(acts: readonly Act[], queue: Queue<never>, weigh: (row: never) => number): number {
-  let sum = 0;
-  for (const act of acts) {
-    if (act.queue.name !== queue.name) continue;
-    if (act.kind === 'enqueue' && queue.dueAt(act.row) !== null) sum += weigh(act.row);
-    if (act.kind === 'settle' && queue.dueAt(act.row) === null) sum -= weigh(act.row);
+/** How much a batch adds to the unfinished rows. Only enqueued and settled rows: the effect of other acts is known after the query. */
+class UnfinishedSums {
+  enqueuedBytes = 0;
+  readonly #sums = new Map<string, Unfinished>();
+
+  of({ name }: Queue<never>): Unfinished {
+    return this.#sums.get(name) ?? { rows: 0, bytes: 0 };
   }
-  return sum;
+
+  add(acts: readonly Act[]): void {
+    for (const act of acts) {
+      const { queue } = act;
+      if (act.kind === 'enqueue') this.enqueuedBytes += queue.bytesOf(act.row);
+      if (act.kind === 'enqueue' && queue.dueAt(act.row) !== null) this.#count(queue, act.row, 1);
+      if (act.kind === 'settle' && queue.dueAt(act.row) === null) this.#count(queue, act.row, -1);
+    }
+  }
+
+  #count(queue: Queue<never>, row: never, sign: 1 | -1): void {
+    const { rows, bytes } = this.of(queue);
+    this.#sums.set(queue.name, { rows: rows + sign, bytes: bytes + sign * queue.bytesOf(row) });
+  }
 }

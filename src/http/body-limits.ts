@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';
 import { ServiceError } from '../errors.ts';
-import { clientNetwork } from '../lib/address.ts';
+import { networkOf } from '../lib/address.ts';
 import { EarliestTimer } from '../lib/async.ts';
 import type { Runtime } from '../runtime.ts';
 import { clientAddress } from './client-address.ts';
@@ -53,7 +53,7 @@ export class BodyLimits {
   receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
     if (!hasBody(request)) return payload;
     const isSignedIn = this.#isSignedIn(request);
-    const network = isSignedIn ? '' : clientNetwork(clientAddress(request));
+    const network = isSignedIn ? '' : networkOf(clientAddress(request));
     const budget = isSignedIn ? this.#signedIn : this.#anonymous;
     let bytes = 0;
     let isAnswered = false;

@@ -13,12 +13,6 @@ export function plainAddress(address: string): string {
   return [high, low].flatMap((half) => [parseInt(half, 16) >> 8, parseInt(half, 16) & 0xff]).join('.');
 }
 
-/** The network that shares the limits on bodies: an IPv4 /24, or an IPv6 /48. */
-export function clientNetwork(address: string): string {
-  if (isIPv4(address)) return `${address.split('.').slice(0, 3).join('.')}.0/24`;
-  return isIP(address) === 6 ? `${networkOf(address).split(':').slice(0, 3).join(':')}::/48` : address;
-}
-
 /** The address must have the spelling of `plainAddress`. */
 export function isListed(address: string, list: BlockList): boolean {
   const version = isIP(address);

@@ -13,7 +13,13 @@ describe.skipIf(!hasChromium)('README', patience, () => {
 
   it('leads to a finished upgrade in the browser', async () => {
     const labels = [...steps.matchAll(/\*\*(.+?)\*\*/g)].map(([, label]) => label);
-    expect(labels).toEqual(['Choose', 'Upload a file', 'Upload', 'Check the settings and show the plan', 'Start the upgrade']);
+    expect(labels).toEqual([
+      'Choose',
+      'Upload a file',
+      'Upload',
+      'Check the settings and show the plan',
+      'Start the upgrade',
+    ]);
     const { pathname } = new URL(/<(http:[^>]*)>/.exec(steps)?.[1] ?? '');
     const [, user = '', password = ''] = /sign in as `(.*)` with `(.*)`/.exec(steps) ?? [];
     const server = startProcess({ ADMIN_PASSWORD: password, UPGRADE_STEP_MS: '2', LOG_LEVEL: 'error' });

@@ -21,6 +21,9 @@ export type Problem = {
   readonly message: string;
 };
 
+/** A request may have any number of mistakes. Reporting more of them would cost much and help nobody. */
+export const maxProblems = 200;
+
 export function formatProblem({ field, message }: Problem): string {
   return field === undefined ? message : `${field}: ${message}`;
 }

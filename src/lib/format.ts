@@ -1,4 +1,4 @@
-// Counts and durations for people.
+// Counts, lists and durations for people.
 
 let grouped: Intl.NumberFormat | undefined;
 
@@ -8,6 +8,14 @@ export function formatNumber(number: number): string {
 
 export function formatCount(count: number, noun: string): string {
   return `${formatNumber(count)} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
+}
+
+const maxListed = 20;
+
+/** Names the first ones only, because a list may have thousands. */
+export function formatList(names: readonly string[]): string {
+  const rest = names.length - maxListed;
+  return names.slice(0, maxListed).join(', ') + (rest > 0 ? ` and ${formatNumber(rest)} more` : '');
 }
 
 const units = [

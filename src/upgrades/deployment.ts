@@ -1,4 +1,6 @@
 // The installed versions, and which versions can be installed or rolled back to from there.
+import { groupBy } from '../lib/collections.ts';
+import { formatNumber } from '../lib/format.ts';
 import type { Cell, Reader } from '../store/transaction.ts';
 import { builtInManifest, freshRelease } from './built-in-manifest.ts';
 import { type Container, type Version, formatVersion } from './manifest.ts';
@@ -36,14 +38,22 @@ export function findVersion(
   return [...manifest, ...installedVersions(present)].find((version) => version.id === id);
 }
 
-export function isInstalled(id: string, present: Deployment): boolean {
-  return installedVersions(present).some((version) => version.id === id);
+/** The links of a manifest, read once, because a search of the whole manifest for each of 2,000 versions takes seconds. */
+type Links = {
+  readonly releasesAfter: ReadonlyMap<string | undefined, readonly Version[]>;
+  readonly patchesOf: ReadonlyMap<string | undefined, readonly Version[]>;
+};
+
+function readLinks(manifest: readonly Version[]): Links {
+  const ofType = (type: Version['type']) => manifest.filter((version) => version.type === type);
+  return {
+    releasesAfter: groupBy(ofType('release'), ({ previousReleaseBuild }) => previousReleaseBuild),
+    patchesOf: groupBy(ofType('patch'), ({ releaseBuild }) => releaseBuild),
+  };
 }
 
-export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
-  const patches = manifest.filter(
-    ({ type, releaseBuild }) => type === 'patch' && releaseBuild === release.build,
-  );
+function followPatches({ patchesOf }: Links, release: Version, build: string): Version[] {
+  const patches = patchesOf.get(release.build) ?? [];
   const byPrevious = new Map(patches.map((patch) => [patch.previousBuild, patch]));
   const found = new Set<Version>();
   for (let next = byPrevious.get(build); next && !found.has(next); next = byPrevious.get(next.build))
@@ -51,49 +61,75 @@ export function patchesAfter(manifest: readonly Version[], release: Version, bui
   return [...found];
 }
 
-export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
-  const releasesAfter = (release: Version): Version[] =>
-    manifest
-      .filter((version) => version.type === 'release' && version.previousReleaseBuild === release.build)
-      .filter((version) => !isInstalled(version.id, present))
-      .flatMap((next) => [next, ...patchesAfter(manifest, next, next.build), ...releasesAfter(next)]);
-  const { release } = present;
-  return [...patchesAfter(manifest, release, newestInstalled(present).build), ...releasesAfter(release)];
+export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
+  return followPatches(readLinks(manifest), release, build);
 }
 
-export function reasonsNotToInstall(
-  version: Version,
+/** The patches of each release come before the releases that follow it. A stack, because 2,000 nested calls exceed the call stack. */
+export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
+  const links = readLinks(manifest);
+  const seen = new Set(installedVersions(present).map(({ id }) => id));
+  const found = followPatches(links, present.release, newestInstalled(present).build);
+  const stack = [present.release];
+  for (let release = stack.pop(); release; release = stack.pop()) {
+    if (release !== present.release) found.push(release, ...followPatches(links, release, release.build));
+    const next = (links.releasesAfter.get(release.build) ?? []).filter(({ id }) => !seen.has(id));
+    for (const { id } of next) seen.add(id);
+    stack.push(...next.reverse());
+  }
+  return found;
+}
+
+/** A release waits for all mandatory patches, and many releases may wait for the same ones. */
+const maxNamedPatches = 10;
+
+/** Returns a function for many versions, because they share what is read from the manifest. */
+export function installCheck(
   manifest: readonly Version[],
   present: Deployment,
-): string[] {
+): (version: Version) => readonly string[] {
   const { release } = present;
-  if (isInstalled(version.id, present)) return [`${formatVersion(version)} is installed already.`];
-  if (version.type === 'patch') {
-    if (version.releaseBuild !== release.build)
-      return [
-        `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
-      ];
-    const isAhead = patchesAfter(manifest, release, newestInstalled(present).build).includes(version);
-    return isAhead
-      ? []
-      : [`${formatVersion(version)} does not follow ${formatVersion(newestInstalled(present))}.`];
-  }
-  if (version.previousReleaseBuild !== release.build) {
-    return [
-      `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
-    ];
-  }
-  return patchesAfter(manifest, release, newestInstalled(present).build)
-    .filter((patch) => patch.isMandatoryUpdate)
-    .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`);
+  const newest = newestInstalled(present);
+  const installed = new Set(installedVersions(present).map(({ id }) => id));
+  const ahead = patchesAfter(manifest, release, newest.build);
+  const isAhead = new Set(ahead);
+  const missing = reasonsToPatchFirst(ahead.filter((patch) => patch.isMandatoryUpdate));
+  return (version) => {
+    if (installed.has(version.id)) return [`${formatVersion(version)} is installed already.`];
+    if (version.type === 'patch') {
+      if (version.releaseBuild !== release.build)
+        return [
+          `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
+        ];
+      return isAhead.has(version)
+        ? []
+        : [`${formatVersion(version)} does not follow ${formatVersion(newest)}.`];
+    }
+    return version.previousReleaseBuild === release.build
+      ? missing
+      : [
+          `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
+        ];
+  };
+}
+
+function reasonsToPatchFirst(mandatory: readonly Version[]): string[] {
+  const rest = mandatory.length - maxNamedPatches;
+  return [
+    ...mandatory
+      .slice(0, maxNamedPatches)
+      .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`),
+    ...(rest > 0 ? [`${formatNumber(rest)} more mandatory patches must be installed first.`] : []),
+  ];
 }
 
 export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
   const manifest = currentManifest(reader);
   const present = reader.read(deployment);
+  const reasonsNotToInstall = installCheck(manifest, present);
   return reachableVersions(manifest, present).map((version) => ({
     version,
-    reasons: reasonsNotToInstall(version, manifest, present),
+    reasons: reasonsNotToInstall(version),
   }));
 }
 
@@ -102,13 +138,9 @@ export function rollbackTargets(present: Deployment): Version[] {
 }
 
 export function afterInstalling(present: Deployment, versions: readonly Version[]): Deployment {
-  return versions.reduce<Deployment>(
-    (at, version) =>
-      version.type === 'release'
-        ? { release: version, patches: [] }
-        : { ...at, patches: [...at.patches, version] },
-    present,
-  );
+  const release = versions.findLast(({ type }) => type === 'release');
+  if (!release) return { ...present, patches: [...present.patches, ...versions] };
+  return { release, patches: versions.slice(versions.indexOf(release) + 1) };
 }
 
 export function afterRollback(present: Deployment, target: Version): Deployment {

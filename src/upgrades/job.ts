@@ -80,17 +80,24 @@ export function reasonNotToStart(
 ): string | undefined {
   const newest = newestJob(reader);
   if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
-  // A cancelled job has changed nothing, so the job before it decides.
-  const last = listJobs(reader).find(({ state }) => state !== 'cancelled');
-  if (last?.state !== 'failed' || last.kind === 'patch') return undefined;
-  const isRepair =
-    last.kind === 'release' && wanted.operation === 'upgrade' && wanted.targetId === last.targetId;
-  if (isRepair) return undefined;
+  const last = findJobToRepair(reader);
+  if (!last || (wanted.operation === 'upgrade' && repairs(last, wanted.targetId))) return undefined;
   const remedies = [
     ...(last.id === newest?.id ? ['resume it'] : []),
     ...(last.kind === 'release' ? [`upgrade to ${last.targetId} again`] : []),
   ];
   return `The job ${last.id} to ${last.to} has failed: ${remedies.join(', or ')}.`;
+}
+
+export function findJobToRepair(reader: Reader): Job | undefined {
+  // A cancelled job has changed nothing, so the job before it decides.
+  const last = listJobs(reader).find(({ state }) => state !== 'cancelled');
+  return last?.state === 'failed' && last.kind !== 'patch' ? last : undefined;
+}
+
+/** Whether an upgrade to this version repairs the failed job. */
+export function repairs(failed: Job, targetId: string): boolean {
+  return failed.kind === 'release' && failed.targetId === targetId;
 }
 
 export function advanceJob(transaction: Transaction, job: Job, step: Step, at: number): Job {

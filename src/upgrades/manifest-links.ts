@@ -1,5 +1,8 @@
 // Checks the links between the versions of a manifest.
 
+/** Problems name ids and builds, so their length is limited. */
+export const maxLengths = { id: 128, build: 64 };
+
 /** Links of invalid entries are checked too. A build that cannot be read is undefined. */
 export type Link = {
   readonly id: string;
@@ -20,10 +23,8 @@ type Entry = {
 
 export function readLink(entry: unknown): Link[] {
   const { id, type, build, previousReleaseBuild, releaseBuild, previousBuild } = (entry ?? {}) as Entry;
-  const readBuild = (value: unknown) =>
-    typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
   const ownBuild = readBuild(build);
-  if (typeof id !== 'string' || ownBuild === undefined) return [];
+  if (typeof id !== 'string' || id.length > maxLengths.id || ownBuild === undefined) return [];
   if (type === 'release')
     return [{ id, type, build: ownBuild, release: ownBuild, previous: readBuild(previousReleaseBuild) }];
   if (type === 'patch')
@@ -31,6 +32,11 @@ export function readLink(entry: unknown): Link[] {
       { id, type, build: ownBuild, release: readBuild(releaseBuild), previous: readBuild(previousBuild) },
     ];
   return [];
+}
+
+function readBuild(value: unknown): string | undefined {
+  const text = typeof value === 'number' ? String(value) : value;
+  return typeof text === 'string' && text.length <= maxLengths.build ? text : undefined;
 }
 
 export function findLinkProblems(links: readonly Link[], installed: readonly Link[]): string[] {

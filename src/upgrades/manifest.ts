@@ -1,8 +1,9 @@
 // Reads version manifests: the version object, and the rules that a manifest must meet.
 import { z } from 'zod';
-import { isDeeperThan } from '../lib/json.ts';
-import { isXmlText } from '../lib/text.ts';
-import { findLinkProblems, readLink } from './manifest-links.ts';
+import { maxProblems } from '../errors.ts';
+import { findExcess } from '../lib/json.ts';
+import { isXmlText, truncate } from '../lib/text.ts';
+import { findLinkProblems, maxLengths, readLink } from './manifest-links.ts';
 
 export type Container = { readonly name: string; readonly checksum: string; readonly image: string };
 
@@ -36,10 +37,11 @@ const text = (most: number) =>
 const buildRule = 'must be a build: letters, digits or . _ -';
 const build = z
   .union([z.string(), z.number().int().nonnegative().transform(String)], buildRule)
-  .refine((value) => /^[A-Za-z0-9._-]{1,64}$/.test(value), buildRule);
+  .refine((value) => value.length <= maxLengths.build && /^[A-Za-z0-9._-]+$/.test(value), buildRule);
 const flag = z.boolean('must be true or false').default(false);
 const checksum = z
   .string('must be a text')
+  .max(512, 'must be at most 512 characters')
   .nullish()
   .transform((sum) => sum?.trim() || 'N/A');
 const containers = z.array(
@@ -54,10 +56,10 @@ const inputs = z
   .refine((list) => new Set(list.map(({ id }) => id)).size === list.length, 'must not have an id twice');
 
 const common = {
-  id: text(128),
+  id: text(maxLengths.id),
   version: z
     .string('must have three parts, such as 11.0.0')
-    .regex(/^\d+\.\d+\.\d+$/, 'must have three parts, such as 11.0.0'),
+    .regex(/^\d{1,9}\.\d{1,9}\.\d{1,9}$/, 'must have three parts, such as 11.0.0'),
   build,
   isMandatoryUpdate: flag,
   newLicensesRequired: flag,
@@ -79,12 +81,23 @@ const schemas = {
   ),
 };
 
-const limits = { versions: 2000, nesting: 32, problems: 200 };
+/** All but the first two are checked after parsing and before zod, which would create every problem before the list can be cut. */
+const limits = {
+  values: 200_000,
+  nesting: 32,
+  versions: 2000,
+  containers: 5000,
+  groups: 200,
+  inputs: 200,
+  extensions: 100,
+};
 
 export type ManifestResult =
   { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 
 export function readManifest(bytes: Uint8Array, installed: readonly Version[]): ManifestResult {
+  const excess = findExcess(bytes, limits);
+  if (excess !== undefined) return { problems: [excess] };
   let json: unknown;
   try {
     json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
@@ -96,32 +109,60 @@ export function readManifest(bytes: Uint8Array, installed: readonly Version[]): 
     return { problems: ['must be a JSON array of versions, or an object with the array "versions".'] };
   }
   if (list.length > limits.versions) return { problems: [`must have at most ${limits.versions} versions.`] };
-  if (isDeeperThan(list, limits.nesting))
-    return { problems: [`must not be nested more than ${limits.nesting} levels deep.`] };
-
-  const unstorable = findControlCharacters(list);
-  if (unstorable.length > 0) {
-    return {
-      problems: unstorable
-        .slice(0, limits.problems)
-        .map((where) => `${where}: must not have control characters.`),
-    };
-  }
-
   const entries = (list as unknown[]).map(normalizeMandatoryFlag);
-  const parsed = entries.map((entry) => schemas[kindOf(entry)].safeParse(entry));
-  const problems = parsed.flatMap((result, index) =>
-    (result.error?.issues ?? []).map(({ path, message }) => {
-      const where = path
-        .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
-        .join('');
-      return `[${index}]${where}: ${message}.`;
-    }),
+  const tooLarge = entries.flatMap((entry, index) =>
+    findExceededLimits(entry).map((problem) => `[${index}]: ${problem}`),
   );
+  if (tooLarge.length > 0) return { problems: tooLarge.slice(0, maxProblems) };
+  const unstorable: string[] = [];
+  findControlCharacters(list, '', unstorable);
+  if (unstorable.length > 0)
+    return { problems: unstorable.map((where) => `${where}: must not have control characters.`) };
+  return validate(entries, installed);
+}
+
+type Sizes = { readonly containers?: unknown; readonly newContainers?: unknown; readonly userForm?: unknown };
+
+function findExceededLimits(entry: unknown): string[] {
+  const { containers, newContainers, userForm } = (entry ?? {}) as Sizes;
+  const groups = arrayOf(userForm);
+  const inputs = groups.flatMap((group) => arrayOf((group as { groupInputs?: unknown } | null)?.groupInputs));
+  const extensions = inputs.map(
+    (input) => arrayOf((input as { validFileExtensions?: unknown } | null)?.validFileExtensions).length,
+  );
+  return [
+    ...(arrayOf(containers).length + arrayOf(newContainers).length > limits.containers
+      ? [`must have at most ${limits.containers} containers and newContainers.`]
+      : []),
+    ...(groups.length > limits.groups ? [`must have at most ${limits.groups} groups in userForm.`] : []),
+    ...(inputs.length > limits.inputs ? [`must have at most ${limits.inputs} inputs in userForm.`] : []),
+    ...(extensions.some((length) => length > limits.extensions)
+      ? [`must have at most ${limits.extensions} validFileExtensions in an input.`]
+      : []),
+  ];
+}
+
+function arrayOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : [];
+}
+
+function validate(entries: readonly unknown[], installed: readonly Version[]): ManifestResult {
+  const versions: Version[] = [];
+  const problems: string[] = [];
+  for (const [index, entry] of entries.entries()) {
+    const { data, error } = schemas[kindOf(entry)].safeParse(entry);
+    if (data) versions.push(data as Version);
+    for (const { path, message } of error?.issues ?? [])
+      problems.push(`[${index}]${formatPath(path)}: ${message}.`);
+    if (problems.length >= maxProblems) return { problems: problems.slice(0, maxProblems) };
+  }
   // Links are checked even if fields are invalid, so that one response reports every problem.
   problems.push(...findLinkProblems(entries.flatMap(readLink), installed.flatMap(readLink)));
-  if (problems.length > 0) return { problems: problems.slice(0, limits.problems) };
-  return { versions: parsed.flatMap((result) => (result.data ? [result.data as Version] : [])) };
+  return problems.length > 0 ? { problems: problems.slice(0, maxProblems) } : { versions };
+}
+
+function formatPath(path: readonly PropertyKey[]): string {
+  return path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
 }
 
 function kindOf(entry: unknown): keyof typeof schemas {
@@ -138,11 +179,16 @@ function normalizeMandatoryFlag(entry: unknown): unknown {
 }
 
 /** Neither XML nor the database accepts these characters. */
-function findControlCharacters(value: unknown, where = ''): string[] {
-  if (typeof value === 'string') return isXmlText(value) ? [] : [where];
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, inner]) => {
-    const path = Array.isArray(value) ? `${where}[${key}]` : `${where}.${key}`;
-    return isXmlText(key) ? findControlCharacters(inner, path) : [where];
-  });
+function findControlCharacters(value: unknown, where: string, found: string[]): void {
+  if (found.length >= maxProblems) return;
+  if (typeof value === 'string') {
+    if (!isXmlText(value)) found.push(where);
+  } else if (Array.isArray(value)) {
+    for (const [index, inner] of value.entries()) findControlCharacters(inner, `${where}[${index}]`, found);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [key, inner] of Object.entries(value)) {
+      if (!isXmlText(key)) return void found.push(where);
+      findControlCharacters(inner, `${where}.${truncate(key)}`, found);
+    }
+  }
 }

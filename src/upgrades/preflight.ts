@@ -1,5 +1,7 @@
 // Checks an upgrade or a rollback before anything changes, and builds its plan. Finds every problem at once.
-import { problemsOf } from '../errors.ts';
+import { type Problem, maxProblems, problemsOf } from '../errors.ts';
+import { formatList } from '../lib/format.ts';
+import { truncate } from '../lib/text.ts';
 import type { Reader } from '../store/transaction.ts';
 import type { NewJob } from './job.ts';
 import { type Version, formatVersion } from './manifest.ts';
@@ -11,13 +13,13 @@ import {
   deployment,
   findVersion,
   currentManifest,
+  installCheck,
   newestInstalled,
   patchesAfter,
-  reasonsNotToInstall,
   rollbackTargets,
 } from './deployment.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
-import { type Inventory, movesBetween } from './workloads.ts';
+import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';
 
 export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
   readonly to: string | null;
@@ -52,27 +54,41 @@ export function prepareUpgrade(
       ...base,
       ...noPlan,
       to: null,
-      problems: [{ field: 'versionManifest', message: `there is no version with the id ${id}.` }],
+      problems: [
+        { field: 'versionManifest', message: `there is no version with the id ${truncate(id, 128)}.` },
+      ],
     };
   }
   const { uploads, updateToLatestPatch, problems } = readSettings(target, submitted);
   const known = { ...base, kind: target.type, uploads };
-  const reasons = problemsOf('versionManifest', reasonsNotToInstall(target, manifest, present));
+  const reasons = problemsOf('versionManifest', installCheck(manifest, present)(target));
   if (reasons.length > 0)
-    return { ...known, ...noPlan, to: formatVersion(target), problems: [...reasons, ...problems] };
+    return {
+      ...known,
+      ...noPlan,
+      to: formatVersion(target),
+      problems: [...reasons, ...problems].slice(0, maxProblems),
+    };
 
   const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
   const movePlan = inventory.planMoves(versions, present);
+  const tooMany = findTooManyWorkloads(movePlan);
   const planVersions = versions[0]?.type === 'release' ? planRelease : planPatches;
   return {
     ...known,
     installs: versions.map((version) => version.id),
     to: formatVersion(versions.at(-1) ?? target),
-    plan: planVersions(movePlan.workloads, inventory.parallelism),
+    plan: tooMany.length > 0 ? emptyPlan : planVersions(movePlan.workloads, inventory.parallelism),
     after: afterInstalling(present, versions),
-    problems: [...problems, ...movePlan.problems],
-    notices: movePlan.notices,
+    problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
+    notices: movePlan.notices.slice(0, maxProblems),
   };
+}
+
+function findTooManyWorkloads({ workloads }: MovePlan): Problem[] {
+  const count = workloads.reduce((sum, { length }) => sum + length, 0);
+  const message = `needs more than ${maxWorkloads} updates of workloads, which is the limit of one job.`;
+  return count > maxWorkloads ? [{ field: 'versionManifest', message }] : [];
 }
 
 /** A patch needs the earlier patches of its release. */
@@ -103,24 +119,26 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   const target = rollbackTargets(present).find((version) => version.id === id);
   if (!target) {
     const targets = rollbackTargets(present).map((version) => version.id);
-    const allowed = targets.length > 0 ? `possible are ${targets.join(', ')}` : 'no patch is installed';
+    const allowed = targets.length > 0 ? `possible are ${formatList(targets)}` : 'no patch is installed';
+    const message = `${truncate(id, 128)} is not a rollback target; ${allowed}.`;
     return {
       ...base,
       to: null,
       plan: emptyPlan,
       after: present,
-      problems: [{ field: 'versionManifest', message: `${id} is not a rollback target; ${allowed}.` }],
+      problems: [{ field: 'versionManifest', message }],
       notices: [],
     };
   }
   const after = afterRollback(present, target);
-  const { workloads, problems, notices } = inventory.planReverts(movesBetween(present, after));
+  const movePlan = inventory.planReverts(movesBetween(present, after));
+  const tooMany = findTooManyWorkloads(movePlan);
   return {
     ...base,
     to: formatVersion(target),
-    plan: planRollback(workloads.flat()),
+    plan: tooMany.length > 0 ? emptyPlan : planRollback(movePlan.workloads.flat()),
     after,
-    problems,
-    notices,
+    problems: [...tooMany, ...movePlan.problems].slice(0, maxProblems),
+    notices: movePlan.notices.slice(0, maxProblems),
   };
 }

@@ -1,5 +1,7 @@
 // Upgrade settings: the inputs that a version asks for, and the check of the values that an administrator sends.
-import type { Problem } from '../errors.ts';
+import { type Problem, maxProblems } from '../errors.ts';
+import { findExcess } from '../lib/json.ts';
+import { truncate } from '../lib/text.ts';
 import type { UserInput, Version } from './manifest.ts';
 
 export type SettingEntry = UserInput & { readonly seqNum: number; readonly newfield: string };
@@ -47,11 +49,52 @@ export function settingsOf(version: Version): UpgradeSettings {
   };
 }
 
-export type SettingFile = { readonly name: string; readonly bytes: Uint8Array };
+/** A version has at most 200 inputs, so a longer list has unknown or repeated ids. */
+const maxEntries = 1000;
+
+/** JSON files are parsed in the event loop, so their size is limited. The content of other files is not read. */
+export const jsonFileLimits = {
+  bytes: 1024 ** 2,
+  bytesTogether: 4 * 1024 ** 2,
+  values: 200_000,
+  nesting: 64,
+};
+
+export type SettingFile = {
+  readonly name: string;
+  /** Undefined if the content was not read. */
+  readonly bytes: Uint8Array | undefined;
+  /** Why a setting that expects JSON does not accept the file. */
+  readonly jsonProblem: string | undefined;
+};
+
+export function readSettingFile(name: string, bytes: Uint8Array): SettingFile {
+  return { name, bytes, jsonProblem: findJsonProblem(bytes) };
+}
+
+export function unreadSettingFile(name: string, jsonProblem: string): SettingFile {
+  return { name, bytes: undefined, jsonProblem };
+}
+
+export const tooLargeForJson = `must be at most ${jsonFileLimits.bytes} bytes.`;
+
+function findJsonProblem(bytes: Uint8Array): string | undefined {
+  if (bytes.length > jsonFileLimits.bytes) return tooLargeForJson;
+  const excess = findExcess(bytes, jsonFileLimits);
+  if (excess !== undefined) return excess;
+  try {
+    JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return undefined;
+  } catch {
+    return 'must be valid JSON.';
+  }
+}
+
+export type SentSettings = { readonly userInputs?: unknown };
 
 /** `licenseFile` and `updateToLatestPatch` are deprecated since 11.0: settings of `upgradeSettings` replace them. */
 export type SubmittedSettings = {
-  readonly upgradeSettings: { readonly userInputs?: unknown } | undefined;
+  readonly upgradeSettings: SentSettings | undefined;
   readonly licenseFile: SettingFile | undefined;
   readonly updateToLatestPatch: boolean | undefined;
   readonly findUpload: (id: string) => SettingFile | undefined;
@@ -64,6 +107,32 @@ export type ReadSettings = {
 };
 
 export type SettingProblem = Problem & { readonly setting?: string };
+
+/** The ids of the uploads whose content the check needs, each once. */
+export function findUploadsToRead(version: Version, sent: SentSettings | undefined): string[] {
+  const inputs = sent?.userInputs;
+  if (!Array.isArray(inputs) || inputs.length > maxEntries) return [];
+  const read = settingsOf(version).userInputs.filter((entry) => entry.type === 'File' && needsContent(entry));
+  const readIds = new Set<unknown>(read.map(({ id }) => id));
+  const uploadIds = (inputs as unknown[])
+    .map(toEntry)
+    .flatMap(({ id, value }) => (readIds.has(id) && typeof value === 'string' ? value.trim() : []));
+  return [...new Set(uploadIds)];
+}
+
+function needsContent(entry: SettingEntry): boolean {
+  return expectsJson(entry) || entry.id === 'licenseUpload';
+}
+
+function expectsJson(entry: SettingEntry): boolean {
+  return extensionsOf(entry).some((allowed) => allowed.toLowerCase() === 'json');
+}
+
+type SentEntry = { readonly id?: unknown; readonly value?: unknown };
+
+function toEntry(entry: unknown): SentEntry {
+  return typeof entry === 'object' && entry !== null ? entry : {};
+}
 
 export function readSettings(version: Version, submitted: SubmittedSettings): ReadSettings {
   const problems: SettingProblem[] = [];
@@ -90,7 +159,7 @@ export function readSettings(version: Version, submitted: SubmittedSettings): Re
   }
   const fallback = entries.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
   const chosen = chosenInSettings ?? submitted.updateToLatestPatch ?? fallback;
-  return { updateToLatestPatch: chosen, uploads, problems };
+  return { updateToLatestPatch: chosen, uploads, problems: problems.slice(0, maxProblems) };
 }
 
 function readValues(
@@ -100,24 +169,21 @@ function readValues(
 ): Map<string, unknown> {
   const values = new Map<string, unknown>();
   const list = upgradeSettings?.userInputs === undefined ? [] : upgradeSettings.userInputs;
-  if (!Array.isArray(list)) {
-    problems.push(inSettings('userInputs must be an array.'));
+  if (!Array.isArray(list) || list.length > maxEntries) {
+    const rule = Array.isArray(list) ? `have at most ${maxEntries} entries` : 'be an array';
+    problems.push(inSettings(`userInputs must ${rule}.`));
     return values;
   }
   // A patch has no inputs, but accepts `updateToLatestPatch`.
   const inputs = version.type === 'patch' ? [latestPatch] : settingsOf(version).userInputs;
   const types = new Map(inputs.map(({ id, type }) => [id, type]));
-  for (const [index, entry] of (list as unknown[]).entries()) {
-    const { id, value } = (typeof entry === 'object' && entry !== null ? entry : {}) as {
-      id?: unknown;
-      value?: unknown;
-    };
+  let known = `; known are ${[...types.keys()].join(', ')}`;
+  for (const [index, { id, value }] of (list as unknown[]).map(toEntry).entries()) {
     const where = `userInputs[${index}]`;
     if (typeof id !== 'string' || !types.has(id)) {
-      const known = [...types.keys()].join(', ');
-      problems.push(
-        inSettings(`${where} must have a known id, not ${JSON.stringify(id ?? null)}; known are ${known}.`),
-      );
+      const given = truncate(JSON.stringify(id ?? null));
+      problems.push(inSettings(`${where} must have a known id, not ${given}${known}.`));
+      known = '';
     } else if (values.has(id)) {
       problems.push(inSettings(`${where} repeats the id ${id}.`));
     } else {
@@ -147,7 +213,9 @@ function checkFile(
   const uploadId = typeof value === 'string' ? value.trim() : '';
   if (uploadId === '') {
     if (licenseFile)
-      return isJson(licenseFile.bytes) ? [] : [{ field: 'licenseFile', message: 'must be a JSON file.' }];
+      return licenseFile.jsonProblem === undefined
+        ? []
+        : [{ field: 'licenseFile', message: licenseFile.jsonProblem }];
     const instead = entry.id === 'licenseUpload' ? ', or send licenseFile' : '';
     return entry.required === true
       ? [inSettings(`${entry.id} needs the id of an upload${instead}.`, entry.id)]
@@ -155,20 +223,21 @@ function checkFile(
   }
   const upload = submitted.findUpload(uploadId);
   if (!upload)
-    return [inSettings(`${entry.id} names the upload ${uploadId}, which does not exist.`, entry.id)];
+    return [
+      inSettings(`${entry.id} names the upload ${truncate(uploadId)}, which does not exist.`, entry.id),
+    ];
   uploads.push(uploadId);
   const problems: SettingProblem[] = [];
-  const extensions = extensionsOf(entry);
-  if (!allowsFile(entry, upload.name)) {
-    const allowed = extensions.join(', ');
+  if (!fileFilter(entry)(upload.name)) {
+    const allowed = extensionsOf(entry).join(', ');
     problems.push(
       inSettings(`${entry.id} must be a file of the type ${allowed}; ${upload.name} is none.`, entry.id),
     );
   }
-  if (extensions.some((allowed) => allowed.toLowerCase() === 'json') && !isJson(upload.bytes)) {
-    problems.push(inSettings(`${entry.id} names ${upload.name}, which is not valid JSON.`, entry.id));
+  if (expectsJson(entry) && upload.jsonProblem !== undefined) {
+    problems.push(inSettings(`${entry.id} names ${upload.name}, which ${upload.jsonProblem}`, entry.id));
   }
-  if (licenseFile && !Buffer.from(licenseFile.bytes).equals(upload.bytes)) {
+  if (licenseFile && !isSameContent(licenseFile, upload)) {
     problems.push({
       field: 'licenseFile',
       message: 'differs from the upload that licenseUpload names in upgradeSettings; send one of them.',
@@ -185,19 +254,17 @@ export function extensionsOf({ validFileExtensions }: UserInput): readonly strin
   return (Array.isArray(validFileExtensions) ? validFileExtensions : []).map(String);
 }
 
-export function allowsFile(entry: UserInput, fileName: string): boolean {
-  const extensions = extensionsOf(entry);
-  const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase();
-  return extensions.length === 0 || extensions.some((allowed) => allowed.toLowerCase() === extension);
+/** Returns a function for many files, because a setting may allow many extensions. */
+export function fileFilter(entry: UserInput): (fileName: string) => boolean {
+  const extensions = new Set(extensionsOf(entry).map((extension) => extension.toLowerCase()));
+  return (fileName) => {
+    const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase();
+    return extensions.size === 0 || (extension !== undefined && extensions.has(extension));
+  };
 }
 
-function isJson(bytes: Uint8Array): boolean {
-  try {
-    JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-    return true;
-  } catch {
-    return false;
-  }
+function isSameContent(one: SettingFile, other: SettingFile): boolean {
+  return one.bytes !== undefined && other.bytes !== undefined && Buffer.compare(one.bytes, other.bytes) === 0;
 }
 
 function isSince11(version: string): boolean {

@@ -2,11 +2,20 @@
 import type { Store } from '../store/store.ts';
 import type { Reader } from '../store/transaction.ts';
 import { uploadContents, uploads } from '../uploads/upload.ts';
+import { currentManifest, deployment, findVersion } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
 import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
 import { type PreparedJob, prepareUpgrade } from './preflight.ts';
-import type { SubmittedSettings } from './settings.ts';
+import {
+  type SettingFile,
+  type SubmittedSettings,
+  findUploadsToRead,
+  jsonFileLimits,
+  readSettingFile,
+  tooLargeForJson,
+  unreadSettingFile,
+} from './settings.ts';
 import type { Inventory } from './workloads.ts';
 
 export type UpgradeValues = {
@@ -20,7 +29,9 @@ export type UpgradeValues = {
 /** These inputs are read before the transaction, because a transaction is synchronous. */
 export type UpgradeInputs = {
   readonly inventory: Inventory;
-  readonly uploadContents: ReadonlyMap<string, Uint8Array>;
+  readonly licenseFile: SettingFile | undefined;
+  /** By the id of the upload. */
+  readonly files: ReadonlyMap<string, SettingFile>;
 };
 
 export async function readUpgradeInputs(
@@ -28,39 +39,51 @@ export async function readUpgradeInputs(
   executor: Executor,
   values: UpgradeValues,
 ): Promise<UpgradeInputs> {
+  const { licenseFile } = values;
   return {
     inventory: await executor.inventory(),
-    uploadContents: await readUploads(store, values),
+    licenseFile: licenseFile && readSettingFile(licenseFile.filename, licenseFile.bytes),
+    files: await readFiles(store, values),
   };
 }
 
-async function readUploads(
+async function readFiles(
   store: Store,
-  { upgradeSettings }: UpgradeValues,
-): Promise<ReadonlyMap<string, Uint8Array>> {
-  const inputs = upgradeSettings?.userInputs;
-  const values = (Array.isArray(inputs) ? inputs : []).map(
-    (input: unknown) => (input as { value?: unknown } | null)?.value,
-  );
-  const ids = new Set(values.flatMap((value) => (typeof value === 'string' ? value.trim() : [])));
-  const contents = new Map<string, Uint8Array>();
-  for (const id of ids) {
-    const content = store.get(uploads, id) && (await store.fetch(uploadContents, id));
-    if (content) contents.set(id, content.bytes);
+  { versionManifest, versionManifestFile, upgradeSettings }: UpgradeValues,
+): Promise<ReadonlyMap<string, SettingFile>> {
+  const manifest = versionManifestFile ?? currentManifest(store);
+  const version = findVersion(manifest, store.read(deployment), versionManifest);
+  const files = new Map<string, SettingFile>();
+  let room = jsonFileLimits.bytesTogether;
+  for (const id of version ? findUploadsToRead(version, upgradeSettings) : []) {
+    const upload = store.get(uploads, id);
+    if (!upload) continue;
+    const { itemName, size } = upload;
+    if (size > jsonFileLimits.bytes) {
+      files.set(id, unreadSettingFile(itemName, tooLargeForJson));
+      continue;
+    }
+    room -= size;
+    const content = room < 0 ? undefined : await store.fetch(uploadContents, id);
+    const noRoom = `exceeds the ${jsonFileLimits.bytesTogether} bytes for all JSON files of the settings.`;
+    files.set(id, content ? readSettingFile(itemName, content.bytes) : unreadSettingFile(itemName, noRoom));
   }
-  return contents;
+  return files;
 }
 
 export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): PreparedJob {
-  const { licenseFile, upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
+  const { upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
   const submitted: SubmittedSettings = {
     upgradeSettings,
     updateToLatestPatch,
-    licenseFile: licenseFile && { name: licenseFile.filename, bytes: licenseFile.bytes },
+    licenseFile: inputs.licenseFile,
     findUpload: (id) => {
       const upload = reader.get(uploads, id);
-      const bytes = inputs.uploadContents.get(id);
-      return upload && bytes && { name: upload.itemName, bytes };
+      return (
+        upload &&
+        (inputs.files.get(id) ??
+          unreadSettingFile(upload.itemName, 'was not checked; send the request again.'))
+      );
     },
   };
   return prepareUpgrade(reader, values.versionManifest, submitted, versionManifestFile, inputs.inventory);

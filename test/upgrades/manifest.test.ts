@@ -5,7 +5,7 @@ import { type Version, readManifest } from '../../src/upgrades/manifest.ts';
 import {
   type Deployment,
   afterInstalling,
-  reasonsNotToInstall,
+  installCheck,
   rollbackTargets,
   reachableVersions,
 } from '../../src/upgrades/deployment.ts';
@@ -155,6 +155,9 @@ describe('the links between versions', () => {
     Version,
     Version,
   ];
+
+  const reasonsNotToInstall = (version: Version, manifest: readonly Version[], present: Deployment) =>
+    installCheck(manifest, present)(version);
 
   it('lead from the installed version to every later one, in order', () => {
     expect(reachableVersions(builtInManifest, fresh)).toEqual(builtInManifest);

@@ -3,17 +3,24 @@ import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/errors.ts';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
-import { type SubmittedSettings, readSettings, settingsOf } from '../../src/upgrades/settings.ts';
+import {
+  type SettingFile,
+  type SubmittedSettings,
+  readSettingFile,
+  readSettings,
+  settingsOf,
+} from '../../src/upgrades/settings.ts';
 
 const release = builtInManifest.find(
   ({ version, type }) => version === '11.0.0' && type === 'release',
 ) as Version;
 const patch = builtInManifest.find(({ type }) => type === 'patch') as Version;
-const license = { name: 'license.json', bytes: Buffer.from('{"a":1}') };
-const files: Record<string, typeof license> = {
+const settingFile = (name: string, content: string) => readSettingFile(name, Buffer.from(content));
+const license = settingFile('license.json', '{"a":1}');
+const files: Record<string, SettingFile> = {
   good: license,
-  text: { name: 'license.txt', bytes: license.bytes },
-  broken: { name: 'license.JSON', bytes: Buffer.from('{') },
+  text: settingFile('license.txt', '{"a":1}'),
+  broken: settingFile('license.JSON', '{'),
 };
 const submit = (inputs: unknown, more: Partial<SubmittedSettings> = {}): SubmittedSettings => ({
   upgradeSettings: inputs === undefined ? undefined : { userInputs: inputs },
@@ -98,8 +105,8 @@ describe('settings of a release', () => {
     ['{} with the deprecated license', submit([], { licenseFile: license }), []],
     [
       'a license that is not JSON',
-      submit([], { licenseFile: { ...license, bytes: Buffer.from('x') } }),
-      ['licenseFile: must be a JSON file.'],
+      submit([], { licenseFile: settingFile('license.json', 'x') }),
+      ['licenseFile: must be valid JSON.'],
     ],
     [
       'an unknown upload',
@@ -114,7 +121,7 @@ describe('settings of a release', () => {
     [
       'an upload that is not JSON',
       submit([{ ...good, value: 'broken' }]),
-      ['upgradeSettings: licenseUpload names license.JSON, which is not valid JSON.'],
+      ['upgradeSettings: licenseUpload names license.JSON, which must be valid JSON.'],
     ],
     [
       'an unknown id',
@@ -152,7 +159,7 @@ describe('settings of a release', () => {
     ],
     [
       'two different licenses',
-      submit([good], { licenseFile: { name: 'x.json', bytes: Buffer.from('{}') } }),
+      submit([good], { licenseFile: settingFile('x.json', '{}') }),
       ['licenseFile: differs from the upload that licenseUpload names in upgradeSettings; send one of them.'],
     ],
     ['the same license twice', submit([good], { licenseFile: license }), []],

@@ -3,10 +3,28 @@ import { html, type Html } from './html.ts';
 import type { Json } from '../../lib/json.ts';
 
 const mostRows = 500;
+const mostColumns = 40;
+
+/** A manifest of 10 MiB would become a page of 100 MiB. */
+const mostValues = 20_000;
 
 export function renderJson(json: Json): Html {
-  if (Array.isArray(json)) return listView(json as readonly Json[]);
-  if (isRecord(json)) return recordView(json);
+  const page = { left: mostValues };
+  const view = valueView(json, page);
+  return page.left > 0
+    ? view
+    : html`${view}
+        <p>This page shows a part only; <code>f=json</code> returns everything.</p>`;
+}
+
+/** How many more values the page may show. */
+type Page = { left: number };
+
+function valueView(json: Json, page: Page): Html {
+  page.left -= 1;
+  if (page.left <= 0) return html`<span class="none">…</span>`;
+  if (Array.isArray(json)) return listView(json as readonly Json[], page);
+  if (isRecord(json)) return recordView(json, page);
   return scalarView(json as string | number | boolean | null);
 }
 
@@ -16,32 +34,36 @@ function isRecord(json: Json): json is JsonRecord {
   return typeof json === 'object' && json !== null && !Array.isArray(json);
 }
 
-function recordView(record: JsonRecord): Html {
+function recordView(record: JsonRecord, page: Page): Html {
   const entries = Object.entries(record);
   if (entries.length === 0) return html`<span class="none">nothing</span>`;
   return html`<dl class="record">
-    ${entries.map(
-      ([name, value]) =>
-        html`<div>
-          <dt>${name}</dt>
-          <dd>${renderJson(value)}</dd>
-        </div> `,
-    )}
-  </dl>`;
+      ${entries.slice(0, mostRows).map(
+        ([name, value]) =>
+          html`<div>
+            <dt>${name}</dt>
+            <dd>${valueView(value, page)}</dd>
+          </div> `,
+      )}
+    </dl>
+    ${restView(entries.length)}`;
 }
 
-function listView(list: readonly Json[]): Html {
+function restView(length: number): Html | false {
+  return length > mostRows && html`<p>… and ${length - mostRows} more.</p>`;
+}
+
+function listView(list: readonly Json[], page: Page): Html {
   if (list.length === 0) return html`<span class="none">none</span>`;
   const shown = list.slice(0, mostRows);
-  const rest = list.length > mostRows && html`<p>… and ${list.length - mostRows} more.</p>`;
   const records = shown.filter(isRecord);
-  if (records.length < shown.length) {
+  const columns = records.length < shown.length ? undefined : columnsOf(records);
+  if (!columns) {
     return html`<ul class="plain">
-        ${shown.map((entry) => html`<li>${renderJson(entry)}</li> `)}
+        ${shown.map((entry) => html`<li>${valueView(entry, page)}</li> `)}
       </ul>
-      ${rest}`;
+      ${restView(list.length)}`;
   }
-  const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
   return html`<div class="wide" tabindex="0" role="region" aria-label="Table">
       <table>
         <thead>
@@ -53,22 +75,32 @@ function listView(list: readonly Json[]): Html {
           ${records.map(
             (record) =>
               html`<tr>
-                ${columns.map((column) => html`<td>${cellView(record[column] ?? null)}</td>`)}
+                ${columns.map((column) => html`<td>${cellView(record[column] ?? null, page)}</td>`)}
               </tr> `,
           )}
         </tbody>
       </table>
     </div>
-    ${rest}`;
+    ${restView(list.length)}`;
+}
+
+/** Undefined if there are too many for a table. */
+function columnsOf(records: readonly JsonRecord[]): string[] | undefined {
+  const columns = new Set<string>();
+  for (const record of records) {
+    for (const name of Object.keys(record)) columns.add(name);
+    if (columns.size > mostColumns) return undefined;
+  }
+  return [...columns];
 }
 
 /** Long values are folded, so that the row stays short. */
-function cellView(value: Json): Html {
+function cellView(value: Json, page: Page): Html {
   const size = Array.isArray(value) ? value.length : isRecord(value) ? Object.keys(value).length : 0;
-  if (size < 3) return renderJson(value);
+  if (size < 3) return valueView(value, page);
   return html`<details>
     <summary>${size} entries</summary>
-    ${renderJson(value)}
+    ${valueView(value, page)}
   </details>`;
 }
 

@@ -3,7 +3,7 @@ import type { PageContext } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { Version } from '../manifest.ts';
-import { type SettingEntry, type SettingProblem, allowsFile, extensionsOf, settingsOf } from '../settings.ts';
+import { type SettingEntry, type SettingProblem, extensionsOf, fileFilter, settingsOf } from '../settings.ts';
 import { versionName } from './versions.ts';
 
 /** The address contains the form. These limits, before and after encoding, keep the address acceptable to servers and proxies. */
@@ -107,7 +107,8 @@ export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Ht
   const { version, entered } = form;
   const isFile = ({ entry }: EnteredSetting) => entry.type === 'File';
   const ordered = [...entered.filter(isFile), ...entered.filter((one) => !isFile(one))];
-  return html`${form.mayUpload && entered.filter(isFile).map((one) => uploadForm(one, form, page))}
+  const query = settingsQuery(version, entered).toString();
+  return html`${form.mayUpload && entered.filter(isFile).map((one) => uploadForm(one, version, query, page))}
     <form method="get" action="${page.here()}">
       <input type="hidden" name="version" value="${version.id}" />
       <input type="hidden" name="step" value="plan" />
@@ -152,8 +153,9 @@ function controlView({ entry, text }: EnteredSetting, form: SettingsForm, attrib
         ${option('true', 'Yes')}${option('false', 'No')}
       </select>`;
     case 'File': {
+      const isAllowed = fileFilter(entry);
       const usable = form.uploads
-        .filter(({ itemID, itemName }) => allowsFile(entry, itemName) || itemID === text)
+        .filter(({ itemID, itemName }) => isAllowed(itemName) || itemID === text)
         .reverse();
       const isGone = text !== '' && !usable.some(({ itemID }) => itemID === text);
       return html`<select ${attributes}>
@@ -193,10 +195,11 @@ function uploadControl(entry: SettingEntry): Html {
 /** The server replaces `{itemID}` in `next`, so that the browser returns to this page with the new file selected. */
 function uploadForm(
   { entry }: EnteredSetting,
-  { version, entered }: SettingsForm,
+  version: Version,
+  settings: string,
   page: PageContext<unknown>,
 ): Html {
-  const query = settingsQuery(version, entered);
+  const query = new URLSearchParams(settings);
   query.set(fieldName(entry.id), '{itemID}');
   const fields = {
     f: 'html',

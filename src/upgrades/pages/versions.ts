@@ -6,25 +6,29 @@ import { asJson } from '../../lib/json.ts';
 import { renderTime } from '../../rest/html/json.ts';
 import { renderFacts } from '../../rest/html/table.ts';
 import type { Store } from '../../store/store.ts';
-import { isHttpUrl } from '../../lib/text.ts';
+import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
-import { reasonNotToStart } from '../job.ts';
+import { findJobToRepair, reasonNotToStart, repairs } from '../job.ts';
 import { findInstallingJob } from '../job-table.ts';
 import { signInHint } from './jobs.ts';
 import { type Version, formatVersion } from '../manifest.ts';
 import {
-  afterRollback,
   availableVersions,
   deployment,
   importedManifest,
   newestInstalled,
   rollbackTargets,
 } from '../deployment.ts';
-import { movesBetween } from '../workloads.ts';
+import { countMovesOfRollbacks } from '../workloads.ts';
+
+/** A page repeats the name for each setting. */
+const maxName = 200;
 
 export function versionName(version: Version): string {
   const { name } = asJson(version);
-  return typeof name === 'string' && name !== '' ? name : `${version.type} ${version.version}`;
+  return typeof name === 'string' && name !== ''
+    ? truncate(name, maxName)
+    : `${version.type} ${version.version}`;
 }
 
 export function installedView(store: Store): Html {
@@ -47,6 +51,7 @@ export function installedView(store: Store): Html {
 export function availableView(store: Store, page: PageContext<unknown>): Html {
   const chosen = page.query.get('version');
   const versions = availableVersions(store);
+  const failed = findJobToRepair(store);
   const blocked = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
   return html`<section aria-labelledby="available">
     <h2 id="available">Available</h2>
@@ -54,9 +59,7 @@ export function availableView(store: Store, page: PageContext<unknown>): Html {
     ${versions.length === 0 && html`<p>The version manifest has no later version.</p>`}
     <ul class="versions">
       ${versions.map(({ version, reasons }) => {
-        const isBlocked =
-          blocked !== undefined &&
-          reasonNotToStart(store, { operation: 'upgrade', targetId: version.id }) !== undefined;
+        const isBlocked = failed && !repairs(failed, version.id);
         const all = isBlocked ? [...reasons, 'The failed job must be repaired first.'] : reasons;
         const choose =
           all.length === 0 &&
@@ -94,9 +97,11 @@ function versionView(version: Version): Html {
     </p>`;
 }
 
+let dates: Intl.DateTimeFormat | undefined;
+
 function formatDate(at: number): string {
   try {
-    return new Intl.DateTimeFormat('en-CA', { timeZone: 'UTC' }).format(at);
+    return (dates ??= new Intl.DateTimeFormat('en-CA', { timeZone: 'UTC' })).format(at);
   } catch {
     return String(at);
   }
@@ -127,8 +132,8 @@ export function rollbackView(store: Store, mayStart: boolean, page: PageContext<
   const targets = rollbackTargets(present);
   const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
   if (targets.length === 0 || blocked !== undefined) return false;
+  const moves = countMovesOfRollbacks(present);
   const target = (version: Version) => {
-    const moves = movesBetween(present, afterRollback(present, version));
     const label = `Go back to ${formatVersion(version)}`;
     const button = actionButton({
       action: page.here('rollback'),
@@ -147,7 +152,7 @@ export function rollbackView(store: Store, mayStart: boolean, page: PageContext<
     return html`<li>
       <div>
         <h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
-        <p class="hint">Puts back ${formatCount(moves.length, 'container')}.</p>
+        <p class="hint">Puts back ${formatCount(moves.get(version.id) ?? 0, 'container')}.</p>
       </div>
       <div>${mayStart && (page.formToken === '' ? signInHint(page, 'go back') : confirmation)}</div>
     </li> `;

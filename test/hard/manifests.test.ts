@@ -1,0 +1,375 @@
+// Version manifests, settings and license files that are made to cost as much as possible: each request is cheap to answer.
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
+import { deployment } from '../../src/upgrades/deployment.ts';
+import type { Version } from '../../src/upgrades/manifest.ts';
+import { cpuMs, judge } from './fuzz-verdict.ts';
+import { authorization, nest, postForm, postParts, releases, text, upload } from './limit-requests.ts';
+import { type Server, startServer } from '../kit/server.ts';
+import { type Answer, ask, write } from './wire.ts';
+
+let server: Server;
+let port: number;
+beforeAll(async () => {
+  server = await startServer();
+  port = Number(new URL(await server.listen()).port);
+});
+afterAll(() => server.close());
+afterEach(async () => {
+  await server.post(`${upgrades}/deleteImportedManifest`, { token: server.token('administrator') });
+});
+
+const upgrades = '/admin/system/upgrades';
+const fileBytes = 10 * 1024 * 1024 - 100;
+const eleven = 'rel_14072022_2632';
+
+const importContent = (content: string) =>
+  postParts(`${upgrades}/importManifest`, [['"manifestFile"; filename="m.json"', content]]);
+const importVersions = (versions: object[]) => importContent(JSON.stringify(versions));
+const getPage = (path: string) => write({ url: `${upgrades}${path}`, headers: { authorization } });
+
+/** Repeats `unit` between both ends until the text has `size` bytes. */
+const fill = (start: string, unit: string, end: string, size = fileBytes) =>
+  start + unit.repeat(Math.floor((size - start.length - end.length) / unit.length)) + end;
+
+/** A chain of patches of the installed release. */
+const patches = (count: number, more: object = {}) =>
+  Array.from({ length: count }, (_, index) => ({
+    id: `pat_${index}`,
+    type: 'patch',
+    version: '10.9.1',
+    build: String(9000 + index),
+    releaseBuild: '1234',
+    previousBuild: index === 0 ? '1234' : String(8999 + index),
+    containers: [],
+    ...more,
+  }));
+
+/** The release has these inputs. */
+const withInputs = (inputs: object[], more: object = {}) =>
+  releases(1, { version: '10.9.2', userForm: [{ groupInputs: inputs }], ...more });
+
+const manyInputs = (count: number, more: object = {}) =>
+  Array.from({ length: count }, (_, index) => ({ id: `input_${index}`, type: 'File', ...more }));
+
+async function send(bytes: Buffer): Promise<Answer> {
+  const answer = await ask(port, bytes);
+  if (!answer) throw new Error('The server sent no response.');
+  judge(answer, false, false);
+  return answer;
+}
+
+/** The smallest CPU time of a few equal requests. Client, server and the check of the answer share the thread. */
+async function measure(bytes: Buffer, times = 3): Promise<{ answer: Answer; ms: number }> {
+  const costs: number[] = [];
+  let answer: Answer | undefined;
+  for (let time = 0; time < times; time += 1) {
+    const before = cpuMs();
+    answer = await send(bytes);
+    costs.push(cpuMs() - before);
+  }
+  if (!answer) throw new Error('There was no request.');
+  return { answer, ms: Math.min(...costs) };
+}
+
+async function accept(versions: object[]): Promise<void> {
+  expect(await send(importVersions(versions))).toMatchObject({ status: 200 });
+}
+
+const detailsOf = ({ body }: Answer) => (JSON.parse(body) as { error: { details: string[] } }).error.details;
+const planOf = ({ body }: Answer) =>
+  JSON.parse(body) as { steps: object[]; problems: string[]; to: string | null };
+
+const plan = (id: string, userInputs: unknown) => {
+  const upgradeSettings = typeof userInputs === 'string' ? userInputs : JSON.stringify({ userInputs });
+  // A comma may stay as it is. Otherwise the form would be larger than its limit.
+  const body = `versionManifest=${encodeURIComponent(JSON.stringify({ id }))}&upgradeSettings=${upgradeSettings}`;
+  return postForm(`${upgrades}/plan`, body);
+};
+
+describe('a manifest of 10 MiB is refused within 500 ms of CPU time', () => {
+  const head =
+    '[{"id":"r","type":"release","version":"12.0.0","build":"1","previousReleaseBuild":"1234","containers":[';
+
+  it.each<[string, string, string]>([
+    ['containers that are numbers', fill(head, '0,', '0]}]'), 'must have at most 200000 values.'],
+    ['versions that are lists of numbers', fill('[[', '0,', '0]]'), 'must have at most 200000 values.'],
+    [
+      'versions that are lists of empty objects',
+      fill('[[', '{},', '{}]]'),
+      'must have at most 200000 values.',
+    ],
+    ['lists in lists', '['.repeat(fileBytes), 'must not be nested more than 32 levels deep.'],
+    ['objects in objects', '{"a":'.repeat(fileBytes / 5), 'must not be nested more than 32 levels deep.'],
+    ['one text', fill('["', 'a', '"]'), '[0]: must be a version object.'],
+    ['escaped characters', fill('["', '\\u0041', '"]'), '[0]: must be a version object.'],
+    ['one number', fill('[1', '0', ']'), '[0]: must be a version object.'],
+    ['white space', fill('[', ' ', '0]'), '[0]: must be a version object.'],
+    ['text of letters beyond ASCII', fill('["', '\xc3\xa9', '"]'), '[0]: must be a version object.'],
+    ['bytes that are not UTF-8', fill('["', '\xff', '"]'), 'is not JSON'],
+  ])('%s', async (_what, content, problem) => {
+    const { answer, ms } = await measure(importContent(content), 2);
+    expect(answer.status).toBe(400);
+    expect(detailsOf(answer)[0]).toContain(`manifestFile: ${problem}`);
+    expect(ms).toBeLessThan(500);
+  });
+});
+
+describe('a manifest within the limit of values costs at most a second of CPU time', () => {
+  const zeros = (count: number) => Array.from({ length: count }, () => 0);
+  const wrong = (count: number, fields: object) => Array.from({ length: count }, () => fields);
+
+  it.each<[string, object[], string]>([
+    [
+      '5,001 containers',
+      releases(1, { containers: zeros(5001) }),
+      '[0]: must have at most 5000 containers and newContainers.',
+    ],
+    [
+      '5,001 containers, some of them new',
+      releases(1, { containers: zeros(5000), newContainers: [0] }),
+      '[0]: must have at most 5000 containers and newContainers.',
+    ],
+    [
+      '201 groups of inputs',
+      releases(1, { userForm: zeros(201) }),
+      '[0]: must have at most 200 groups in userForm.',
+    ],
+    ['201 inputs', withInputs(manyInputs(201)), '[0]: must have at most 200 inputs in userForm.'],
+    [
+      '101 extensions',
+      withInputs(manyInputs(1, { validFileExtensions: zeros(101) })),
+      '[0]: must have at most 100 validFileExtensions in an input.',
+    ],
+    [
+      'mistakes in every version',
+      wrong(1900, { containers: zeros(99) }),
+      '[0].type: must be release or patch.',
+    ],
+    [
+      'mistakes in every container',
+      wrong(39, { containers: zeros(5000) }),
+      '[0].type: must be release or patch.',
+    ],
+    ['mistakes in every group', wrong(900, { userForm: zeros(200) }), '[0].type: must be release or patch.'],
+  ])('and is refused for %s', async (_what, versions, problem) => {
+    const { answer, ms } = await measure(importVersions(versions), 2);
+    expect(answer.status).toBe(400);
+    expect(detailsOf(answer)[0]).toBe(`manifestFile: ${problem}`);
+    expect(detailsOf(answer).length).toBeLessThanOrEqual(200);
+    expect(ms).toBeLessThan(500);
+  });
+
+  it('and is accepted with 60,000 containers, whose pages are cheap too', async () => {
+    const containers = Array.from({ length: 4200 }, (_, index) => ({ name: `A_${index}`, image: 'a:1' }));
+    const { answer, ms } = await measure(importVersions(patches(14, { containers })), 2);
+    expect(answer.status).toBe(200);
+    expect(ms).toBeLessThan(1000);
+    const page = await measure(getPage('/available?f=html'), 2);
+    expect(page.answer.body.includes('This page shows a part only')).toBe(true);
+    expect(page.answer.body.length).toBeLessThan(3_000_000);
+    expect(page.ms).toBeLessThan(500);
+  });
+
+  it('and is not planned with more than 10,000 updates of workloads', async () => {
+    const containers = Array.from({ length: 5000 }, (_, index) => ({ name: `A_${index}`, image: 'a:1' }));
+    await accept(patches(3, { containers }));
+    expect(planOf(await send(plan('pat_1', []))).problems).toEqual([]);
+    const { answer, ms } = await measure(plan('pat_2', []), 2);
+    expect(planOf(answer)).toMatchObject({
+      to: '10.9.1.9002',
+      steps: [],
+      problems: [
+        'versionManifest: needs more than 10000 updates of workloads, which is the limit of one job.',
+      ],
+    });
+    expect(ms).toBeLessThan(500);
+  });
+});
+
+describe('a text of a manifest is not repeated many times', () => {
+  it.each<[string, string]>([
+    // The problems would have 2 GB.
+    ['the name of a field', `[{"${text(8_000_000)}":[${fill('', '"\\u0000",', '0', 2500)}]}]`],
+    ['an id', JSON.stringify(patches(2000, { id: text(4000), build: '1' }))],
+    ['a build', JSON.stringify(patches(2000, { build: text(4000) }))],
+    ['a version', JSON.stringify(patches(1, { version: `1.1.${'1'.repeat(8_000_000)}` }))],
+    [
+      'a checksum',
+      JSON.stringify(patches(1, { containers: [{ name: 'A', image: 'a', checksum: text(513) }] })),
+    ],
+  ])('in the problems: %s', async (_what, content) => {
+    const answer = await send(importContent(content));
+    expect(answer.status).toBe(400);
+    expect(detailsOf(answer).length).toBeLessThanOrEqual(200);
+    expect(answer.body.length).toBeLessThan(100_000);
+  });
+
+  it('on the page of its inputs', async () => {
+    await accept(withInputs(manyInputs(200), { name: text(1_000_000) }));
+    const { answer, ms } = await measure(getPage('?f=html&version=rel_0'), 2);
+    expect(answer.status).toBe(200);
+    expect(answer.body.length).toBeLessThan(3_000_000);
+    expect(ms).toBeLessThan(500);
+  });
+
+  it('in a table of versions that have no field in common', async () => {
+    const own = (index: number) =>
+      Object.fromEntries(Array.from({ length: 380 }, (_, field) => [`field_${index}_${field}`, 1]));
+    await accept(releases(500).map((release, index) => ({ ...release, ...own(index) })));
+    const { answer, ms } = await measure(getPage('/available?f=html'), 2);
+    expect(answer.status).toBe(200);
+    expect(answer.body.length).toBeLessThan(3_000_000);
+    expect(ms).toBeLessThan(1000);
+  });
+
+  it('in the reasons why releases cannot be installed', async () => {
+    const mandatory = patches(1000, { isMandatoryUpdate: true });
+    const next = releases(1000).map((release, index) => ({
+      ...release,
+      build: `b${index}`,
+      previousReleaseBuild: '1234',
+    }));
+    await accept([...mandatory, ...next]);
+    const { answer } = await measure(getPage('/available'), 1);
+    const versions = JSON.parse(answer.body) as { reasons: string[] }[];
+    expect(versions).toHaveLength(2000);
+    expect(versions.at(-1)?.reasons).toHaveLength(11);
+    expect(versions.at(-1)?.reasons.at(-1)).toBe('990 more mandatory patches must be installed first.');
+    expect(answer.body.length).toBeLessThan(3_000_000);
+  });
+});
+
+describe('2,000 versions cost at most 120 ms of CPU time', () => {
+  it.each<[string, object[]]>([
+    ['a chain of releases', releases(2000, { released: Date.UTC(2026, 0) })],
+    ['a chain of patches', patches(2000, { isMandatoryUpdate: true })],
+    ['releases that follow the same one', releases(2000, { previousReleaseBuild: '1234' })],
+  ])('%s', async (_what, versions) => {
+    await accept(versions);
+    const available = await measure(getPage('/available'));
+    expect(available.answer.status).toBe(200);
+    const ids = (JSON.parse(available.answer.body) as { id: string }[]).map(({ id }) => id);
+    expect(ids).toEqual(versions.map((version) => (version as { id: string }).id));
+    expect(available.ms).toBeLessThan(120);
+    const page = await measure(getPage('?f=html'));
+    expect(page.answer.status).toBe(200);
+    expect(page.ms).toBeLessThan(120);
+  });
+
+  it('installed patches', async () => {
+    const installed = patches(2000, {
+      isMandatoryUpdate: false,
+      newLicensesRequired: false,
+      userForm: [],
+      newContainers: [],
+      containers: ['A', 'B', 'C'].map((name) => ({ name, image: `${name}:1`, checksum: 'N/A' })),
+    }) as unknown as Version[];
+    const before = server.store.read(deployment);
+    await server.store.update((transaction) =>
+      transaction.write(deployment, { release: freshRelease, patches: installed }),
+    );
+    const { answer, ms } = await measure(getPage('?f=html'));
+    const refused = await send(
+      postForm(`${upgrades}/rollback`, new URLSearchParams({ versionManifest: '{"id":"x"}' }).toString()),
+    );
+    await server.store.update((transaction) => transaction.write(deployment, before));
+    expect(answer.status).toBe(200);
+    expect(answer.body.match(/Puts back 0 containers/g)).toHaveLength(1999);
+    expect(answer.body.match(/Puts back 3 containers/g)).toHaveLength(1);
+    expect(ms).toBeLessThan(200);
+    expect(detailsOf(refused)).toEqual([expect.stringMatching(/pat_1979 and 1,980 more\.$/)]);
+  });
+});
+
+describe('settings cost at most 200 ms of CPU time', () => {
+  it.each<[string, string, number]>([
+    ['524,000 numbers', fill('{"userInputs":[', '0,', '0]}', 1_048_000), 1],
+    ['20,000 unknown ids', `{"userInputs":[${'{"id":"x"},'.repeat(20_000)}0]}`, 1],
+    ['1,000 unknown ids', `{"userInputs":[${'{"id":"x"},'.repeat(999)}0]}`, 200],
+    ['an unknown id of 1 MB', `{"userInputs":[{"id":"${text(1_000_000)}"}]}`, 1],
+    ['an unknown id that is a list of 1 MB', fill('{"userInputs":[{"id":[', '0,', '0]}]}', 1_000_000), 1],
+  ])('%s', async (_what, settings, wrong) => {
+    const { answer, ms } = await measure(plan(eleven, settings));
+    expect(answer.status).toBe(200);
+    const { problems } = planOf(answer);
+    expect(problems.filter((problem) => problem.includes('userInputs'))).toHaveLength(wrong);
+    expect(problems.length).toBeLessThanOrEqual(200);
+    expect(answer.body.length).toBeLessThan(100_000);
+    expect(ms).toBeLessThan(200);
+  });
+
+  it('also on a page', async () => {
+    const settings = `{"userInputs":[${'{"id":"x"},'.repeat(999)}0]}`;
+    const bytes = postForm(
+      `${upgrades}/plan`,
+      `f=html&versionManifest=${encodeURIComponent(`{"id":"${eleven}"}`)}&upgradeSettings=${settings}`,
+    );
+    const { answer, ms } = await measure(bytes);
+    expect(answer.status).toBe(200);
+    expect(answer.body.length).toBeLessThan(300_000);
+    expect(ms).toBeLessThan(200);
+  });
+
+  it('with 200 known ids, which the problems name once', async () => {
+    await accept(withInputs(manyInputs(200)));
+    const { answer, ms } = await measure(plan('rel_0', `{"userInputs":[${'{"id":"x"},'.repeat(999)}0]}`));
+    const { problems } = planOf(answer);
+    expect(problems).toHaveLength(200);
+    expect(problems.filter((problem) => problem.includes('input_199'))).toHaveLength(1);
+    expect(answer.body.length).toBeLessThan(100_000);
+    expect(ms).toBeLessThan(200);
+  });
+});
+
+describe('files of settings cost at most 300 ms of CPU time', () => {
+  it.each<[string, string, string]>([
+    ['a license of 10 MiB', fill('[', '0,', '0]'), 'licenseFile: must be at most 1048576 bytes.'],
+    [
+      'a license of many values',
+      fill('[', '0,', '0]', 1024 ** 2),
+      'licenseFile: must have at most 200000 values.',
+    ],
+    [
+      'a license of many levels',
+      JSON.stringify(nest(65)),
+      'licenseFile: must not be nested more than 64 levels deep.',
+    ],
+    ['a license that is no JSON', '[', 'licenseFile: must be valid JSON.'],
+  ])('%s', async (_what, content, problem) => {
+    const { answer, ms } = await measure(
+      postParts(`${upgrades}/plan`, [
+        ['"versionManifest"', JSON.stringify({ id: eleven })],
+        ['"licenseFile"; filename="license.json"', content],
+      ]),
+    );
+    expect(planOf(answer).problems).toContain(problem);
+    expect(ms).toBeLessThan(300);
+  });
+
+  it('uploads of 10 MB, and of 4 MiB together', { timeout: 60_000 }, async () => {
+    const store = async (content: string) => {
+      const { body } = await send(upload(content, 'a.json'));
+      return (JSON.parse(body) as { item: { itemID: string } }).item.itemID;
+    };
+    const large = await store(fill('[', '0,', '0]', 10_000_000));
+    const small = await Promise.all(Array.from({ length: 5 }, () => store(fill('["', 'a', '"]', 1024 ** 2))));
+    await accept(withInputs(manyInputs(60, { validFileExtensions: ['json'] })));
+    const ids = [...small, ...Array.from({ length: 50 }, () => large)];
+    const { answer, ms } = await measure(
+      plan(
+        'rel_0',
+        ids.map((value, index) => ({ id: `input_${index}`, value })),
+      ),
+    );
+    expect(planOf(answer).problems).toEqual([
+      'upgradeSettings: input_4 names a.json, which exceeds the 4194304 bytes for all JSON files of the settings.',
+      ...Array.from(
+        { length: 50 },
+        (_, index) =>
+          `upgradeSettings: input_${index + 5} names a.json, which must be at most 1048576 bytes.`,
+      ),
+    ]);
+    expect(ms).toBeLessThan(300);
+  });
+});

@@ -20,7 +20,7 @@
 // read-only until the process restarts.
 import { isUnavailable } from '../errors.ts';
 import { retryWhileUnavailable, withTimeout } from '../lib/async.ts';
-import { toXmlText } from '../lib/text.ts';
+import { toXmlText, truncate } from '../lib/text.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -41,6 +41,9 @@ import { type Job, type OnJobChange, jobs, newestJob, plans } from './job-table.
 import type { Plan, Step } from './plan.ts';
 
 const revertAttempts = 3;
+
+/** The job keeps the text, and every later step stores the job again. */
+const maxFailure = 4000;
 
 export type JobRunnerOptions = {
   store: Store;
@@ -261,5 +264,5 @@ function runName({ id, fence }: Job): string {
 
 /** The text comes from the executor and may hold characters that neither XML nor the database accepts. */
 function errorText(error: unknown): string {
-  return toXmlText((error as Error).message);
+  return toXmlText(truncate((error as Error).message, maxFailure));
 }

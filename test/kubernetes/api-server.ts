@@ -108,7 +108,14 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
       .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
     const { kind, group } = target.resource;
     const apiVersion = group === '' ? target.version : `${group}/${target.version}`;
-    return { kind: `${kind}List`, apiVersion, metadata: { resourceVersion: storage.version() }, items };
+    const limit = Number(query.get('limit') ?? '0') || items.length;
+    const rest = items.length > limit && { continue: 'next', remainingItemCount: items.length - limit };
+    return {
+      kind: `${kind}List`,
+      apiVersion,
+      metadata: { resourceVersion: storage.version(), ...rest },
+      items: items.slice(0, limit),
+    };
   }
 
   /** Sends the changes after a version until the client disconnects. */

@@ -6,12 +6,16 @@ import {
   type RequestContext,
 } from '@kubernetes/client-node';
 import { withTimeout } from '../../../lib/async.ts';
+import { truncate } from '../../../lib/text.ts';
 import type { Runtime } from '../../../runtime.ts';
 
 const requestTimeoutMs = 5_000;
 
 /** For a moment after a restart the API server may refuse credentials that it accepted before. */
 const refusalRetryMs = 10_000;
+
+/** Jobs, problems and the log contain the reason. */
+const maxReason = 1000;
 
 const backoffMs = { min: 100, max: 2_000 };
 
@@ -25,7 +29,7 @@ export class ClusterError extends Error {
 
   constructor(code: number | undefined, reason: string) {
     const what = code === undefined ? 'cannot be reached' : `refuses (${code})`;
-    super(`the API server ${what}: ${reason.replace(/\.$/, '')}.`);
+    super(`the API server ${what}: ${truncate(reason, maxReason).replace(/\.$/, '')}.`);
     this.name = 'ClusterError';
     this.code = code;
   }

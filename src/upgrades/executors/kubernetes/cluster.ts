@@ -19,6 +19,9 @@ import { type ClusterWorkload, type WorkloadRef, kinds, parseWorkload } from './
 
 const fieldManager = 'steward';
 
+/** A list is one answer of the API server, which is held in memory as a whole. */
+export const maxListed = 5000;
+
 export type ClusterOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly kubeconfig: string | undefined;
@@ -104,15 +107,23 @@ export class Cluster {
     return status?.allowed === true;
   }
 
-  async listWorkloads(): Promise<ClusterWorkload[]> {
+  async listWorkloads(): Promise<{ workloads: ClusterWorkload[]; isComplete: boolean }> {
     const lists = await Promise.all(
       kinds.map(async (kind) => {
-        const request = { namespace: this.#namespace };
-        const { items } = await this.#send((options) => this.#apis.workloads[kind].list(request, options));
-        return items.map((item) => parseWorkload(kind, item));
+        const request = { namespace: this.#namespace, limit: maxListed };
+        const { items, metadata } = await this.#send((options) =>
+          this.#apis.workloads[kind].list(request, options),
+        );
+        return {
+          workloads: items.map((item) => parseWorkload(kind, item)),
+          isComplete: !metadata?._continue,
+        };
       }),
     );
-    return lists.flat();
+    return {
+      workloads: lists.flatMap(({ workloads }) => workloads),
+      isComplete: lists.every(({ isComplete }) => isComplete),
+    };
   }
 
   async readWorkload({ kind, name }: WorkloadRef): Promise<ClusterWorkload> {
@@ -126,8 +137,9 @@ export class Cluster {
     await this.#send((options) => this.#apis.workloads[kind].patch(request, asStrategicMerge(options)));
   }
 
+  /** Returns the first pods only if there are very many: they are enough to explain why a rollout is slow. */
   async listPods(labelSelector: string): Promise<ClusterPod[]> {
-    const request = { namespace: this.#namespace, labelSelector };
+    const request = { namespace: this.#namespace, labelSelector, limit: maxListed };
     const { items } = await this.#send((options) => this.#apis.core.listNamespacedPod(request, options));
     return items.map(parsePod);
   }
@@ -139,7 +151,7 @@ export class Cluster {
 
   /** Leaves out quotas with scopes, which do not apply to every pod. */
   async listQuotas(): Promise<ClusterQuota[]> {
-    const request = { namespace: this.#namespace };
+    const request = { namespace: this.#namespace, limit: maxListed };
     const { items } = await this.#send((options) =>
       this.#apis.core.listNamespacedResourceQuota(request, options),
     );

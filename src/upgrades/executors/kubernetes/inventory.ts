@@ -1,9 +1,11 @@
 // Reads the state of a namespace before an upgrade, and plans from it which workloads move and what blocks that.
-import { problemsOf } from '../../../errors.ts';
+import { maxProblems, problemsOf } from '../../../errors.ts';
+import { formatList, formatNumber } from '../../../lib/format.ts';
+import { truncate } from '../../../lib/text.ts';
 import type { Container } from '../../manifest.ts';
-import type { Inventory, Move, MovePlan, Workload } from '../../workloads.ts';
+import { type Inventory, type Move, type MovePlan, type Workload, maxWorkloads } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
-import type { Cluster, ClusterConnection } from './cluster.ts';
+import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import {
   type MatchResult,
@@ -22,6 +24,10 @@ import { type ClusterWorkload, pathOf } from './workload.ts';
 const retryMs = 3_000;
 
 const oldestMinorVersion = 20;
+
+const maxNotices = 100;
+
+const maxMessage = 2000;
 
 export type InventoryOptions = {
   readonly connection: ClusterConnection;
@@ -62,9 +68,15 @@ function planContainers(
   if (!cluster)
     return { workloads: versions.map(() => []), problems: clusterProblems(state.problems), notices: [] };
   const planned: PlannedImages = new Map();
-  const matches = versions.map(({ existing, added }) =>
-    matchContainers([...existing, ...added], cluster, planned, options.imageRegistry),
-  );
+  const matches: MatchResult[] = [];
+  let count = 0;
+  for (const { existing, added: extra } of versions) {
+    const match = matchContainers([...existing, ...extra], cluster, planned, options.imageRegistry);
+    matches.push(match);
+    count += match.workloads.length;
+    // The preflight refuses such a plan.
+    if (count > maxWorkloads) break;
+  }
   const workloads = matches.map((match) => match.workloads);
   const { missing, optional, added } = groupUnmatched(versions, matches, options.optionalContainers);
   const { namespace } = options.connection;
@@ -79,7 +91,7 @@ function planContainers(
       ...(missing.length > 0
         ? [
             `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
-              `${missing.join(', ')}.`,
+              `${formatList(missing)}.`,
           ]
         : []),
       ...(hasNoWorkload ? [`no workload of the namespace ${namespace} has a container of the version.`] : []),
@@ -87,12 +99,22 @@ function planContainers(
       ...findUnfitWorkloads(cluster, workloads.flat(), quotas),
     ]),
     notices: [
-      ...(optional.length > 0 ? [`Optional containers that no workload has: ${optional.join(', ')}.`] : []),
-      ...added.map(
-        ({ name, image }) => `${name} (${image}) is new and no workload has it: Steward does not create one.`,
-      ),
+      ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
+      ...formatAdded(added),
     ],
   };
+}
+
+function formatAdded(added: readonly Container[]): string[] {
+  const rest = added.length - maxNotices;
+  return [
+    ...added
+      .slice(0, maxNotices)
+      .map(
+        ({ name, image }) => `${name} (${image}) is new and no workload has it: Steward does not create one.`,
+      ),
+    ...(rest > 0 ? [`No workload has ${formatNumber(rest)} more new containers.`] : []),
+  ];
 }
 
 function groupUnmatched(
@@ -103,15 +125,13 @@ function groupUnmatched(
   const optionalNames = new Set(optionalContainers.map(normalizeName));
   const isOptional = ({ name }: Container) =>
     optionalNames.has('*') || optionalNames.has(normalizeName(name));
-  const existing = versions.flatMap((version, index) =>
-    (matches[index]?.unmatched ?? []).filter((one) => version.existing.includes(one)),
-  );
+  const present = new Set(versions.flatMap((version) => version.existing));
+  const unmatched = matches.flatMap((match) => match.unmatched);
+  const existing = unmatched.filter((one) => present.has(one));
   return {
     missing: uniqueNames(existing.filter((one) => !isOptional(one))),
     optional: uniqueNames(existing.filter(isOptional)),
-    added: versions.flatMap((version, index) =>
-      (matches[index]?.unmatched ?? []).filter((one) => !version.existing.includes(one)),
-    ),
+    added: unmatched.filter((one) => !present.has(one)),
   };
 }
 
@@ -120,7 +140,7 @@ function planReverts(moves: readonly Move[], state: NamespaceState, options: Inv
   const plan = planContainers([{ existing, added: [] }], state, options);
   const unknown = moves.filter(({ then, isNew }) => !then && !isNew).map(({ now }) => now.name);
   const problems =
-    unknown.length > 0 ? [`the target version does not name the images of ${unknown.join(', ')}.`] : [];
+    unknown.length > 0 ? [`the target version does not name the images of ${formatList(unknown)}.`] : [];
   return {
     ...plan,
     workloads: plan.workloads.map((list) => list.map(swapImages)),
@@ -132,8 +152,12 @@ function uniqueNames(containers: readonly Container[]): string[] {
   return [...new Set(containers.map(({ name }) => name))];
 }
 
+/** The texts contain names and messages from the cluster, which may be long. */
 function clusterProblems(messages: readonly string[]) {
-  return problemsOf('cluster', messages);
+  return problemsOf(
+    'cluster',
+    messages.slice(0, maxProblems).map((message) => truncate(message, maxMessage)),
+  );
 }
 
 function swapImages({ parts, ...workload }: Workload): Workload {
@@ -184,11 +208,16 @@ async function readNamespace({ connection, lock }: InventoryOptions): Promise<Na
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
     const mayReadQuotas = await cluster.isAllowed(readQuotas);
-    const [workloads, quotas, conflict] = await Promise.all([
+    const [{ workloads, isComplete }, quotas, conflict] = await Promise.all([
       cluster.listWorkloads(),
       mayReadQuotas ? cluster.listQuotas() : [],
       denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
     ]);
+    if (!isComplete)
+      return {
+        ...unreadable,
+        problems: [`the namespace ${connection.namespace} has more than ${maxListed} workloads of a kind.`],
+      };
     return { workloads, quotas, problems: conflict === undefined ? problems : [...problems, conflict] };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;

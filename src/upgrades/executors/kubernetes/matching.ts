@@ -1,4 +1,6 @@
 // Matches the containers of a version with containers of workloads: by the name of a container, or by the label of a workload.
+import { maxProblems } from '../../../errors.ts';
+import { groupBy } from '../../../lib/collections.ts';
 import type { Container } from '../../manifest.ts';
 import { type WorkloadContainer, type Workload, componentOf } from '../../workloads.ts';
 import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
@@ -48,7 +50,8 @@ export function matchContainers(
   }
 
   const byName = indexByName(cluster);
-  for (const container of wanted) {
+  for (const container of withoutRepeats(wanted)) {
+    if (problems.length >= maxProblems) break;
     const imageProblem = findImageProblem(container.image, container.checksum);
     if (imageProblem !== undefined) problems.push(`${container.name}: ${imageProblem}`);
     const candidates = [...(byName.get(normalizeName(container.name)) ?? [])];
@@ -73,6 +76,14 @@ export function matchContainers(
     unmatched,
     problems,
   };
+}
+
+/** A manifest may repeat a container any number of times, and each may match every workload. */
+function withoutRepeats(wanted: readonly Container[]): Container[] {
+  const groups = groupBy(wanted, ({ name, image, checksum }) =>
+    JSON.stringify([normalizeName(name), image, checksum]),
+  );
+  return [...groups.values()].flatMap(([first]) => first ?? []);
 }
 
 const keyOf = (path: string, container: string) => `${path} ${container}`;

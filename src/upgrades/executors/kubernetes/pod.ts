@@ -1,5 +1,7 @@
 // The fields of a pod that the executor uses, parsed from the API object.
 import type { V1Pod } from '@kubernetes/client-node';
+import { truncate } from '../../../lib/text.ts';
+import { cutMessage } from './workload.ts';
 
 export type ClusterPod = {
   readonly name: string;
@@ -32,11 +34,17 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
     isTerminating: metadata?.deletionTimestamp !== undefined,
-    unscheduled: conditions.find((one) => one.type === 'PodScheduled' && one.status === 'False')?.message,
+    unscheduled: cutMessage(
+      conditions.find((one) => one.type === 'PodScheduled' && one.status === 'False')?.message,
+    ),
     waiting: statuses.flatMap(({ name, state }) =>
       state?.waiting?.reason === undefined
         ? []
-        : { container: name, reason: state.waiting.reason, message: state.waiting.message ?? '' },
+        : {
+            container: name,
+            reason: truncate(state.waiting.reason),
+            message: cutMessage(state.waiting.message) ?? '',
+          },
     ),
   };
 }

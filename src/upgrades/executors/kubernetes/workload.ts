@@ -1,4 +1,5 @@
 // The fields of a workload that the executor uses, in one shape for all kinds, parsed from the API object.
+import { truncate } from '../../../lib/text.ts';
 
 export const kinds = ['Deployment', 'StatefulSet', 'DaemonSet'] as const;
 export type Kind = (typeof kinds)[number];
@@ -117,7 +118,7 @@ export function parseWorkload(
     exceeded: findExceeded(status),
     minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
     failures: (status.conditions ?? []).flatMap(({ type, status: is, message }) =>
-      type === 'ReplicaFailure' && is === 'True' && message !== undefined ? message : [],
+      type === 'ReplicaFailure' && is === 'True' ? (cutMessage(message) ?? []) : [],
     ),
     revision: status.updateRevision,
     deadlineMs:
@@ -125,6 +126,11 @@ export function parseWorkload(
         ? spec.progressDeadlineSeconds * 1000
         : undefined,
   };
+}
+
+/** Controllers and nodes write these messages; some contain the whole answer of a registry. */
+export function cutMessage(message: string | undefined): string | undefined {
+  return message === undefined ? undefined : truncate(message, 500);
 }
 
 type Spec = NonNullable<WorkloadObject['spec']>;

@@ -146,6 +146,11 @@ export const planAnswer = answerObject('Plan', 'What an upgrade would do, and wh
     .string()
     .nullable()
     .describe('The version and build after the upgrade. Null: there is no such version.'),
+  digest: z
+    .string()
+    .describe(
+      'SHA-256 of versions, images and steps. upgrade takes it as planDigest and starts this plan only.',
+    ),
   steps: z.array(
     z.strictObject({
       seqNum: z.int().nonnegative(),
@@ -153,6 +158,6 @@ export const planAnswer = answerObject('Plan', 'What an upgrade would do, and wh
       codes: z.array(z.int()).describe('The messages that the step records.'),
     }),
   ),
-  problems: z.array(z.string()).describe('What blocks the upgrade.'),
+  problems: z.array(z.string()).describe('What blocks the upgrade. At most 200 problems.'),
   notices: z.array(z.string()).optional().describe('What does not block the upgrade but deserves attention.'),
 });

@@ -1,7 +1,7 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
-import { formatProblem, invalid } from '../errors.ts';
+import { ServiceError, formatProblem, invalid } from '../errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
-import { type Field, boolean, file, jsonObject, reference, refine, required } from '../rest/fields.ts';
+import { type Field, boolean, file, jsonObject, reference, refine, required, text } from '../rest/fields.ts';
 import { type Checked, type Operation, operation, success } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
@@ -21,6 +21,7 @@ import { jobStatus } from './job-status.ts';
 import type { OnJobChange } from './job-table.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { planToJson } from './plan.ts';
+import { digestPlan } from './plan-digest.ts';
 import { type PreparedJob, prepareRollback } from './preflight.ts';
 import { settingsOf } from './settings.ts';
 import {
@@ -74,6 +75,11 @@ function upgradeFields(store: Store) {
   };
 }
 
+const planDigestField = text(
+  'The digest that plan has returned. The upgrade starts only if its plan still has this digest.',
+  { to: 64, pattern: /^[0-9a-f]{64}$/, allowed: 'the digest of a plan: 64 digits of 0 to 9 and a to f' },
+);
+
 function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
   const find = (id: string) => findVersion(currentManifest(store), store.read(deployment), id);
   return operation({
@@ -105,11 +111,13 @@ function planOperation({ store, executor }: OperationsOptions): Operation {
     fields: upgradeFields(store),
     answer: planAnswer,
     run: async ({ values }) => {
-      const { from, to, plan, problems, notices } = await planUpgrade(store, executor, values);
+      const prepared = await planUpgrade(store, executor, values);
+      const { from, to, plan, problems, notices } = prepared;
       return {
         json: {
           from,
           to,
+          digest: digestPlan(prepared),
           steps: planToJson(plan),
           problems: problems.map(formatProblem),
           ...(notices.length > 0 && { notices }),
@@ -126,7 +134,7 @@ function upgradeOperation(options: OperationsOptions): Operation {
       'Starts an upgrade of the deployment to a patch or a release. The upgrades resource shows its progress.',
     access: 'administrator',
     effect: 'writes',
-    fields: upgradeFields(options.store),
+    fields: { ...upgradeFields(options.store), planDigest: planDigestField },
     answer: statusAnswer,
     check: ({ values }) => checkUpgrade(options, values),
     run: async ({ values, caller, requireCaller, prepared: inputs }) => ({
@@ -135,6 +143,7 @@ function upgradeOperation(options: OperationsOptions): Operation {
         prepareIn: (reader) => prepare(reader, values, inputs),
         startedBy: caller?.username ?? '',
         manifest: values.versionManifestFile,
+        planDigest: values.planDigest,
       }),
     }),
   });
@@ -183,19 +192,22 @@ type StartRequest = {
   readonly prepareIn: (reader: Reader) => PreparedJob;
   readonly startedBy: string;
   readonly manifest?: readonly Version[] | undefined;
+  readonly planDigest?: string | undefined;
 };
 
 async function start(
   { store, runtime, jobRunner, notify }: OperationsOptions,
-  { requireCaller, prepareIn, startedBy, manifest }: StartRequest,
+  { requireCaller, prepareIn, startedBy, manifest, planDigest }: StartRequest,
 ): Promise<Json> {
   const id = runtime.newId();
   const at = runtime.now();
   const job = await jobRunner.run(() =>
     store.update((transaction) => {
       requireCaller(transaction);
-      const { problems, to, ...prepared } = prepareIn(transaction);
+      const prepared = prepareIn(transaction);
+      const { problems, to } = prepared;
       if (problems.length > 0 || to === null) throw invalid(problems);
+      if (planDigest !== undefined && planDigest !== digestPlan(prepared)) throw planHasChanged();
       if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
       const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
       notify(transaction, started, at);
@@ -205,6 +217,12 @@ async function start(
   const accepted = jobStatus(store, job, at);
   // Without the copy, the response would contain messages that the job runner appends meanwhile.
   return { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
+}
+
+function planHasChanged(): ServiceError {
+  return new ServiceError('conflict', 'The plan has changed. Read the new plan, then start the upgrade.', {
+    problems: [{ field: 'planDigest', message: 'is not the digest of the present plan.' }],
+  });
 }
 
 function importManifestOperation({ store, runtime }: OperationsOptions): Operation {

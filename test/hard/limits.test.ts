@@ -50,6 +50,10 @@ const heads = (bytes: number) => {
 const address = (bytes: number) =>
   write({ url: `/${text(bytes - ('/' + 'host' + 'localhost' + 'connection' + 'close').length)}` });
 
+const list = (length: number) => Array.from({ length }, () => 0);
+const containers = (length: number) =>
+  Array.from({ length }, (_, index) => ({ name: `A_${index}`, image: 'a:1' }));
+
 /** A request whose header number `number` is the token. */
 const manyHeaders = (number: number) => {
   const others = Array.from(
@@ -118,6 +122,26 @@ const rows: Row[] = [
     500,
   ],
   ['versions of a manifest', 2000, (n) => importManifest(releases(n)), 200, 400],
+  ['values of a manifest', 200_000, (n) => importManifest(releases(1, { x: list(n - 10) })), 200, 400],
+  [
+    'containers of a version',
+    5000,
+    (n) => importManifest(releases(1, { containers: containers(n) })),
+    200,
+    400,
+  ],
+  [
+    'inputs of a version',
+    200,
+    (n) =>
+      importManifest(
+        releases(1, {
+          userForm: [{ groupInputs: Array.from({ length: n }, (_, i) => ({ id: `i${i}`, type: 'File' })) }],
+        }),
+      ),
+    200,
+    400,
+  ],
   ['levels of a manifest', 32, (n) => importManifest(releases(1, { x: nest(n - 2) })), 200, 400],
 ];
 

@@ -98,6 +98,7 @@ function drive(server: Server) {
 type Answer = {
   status: { state: string; messages: { code: number; message: string }[] };
   jobId: string;
+  digest?: string;
   problems?: string[];
   notices?: string[];
 };
@@ -127,6 +128,23 @@ it('a patch updates one workload after another, with messages for each', async (
   expect(await ask('upgrades/currentVersion')).toMatchObject({ id: 'pat' });
 });
 
+it('an upgrade with the digest of a plan is refused if another client has changed an image since', async () => {
+  const { cluster, start, end } = await open([patch('pat', '1300', '1234', '2')]);
+  const { digest: planDigest = '' } = await start('plan', 'pat');
+  expect(await start('plan', 'pat')).toMatchObject({ digest: planDigest });
+  const setImage = async (image: string) => {
+    const containers = [{ name: 'map-server', image }];
+    await cluster.patch('Deployment', 'map-server', { spec: { template: { spec: { containers } } } });
+    await cluster.settled('Deployment', 'map-server');
+  };
+  // The version has no registry, so its image comes from that of the present one.
+  await setImage('other.example.com/map-server:1');
+  expect(await start('upgrade', 'pat', { planDigest })).toMatchObject({ error: { code: 409 } });
+  await setImage('map-server:1');
+  expect(await start('upgrade', 'pat', { planDigest })).toMatchObject({ status: { state: 'in_progress' } });
+  expect((await end()).state).toBe('success');
+});
+
 it('an upgrade request reads the inventory of the cluster once', async () => {
   const { cluster, start, end } = await open([patch('pat', '1300', '1234', '2')]);
   const { requests } = cluster.faults;
@@ -140,10 +158,10 @@ it('an upgrade request reads the inventory of the cluster once', async () => {
   expect({
     versions: count('GET', /^\/version/),
     accessReviews: count('POST', /\/selfsubjectaccessreviews$/),
-    deployments: count('GET', /\/deployments$/),
-    statefulSets: count('GET', /\/statefulsets$/),
-    daemonSets: count('GET', /\/daemonsets$/),
-    quotas: count('GET', /\/resourcequotas$/),
+    deployments: count('GET', /\/deployments\?limit=/),
+    statefulSets: count('GET', /\/statefulsets\?limit=/),
+    daemonSets: count('GET', /\/daemonsets\?limit=/),
+    quotas: count('GET', /\/resourcequotas\?limit=/),
   }).toEqual({
     versions: 1,
     accessReviews: neededPermissions.length + 1,

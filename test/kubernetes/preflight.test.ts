@@ -129,6 +129,37 @@ it('an API server that cannot be reached is the only problem', async () => {
   await on.faults.up();
 });
 
+it('a namespace with more workloads than one list may have is the only problem', async () => {
+  const { on, plan } = await open();
+  on.faults.inject({
+    path: /\/deployments\?limit=5000$/,
+    act: {
+      status: 200,
+      body: { apiVersion: 'apps/v1', kind: 'DeploymentList', metadata: { continue: 'next' }, items: [] },
+    },
+  });
+  expect((await plan(['APPS'])).problems).toEqual([
+    `cluster: the namespace ${on.namespace} has more than 5000 workloads of a kind.`,
+  ]);
+});
+
+it('a long message of the API server is cut', async () => {
+  const { on, plan } = await open();
+  on.faults.inject({ path: /^\/version/, act: { status: 400, body: { message: 'x'.repeat(1_000_000) } } });
+  const { problems } = await plan(['APPS']);
+  expect(problems).toEqual([expect.stringMatching(/^cluster: the API server refuses \(400\): x{1000}\.$/)]);
+});
+
+it('thousands of missing containers are counted, not listed', async () => {
+  const { plan } = await open();
+  const names = (prefix: string, length: number) =>
+    Array.from({ length }, (_, index) => `${prefix}_${index}`);
+  const { problems, notices } = await plan(names('OLD', 4000), names('NEW', 1000));
+  expect(problems).toEqual([expect.stringMatching(/ with the name of OLD_0, .*, OLD_19 and 3,980 more\.$/)]);
+  expect(notices).toHaveLength(101);
+  expect(notices.at(-1)).toBe('No workload has 900 more new containers.');
+});
+
 it('an API server that is too old is the only problem', async () => {
   const { on, plan } = await open();
   on.faults.inject({

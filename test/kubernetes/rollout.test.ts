@@ -12,6 +12,7 @@ import {
   hasTargetImages,
   isRolledOut,
 } from '../../src/upgrades/executors/kubernetes/rollout.ts';
+import { parsePod } from '../../src/upgrades/executors/kubernetes/pod.ts';
 import { found } from './workload.ts';
 
 describe('a workload', () => {
@@ -214,4 +215,23 @@ it('missing permissions are grouped by resource', () => {
       { verb: 'delete', group: '', resource: 'pods' },
     ]),
   ).toBe('get, patch deployments.apps; delete pods');
+});
+
+it('long messages of nodes and controllers are cut', () => {
+  const message = 'x'.repeat(100_000);
+  const waiting = { reason: 'ErrImagePull', message };
+  const pod = parsePod({
+    status: {
+      conditions: [{ type: 'PodScheduled', status: 'False', message }],
+      containerStatuses: [
+        { name: 'a', image: 'a', imageID: '', ready: false, restartCount: 0, state: { waiting } },
+      ],
+    },
+  });
+  const workload = parseWorkload('Deployment', {
+    status: { conditions: [{ type: 'ReplicaFailure', status: 'True', message }] },
+  });
+  expect(
+    [pod.unscheduled, pod.waiting[0]?.message, ...workload.failures].map((text) => text?.length),
+  ).toEqual([500, 500, 500]);
 });

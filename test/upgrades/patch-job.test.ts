@@ -1,5 +1,7 @@
 // A patch through the API: its messages, failure, resume, cancellation, and a restart of the process.
 import { describe, expect, it } from 'vitest';
+import { realRuntime } from '../../src/runtime.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';
 
@@ -38,6 +40,17 @@ describe('a patch', () => {
     expect((await upgrade(patch1, { updateToLatestPatch: 'True' })).json<Status>().progress.total).toBe(9);
     await finish();
     expect(await get('/admin')).toMatchObject({ fullVersion: '10.9.1.1260' });
+  });
+
+  it('keeps only the beginning of a long error of the executor', async () => {
+    const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures: new Map() });
+    executor.apply = () => Promise.reject(new Error('x'.repeat(1_000_000)));
+    await start({}, { executor });
+    await upgrade(patch1);
+    const { state, messages } = (await finish()).status;
+    expect(state).toBe('failed');
+    const failure = messages.find(({ code }) => code === 2901)?.message ?? '';
+    expect(failure).toMatch(/^The job failed at the step "Update module [A-Z_]+": x{4000}$/);
   });
 
   it('reverts its workloads when it fails, newest first, and starts with them again when resumed', async () => {

@@ -48,6 +48,43 @@ it.each(['plan', 'upgrade'])('%s reads the inventory once and each upload once',
   });
 });
 
+it('plan reads an upload once, however often the settings name it, and only uploads that must be JSON', async () => {
+  const { itemID, count } = await startCounting();
+  const other = await server.postParts(
+    '/admin/uploads/upload',
+    { itemFile: { name: 'a.zip', content: 'x' } },
+    admin,
+  );
+  const { itemID: archive } = other.json<{ item: { itemID: string } }>().item;
+  const inputs = Array.from({ length: 50 }, (_, index) => ({
+    id: `input_${index}`,
+    type: 'File',
+    validFileExtensions: index === 0 ? ['zip'] : ['json'],
+  }));
+  const release = {
+    id: 'rel_own',
+    type: 'release',
+    version: '10.9.2',
+    build: '2000',
+    previousReleaseBuild: '1234',
+    containers: [],
+    userForm: [{ groupInputs: inputs }],
+  };
+  const manifestFile = { name: 'm.json', content: JSON.stringify([release]) };
+  await server.postParts(`${upgrades}/importManifest`, { manifestFile }, admin);
+  const userInputs = [
+    ...inputs.map(({ id }, index) => ({ id, value: index === 0 ? archive : ` ${itemID} ` })),
+    { id: 'unknown', value: archive },
+  ];
+  const versionManifest = JSON.stringify({ id: 'rel_own' });
+  const upgradeSettings = JSON.stringify({ userInputs });
+  expect(await count('plan', { versionManifest, upgradeSettings })).toMatchObject({ fetches: [itemID] });
+  const tooMany = JSON.stringify({
+    userInputs: Array.from({ length: 1001 }, () => ({ id: 'input_1', value: itemID })),
+  });
+  expect(await count('plan', { versionManifest, upgradeSettings: tooMany })).toMatchObject({ fetches: [] });
+});
+
 it('a refused upgrade reads the inventory once', async () => {
   const { count } = await startCounting();
   const versionManifest = JSON.stringify({ id: eleven });

@@ -12,6 +12,7 @@ import { formatCount } from '../../lib/format.ts';
 import { figuresView, signInHint } from './jobs.ts';
 import { type Version, formatVersion } from '../manifest.ts';
 import { planToJson, summarisePlan } from '../plan.ts';
+import { digestPlan } from '../plan-digest.ts';
 import type { PreparedJob } from '../preflight.ts';
 import { planUpgrade } from '../upgrade-request.ts';
 import type { SettingProblem } from '../settings.ts';
@@ -31,6 +32,9 @@ import { versionName } from './versions.ts';
 
 const maxSteps = 500;
 
+/** Each control for a file lists them. */
+const maxUploads = 200;
+
 export async function upgradeWizard(
   { store, executor }: OperationsOptions,
   id: string,
@@ -38,7 +42,7 @@ export async function upgradeWizard(
   page: PageContext<unknown>,
 ): Promise<Html> {
   const version = findVersion(currentManifest(store), store.read(deployment), id);
-  const files = listUploads(store);
+  const files = listUploads(store).slice(-maxUploads);
   const entered = version ? enteredSettings(version, page.query) : [];
   const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
   const prepared = await planUpgrade(store, executor, { versionManifest: id, upgradeSettings });
@@ -127,7 +131,7 @@ function planView(
       <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
     </details>
-    ${startForm(version, entered, mayStart, page)}`;
+    ${startForm(version, prepared, entered, { mayStart, page })}`;
 }
 
 function settingsSummary(
@@ -158,9 +162,9 @@ function stepTable({ plan }: PreparedJob): Html {
 
 function startForm(
   version: Version,
+  prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  mayStart: boolean,
-  page: PageContext<unknown>,
+  { mayStart, page }: { mayStart: boolean; page: PageContext<unknown> },
 ): Html {
   if (!mayStart) return html`<p class="notice">It cannot be started while the system is read-only.</p>`;
   if (page.formToken === '') return signInHint(page, 'start the upgrade');
@@ -169,6 +173,7 @@ function startForm(
     token: page.formToken,
     next: page.here(),
     versionManifest: JSON.stringify({ id: version.id }),
+    planDigest: digestPlan(prepared),
     ...(entered.length > 0 && { upgradeSettings: JSON.stringify(composeSettings(entered)) }),
   };
   return html`<form method="post" action="${page.here('upgrade')}">

@@ -1,0 +1,29 @@
+// The digest of a plan: equal digests mean the same versions, images and steps.
+import { createHash } from 'node:crypto';
+import { installedVersions } from './deployment.ts';
+import type { Container } from './manifest.ts';
+import type { Step } from './plan.ts';
+import type { PreparedJob } from './preflight.ts';
+
+/** Lists the values in a fixed order, because a database may return the fields of an object in another order than it got them. */
+export function digestPlan({ from, to, after, plan }: PreparedJob): string {
+  const versions = installedVersions(after).map(({ id, type, version, build, containers, newContainers }) => [
+    id,
+    type,
+    version,
+    build,
+    containers.map(containerValues),
+    newContainers.map(containerValues),
+  ]);
+  const content = JSON.stringify([from, to, versions, plan.steps.map(stepValues)]);
+  return createHash('sha256').update(content).digest('hex');
+}
+
+function containerValues({ name, image, checksum }: Container) {
+  return [name, image, checksum];
+}
+
+function stepValues({ name, action, codes, workload }: Step) {
+  const parts = workload?.parts.map(({ container, image, formerImage }) => [container, image, formerImage]);
+  return [name, action, codes, workload && [workload.name, workload.component, parts]];
+}

@@ -151,7 +151,7 @@ function validate(entries: readonly unknown[], installed: readonly Version[]): M
   const problems: string[] = [];
   for (const [index, entry] of entries.entries()) {
     const { data, error } = schemas[kindOf(entry)].safeParse(entry);
-    if (data) versions.push(data as Version);
+    if (data) versions.push(data);
     for (const { path, message } of error?.issues ?? [])
       problems.push(`[${index}]${formatPath(path)}: ${message}.`);
     if (problems.length >= maxProblems) return { problems: problems.slice(0, maxProblems) };

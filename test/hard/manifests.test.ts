@@ -214,9 +214,13 @@ describe('a text of a manifest is not repeated many times', () => {
   });
 
   it('in a table of versions that have no field in common', async () => {
+    // Text, because objects without a field in common take long to build.
     const own = (index: number) =>
-      Object.fromEntries(Array.from({ length: 380 }, (_, field) => [`field_${index}_${field}`, 1]));
-    await accept(releases(500).map((release, index) => ({ ...release, ...own(index) })));
+      Array.from({ length: 380 }, (_, field) => `"field_${index}_${field}":1`).join(',');
+    const versions = releases(500).map(
+      (release, index) => `${JSON.stringify(release).slice(0, -1)},${own(index)}}`,
+    );
+    expect(await send(importContent(`[${versions.join(',')}]`))).toMatchObject({ status: 200 });
     const { answer, ms } = await measure(getPage('/available?f=html'), 2);
     expect(answer.status).toBe(200);
     expect(answer.body.length).toBeLessThan(3_000_000);

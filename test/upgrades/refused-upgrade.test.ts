@@ -68,7 +68,7 @@ describe('a refused upgrade', () => {
     expect(await plan('nope')).toEqual({
       from: '10.9.1.1234',
       to: null,
-      digest: expect.stringMatching(/^[0-9a-f]{64}$/),
+      digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
       steps: [],
       problems: ['versionManifest: there is no version with the id nope.'],
     });

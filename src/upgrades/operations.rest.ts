@@ -22,7 +22,7 @@ import type { OnJobChange } from './job-table.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { planToJson } from './plan.ts';
 import { digestPlan } from './plan-digest.ts';
-import { type PreparedJob, prepareRollback } from './preflight.ts';
+import { type PreparedJob, noSuchVersion, prepareRollback } from './preflight.ts';
 import { settingsOf } from './settings.ts';
 import {
   type UpgradeInputs,
@@ -77,7 +77,12 @@ function upgradeFields(store: Store) {
 
 const planDigestField = text(
   'The digest that plan has returned. The upgrade starts only if its plan still has this digest.',
-  { to: 64, pattern: /^[0-9a-f]{64}$/, allowed: 'the digest of a plan: 64 digits of 0 to 9 and a to f' },
+  {
+    from: 64,
+    to: 64,
+    pattern: /^[0-9a-f]{64}$/,
+    allowed: 'the digest of a plan: 64 digits of 0 to 9 and a to f',
+  },
 );
 
 function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
@@ -93,7 +98,7 @@ function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
       problems:
         upgradeId === undefined || find(upgradeId)
           ? []
-          : [{ field: 'upgradeId', message: `there is no version with the id ${upgradeId}.` }],
+          : [{ field: 'upgradeId', message: noSuchVersion(upgradeId) }],
     }),
     run: ({ values: { upgradeId } }) => {
       const version = find(upgradeId);

@@ -5,6 +5,7 @@ import { truncate } from '../lib/text.ts';
 import type { Reader } from '../store/transaction.ts';
 import type { NewJob } from './job.ts';
 import { type Version, formatVersion } from './manifest.ts';
+import { maxLengths } from './manifest-links.ts';
 import { type Plan, planPatches, planRelease, planRollback } from './plan.ts';
 import {
   type Deployment,
@@ -54,9 +55,7 @@ export function prepareUpgrade(
       ...base,
       ...noPlan,
       to: null,
-      problems: [
-        { field: 'versionManifest', message: `there is no version with the id ${truncate(id, 128)}.` },
-      ],
+      problems: [{ field: 'versionManifest', message: noSuchVersion(id) }],
     };
   }
   const { uploads, updateToLatestPatch, problems } = readSettings(target, submitted);
@@ -91,6 +90,10 @@ function findTooManyWorkloads({ workloads }: MovePlan): Problem[] {
   return count > maxWorkloads ? [{ field: 'versionManifest', message }] : [];
 }
 
+export function noSuchVersion(id: string): string {
+  return `there is no version with the id ${truncate(id, maxLengths.id)}.`;
+}
+
 /** A patch needs the earlier patches of its release. */
 function versionsToInstall(
   target: Version,
@@ -120,7 +123,7 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   if (!target) {
     const targets = rollbackTargets(present).map((version) => version.id);
     const allowed = targets.length > 0 ? `possible are ${formatList(targets)}` : 'no patch is installed';
-    const message = `${truncate(id, 128)} is not a rollback target; ${allowed}.`;
+    const message = `${truncate(id, maxLengths.id)} is not a rollback target; ${allowed}.`;
     return {
       ...base,
       to: null,

@@ -24,7 +24,7 @@ export class RequestBody extends Readable {
     super({ highWaterMark: maxMergedBytes });
     this.#source = source;
     this.#options = options;
-    // Without this, a client that breaks off after its request is refused would end the process.
+    // Without this, a client that breaks off after its request is refused would cause an uncaught error.
     this.on('error', () => undefined);
   }
 

@@ -109,7 +109,7 @@ describe('an anonymous request of 1 MiB costs at most 50 ms of CPU time', () => 
       'characters that HTML escapes, on the page of an operation',
       () => form(filled('f=xml&upgradeSettings=', "'"), '/admin/system/upgrades/plan?f=html'),
     ],
-    ['a part full of boundaries that are none', () => texts('\r\n--a')],
+    ['a part full of beginnings of boundaries', () => texts('\r\n--a')],
     ['a part full of line breaks', () => texts('\r\n')],
   ])('%s', async (_what, request) => {
     const bytes = request();

@@ -31,17 +31,18 @@ export async function createApp(options: AppOptions): Promise<App> {
   const services = createServices(options);
   const { metrics, tokenService } = services;
   const assets = new Assets(options.assets, config.adminPath);
+  const bodyLimits = new BodyLimits({
+    runtime,
+    maxFileBytes: config.maxUploadBytes,
+    isSignedIn: (request) =>
+      identifySession(request, (credentials) => tokenService.identify(credentials)) !== undefined,
+  });
   let isClosing = false;
   const http: FastifyInstance = createServer({
     logger: options.logger,
     metrics,
     trustedProxies: config.trustedProxies,
-    bodyLimits: new BodyLimits({
-      runtime,
-      maxFileBytes: config.maxUploadBytes,
-      isSignedIn: (request) =>
-        identifySession(request, (credentials) => tokenService.identify(credentials)) !== undefined,
-    }),
+    bodyLimits,
     isClosing: () => isClosing,
     hasTreeAtRoot: config.adminPath === '',
     sendErrorPage: (reply, { status, body }) => {
@@ -68,7 +69,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     { name: 'admin', prefix: config.adminPath, root: admin },
     { name: 'tokens', prefix: config.tokensPath, root: tokens },
   ];
-  const mount: Mount = { http, options, services, urls, assets };
+  const mount: Mount = { http, options, services, urls, assets, bodyLimits };
   await mountRest(mount, trees);
   await mountSoap(mount);
   assets.register(http);

@@ -4,6 +4,7 @@ import { sendEndpointPage } from './catalog/pages/endpoint.ts';
 import { catalogOperations } from './catalog/soap.ts';
 import { catalogNames, fillWsdl } from './catalog/wsdl.ts';
 import type { Assets } from './http/assets.ts';
+import type { BodyLimits } from './http/body-limits.ts';
 import type { PublicUrls } from './http/urls.ts';
 import { HtmlResponder } from './rest/html/responder.ts';
 import { MultipartReader } from './rest/multipart.ts';
@@ -19,15 +20,16 @@ export type Mount = {
   readonly services: Services;
   readonly urls: PublicUrls;
   readonly assets: Assets;
+  readonly bodyLimits: BodyLimits;
 };
 
 export async function mountRest(
-  { http, options, services, urls, assets }: Mount,
+  { http, options, services, urls, assets, bodyLimits }: Mount,
   trees: readonly Tree[],
 ): Promise<void> {
   const { config, runtime } = options;
   const { tokenService, retryAfterRefresh, admit } = services;
-  const multipart = new MultipartReader({ maxFileBytes: config.maxUploadBytes, runtime });
+  const multipart = new MultipartReader({ maxFileBytes: config.maxUploadBytes, bodyLimits, runtime });
   for (const { name: rootName, prefix, root } of trees) {
     await http.register(restRoutes, {
       prefix,

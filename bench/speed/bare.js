@@ -2,7 +2,6 @@
 // the smallest server that answers a request.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import fastify from 'fastify';
 
 const app = fastify({ logger: { level: process.env.LOG_LEVEL } });
@@ -17,12 +16,11 @@ const readers = {
     await app.register(formbody);
   },
   async multipart() {
-    const { Busboy } = await import('@fastify/busboy');
+    const { default: multipart } = await import('@fastify/multipart');
     const limits = { parts: 64, fields: 64, files: 64, fileSize: 10 * 1024 ** 2 };
-    app.addContentTypeParser('multipart/form-data', async (request, payload) => {
-      const parser = new Busboy({ headers: request.headers, limits });
-      parser.on('file', (_name, file) => void file.toArray());
-      await pipeline(payload, parser);
+    await app.register(multipart, { limits });
+    app.addHook('preHandler', async (request) => {
+      for await (const part of request.parts()) if (part.type === 'file') await part.toBuffer();
     });
   },
 };

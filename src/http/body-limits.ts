@@ -9,7 +9,7 @@ import { EarliestTimer } from '../lib/async.ts';
 import type { Runtime } from '../runtime.ts';
 import { clientAddress } from './client-address.ts';
 import { anonymousBodies, maxBodyBytes, signedInBodies } from './limits.ts';
-import { RequestBody } from './request-body.ts';
+import { ChunkCounter, RequestBody } from './request-body.ts';
 
 export type BodyLimitsOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
@@ -18,12 +18,20 @@ export type BodyLimitsOptions = {
   readonly isSignedIn: (request: FastifyRequest) => boolean;
 };
 
+type Refuse = (error: ServiceError) => void;
+
 type Arrival = {
-  readonly body: RequestBody;
+  readonly refuse: Refuse;
   readonly network: string;
   readonly startedAt: number;
   hasPlace: boolean;
 };
+
+/** Counts one body. */
+type Meter = { readonly onBytes: (count: number) => void; readonly onArrived: () => void };
+
+/** A body that its parser reads from the connection. `refused` rejects when the body exceeds a limit. */
+export type ObservedBody = { readonly refused: Promise<never>; readonly stop: () => void };
 
 export class BodyLimits {
   readonly #runtime: BodyLimitsOptions['runtime'];
@@ -51,41 +59,74 @@ export class BodyLimits {
 
   /** The body for the parsers, which is refused when it exceeds a limit. */
   receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
-    if (!hasBody(request)) return payload;
-    const isSignedIn = this.#isSignedIn(request);
-    const network = isSignedIn ? '' : networkOf(clientAddress(request));
-    const budget = isSignedIn ? this.#signedIn : this.#anonymous;
-    let bytes = 0;
-    let isAnswered = false;
-    const body = new RequestBody(payload, {
-      isChunked: request.headers['transfer-encoding'] !== undefined,
-      onBytes: (count) => {
-        if (isAnswered) return;
-        bytes += count;
-        if (!budget.take(network, count)) body.refuse(tooManyBodies());
-      },
+    if (!hasBody(request) || isMultipart(request)) return payload;
+    const meter = this.#startMeter(request, reply, (error) => body.refuse(error));
+    const body: RequestBody = new RequestBody(payload, {
+      isChunked: isChunked(request),
+      onBytes: meter.onBytes,
       // The client may go on sending for a long time.
       onRefused: () => void reply.header('connection', 'close'),
     });
-    const arrival = isSignedIn ? undefined : this.#addArrival(body, network);
-    // The memory of the form is in use until then: an operation may wait, for example to check a password.
-    reply.raw.once('close', () => {
-      isAnswered = true;
-      budget.give(network, bytes);
-      if (arrival) this.#removeArrival(arrival);
-    });
+    body.once('close', meter.onArrived);
     return body;
+  }
+
+  /** For the parser of multipart forms, which reads the connection itself. It must start to read in the same turn. */
+  observe(request: FastifyRequest, reply: FastifyReply): ObservedBody {
+    const { promise: refused, reject } = createRefusal();
+    const refuse = (error: ServiceError) => {
+      void reply.header('connection', 'close');
+      reject(error);
+    };
+    const meter = this.#startMeter(request, reply, refuse);
+    const chunks = new ChunkCounter(isChunked(request));
+    const onData = (chunk: Buffer) => {
+      const problem = chunks.add(chunk.length);
+      if (problem) refuse(problem);
+      else meter.onBytes(chunk.length);
+    };
+    request.raw.on('data', onData);
+    return {
+      refused,
+      stop: () => {
+        request.raw.off('data', onData);
+        meter.onArrived();
+      },
+    };
   }
 
   stop(): void {
     this.#timer.cancel();
   }
 
-  #addArrival(body: RequestBody, network: string): Arrival {
-    const arrival = { body, network, startedAt: this.#runtime.now(), hasPlace: false };
+  #startMeter(request: FastifyRequest, reply: FastifyReply, refuse: Refuse): Meter {
+    const isSignedIn = this.#isSignedIn(request);
+    const network = isSignedIn ? '' : networkOf(clientAddress(request));
+    const budget = isSignedIn ? this.#signedIn : this.#anonymous;
+    const arrival = isSignedIn ? undefined : this.#addArrival(refuse, network);
+    const onArrived = () => arrival && this.#removeArrival(arrival);
+    let bytes = 0;
+    let isAnswered = false;
+    // The memory of the form is in use until then: an operation may wait, for example to check a password.
+    reply.raw.once('close', () => {
+      isAnswered = true;
+      budget.give(network, bytes);
+      onArrived();
+    });
+    return {
+      onBytes: (count) => {
+        if (isAnswered) return;
+        bytes += count;
+        if (!budget.take(network, count)) refuse(tooManyBodies());
+      },
+      onArrived,
+    };
+  }
+
+  #addArrival(refuse: Refuse, network: string): Arrival {
+    const arrival = { refuse, network, startedAt: this.#runtime.now(), hasPlace: false };
     this.#arrivals.add(arrival);
     this.#timer.fireAt(arrival.startedAt + anonymousBodies.uncountedMs);
-    body.once('close', () => this.#removeArrival(arrival));
     return arrival;
   }
 
@@ -119,7 +160,7 @@ export class BodyLimits {
 
   #refuse(arrival: Arrival, error: ServiceError): void {
     this.#removeArrival(arrival);
-    arrival.body.refuse(error);
+    arrival.refuse(error);
   }
 }
 
@@ -151,9 +192,27 @@ class ByteBudget {
   }
 }
 
+function createRefusal() {
+  let reject: Refuse = () => undefined;
+  const promise = new Promise<never>((_resolve, rejectPromise) => {
+    reject = rejectPromise;
+  });
+  // A body may be refused after its parser has failed.
+  promise.catch(() => undefined);
+  return { promise, reject };
+}
+
 function hasBody({ method, headers }: FastifyRequest): boolean {
   if (method !== 'POST') return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function isMultipart({ headers }: FastifyRequest): boolean {
+  return /^\s*multipart\/form-data/i.test(headers['content-type'] ?? '');
+}
+
+function isChunked({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined;
 }
 
 function tooManyBodies(): ServiceError {

@@ -1,10 +1,10 @@
-// The body of a request as few, large buffers, however small its HTTP chunks are.
+// The body of a request as few, large buffers, and a count of its HTTP chunks, which must not be too small.
 import { Readable } from 'node:stream';
 import { ServiceError } from '../errors.ts';
 import { maxMergedBytes, minAverageChunkBytes, refusedAverageChunkBytes } from './limits.ts';
 
 export type RequestBodyOptions = {
-  /** Chunks of the transfer coding are counted. Without it, the network alone decides how the body is cut. */
+  /** Without the transfer coding, the network alone decides how the body is cut. */
   readonly isChunked: boolean;
   readonly onBytes: (count: number) => void;
   readonly onRefused: () => void;
@@ -14,9 +14,8 @@ export type RequestBodyOptions = {
 export class RequestBody extends Readable {
   readonly #source: Readable;
   readonly #options: RequestBodyOptions;
+  readonly #chunks: ChunkCounter;
   #isStarted = false;
-  #chunks = 0;
-  #bytes = 0;
   #merged = Buffer.alloc(0);
   #mergedBytes = 0;
 
@@ -24,6 +23,7 @@ export class RequestBody extends Readable {
     super({ highWaterMark: maxMergedBytes });
     this.#source = source;
     this.#options = options;
+    this.#chunks = new ChunkCounter(options.isChunked);
     // Without this, a client that breaks off after its request is refused would cause an uncaught error.
     this.on('error', () => undefined);
   }
@@ -53,11 +53,9 @@ export class RequestBody extends Readable {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#chunks += 1;
-    this.#bytes += chunk.length;
-    const areTooSmall = this.#bytes < this.#chunks * refusedAverageChunkBytes;
-    if (this.#options.isChunked && areTooSmall && this.#bytes > maxMergedBytes) {
-      this.refuse(chunksTooSmall());
+    const problem = this.#chunks.add(chunk.length);
+    if (problem) {
+      this.refuse(problem);
       return;
     }
     this.#options.onBytes(chunk.length);
@@ -99,6 +97,25 @@ export class RequestBody extends Readable {
 
   #push(buffer: Buffer): void {
     if (!this.push(buffer)) this.#source.pause();
+  }
+}
+
+/** Every chunk costs processor time, whatever its size. */
+export class ChunkCounter {
+  readonly #isChunked: boolean;
+  #chunks = 0;
+  #bytes = 0;
+
+  constructor(isChunked: boolean) {
+    this.#isChunked = isChunked;
+  }
+
+  /** Returns why the body is refused, if its chunks are too small. */
+  add(bytes: number): ServiceError | undefined {
+    this.#chunks += 1;
+    this.#bytes += bytes;
+    const areTooSmall = this.#bytes < this.#chunks * refusedAverageChunkBytes;
+    return this.#isChunked && areTooSmall && this.#bytes > maxMergedBytes ? chunksTooSmall() : undefined;
   }
 }
 

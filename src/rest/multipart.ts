@@ -1,110 +1,112 @@
 // A multipart body → the fields that a route asks for.
-import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
-import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import type { Multipart, MultipartFile } from '@fastify/multipart';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError, invalidField, tooLarge } from '../errors.ts';
+import type { BodyLimits } from '../http/body-limits.ts';
+import { asServiceError } from '../http/errors.ts';
 import { truncate } from '../lib/text.ts';
 import type { Runtime } from '../runtime.ts';
-import { type Form, type Raw, type RequestedFields, emptyForm, maxParts, maxTextBytes } from './form.ts';
+import { type Form, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
 
 export type MultipartOptions = {
   readonly maxFileBytes: number;
+  readonly bodyLimits: BodyLimits;
   readonly runtime: Pick<Runtime, 'yieldToEventLoop'>;
 };
 
-/** `name` and `filename` are undefined if the part does not give them. */
-type Part = {
-  readonly name: string | undefined;
-  readonly filename: string | undefined;
-  readonly contentType: string;
-  readonly file: BusboyFileStream;
-};
-
 export class MultipartReader {
-  readonly #maxFileBytes: number;
+  readonly maxFileBytes: number;
+  readonly #bodyLimits: BodyLimits;
   readonly #runtime: MultipartOptions['runtime'];
 
-  constructor({ maxFileBytes, runtime }: MultipartOptions) {
-    this.#maxFileBytes = maxFileBytes;
+  constructor({ maxFileBytes, bodyLimits, runtime }: MultipartOptions) {
+    this.maxFileBytes = maxFileBytes;
+    this.#bodyLimits = bodyLimits;
     this.#runtime = runtime;
   }
 
-  async read(headers: IncomingHttpHeaders, body: Readable, requested: RequestedFields): Promise<Form> {
-    const form: Record<string, Raw> = {};
-    const seen = new Set<string>();
-    const reads: Promise<void>[] = [];
-    const parser = this.#createParser(headers);
-    const refuse = (error: unknown) => void parser.destroy(error as Error);
-    // The parser may report an error once more after the pipeline has ended.
-    parser.on('error', () => undefined);
-    parser.on('partsLimit', () =>
-      refuse(tooLarge({ message: `A form must have at most ${maxParts} parts.` })),
-    );
-    parser.on('file', (name, file, filename, _encoding, contentType) => {
-      // The parser reports the same error for the whole body.
-      file.on('error', () => undefined);
-      file.on('limit', () =>
-        refuse(tooLarge({ message: 'A part of the form is larger than a file may be.' })),
-      );
-      const read = this.#readPart({ name, filename, contentType, file }, requested, seen, form);
-      read.catch(refuse);
-      reads.push(read);
-    });
-    const parsing = { isOver: false };
-    try {
-      await Promise.race([pipeline(body, parser), this.#refuseUnfinished(body, parsing)]);
-      await Promise.all(reads);
-    } catch (error) {
-      if (error instanceof ServiceError) throw error;
-      if (body.readableEnded && !body.readableDidRead) return emptyForm;
-      throw malformed();
-    } finally {
-      parsing.isOver = true;
-    }
-    return form;
+  /** Every part is read as bytes, so that text is decoded in one way only. */
+  get pluginOptions() {
+    return {
+      isPartAFile: () => true,
+      limits: {
+        parts: maxParts,
+        fields: maxParts,
+        files: maxParts,
+        fileSize: Math.max(this.maxFileBytes, maxTextBytes),
+      },
+      // Without this, the parser never ends when it skips the last part and that part fills its buffer.
+      fileHwm: 1024 ** 2,
+    };
   }
 
-  /** Every part is read as bytes, so that text is decoded in one way only. */
-  #createParser({ 'content-type': contentType = '' }: IncomingHttpHeaders): BusboyInstance {
+  async read(request: FastifyRequest, reply: FastifyReply, requested: RequestedFields): Promise<Form> {
+    const body = this.#bodyLimits.observe(request, reply);
     try {
-      return new Busboy({
-        headers: { 'content-type': contentType },
-        isPartAFile: () => true,
-        limits: { parts: maxParts, fileSize: Math.max(this.#maxFileBytes, maxTextBytes) },
-        // Without this, the parser never ends when it skips the last part and that part fills its buffer.
-        fileHwm: 1024 ** 2,
-      });
-    } catch {
-      throw malformed();
+      return await Promise.race([this.#readParts(request, requested), body.refused]);
+    } catch (error) {
+      // Without this, the rest of the body would stay on the connection, in front of the next request.
+      request.raw.unpipe();
+      request.raw.resume();
+      throw multipartError(error);
+    } finally {
+      body.stop();
     }
   }
 
   /** Browsers send an empty file part for a control without a file, so it counts as absent. */
-  async #readPart(
-    { name, filename, contentType, file }: Part,
-    requested: RequestedFields,
-    seen: Set<string>,
-    form: Record<string, Raw>,
-  ): Promise<void> {
-    if (name !== undefined && seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
-    const kind = name === undefined ? undefined : requested.get(name);
-    if (name !== undefined) seen.add(name);
-    if (name === undefined || kind === undefined) {
-      file.resume();
-      return;
+  async #readParts(request: FastifyRequest, requested: RequestedFields): Promise<Form> {
+    const form: Record<string, Raw> = {};
+    const seen = new Set<string>();
+    try {
+      for await (const part of this.#parts(request)) {
+        const name = part.fieldname;
+        if (seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
+        seen.add(name);
+        if (part.type !== 'file') continue;
+        if (!requested.has(name)) {
+          part.file.resume();
+          continue;
+        }
+        const isFile = (part.filename as string | undefined) !== undefined;
+        const asFile = isFile && requested.get(name) === 'file';
+        const bytes = await readPart(part.file, name, asFile ? this.maxFileBytes : maxTextBytes);
+        if (bytes.length === 0 && isFile) continue;
+        form[name] = asFile
+          ? { filename: part.filename, contentType: part.mimetype, bytes }
+          : decodeUtf8(bytes, name);
+      }
+    } catch (error) {
+      // The plugin skips a part named like a property of every object, and reports it after all other parts.
+      if ((error as { code?: unknown }).code === 'FST_PROTO_VIOLATION') return form;
+      throw error;
     }
-    const asFile = filename !== undefined && kind === 'file';
-    const bytes = await readBytes(file, name, asFile ? this.#maxFileBytes : maxTextBytes);
-    if (bytes.length === 0 && filename !== undefined) return;
-    form[name] = asFile ? { filename, contentType, bytes } : decodeUtf8(bytes, name);
+    return form;
   }
 
-  /** Without this, the parser waits forever when the body ends within the headers of a part. */
-  async #refuseUnfinished(body: Readable, parsing: { readonly isOver: boolean }): Promise<never> {
-    await new Promise((resolve) => body.once('end', resolve));
-    for (let turn = 0; !parsing.isOver && turn < turnsToParse; turn += 1)
-      await this.#runtime.yieldToEventLoop();
+  /** Without this, the plugin waits forever when the body ends within the headers of a part. */
+  async *#parts(request: FastifyRequest): AsyncGenerator<Multipart> {
+    const { raw } = request;
+    const ended = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
+    const parts = request.parts()[Symbol.asyncIterator]();
+    for (;;) {
+      const wait = { isOver: false };
+      const nothingLeft = this.#refuseWhenParsed(ended, wait);
+      nothingLeft.catch(() => undefined);
+      try {
+        const next: IteratorResult<Multipart, unknown> = await Promise.race([parts.next(), nothingLeft]);
+        if (next.done) return;
+        wait.isOver = true;
+        yield next.value;
+      } finally {
+        wait.isOver = true;
+      }
+    }
+  }
+
+  async #refuseWhenParsed(ended: Promise<unknown>, wait: { isOver: boolean }): Promise<never> {
+    await ended;
+    for (let turn = 0; !wait.isOver && turn < turnsToParse; turn += 1) await this.#runtime.yieldToEventLoop();
     throw malformed();
   }
 }
@@ -112,7 +114,7 @@ export class MultipartReader {
 /** After this many turns of the event loop, the parser has found everything in a body that has arrived. */
 const turnsToParse = 20;
 
-async function readBytes(file: BusboyFileStream, name: string, most: number): Promise<Buffer> {
+async function readPart(file: MultipartFile['file'], name: string, most: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of file as AsyncIterable<Buffer>) {
@@ -130,6 +132,18 @@ function decodeUtf8(bytes: Buffer, field: string): string {
   } catch {
     throw invalidField(field, 'must be UTF-8 text.');
   }
+}
+
+const limitMessages: Readonly<Record<string, string>> = {
+  FST_PARTS_LIMIT: `A form must have at most ${maxParts} parts.`,
+  FST_FILES_LIMIT: `A form must have at most ${maxParts} parts.`,
+  FST_REQ_FILE_TOO_LARGE: 'A part of the form is larger than a file may be.',
+};
+
+function multipartError(error: unknown): ServiceError {
+  const message = limitMessages[String((error as { code?: unknown }).code)];
+  if (message !== undefined) return tooLarge({ message });
+  return asServiceError(error) ?? malformed();
 }
 
 function partTooLarge(field: string, most: number): ServiceError {

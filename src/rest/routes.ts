@@ -1,15 +1,15 @@
 // The resource tree as Fastify routes. The hooks run in the order of the checks, and the first check that fails answers:
 // path, method, bearer token (onRequest) → content type and size (parsers) → form, format, caller, role, admission, ids (preHandler) → fields (handler).
 import formbody from '@fastify/formbody';
+import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { IncomingMessage } from 'node:http';
 import { type Access, type Caller, type Identify, mayCall } from '../caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Reader } from '../store/transaction.ts';
 import { type FieldValues, readFields, requestedFields } from './fields.ts';
-import { type Form, maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
+import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
 import type { MultipartReader } from './multipart.ts';
 import { RestRequest, credentialsOf, guessFormat, identifySession } from './request.ts';
@@ -31,14 +31,12 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
   scope.decorateRequest('rest', null);
   scope.removeAllContentTypeParsers();
   // The body stays text, because the route decides which fields are decoded.
-  await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text): Body => ({ text }) });
-  scope.addContentTypeParser('multipart/form-data', (request: FastifyRequest, payload: IncomingMessage) =>
-    readParts(request, payload, options),
-  );
+  await scope.register(formbody, { bodyLimit: maxTextBytes, parser: (text) => ({ text }) });
+  await scope.register(multipart, options.multipart.pluginOptions);
   scope.addContentTypeParser('*', acceptEmptyBody);
 
   scope.addHook('onRequest', (request) => checkTarget(request, options));
-  scope.addHook('preHandler', (request) => checkRequest(request, options));
+  scope.addHook('preHandler', (request, reply) => checkRequest(request, reply, options));
   scope.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   scope.setNotFoundHandler(() => {
     throw notFound();
@@ -59,9 +57,6 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
     });
   }
 }
-
-/** The body as its parser leaves it. */
-type Body = { readonly text: string } | { readonly form: Form } | { readonly error: ServiceError };
 
 function methodsOf({ resource, operation }: Entry): ('GET' | 'HEAD' | 'POST')[] {
   if (operation !== undefined && operation === resource.onPost) return ['POST'];
@@ -95,20 +90,6 @@ async function hasBytes(payload: NodeJS.ReadableStream): Promise<boolean> {
   }
 }
 
-async function readParts(
-  request: FastifyRequest,
-  payload: IncomingMessage,
-  { multipart }: RestOptions,
-): Promise<Body> {
-  try {
-    return { form: await multipart.read(request.headers, payload, restOf(request).requestedFields) };
-  } catch (error) {
-    // Fastify closes the connection when a parser fails. A browser that still sends a large file would not see the answer.
-    if (error instanceof ServiceError) return { error };
-    throw error;
-  }
-}
-
 function restOf({ rest }: FastifyRequest): RestRequest {
   if (!rest) throw notFound();
   return rest;
@@ -135,9 +116,14 @@ function refuseEncodedBody(coding = 'identity'): void {
   });
 }
 
-async function checkRequest(request: FastifyRequest, options: RestOptions): Promise<void> {
+async function checkRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: RestOptions,
+): Promise<void> {
   const rest = restOf(request);
   readForm(rest, request);
+  if (request.isMultipart()) rest.form = await options.multipart.read(request, reply, rest.requestedFields);
   rest.format = readFormat(textIn(rest.form, 'f') ?? textIn(rest.query, 'f'), request.headers.accept);
   if (rest.format === undefined) throw invalidField('f', `must be one of ${formats.join(', ')}.`);
   // The form may carry the token, and a bearer token may have ended while the body arrived.
@@ -161,9 +147,8 @@ function readForm(rest: RestRequest, request: FastifyRequest): void {
     return;
   }
   rest.query = parsePostQuery(queryText, requestedFields);
-  const body = (request.body as Body | undefined) ?? { text: '' };
-  if ('error' in body) throw body.error;
-  rest.form = 'form' in body ? body.form : parseUrlencoded(body.text, requestedFields);
+  const { text = '' } = (request.body ?? {}) as { text?: string };
+  rest.form = parseUrlencoded(text, requestedFields);
 }
 
 function requireRole(caller: Caller, access: Access): void {

@@ -68,7 +68,7 @@ it('a body of 64 KiB may come in chunks of one byte', async () => {
 
 it('a form with a file that is too large gets its answer, and the connection stays open', async () => {
   const part = `--b\r\nContent-Disposition: form-data; name="x"; filename="x"\r\n\r\n${'x'.repeat(11 * MiB)}\r\n`;
-  const body = part + part.replace('"x"', '"y"');
+  const body = `${part}${part.replace('"x"', '"y"')}--b--\r\n`;
   const wire = open(begin(multipart, {}, body, body.length));
   expect((await wire.answer())?.status).toBe(413);
   wire.write(write({ url: '/health' }, true));

@@ -12,7 +12,8 @@ const slow = [
 ];
 
 /** Tests of pages and of hostile input. They run on the memory store only, because the store has no influence on them. */
-const memoryOnly = /^test\/(browser\/|hard\/(found|fuzz|kept-bodies|large-catalog|limits|sign-in|slow)\.)/;
+const memoryOnly =
+  /^test\/(browser\/|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })

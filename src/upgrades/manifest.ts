@@ -187,8 +187,8 @@ function findControlCharacters(value: unknown, where: string, found: string[]): 
     for (const [index, inner] of value.entries()) findControlCharacters(inner, `${where}[${index}]`, found);
   } else if (typeof value === 'object' && value !== null) {
     for (const [key, inner] of Object.entries(value)) {
-      if (!isXmlText(key)) return void found.push(where);
-      findControlCharacters(inner, `${where}.${truncate(key)}`, found);
+      if (isXmlText(key)) findControlCharacters(inner, `${where}.${truncate(key)}`, found);
+      else if (found.length < maxProblems) found.push(where);
     }
   }
 }

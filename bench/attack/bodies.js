@@ -34,7 +34,7 @@ export const bodyAttacks = {
       bytes: 1_000_000,
     }),
 
-  'SOAP in 1-byte chunks, 200 × 16,000': ({ baseUrl }) =>
+  'SOAP in 1-byte chunks, 200 × 10,000': ({ baseUrl }) =>
     sendTinyChunks(baseUrl, {
       connections: 200,
       path: '/services',

@@ -17,9 +17,10 @@ export async function open(baseUrl) {
   return connection;
 }
 
+/** Ends early when the server closes the connection. */
 export async function write({ socket }, bytes) {
-  if (socket.destroyed) return;
-  if (!socket.write(bytes)) await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+  if (socket.destroyed || socket.write(bytes)) return;
+  await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
 }
 
 /** The head of a POST. Without `length` the body is chunked. */

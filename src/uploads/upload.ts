@@ -37,6 +37,9 @@ export const uploadContents: Archive<UploadContent> = {
   isArchive: true,
 };
 
+/** Bounds the list, which bytes alone do not: files may be empty. */
+const maxUploads = 10_000;
+
 export function listUploads(reader: Reader): Upload[] {
   return [...reader.all(uploads)].sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1));
 }
@@ -48,15 +51,22 @@ export function storeUpload(
   maxTotalBytes: number,
 ): void {
   let total = upload.size;
-  for (const { size } of transaction.all(uploads)) total += size;
-  if (total > maxTotalBytes) {
-    const message = `all uploads together must be at most ${maxTotalBytes} bytes; delete some first.`;
-    throw new ServiceError('too-large', 'There is no room for this upload.', {
-      problems: [{ field: 'itemFile', message }],
-    });
+  let count = 1;
+  for (const { size } of transaction.all(uploads)) {
+    total += size;
+    count += 1;
   }
+  if (total > maxTotalBytes)
+    throw noRoom(`all uploads together must be at most ${maxTotalBytes} bytes; delete some first.`);
+  if (count > maxUploads) throw noRoom(`there must be at most ${maxUploads} uploads; delete some first.`);
   transaction.put(uploads, upload);
   transaction.put(uploadContents, { itemID: upload.itemID, bytes });
+}
+
+function noRoom(message: string): ServiceError {
+  return new ServiceError('too-large', 'There is no room for this upload.', {
+    problems: [{ field: 'itemFile', message }],
+  });
 }
 
 export function deleteUpload(transaction: Transaction, { itemID }: Upload, isInUse: boolean): void {

@@ -1,6 +1,6 @@
 // Uploading, listing and deleting files.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { plainFileName } from '../../src/uploads/upload.ts';
+import { plainFileName, uploads } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 let server: Server;
@@ -47,6 +47,26 @@ describe('uploads', () => {
       'all uploads together must be at most 3000 bytes',
     );
     expect((await upload('c', Buffer.alloc(1000))).statusCode).toBe(200);
+  });
+
+  it('are at most 10,000', async () => {
+    const item = {
+      itemName: 'a',
+      description: '',
+      date: 1,
+      committed: true as const,
+      contentType: 'a/b',
+      size: 0,
+    };
+    await server.store.update((transaction) => {
+      for (let count = 0; count < 10_000; count += 1)
+        transaction.put(uploads, { ...item, itemID: `upload-${count}` });
+    });
+    const refused = await upload('a', 'x');
+    expect(refused.statusCode).toBe(413);
+    expect(refused.json<Failure>().error.details).toEqual([
+      'itemFile: there must be at most 10000 uploads; delete some first.',
+    ]);
   });
 
   it('need a file with a name', async () => {

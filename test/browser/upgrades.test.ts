@@ -37,7 +37,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   const open = useBrowser();
 
   it('updates the page in every open browser until it succeeds', async () => {
-    const { address } = await startSteward({ UPGRADE_STEP_MS: '40' });
+    const { address } = await startSteward({ UPGRADE_STEP_MS: '20' });
     const [page, other] = await Promise.all([open(address), open(address)]);
     await Promise.all([signIn(page, upgrades), signIn(other, '/admin')]);
     await startRelease(page);

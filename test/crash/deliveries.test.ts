@@ -7,7 +7,7 @@ import { afterEach, expect, it } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { type Steward, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
-const kills = 20;
+const kills = 10;
 const killEveryMs = 500;
 const receivers = 3;
 /** Enough for attempts to run all the time, and few enough to be delivered soon after the last kill. */

@@ -70,7 +70,7 @@ function commandView(commands: readonly string[], links: readonly Link[], answer
     <h2>From a script</h2>
     ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
     ${commands.map((command) => html`<pre tabindex="0" data-copy>${command}</pre> `)}
-    <details>
+    <details class="answer">
       <summary>Fields of the answer</summary>
       ${renderTable(
         'Fields of the answer',

@@ -30,7 +30,8 @@ const all = ['test/**/*.test.ts'];
 const projects = {
   memory: { name: 'memory', include: all, exclude: crash, globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
-  crash: { name: 'crash', include: crash, globalSetup, sequence: { groupOrder: 1 } },
+  // Three workers on two cores: these tests wait most of the time, for leases and timeouts.
+  crash: { name: 'crash', include: crash, globalSetup, maxWorkers: 3, sequence: { groupOrder: 1 } },
 };
 
 const modes = {

@@ -238,8 +238,8 @@ const logging = {
     .describe('How much is logged: silent, error, warn, info or debug.'),
 };
 
-/** In the order of .env.example, which is generated from these groups. */
-const groups = {
+/** By title, in the order of .env.example, which is generated from these groups. */
+export const variableGroups = {
   'Addresses and paths': addresses,
   'SOAP catalog': catalog,
   'Sign-in and proxies': access,
@@ -334,63 +334,6 @@ export function readConfig(
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
     logLevel: value.LOG_LEVEL,
   });
-}
-
-export const variableNames: readonly string[] = Object.keys(variables.shape);
-
-export type VariableGroup = {
-  readonly title: string;
-  readonly variables: readonly {
-    readonly name: string;
-    readonly description: string;
-    /** Undefined for a variable that is absent by default. */
-    readonly defaultValue: string | undefined;
-  }[];
-};
-
-/** Every variable with its description and default, for .env.example and the documentation. */
-export const variableGroups: readonly VariableGroup[] = Object.entries(groups).map(([title, group]) => ({
-  title,
-  variables: Object.entries(group as Record<string, z.ZodType>).map(([name, schema]) => {
-    const value: unknown = schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
-    const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-    return {
-      name,
-      description: schema.description ?? '',
-      defaultValue: isPlain ? String(value) : undefined,
-    };
-  }),
-}));
-
-/** The content of .env.example: every variable, commented out, with its description and its default. */
-export function formatEnvExample(): string {
-  const header = [
-    '# All variables that Steward reads, with their defaults. Copy this file to .env and change what you need. A variable that is',
-    '# absent or blank has its default. Steward checks all of them at start and reports all problems together.',
-    '#',
-    '# Generated from src/config.ts by `npm run env-example`.',
-  ];
-  const lines = variableGroups.flatMap((group) => [
-    '',
-    `## ${group.title}`,
-    ...group.variables.flatMap(({ name, description, defaultValue = '' }) => [
-      '',
-      ...wrapWords(description, 118).map((line) => `# ${line}`),
-      `# ${name}=${defaultValue}`,
-    ]),
-  ]);
-  return `${[...header, ...lines].join('\n')}\n`;
-}
-
-function wrapWords(text: string, width: number): string[] {
-  const lines = [''];
-  for (const word of text.split(' ')) {
-    const last = lines[lines.length - 1] ?? '';
-    if (last === '') lines[lines.length - 1] = word;
-    else if (last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }
 
 /** An empty ADMIN_PATH reserves these names at the root. */

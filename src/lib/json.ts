@@ -24,11 +24,6 @@ export function plainJson(answer: Json | CachedJson): Json {
   return answer instanceof CachedJson ? answer.json : answer;
 }
 
-export function isDeeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1));
-}
-
 export type JsonLimits = { readonly values: number; readonly nesting: number };
 
 const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from('"\\,[]{}');

@@ -1,5 +1,5 @@
 // Form fields. One descriptor defines the parser, the type, the HTML control and the JSON Schema of a field.
-import { isDeeperThan } from '../lib/json.ts';
+import { findExcess } from '../lib/json.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
 import { type Problem, problemsOf } from '../errors.ts';
 import type { Form, FormFile, Raw, RequestedFields } from './form.ts';
@@ -225,19 +225,18 @@ export function jsonText(description: string, mostBytes: number): Field<string |
   return optional(description, control, (raw) => {
     if (Buffer.byteLength(raw) > mostBytes) return { problem: `must be at most ${mostBytes} bytes.` };
     const parsed = parseJsonObject(raw);
-    // A copy, because a slice would keep the text of the whole form in memory.
-    return 'problem' in parsed ? parsed : { value: Buffer.from(raw.trim()).toString() };
+    return 'problem' in parsed ? parsed : { value: raw.trim() };
   });
 }
 
-/** JSON is serialized recursively, so its depth must be limited. */
-const maxNesting = 64;
+/** JSON is serialized recursively, so its depth must be limited. The form limits the number of values. */
+const jsonLimits = { values: Infinity, nesting: 64 };
 
 function parseJsonObject(raw: string): Parsed<Readonly<Record<string, unknown>>> {
+  const problem = findExcess(Buffer.from(raw), jsonLimits);
+  if (problem !== undefined) return { problem };
   try {
     const value: unknown = JSON.parse(raw);
-    if (isDeeperThan(value, maxNesting))
-      return { problem: `must not be nested more than ${maxNesting} levels deep.` };
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
       return { value: value as Record<string, unknown> };
     }

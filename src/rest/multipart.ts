@@ -15,12 +15,12 @@ export type MultipartOptions = {
 };
 
 export class MultipartReader {
-  readonly maxFileBytes: number;
+  readonly #maxFileBytes: number;
   readonly #bodyLimits: BodyLimits;
   readonly #runtime: MultipartOptions['runtime'];
 
   constructor({ maxFileBytes, bodyLimits, runtime }: MultipartOptions) {
-    this.maxFileBytes = maxFileBytes;
+    this.#maxFileBytes = maxFileBytes;
     this.#bodyLimits = bodyLimits;
     this.#runtime = runtime;
   }
@@ -33,7 +33,7 @@ export class MultipartReader {
         parts: maxParts,
         fields: maxParts,
         files: maxParts,
-        fileSize: Math.max(this.maxFileBytes, maxTextBytes),
+        fileSize: Math.max(this.#maxFileBytes, maxTextBytes),
       },
       // Without this, the parser never ends when it skips the last part and that part fills its buffer.
       fileHwm: 1024 ** 2,
@@ -70,7 +70,7 @@ export class MultipartReader {
         }
         const isFile = (part.filename as string | undefined) !== undefined;
         const asFile = isFile && requested.get(name) === 'file';
-        const bytes = await readPart(part.file, name, asFile ? this.maxFileBytes : maxTextBytes);
+        const bytes = await readPart(part.file, name, asFile ? this.#maxFileBytes : maxTextBytes);
         if (bytes.length === 0 && isFile) continue;
         form[name] = asFile
           ? { filename: part.filename, contentType: part.mimetype, bytes }

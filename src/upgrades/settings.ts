@@ -231,7 +231,7 @@ function checkFile(
   if (!fileFilter(entry)(upload.name)) {
     const allowed = extensionsOf(entry).join(', ');
     problems.push(
-      inSettings(`${entry.id} must be a file of the type ${allowed}; ${upload.name} is none.`, entry.id),
+      inSettings(`${entry.id} must be a file of the type ${allowed}; ${upload.name} is not one.`, entry.id),
     );
   }
   if (expectsJson(entry) && upload.jsonProblem !== undefined) {

@@ -65,7 +65,10 @@ export function cpuMs(): number {
   }
 }
 
-/** The least processor time of several runs. On a busy machine the same work takes more of it, so that more runs follow until one is below `enough`. */
+/**
+ * The least processor time of several runs. On a busy machine the same work takes more of it, so that more runs follow until one is below
+ * `enough`.
+ */
 export async function leastCpuMs(run: () => Promise<unknown>, enough: number): Promise<number> {
   let least = Infinity;
   for (let time = 0; time < 20 && (time < 4 || least >= enough); time += 1) {

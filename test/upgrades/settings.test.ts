@@ -116,7 +116,7 @@ describe('settings of a release', () => {
     [
       'an upload of another type',
       submit([{ ...good, value: 'text' }]),
-      ['upgradeSettings: licenseUpload must be a file of the type json; license.txt is none.'],
+      ['upgradeSettings: licenseUpload must be a file of the type json; license.txt is not one.'],
     ],
     [
       'an upload that is not JSON',

@@ -1,8 +1,8 @@
 // Performs the queue operations of a transaction with few statements.
 //
 // Consecutive acts form a wave: all enqueued rows go into one statement, all settled rows into another, all trims into a third, in this
-// order. A wave ends when it has many bytes. An act ends it if running it out of order could change the result: amend, thin and drop always do; a row that finishes after
-// its owner was trimmed does unless the same trim follows again.
+// order. A wave ends when it has many bytes. An act ends it if running it out of order could change the result: amend, thin and drop
+// always do; a row that finishes after its owner was trimmed does unless the same trim follows again.
 import type { Act } from '../changes.ts';
 import type { Queue } from '../transaction.ts';
 import type { Client } from './database.ts';

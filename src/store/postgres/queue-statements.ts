@@ -1,8 +1,8 @@
 // Runs the statements that change a queue table.
 //
 // Besides the columns of its shape, a queue table has the columns that claims.ts selects by: `due_at` (null: finished), `urgent`, `dull`,
-// `placed` (when the row was added) and `finished` (when it finished). `bytes` is what the row adds to the bytes of unfinished rows. `shelves` counts the finished rows of every owner: counting them in
-// the queue table for every trim would cost more than removing one.
+// `placed` (when the row was added) and `finished` (when it finished). `bytes` is what the row adds to the bytes of unfinished rows.
+// `shelves` counts the finished rows of every owner: counting them in the queue table for every trim would cost more than removing one.
 //
 // `settle` deletes the claims and replaces the rows without waiting for the result. If a claim was not found, another process may have
 // claimed the row: it throws `Lost`, and the writer rolls the whole transaction back.

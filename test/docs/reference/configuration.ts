@@ -1,5 +1,6 @@
 // Renders docs/reference/configuration.md from the schema of the environment variables and the fields of the webhook settings.
-import { type ConfigError, type VariableGroup, readConfig, variableGroups } from '../../../src/config.ts';
+import { type ConfigError, readConfig } from '../../../src/config.ts';
+import { type VariableGroup, variables } from '../../kit/variables.ts';
 import { webhookSettings } from '../../../src/webhooks/settings.ts';
 import type { Field, Fields } from '../../../src/rest/fields.ts';
 import type { Resource } from '../../../src/rest/resource.ts';
@@ -82,7 +83,7 @@ export async function configurationPage(): Promise<string> {
     'Configuration',
     'src/config.ts and src/webhooks/settings.ts',
     intro,
-    ...variableGroups.map(groupPart),
+    ...variables.map(groupPart),
     settingsPart(server.app.trees.admin),
   );
   await server.close();

@@ -1,0 +1,59 @@
+// Every environment variable with its description and default, and .env.example, which is generated from them.
+import { z } from 'zod';
+import { variableGroups } from '../../src/config.ts';
+
+export type VariableGroup = {
+  readonly title: string;
+  readonly variables: readonly {
+    readonly name: string;
+    readonly description: string;
+    /** Undefined for a variable that is absent by default. */
+    readonly defaultValue: string | undefined;
+  }[];
+};
+
+export const variables: readonly VariableGroup[] = Object.entries(variableGroups).map(([title, group]) => ({
+  title,
+  variables: Object.entries(group as Record<string, z.ZodType>).map(([name, schema]) => {
+    const value: unknown = schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
+    const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+    return {
+      name,
+      description: schema.description ?? '',
+      defaultValue: isPlain ? String(value) : undefined,
+    };
+  }),
+}));
+
+export const variableNames = variables.flatMap((group) => group.variables.map(({ name }) => name));
+
+/** The content of .env.example: every variable, commented out, with its description and its default. */
+export function formatEnvExample(): string {
+  const header = [
+    '# All variables that Steward reads, with their defaults. Copy this file to .env and change what you need. A variable that is',
+    '# absent or blank has its default. Steward checks all of them at start and reports all problems together.',
+    '#',
+    '# Generated from src/config.ts by `npm run env-example`.',
+  ];
+  const lines = variables.flatMap((group) => [
+    '',
+    `## ${group.title}`,
+    ...group.variables.flatMap(({ name, description, defaultValue = '' }) => [
+      '',
+      ...wrapWords(description, 118).map((line) => `# ${line}`),
+      `# ${name}=${defaultValue}`,
+    ]),
+  ]);
+  return `${[...header, ...lines].join('\n')}\n`;
+}
+
+function wrapWords(text: string, width: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const last = lines[lines.length - 1] ?? '';
+    if (last === '') lines[lines.length - 1] = word;
+    else if (last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}

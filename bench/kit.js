@@ -4,7 +4,13 @@ const sorted = (numbers) => [...numbers].sort((a, b) => a - b);
 
 export const median = (numbers) => sorted(numbers)[Math.floor(numbers.length / 2)];
 
-export const p99 = (numbers) => sorted(numbers)[Math.ceil(numbers.length * 0.99) - 1];
+/** `share` is between 0 and 1: 0.99 returns the number that 99 % of all numbers do not exceed. */
+export const percentile = (numbers, share) =>
+  sorted(numbers)[Math.max(0, Math.ceil(numbers.length * share) - 1)];
+
+export const p99 = (numbers) => percentile(numbers, 0.99);
+
+export const perSecond = (count, ms) => (count * 1000) / ms;
 
 export const print = (line) => process.stdout.write(`${line}\n`);
 
@@ -29,12 +35,20 @@ export function compare(rounds) {
   };
 }
 
+/** A row without `required` shows a figure that has no bound. */
 export function printTable(rows) {
-  const printRow = (figure, required, measured, verdict) =>
-    print(`${figure.padEnd(62)}${required.padEnd(16)}${measured.padEnd(10)}${verdict}`);
-  printRow('figure', 'required', 'measured', '');
-  for (const { figure, required, measured, isMet } of rows) {
-    printRow(figure, required, measured, isMet ? 'ok' : 'missed');
-  }
-  if (rows.some(({ isMet }) => !isMet)) process.exitCode = 1;
+  const verdictOf = ({ required, isMet }) => (required === undefined ? '' : isMet ? 'ok' : 'missed');
+  const lines = [
+    ['figure', 'required', 'measured', ''],
+    ...rows.map((row) => [row.figure, row.required ?? '', row.measured, verdictOf(row)]),
+  ];
+  const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)) + 2);
+  for (const line of lines)
+    print(
+      line
+        .map((cell, n) => cell.padEnd(widths[n]))
+        .join('')
+        .trimEnd(),
+    );
+  if (rows.some((row) => verdictOf(row) === 'missed')) process.exitCode = 1;
 }

@@ -1,107 +1,78 @@
-// Measures how the cost of an upgrade job grows from 1,000 to 10,000 workloads, and the time to read the status of the largest job.
-// Ratios are against the smallest job of the same run: 1.0 means linear.
-import { createMemoryStore } from '../dist/store/memory.js';
-import { createTasks } from '../dist/tasks.js';
-import { freshRelease } from '../dist/upgrades/built-in-manifest.js';
-import { createSimulatedExecutor } from '../dist/upgrades/executors/simulated.js';
-import { newestJob } from '../dist/upgrades/job-table.js';
-import { startJob } from '../dist/upgrades/job.js';
-import { prepareUpgrade } from '../dist/upgrades/preflight.js';
-import { simulatedInventory } from '../dist/upgrades/workloads.js';
-import { JobRunner } from '../dist/upgrades/job-runner.js';
-import { jobStatus } from '../dist/upgrades/job-status.js';
-import { realRuntime as runtime } from '../dist/runtime.js';
-import { median, print } from './kit.js';
+// Measures, from outside, how the cost of an upgrade job grows from 1,000 to 5,000 workloads, and the time to read the newest message of
+// a job. Ratios are against the smallest job of the same run: 1.0 means that the size makes no difference.
+import { setTimeout as wait } from 'node:timers/promises';
+import { median, perSecond, print } from './kit.js';
+import { startServer } from './server.js';
 
-const sizes = [1000, 2000, 5000, 10_000];
+/** A version of a manifest may have 5,000 containers. */
+const sizes = [1000, 2000, 5000];
 const rounds = 3;
+const readMs = 500;
 
-function createManifest(workloads) {
+function createManifest(workloads, previousReleaseBuild) {
   const containers = Array.from({ length: workloads }, (_, i) => ({
     name: `C${i % 50}_${i}`,
     image: `c${i}:2`,
     checksum: 'N/A',
   }));
-  const links = { previousReleaseBuild: freshRelease.build, newContainers: [], userForm: [] };
   return [
     {
       id: 'next',
       type: 'release',
       version: '10.9.2',
       build: '2',
+      previousReleaseBuild,
       isMandatoryUpdate: false,
       newLicensesRequired: false,
       containers,
-      ...links,
+      newContainers: [],
+      userForm: [],
     },
   ];
 }
 
 async function runJob(workloads) {
-  const store = createMemoryStore();
-  const failures = [];
-  const tasks = createTasks(runtime, (_name, error) => failures.push(error));
-  const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map() });
-  const jobRunner = new JobRunner({
-    store,
-    runtime,
-    tasks,
-    executor,
-    stepTimeoutMs: 60_000,
-    notify: () => undefined,
-  });
-  const submitted = { upgradeSettings: {}, findUpload: () => undefined };
-  const manifest = createManifest(workloads);
+  const server = await startServer({ env: { UPGRADE_STEP_MS: '0' } });
+  await server.signIn();
+  const { build } = await server.require('GET', '/admin/system/upgrades/currentVersion?f=json');
+  const fields = { versionManifest: JSON.stringify({ id: 'next' }) };
+  const file = { field: 'versionManifestFile', json: createManifest(workloads, build) };
+  const accepted = await server.upload('/admin/system/upgrades/upgrade', fields, file);
+  if (accepted.status !== 200) throw new Error(JSON.stringify(accepted.body));
+  const readStatus = (after) => server.require('GET', `/admin/system/upgrades?f=json&after=${after}`);
+  let job;
+  do {
+    await wait(20);
+    job = await readStatus(1_000_000);
+  } while (job.status.state === 'in_progress');
+  if (job.status.state !== 'success') throw new Error(`the job ended as ${job.status.state}`);
+
   const started = performance.now();
-  await jobRunner.run(() =>
-    store.update((transaction) => {
-      const prepared = prepareUpgrade(transaction, 'next', submitted, manifest, simulatedInventory);
-      const by = { startedBy: 'bench', runner: store.self };
-      return startJob(transaction, { ...prepared, ...by, id: 'job' }, runtime.now());
-    }),
-  );
-  await tasks.idle();
-  const ms = performance.now() - started;
-  if (newestJob(store).state !== 'success' || failures.length > 0) throw new Error('the job did not succeed');
-  return { ms, store };
+  let reads = 0;
+  for (; performance.now() - started < readMs; reads += 1) await readStatus(job.messageCount - 1);
+  const readsPerSecond = perSecond(reads, performance.now() - started);
+  await server.stop();
+  return { ms: job.progress.elapsedMs, messages: job.messageCount, readUs: 1_000_000 / readsPerSecond };
 }
 
-function timeReads(read) {
-  const started = performance.now();
-  let times = 0;
-  while (performance.now() - started < 200) {
-    for (let i = 0; i < 100; i += 1) read();
-    times += 100;
-  }
-  return ((performance.now() - started) * 1000) / times;
-}
-
-await runJob(1000);
+await runJob(sizes[0]);
 const results = new Map(sizes.map((size) => [size, []]));
-let largest;
 for (let round = 0; round < rounds; round += 1) {
-  for (const size of sizes) {
-    largest = await runJob(size);
-    results.get(size).push(largest.ms);
-  }
+  for (const size of sizes) results.get(size).push(await runJob(size));
 }
-const perWorkload = (size) => (median(results.get(size)) * 1000) / size;
-print('workloads        ms   µs per workload   against the smallest');
+const middle = (size, figure) => median(results.get(size).map((result) => result[figure]));
+const perWorkload = (size) => (middle(size, 'ms') * 1000) / size;
+const show = (cells) => print(cells.map((cell) => String(cell).padStart(18)).join(''));
+show(['workloads', 'ms', 'µs per workload', 'ratio', 'messages', 'µs per read', 'ratio']);
 for (const size of sizes) {
-  const row = [
-    median(results.get(size)).toFixed(0),
+  const read = middle(size, 'readUs');
+  show([
+    size,
+    middle(size, 'ms').toFixed(0),
     perWorkload(size).toFixed(1),
     (perWorkload(size) / perWorkload(sizes[0])).toFixed(2),
-  ];
-  print(`${String(size).padStart(9)}${row[0].padStart(10)}${row[1].padStart(18)}${row[2].padStart(23)}`);
+    middle(size, 'messages'),
+    read.toFixed(0),
+    (read / middle(sizes[0], 'readUs')).toFixed(2),
+  ]);
 }
-
-const { store } = largest;
-const job = newestJob(store);
-const small = createMemoryStore();
-const whole = timeReads(() => jobStatus(store, job, runtime.now()));
-const none = timeReads(() => jobStatus(small, job, runtime.now()));
-const { messageCount } = jobStatus(store, job, runtime.now());
-print(
-  `status with ${messageCount} messages: ${whole.toFixed(2)} µs, ${(whole / none).toFixed(2)} of one with none`,
-);

@@ -1,158 +1,161 @@
-// Measures webhooks: deliveries per second compared with a bare loop of the same HTTP client, the effect of a receiver that never
-// answers on the other receivers, and the memory of pending deliveries.
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
+// Measures webhooks in memory, from outside: deliveries per second compared with a bare loop of the same HTTP client, the effect of a
+// receiver that never answers on the other receivers, and the memory of pending deliveries.
+import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { URL, fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
-import { bodyOf } from '../dist/webhooks/delivery.js';
-import { signBody } from '../dist/webhooks/signature.js';
-import { realRuntime } from '../dist/runtime.js';
-import { config, eventDraft, startEngine } from './engine.js';
-import { compare, p99, printTable } from './kit.js';
+import { compare, p99, perSecond, printTable } from './kit.js';
+import { now, startReceivers } from './receivers.js';
+import { createWebhooks, startServer } from './server.js';
 
-async function start(file, ...args) {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), args.map(String));
-  const [message] = await once(child, 'message');
-  return { message, stop: () => child.disconnect() };
+/** About 200 bytes of data, the size of a typical event. */
+const data = { folderName: 'Planning', serviceName: 'Parcels', type: 'Map', note: 'n'.repeat(128) };
+const concurrency = 64;
+
+const publish = (server, payload = data) =>
+  server.admin('services/webhooks/publish', {
+    changeType: 'ServiceUpdated',
+    payload: JSON.stringify(payload),
+  });
+
+async function publishMany(server, count, payloadOf = () => data) {
+  let left = count;
+  async function repeat() {
+    while ((left -= 1) >= 0) await publish(server, payloadOf());
+  }
+  await Promise.all(Array.from({ length: 8 }, repeat));
 }
 
-// The bare loop only sends requests that are composed and signed before. The measured time of the engine includes publishing the
-// events and, for each delivery, claiming, composing, signing, checking the address, sending and storing the result.
+// The bare loop only sends requests that are composed before. The measured time of the server includes accepting the events and, for
+// each delivery, claiming, composing, signing, checking the address, sending and storing the result.
 
-const receivers = 64;
-const events = 40;
+const receiverCount = 64;
+const events = 60;
 const throughputRounds = 9;
 
-function composeAll(webhooks) {
-  return Array.from({ length: events }, () => {
-    const event = { ...eventDraft, id: realRuntime.newId(), timestamp: realRuntime.now() };
-    return webhooks.map((webhook) => composeOne(event, webhook));
-  }).flat();
-}
-
-function composeOne(event, { hookUrl, signatureKey, ...webhook }) {
-  const body = bodyOf({ event }, webhook);
-  const timestampSeconds = Math.floor(event.timestamp / 1000);
+function createBareLoop(urls) {
+  const id = randomUUID();
   const headers = {
-    'content-type': webhook.contentType,
+    'content-type': 'application/json',
     'user-agent': 'Steward/bench',
-    'webhook-id': event.id,
-    'webhook-timestamp': String(timestampSeconds),
-    'webhook-signature': signBody({ id: event.id, timestampSeconds, body, keys: [signatureKey] }),
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(Date.now() / 1000)),
+    'webhook-signature': `v1,${'s'.repeat(44)}`,
   };
-  return { hookUrl, headers, body };
-}
-
-function createBareLoop(webhooks) {
-  const requests = composeAll(webhooks);
+  const event = { id, type: 'ServiceUpdated', timestamp: Date.now(), service: null };
+  const body = JSON.stringify({ ...event, webhookId: id, webhookName: 'Receiver 1', data });
   const dispatcher = new Agent();
   return async (count) => {
-    const some = requests.slice(0, count * receivers).values();
+    const rest = Array.from({ length: count }, () => urls)
+      .flat()
+      .values();
     async function work() {
-      for (const { hookUrl, headers, body } of some) {
-        const answer = await request(hookUrl, { method: 'POST', dispatcher, headers, body });
+      for (const url of rest) {
+        const answer = await request(url, { method: 'POST', dispatcher, headers, body });
         await answer.body.text();
         if (answer.statusCode !== 200) throw new Error(`a receiver answered ${answer.statusCode}`);
       }
     }
-    await Promise.all(Array.from({ length: config.webhookConcurrency }, work));
+    await Promise.all(Array.from({ length: concurrency }, work));
   };
 }
 
-/** The first event opens the connections, so it is not measured. */
-async function measureRate(deliver) {
-  await deliver(1);
-  const started = performance.now();
-  await deliver(events);
-  return (events * receivers * 1000) / (performance.now() - started);
-}
-
 async function compareThroughput() {
-  const { message, stop } = await start('receivers.js', receivers, 0);
-  let left = 0;
-  let ended;
-  const engine = await startEngine({ notificationTimeOutInSeconds: 60 }, ({ error }) => {
-    left -= 1;
-    if (error !== null) ended.reject(new Error(error));
-    else if (left === 0) ended.resolve();
-  });
-  async function deliverByEngine(count) {
-    left = count * receivers;
-    const end = new Promise((resolve, reject) => (ended = { resolve, reject }));
-    for (let n = 0; n < count; n += 1) await engine.publish();
-    await end;
-  }
-  const deliverBare = createBareLoop(await engine.register(message.answering));
+  const receivers = await startReceivers(receiverCount);
+  const server = await startServer();
+  await server.signIn();
+  await createWebhooks(server, receivers.answering);
+  const deliverBare = createBareLoop(receivers.answering);
 
+  async function deliverAll(deliver, count) {
+    const end = receivers.received() + count * receiverCount;
+    await deliver(count);
+    while (receivers.received() < end) await wait(1);
+  }
+  /** The first event opens the connections, so it is not measured. */
+  async function measureRate(deliver) {
+    await deliverAll(deliver, 1);
+    const started = performance.now();
+    await deliverAll(deliver, events);
+    return perSecond(events * receiverCount, performance.now() - started);
+  }
   const rounds = [];
   for (let round = 0; round <= throughputRounds; round += 1) {
     const baseline = await measureRate(deliverBare);
-    rounds.push({ baseline, measured: await measureRate(deliverByEngine) });
+    rounds.push({ baseline, measured: await measureRate((count) => publishMany(server, count)) });
   }
   rounds.shift(); // The first round is a warm-up.
-  await engine.stop();
-  stop();
+  await server.stop();
+  receivers.stop();
   return compare(rounds);
 }
 
 // In every second round the events also go to a black hole, which has a backlog and whose attempts time out and are repeated.
-// Latency starts when an event is due to be published. Otherwise a busy engine that publishes late would look fast.
+// Latency starts when an event is due to be published. Otherwise a busy server that accepts it late would look fast.
 
 const healthy = 99;
 const fairnessRounds = 7;
 const roundMs = 1500;
 const warmUpEvents = 3;
 const backlog = 500;
+const impatient = {
+  notificationAttempts: '5',
+  notificationTimeOutInSeconds: '1',
+  notificationElapsedTimeInSeconds: '1',
+  numberOfFailures: '10000',
+};
 
-async function measureLatency(urls, blackHoles, everyMs) {
-  const settings = { notificationTimeOutInSeconds: 1, notificationElapsedTimeInSeconds: 1 };
-  const count = warmUpEvents + Math.ceil(roundMs / everyMs);
-  const due = [];
-  const latencies = [];
-  let left = count * healthy;
-  const engine = await startEngine(settings, (_attempt, { state, event }) => {
-    if (state !== 'delivered') return;
-    left -= 1;
-    if (Number(event.id) >= warmUpEvents) latencies.push(performance.now() - due[event.id]);
-  });
-  await engine.register(blackHoles);
-  for (let n = 0; n < backlog; n += 1) await engine.publish();
-  await engine.register(urls);
-  const started = performance.now();
+async function measureLatency(receivers, blackHoles, everyMs) {
+  const server = await startServer();
+  await server.signIn();
+  await createWebhooks(server, blackHoles, { settings: impatient });
+  await publishMany(server, backlog);
+  await createWebhooks(server, receivers.answering, { settings: impatient });
+
+  const count = Math.ceil(roundMs / everyMs);
+  const end = receivers.received() + (warmUpEvents + count) * healthy;
+  await publishMany(server, warmUpEvents);
+  const started = now() + everyMs;
   for (let n = 0; n < count; n += 1) {
-    due.push(started + n * everyMs);
-    await wait(Math.max(0, due[n] - performance.now()));
-    await engine.publish(`${n}`);
+    const due = started + n * everyMs;
+    await wait(Math.max(0, due - now()));
+    await publish(server, { ...data, due });
   }
-  while (left > 0) await wait(10);
-  await engine.stop();
-  return p99(latencies);
+  while (receivers.received() < end) await wait(5);
+  await server.kill();
+  return p99(receivers.takeLatencies());
 }
 
 async function compareLatency(everyMs) {
-  const { message, stop } = await start('receivers.js', healthy, 1);
+  const receivers = await startReceivers(healthy, 1);
   const rounds = [];
   for (let round = 0; round < fairnessRounds; round += 1) {
-    const baseline = await measureLatency(message.answering, [], everyMs);
-    rounds.push({ baseline, measured: await measureLatency(message.answering, message.blackHoles, everyMs) });
+    const baseline = await measureLatency(receivers, [], everyMs);
+    rounds.push({ baseline, measured: await measureLatency(receivers, receivers.blackHoles, everyMs) });
   }
-  stop();
+  receivers.stop();
   return compare(rounds);
 }
 
+const mostPending = 100_000;
+
 async function measureBacklog(perEvent) {
-  const { message, stop } = await start('receivers.js', 0, perEvent);
-  const server = await start('backlog.js', config.webhookMaxPending, ...message.blackHoles);
-  const { pending, megabytes } = server.message;
-  if (pending !== config.webhookMaxPending) throw new Error(`${pending} deliveries are pending`);
-  server.stop();
-  stop();
-  return megabytes;
+  const receivers = await startReceivers(0, perEvent);
+  const server = await startServer({ env: { WEBHOOK_MAX_PENDING: String(mostPending) } });
+  await server.signIn();
+  await createWebhooks(server, receivers.blackHoles);
+  let number = 0;
+  await publishMany(server, mostPending / perEvent, () => ({ ...data, number: (number += 1) }));
+  const { body } = await server.ask('GET', '/metrics');
+  const pending = Number(/^steward_webhook_deliveries_pending (\d+)/m.exec(body)?.[1]);
+  if (pending !== mostPending) throw new Error(`${pending} deliveries are pending`);
+  const { peak } = server.memory();
+  await server.kill();
+  receivers.stop();
+  return peak;
 }
 
 const throughput = await compareThroughput();
-// Each event causes a burst of deliveries. With this interval the engine is busy for a third of the time.
+// Each event causes a burst of deliveries. With this interval the server is busy for a third of the time.
 const latency = await compareLatency((healthy * 3000) / throughput.measured);
 const rows = [
   {
@@ -171,7 +174,7 @@ const rows = [
 for (const perEvent of [1, 100]) {
   const megabytes = await measureBacklog(perEvent);
   rows.push({
-    figure: `resident, ${config.webhookMaxPending} pending, ${perEvent} to an event`,
+    figure: `peak of resident memory, ${mostPending} pending, ${perEvent} to an event`,
     required: 'under 300 MB',
     measured: `${megabytes.toFixed(0)} MB`,
     isMet: megabytes < 300,

@@ -1,0 +1,201 @@
+// Measures deliveries per second of Steward, of a queue in plain SQL, and of graphile-worker, with one and with three processes each.
+import { fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { URL, fileURLToPath } from 'node:url';
+import { Pool } from 'undici';
+import { compare, median, perSecond } from '../kit.js';
+import { startReceivers } from '../receivers.js';
+import { createWebhooks, startServers } from '../server.js';
+
+const receiverCount = 32;
+const publishers = 16;
+const counts = [1, 3];
+/** The measurement begins after this many deliveries: until then, processes compile their code and connect. */
+const warmUpDeliveries = 1_600;
+const warmUpWithinMs = 15_000;
+const leastOfBare = 0.6;
+
+// The publishers pause while this many deliveries are pending. Without a limit, each queue would spend another share of the machine on
+// accepting events, and the numbers of deliveries would not compare.
+const mostPending = 1_600;
+
+const data = JSON.stringify({
+  folderName: 'Planning',
+  serviceName: 'Parcels',
+  type: 'Map',
+  note: 'n'.repeat(128),
+});
+
+/** A queue: `publish` stores an event with a delivery for each receiver, in the process with that index. */
+const queues = {
+  async steward(databaseUrl, count, urls, { entry }) {
+    const storeUrls = Array.from({ length: count }, () => databaseUrl);
+    const servers = await startServers(count, { storeUrls, entry });
+    await createWebhooks(servers[0], urls);
+    return {
+      publish: (index) =>
+        servers[index].admin('services/webhooks/publish', {
+          changeType: 'ServiceUpdated',
+          payload: data,
+          eventId: randomUUID(),
+        }),
+      stop: () => Promise.all(servers.map((server) => server.kill())),
+    };
+  },
+  bare: (...given) => startPeers('bare.js', ...given),
+  graphile: (...given) => startPeers('graphile.js', ...given),
+};
+
+async function startPeers(file, databaseUrl, count, urls) {
+  const peers = [];
+  for (let n = 0; n < count; n += 1) peers.push(await startPeer(file, databaseUrl, urls));
+  return {
+    publish: (index) => peers[index].publish(),
+    stop: () => Promise.all(peers.map((peer) => peer.stop())),
+  };
+}
+
+async function startPeer(file, databaseUrl, urls) {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), [databaseUrl, ...urls]);
+  const [address] = await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(() => Promise.reject(new Error(`${file} ended`))),
+  ]);
+  const pool = new Pool(address, { connections: publishers });
+  return {
+    async publish() {
+      const body = JSON.stringify({ eventId: randomUUID(), data });
+      const answer = await pool.request({ method: 'POST', path: '/', body });
+      const text = await answer.body.text();
+      if (answer.statusCode !== 200) throw new Error(text);
+    },
+    async stop() {
+      const hasEnded = once(child, 'exit');
+      child.kill('SIGKILL');
+      await hasEnded;
+      await pool.destroy();
+    },
+  };
+}
+
+async function measureOnce(queue, count, receivers, ms) {
+  const before = receivers.received();
+  let published = 0;
+  let isOver = false;
+  const pending = () => published * receiverCount - (receivers.received() - before);
+  async function publish(index) {
+    while (!isOver) {
+      if (pending() >= mostPending) await pause(2);
+      else {
+        published += 1;
+        await queue.publish(index);
+      }
+    }
+  }
+  const publishing = Promise.all(Array.from({ length: publishers }, (_, n) => publish(n % count)));
+  publishing.catch(() => undefined);
+  const begin = performance.now();
+  while (receivers.received() - before < warmUpDeliveries && performance.now() - begin < warmUpWithinMs)
+    await pause(5);
+  const [from, received] = [performance.now(), receivers.received()];
+  await pause(ms);
+  const rate = perSecond(receivers.received() - received, performance.now() - from);
+  isOver = true;
+  await publishing;
+  return rate;
+}
+
+const hasGraphile = () =>
+  import('graphile-worker').then(
+    () => true,
+    () => false,
+  );
+
+export async function measureDeliveries({ databases, ms, rounds, entry, report }) {
+  const names = ['bare', 'steward', ...((await hasGraphile()) ? ['graphile'] : [])];
+  const receivers = await startReceivers(receiverCount);
+  const results = counts.map((count) => ({ count, rounds: [] }));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { count, rounds: measured } of results) {
+      const rates = {};
+      for (const name of names) {
+        const databaseUrl = await databases.create();
+        const queue = await queues[name](databaseUrl, count, receivers.answering, { entry });
+        rates[name] = await measureOnce(queue, count, receivers, ms);
+        await queue.stop();
+        await databases.drop(databaseUrl);
+        report(`${count} processes, ${name}: ${rates[name].toFixed(0)} deliveries/s`);
+      }
+      measured.push(rates);
+    }
+  }
+  receivers.stop();
+  return results.flatMap(toRows);
+}
+
+function toRows({ count, rounds }) {
+  const processes = count === 1 ? '1 process' : `${count} processes`;
+  const against = (name, label, least) => {
+    const figure = `deliveries, ${processes}`;
+    if (rounds[0][name] === undefined)
+      return { figure: `${figure}: ${label} is not installed`, measured: '' };
+    const pairs = rounds.map((rates) => ({ baseline: rates[name], measured: rates.steward }));
+    const { measured, baseline, ratio } = compare(pairs);
+    return {
+      figure: `${figure}: ${measured.toFixed(0)}/s to ${baseline.toFixed(0)}/s of ${label}`,
+      required: `at least ${least}`,
+      measured: ratio.toFixed(2),
+      isMet: ratio >= least,
+    };
+  };
+  return [against('bare', 'plain SQL', leastOfBare), against('graphile', 'graphile-worker', 1)];
+}
+
+// One process, many pending deliveries, and a new database each time: the statistics of the tables, and so the plans of the queries,
+// differ from one time to the next.
+
+const pendingForDrain = 16_000;
+const drainWithinMs = 120_000;
+
+export async function measureDrain({ databases, drains, scale, entry, report }) {
+  const receivers = await startReceivers(receiverCount);
+  const rates = [];
+  for (let n = 0; n < drains; n += 1) {
+    const databaseUrl = await databases.create();
+    rates.push(
+      await drainOnce(databaseUrl, receivers, Math.round((pendingForDrain * scale) / receiverCount), entry),
+    );
+    await databases.drop(databaseUrl);
+    report(`drain ${n + 1}: ${rates.at(-1).toFixed(0)} deliveries/s`);
+  }
+  receivers.stop();
+  const [slowest, fastest] = [Math.min(...rates), Math.max(...rates)];
+  return [
+    {
+      figure: `drain, the slowest of ${drains} to the fastest: ${slowest.toFixed(0)}/s to ${fastest.toFixed(0)}/s, median ${median(rates).toFixed(0)}/s`,
+      required: 'at least 0.5',
+      measured: (slowest / fastest).toFixed(2),
+      isMet: slowest >= fastest / 2,
+    },
+  ];
+}
+
+async function drainOnce(databaseUrl, receivers, events, entry) {
+  receivers.hold();
+  const queue = await queues.steward(databaseUrl, 1, receivers.answering, { entry });
+  let left = events;
+  async function publish() {
+    while ((left -= 1) >= 0) await queue.publish(0);
+  }
+  await Promise.all(Array.from({ length: publishers }, publish));
+  const before = receivers.received();
+  const [started, wanted] = [performance.now(), events * receiverCount];
+  receivers.release();
+  const drained = () => receivers.received() - before;
+  while (drained() < wanted && performance.now() - started < drainWithinMs) await pause(5);
+  const rate = perSecond(drained(), performance.now() - started);
+  await queue.stop();
+  return rate;
+}

@@ -1,0 +1,93 @@
+// Fills the tables of a database that Steward has created. Only this file knows their columns.
+import { randomUUID } from 'node:crypto';
+
+export async function fillEventIds(client, count, publishedAt) {
+  await client.query(
+    `insert into event_ids (id, deliveries, published_at)
+     select 'event-' || n || '-0123456789abcdef', 20, $2 from generate_series(1, $1::bigint) n`,
+    [count, publishedAt],
+  );
+}
+
+/** A hundred tokens for each user, the most that a user may have by default. */
+export async function fillTokens(client, count, expires) {
+  await client.query(
+    `insert into tokens (hash, username, credential_id, created_at, expires, binding)
+     select rtrim(translate(encode(sha256(n::text::bytea), 'base64'), '+/', '-_'), '='), 'user' || n / 100,
+       gen_random_uuid()::text, $2::bigint - 3600000, $2, null
+     from generate_series(1, $1::bigint) n`,
+    [count, expires],
+  );
+}
+
+const finishedJob = (at) => ({
+  operation: 'upgrade',
+  kind: 'release',
+  targetId: 'rel_17022022_1250',
+  installs: ['rel_17022022_1250'],
+  from: '10.9.1.1',
+  to: '11.0.0.2',
+  state: 'success',
+  startedAt: at,
+  endedAt: at + 60_000,
+  startedBy: 'admin',
+  runner: randomUUID(),
+  fence: 1,
+  runStartedAt: at,
+  announced: true,
+  next: 120,
+  workloadsDone: 60,
+  doneBeforeRun: 0,
+  workloads: 60,
+  cancelledBy: null,
+  reason: null,
+  reverting: null,
+  uploads: [],
+  lastMessageAt: at + 60_000,
+});
+
+export async function fillJobs(client, count, messagesPerJob, at) {
+  const job = { ...finishedJob(at), messageCount: messagesPerJob };
+  await client.query(
+    `insert into jobs (id, number, job)
+     select 'job-' || n, n, ($2::jsonb || jsonb_build_object('id', 'job-' || n, 'number', n))::json
+     from generate_series(1, $1::bigint) n`,
+    [count, JSON.stringify(job)],
+  );
+  await client.query(
+    `insert into messages (job_id, number, code, message, "when")
+     select 'job-' || n, m, 2038, 'The workload MAP_SERVER_' || m || ' was updated with the image map-server:11.0.0.', $3
+     from generate_series(1, $1::bigint) n, generate_series(0, $2::bigint - 1) m`,
+    [count, messagesPerJob, at],
+  );
+}
+
+export async function fillDeliveries(client, webhookIds, count, at) {
+  const data = JSON.stringify({ folderName: 'Planning', serviceName: 'Parcels', note: 'n'.repeat(128) });
+  const attempts = JSON.stringify([{ when: at, durationMs: 12, status: 200, error: null, response: 'ok' }]);
+  await client.query(
+    `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
+       ended_at, attempts, priority, since, untried)
+     select gen_random_uuid()::text, ($2::text[])[1 + n % cardinality($2::text[])], 'event-' || n, 'ServiceUpdated', $3::bigint, null,
+       $4, octet_length($4), false, 'delivered', $3, $3 + 12, $5::json, 2, $3, false
+     from generate_series(1, $1::bigint) n`,
+    [count, webhookIds, at, data, attempts],
+  );
+}
+
+/** Autovacuum would do this a while later, during the measurement. */
+export async function settle(client) {
+  await client.query('vacuum analyze');
+  await client.query('checkpoint');
+}
+
+/** What retention must remove: event ids older than a day, expired tokens, and the messages of jobs beyond `jobHistory`. */
+export async function countExpired(client, jobHistory) {
+  const { rows } = await client.query(
+    `select (select count(*) from event_ids where published_at <= $1::bigint - 86400000)::int as "eventIds",
+       (select count(*) from tokens where expires <= $1::bigint)::int as tokens,
+       greatest(0, (select count(distinct job_id) from messages) - $2::int)::int as jobs`,
+    [Date.now(), jobHistory],
+  );
+  return rows[0];
+}

@@ -12,7 +12,7 @@ import { PublicUrls } from './http/urls.ts';
 import { sendHtml } from './rest/html/layout.ts';
 import { errorPage } from './rest/html/pages.ts';
 import { openApiDocument } from './rest/openapi/document.ts';
-import { identifySession } from './rest/request.ts';
+import { isSignedIn } from './rest/request.ts';
 import type { Resource } from './rest/resource.ts';
 import { type Mount, mountRest, mountSoap } from './mounts.ts';
 import { type AppOptions, adminResource, createServices } from './services.ts';
@@ -34,8 +34,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const bodyLimits = new BodyLimits({
     runtime,
     maxFileBytes: config.maxUploadBytes,
-    isSignedIn: (request) =>
-      identifySession(request, (credentials) => tokenService.identify(credentials)) !== undefined,
+    isSignedIn: (request) => isSignedIn(request, tokenService),
   });
   let isClosing = false;
   const http: FastifyInstance = createServer({

@@ -1,5 +1,4 @@
 // The caller of a request, as both protocols and every feature see it.
-import type { Reader } from './store/transaction.ts';
 
 export const roles = ['member', 'publisher', 'administrator'] as const;
 
@@ -28,12 +27,14 @@ export type Credentials = {
 
 export type Identity = {
   readonly caller: NonNullable<Caller>;
+  /** Names the token in the store. Computing it for every check of a request would cost measurable time. */
+  readonly tokenHash: string;
   /** Empty unless the session cookie identified the caller. */
   readonly formToken: string;
 };
 
-/** Throws when the request carries a bad token. Without `reader`, the state of the store decides. */
-export type Identify = (credentials: Credentials, reader?: Reader) => Identity | undefined;
+/** Throws when the request carries a bad token. Returns undefined when it carries none. */
+export type Identify = (credentials: Credentials) => Promise<Identity | undefined>;
 
 const scheme = 'bearer ';
 

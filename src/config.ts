@@ -29,6 +29,11 @@ function integer(from: number, to: number) {
     .refine((value) => value >= from && value <= to, `must be an integer from ${from} to ${to}`);
 }
 
+const secretKey = z
+  .string()
+  .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
+  .optional();
+
 const addresses = {
   HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
   PORT: integer(0, 65535)
@@ -107,7 +112,7 @@ const webhooks = {
       'An IPv6 range that covers ::ffff:0:0/96, such as ::/0, also covers all of IPv4.',
   ),
   WEBHOOK_CONCURRENCY: integer(1, 1000)
-    .default(64)
+    .default(128)
     .describe('How many webhook requests one process sends at the same time.'),
   WEBHOOK_HISTORY: integer(0, 10_000)
     .default(100)
@@ -122,10 +127,10 @@ const webhooks = {
         'A payload counts once for each delivery. Default: 268435456 (256 MiB) with STORE_URL, else 67108864 (64 MiB).',
     ),
   MAX_EVENT_IDS: integer(1, 1_000_000_000)
-    .optional()
+    .default(100_000)
     .describe(
-      'How many ids of published events are remembered. Each is remembered for 24 hours; beyond this number, the server refuses to ' +
-        'publish events with an id. Default: no limit with STORE_URL, else 100000.',
+      'Without STORE_URL: how many ids of published events are remembered. Each is remembered for 24 hours; beyond this number, the ' +
+        'server refuses to publish events with an id.',
     ),
 };
 
@@ -157,15 +162,14 @@ const database = {
         'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
         'Default: the state is in memory and is lost when the process ends.',
     ),
-  SECRET_KEY: z
-    .string()
-    .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
-    .optional()
-    .describe(
-      'The key that encrypts the signature keys of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
-        'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
-        'Default: the signature keys are not encrypted.',
-    ),
+  SECRET_KEY: secretKey.describe(
+    'The key that encrypts the signature keys of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
+      'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
+      'Default: the signature keys are not encrypted.',
+  ),
+  SECRET_KEY_PREVIOUS: secretKey.describe(
+    'A second key that decrypts signature keys while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
+  ),
 };
 
 const upgrades = {
@@ -178,6 +182,7 @@ const upgrades = {
   UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400)
     .default(1800)
     .describe('How long one step of an upgrade may take before the job fails.'),
+  JOB_HISTORY: integer(1, 100_000).default(500).describe('How many finished jobs keep their messages.'),
 };
 
 const kubernetes = {
@@ -314,7 +319,7 @@ export function readConfig(
     webhookHistory: value.WEBHOOK_HISTORY,
     webhookMaxPending: value.WEBHOOK_MAX_PENDING,
     webhookMaxPendingBytes: value.WEBHOOK_MAX_PENDING_BYTES ?? (isInMemory ? 64 : 256) * 1024 ** 2,
-    maxEventIds: value.MAX_EVENT_IDS ?? (isInMemory ? 100_000 : Infinity),
+    maxEventIds: value.MAX_EVENT_IDS,
     maxServices: value.MAX_SERVICES,
     maxCatalogBytes: value.MAX_CATALOG_BYTES,
     maxUploadBytes: value.MAX_UPLOAD_BYTES,
@@ -322,8 +327,10 @@ export function readConfig(
     errorStatus200: value.ERROR_STATUS === '200',
     storeUrl: value.STORE_URL,
     secretKey: value.SECRET_KEY,
+    secretKeyPrevious: value.SECRET_KEY_PREVIOUS,
     upgradeExecutor: value.UPGRADE_EXECUTOR,
     upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,
+    jobHistory: value.JOB_HISTORY,
     kubeconfig: value.KUBECONFIG,
     kubernetesNamespace: value.KUBERNETES_NAMESPACE,
     upgradeParallelism: value.UPGRADE_PARALLELISM,

@@ -12,13 +12,13 @@ import { readCatalogFile } from './catalog/catalog-file.ts';
 import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { formatProblem } from './errors.ts';
-import { records } from './records.ts';
-import { createMemoryStore } from './store/memory.ts';
-import type { Store } from './store/store.ts';
+import { tables } from './records.ts';
+import { createMemoryStore } from './store/memory/store.ts';
+import type { Retention, Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { jobs } from './upgrades/job-table.ts';
+import { hasJobEnded } from './upgrades/job-service.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -123,10 +123,15 @@ function printAddresses({ http, urls }: App, { catalogPath, adminPath }: Config)
   ]);
 }
 
-async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): Promise<Store> {
+async function openStore(config: Config, logger: Logger): Promise<Store> {
+  const { storeUrl: url, secretKey } = config;
+  const retention: Retention = {
+    deliveriesPerWebhook: config.webhookHistory,
+    jobs: config.jobHistory,
+  };
   if (url === undefined) {
     logger.info('the store is in memory: nothing survives a restart');
-    return createMemoryStore();
+    return createMemoryStore({ retention, maxEventIds: config.maxEventIds });
   }
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
@@ -134,7 +139,16 @@ async function openStore({ storeUrl: url, secretKey }: Config, logger: Logger): 
   // The PostgreSQL client takes longer to load than the rest of the server takes to start, so it is loaded only when it is used.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
   const migrations = await readMigrations(new URL('store/postgres/migrations/', import.meta.url));
-  return openPostgresStore({ url, secretKey, logger, records, migrations, runtime: realRuntime });
+  return openPostgresStore({
+    url,
+    tables,
+    migrations,
+    runtime: realRuntime,
+    secretKey,
+    previousSecretKey: config.secretKeyPrevious,
+    retention,
+    logger,
+  });
 }
 
 async function createExecutor(config: Config, store: Store, logger: Logger): Promise<Executor> {
@@ -160,7 +174,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
   return createKubernetesExecutor({
     cluster,
     runtime: realRuntime,
-    hasEnded: (jobId) => (store.get(jobs, jobId)?.state ?? 'in_progress') !== 'in_progress',
+    hasEnded: (jobId) => hasJobEnded(store, jobId),
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,

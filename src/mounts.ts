@@ -34,7 +34,7 @@ export async function mountRest(
     await http.register(restRoutes, {
       prefix,
       root,
-      identify: (credentials, reader) => tokenService.identify(credentials, reader),
+      authenticator: tokenService,
       retryAfterRefresh,
       admit,
       multipart,
@@ -46,7 +46,7 @@ export async function mountRest(
 
 export async function mountSoap({ http, options, services, urls, assets }: Mount): Promise<void> {
   const { config, wsdl: template } = options;
-  const { tokenService, catalogCache, retryAfterRefresh } = services;
+  const { tokenService, catalogCache } = services;
   const { catalogNamespace: namespace, requireTokens } = config;
   const names = catalogNames(config.vendorPrefix, config.productName);
   const operations = catalogOperations({
@@ -61,8 +61,7 @@ export async function mountSoap({ http, options, services, urls, assets }: Mount
     prefix: config.catalogPath,
     handler: new SoapHandler(namespace, operations),
     requireTokens,
-    identify: (credentials, reader) => tokenService.identify(credentials, reader),
-    retryAfterRefresh,
+    identify: (credentials) => tokenService.identify(credentials),
     wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
     sendPage: (reply) =>
       sendEndpointPage(reply, {

@@ -20,14 +20,15 @@ import type { Resource } from './rest/resource.ts';
 import { createRetryAfterRefresh } from './store/refresh.ts';
 import { createTasks } from './tasks.ts';
 import { deployment, newestInstalled } from './upgrades/deployment.ts';
+import type { OnJobChange } from './upgrades/job.ts';
 import { JobRunner } from './upgrades/job-runner.ts';
-import { type OnJobChange, isJobRunning, newestJob } from './upgrades/job-table.ts';
+import { isJobRunning, newestJob } from './upgrades/job-table.ts';
 import { JobWatcher } from './upgrades/job-watcher.ts';
 import { systemResource } from './upgrades/upgrades.rest.ts';
 import { uploadsResource } from './uploads/rest.ts';
 import { DeliveryWorker } from './webhooks/delivery-worker.ts';
-import { jobEvent, serviceEvent } from './webhooks/event.ts';
 import { EventPublisher } from './webhooks/event-publisher.ts';
+import { jobEvent, serviceEvent } from './webhooks/own-events.ts';
 import { webhookStats } from './webhooks/stats.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
@@ -67,11 +68,7 @@ export function createServices(options: AppOptions) {
     store,
     runtime,
     tasks,
-    limits: {
-      pending: config.webhookMaxPending,
-      pendingBytes: config.webhookMaxPendingBytes,
-      eventIds: config.maxEventIds,
-    },
+    limits: { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes },
   });
   const notifyJob: OnJobChange = (transaction, job, at) =>
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
@@ -96,7 +93,6 @@ export function createServices(options: AppOptions) {
       httpClient,
       eventPublisher,
       concurrency: config.webhookConcurrency,
-      history: config.webhookHistory,
       userAgent: `Steward/${version}`,
       onAttempt: ({ durationMs, error }, { state, isPing }) => {
         metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
@@ -138,12 +134,7 @@ export function adminResource(
 ): Resource {
   const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, tokenService } = services;
   const installed = () => newestInstalled(store.read(deployment));
-  const webhookDeps = {
-    store,
-    runtime,
-    allowed: config.webhookAllowCidrs,
-    history: config.webhookHistory,
-  };
+  const webhookDeps = { store, runtime, allowed: config.webhookAllowCidrs };
   const home = showHome({
     store,
     runtime,
@@ -182,7 +173,7 @@ export function adminResource(
       store,
       runtime,
       maxTotalBytes: config.maxUploadsTotalBytes,
-      isInUse: (reader, id) => isJobRunning(reader) && newestJob(reader)?.uploads.includes(id) === true,
+      isInUse: (reader, id) => isJobRunning(reader) && reader.read(newestJob)?.uploads.includes(id) === true,
     }),
   });
 }

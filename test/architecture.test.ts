@@ -11,7 +11,8 @@ const levelOf = (name: string) => layers.indexOf(layerOf(name));
 const folderOf = (name: string) => (name.includes('/') ? (name.split('/')[0] ?? '') : '');
 
 /** Folders that import no feature. */
-const shared = ['', 'lib', 'http', 'rest', 'soap', 'store'];
+const shared = ['', 'lib', 'http', 'rest', 'soap'];
+const isOfFeature = (name: string) => ![...shared, 'store'].includes(folderOf(name));
 
 function importsOf(name: string): string[] {
   const found = textOf(name).matchAll(/^(?:import|export)\s[^;]*?from '([^']+)';|import\('([^']+)'\)/gms);
@@ -33,7 +34,12 @@ describe.each(sources)('src/%s', (name) => {
 
   it('imports no feature if it is shared', () => {
     if (!shared.includes(folderOf(name)) || layerOf(name) === 'process' || name === 'records.ts') return;
-    expect(local.filter((target) => !shared.includes(folderOf(target)))).toEqual([]);
+    expect(local.filter(isOfFeature)).toEqual([]);
+  });
+
+  it('imports only rules of features if it belongs to the storage layer', () => {
+    if (folderOf(name) !== 'store') return;
+    expect(local.filter((target) => isOfFeature(target) && layerOf(target) !== 'rules')).toEqual([]);
   });
 
   it('does no I/O if it is a rule', () => {

@@ -29,6 +29,9 @@ it('has a default for every variable', () => {
     productName: 'Product',
     errorStatus200: false,
     maxUploadBytes: 10 * 1024 ** 2,
+    maxEventIds: 100_000,
+    jobHistory: 500,
+    secretKeyPrevious: undefined,
   });
   expect(readConfig({ PRODUCT_NAME: 'Widget' }).catalogNamespace).toBe(
     'http://www.example.com/schemas/Widget/10.0',
@@ -56,6 +59,16 @@ it('requires ADMIN_PASSWORD with STORE_URL', () => {
   expect(problemsOf({ STORE_URL: 'postgres://localhost/steward' })).toEqual([
     'ADMIN_PASSWORD must be given with STORE_URL.',
   ]);
+});
+
+it('reads SECRET_KEY_PREVIOUS with SECRET_KEY and without', () => {
+  const [key, previous] = ['k', 'p'].map((letter) => letter.repeat(32)) as [string, string];
+  expect(readConfig({ SECRET_KEY_PREVIOUS: previous })).toMatchObject({ secretKeyPrevious: previous });
+  expect(problemsOf({ SECRET_KEY: key, SECRET_KEY_PREVIOUS: 'p'.repeat(31) })).toEqual([
+    expect.stringContaining('SECRET_KEY_PREVIOUS must'),
+  ]);
+  const both = readConfig({ SECRET_KEY: key, SECRET_KEY_PREVIOUS: previous });
+  expect([both.secretKey, both.secretKeyPrevious]).toEqual([key, previous]);
 });
 
 it('requires KUBECONFIG for the Kubernetes executor outside a cluster', () => {
@@ -100,6 +113,8 @@ it.each([
   ['ADMIN_PASSWORD', '        '],
   ['ADMIN_PASSWORD', 'abc\u0001defgh'],
   ['SECRET_KEY', 'x'.repeat(31)],
+  ['JOB_HISTORY', '0'],
+  ['JOB_HISTORY', '100001'],
   ['UPGRADE_EXECUTOR', 'banana'],
   ['UPGRADE_PARALLELISM', '0'],
   ['ROLLOUT_TIMEOUT_SECONDS', '0'],

@@ -1,9 +1,10 @@
 // Signs users in, identifies callers by their tokens, and revokes tokens.
-import type { Credentials, Identity } from '../caller.ts';
+import type { Caller, Credentials, Identity } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader, Transaction } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import { networkOf, subnetOf } from '../lib/address.ts';
 import { type Claimant, FairLimiter } from './fair-limiter.ts';
@@ -17,11 +18,10 @@ import {
   formTokenOf,
   hashToken,
   isFormToken,
-  tokens,
 } from './token.ts';
-import { type User, addUser, findUser, hasAdministrator, users } from './user.ts';
+import { type User, addUser, findUser, hasAdministrator } from './user.ts';
 
-const sweepEveryMs = 60_000;
+const sweepEveryMs = 600_000;
 
 /**
  * A password hash occupies a thread and 16 MiB for a noticeable time. Node has four such threads: one stays free, because name resolution
@@ -58,52 +58,57 @@ export class TokenService {
     this.#store = store;
     this.#runtime = runtime;
     this.#maxTokensPerUser = maxTokensPerUser;
+    // Processes may have been stopped for longer than the interval.
+    tasks.start('token sweep', () => this.#sweep());
     tasks.every('token sweep', sweepEveryMs, () => this.#sweep());
   }
 
-  /** `reader` is a transaction where an operation identifies its caller again. */
-  identify(credentials: Credentials, reader: Reader = this.#store): Identity | undefined {
-    const { bearer, field, cookie, readsOnly } = credentials;
-    if (bearer !== undefined) return this.#identityOf(reader, bearer, credentials);
-    if (field !== undefined) {
-      if (!isFormToken(field) || readsOnly) return this.#identityOf(reader, field, credentials);
-      if (cookie === undefined || !formTokenMatches(field, cookie)) throw formOfEndedSession();
-      return this.#identityOf(reader, cookie, credentials, field);
-    }
-    if (cookie === undefined || !readsOnly) return undefined;
-    return this.#identityOf(reader, cookie, credentials, formTokenOf(cookie));
+  async identify(credentials: Credentials): Promise<Identity | undefined> {
+    const presented = presentedToken(credentials);
+    if (presented === undefined) return undefined;
+    const tokenHash = hashToken(presented.token);
+    const token = await this.#findToken(tokenHash);
+    const { address, referer } = credentials;
+    if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
+    return { caller: this.#callerOf(token, this.#store), tokenHash, formToken: presented.formToken };
+  }
+
+  /** The binding of a token never changes, so it is not checked again for the same request. */
+  async identifyAgain(identity: Identity): Promise<Identity> {
+    const token = await this.#findToken(identity.tokenHash);
+    return { ...identity, caller: this.#callerOf(token, this.#store) };
+  }
+
+  identifyWithin(transaction: Transaction, identity: Identity): Identity {
+    const token = transaction.token(identity.tokenHash);
+    return { ...identity, caller: this.#callerOf(token, transaction) };
   }
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
     const { username, minutes, binding } = request;
     const user = await this.#checkPassword(request);
+    // Any process may have changed the password during the hash.
+    await this.#store.refresh();
+    const current = findUser(this.#store, username);
+    if (current?.passwordHash !== user.passwordHash) throw wrongCredentials();
     const token = this.#runtime.newSecret(32).toString('base64url');
     const signedInAt = this.#runtime.now();
     const expires = signedInAt + minutes * 60_000;
-    await this.#store.update((transaction) => {
-      const current = findUser(transaction, username);
-      if (current?.passwordHash !== user.passwordHash) throw wrongCredentials();
-      transaction.put(users, { ...current, lastSignIn: signedInAt });
-      this.#endOldestTokens(transaction, current, signedInAt);
-      transaction.put(tokens, {
-        hash: hashToken(token),
-        username: current.username,
-        credentialId: current.credentialId,
-        createdAt: signedInAt,
-        expires,
-        binding,
-      });
-    });
+    const stored: Token = {
+      hash: hashToken(token),
+      username: current.username,
+      credentialId: current.credentialId,
+      createdAt: signedInAt,
+      expires,
+      binding,
+    };
+    await this.#store.tokens.issue(stored, this.#maxTokensPerUser);
     return { token, expires };
   }
 
   async revoke(token: string, cookie: string | undefined): Promise<void> {
     const isOwnForm = isFormToken(token) && cookie !== undefined && formTokenMatches(token, cookie);
-    const hash = hashToken(isOwnForm ? cookie : token);
-    // Another process may have issued the token a moment ago.
-    if (this.#store.get(tokens, hash) === undefined) await this.#store.refresh();
-    if (this.#store.get(tokens, hash) === undefined) return;
-    await this.#store.update((transaction) => transaction.remove(tokens, hash));
+    await this.#store.tokens.end(hashToken(isOwnForm ? cookie : token));
   }
 
   async hashPassword(password: string): Promise<{ hash: string; credentialId: string }> {
@@ -126,22 +131,22 @@ export class TokenService {
         passwordHash,
         credentialId,
         createdAt,
-        lastSignIn: null,
       });
       return true;
     });
   }
 
-  #identityOf(reader: Reader, token: string, { address, referer }: Credentials, formToken = ''): Identity {
-    const stored = reader.get(tokens, hashToken(token));
-    const user = stored && findUser(reader, stored.username);
-    const isValid =
-      stored !== undefined &&
-      stored.expires > this.#runtime.now() &&
-      stored.credentialId === user?.credentialId &&
-      bindingAllows(stored.binding, address, referer);
-    if (!isValid) throw new ServiceError('token-invalid', 'Invalid token.');
-    return { caller: { username: user.username, role: user.role }, formToken };
+  async #findToken(hash: string): Promise<Token | undefined> {
+    const token = await this.#store.tokens.find(hash);
+    // Another process may have added the user or changed the password a moment ago.
+    if (token && !ownerOf(token, this.#store)) await this.#store.refresh();
+    return token;
+  }
+
+  #callerOf(token: Token | undefined, reader: Reader): NonNullable<Caller> {
+    const user = token && ownerOf(token, reader);
+    if (!user || token.expires <= this.#runtime.now()) throw invalidToken();
+    return { username: user.username, role: user.role };
   }
 
   async #checkPassword({ username, password, address }: SignInRequest): Promise<User> {
@@ -170,27 +175,35 @@ export class TokenService {
       throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds });
   }
 
-  /** Leaves room for one more token. */
-  #endOldestTokens(transaction: Transaction, { username, credentialId }: User, at: number): void {
-    const valid = [...transaction.all(tokens)]
-      .filter((token) => token.username === username && token.credentialId === credentialId)
-      .filter(({ expires }) => expires > at)
-      .sort((a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0));
-    const surplus = Math.max(0, valid.length + 1 - this.#maxTokensPerUser);
-    for (const { hash } of valid.slice(0, surplus)) transaction.remove(tokens, hash);
-  }
-
   async #sweep(): Promise<void> {
     const at = this.#runtime.now();
     this.#signInLimit.removeExpired(at);
-    const isInvalid = ({ username, credentialId, expires }: Token) =>
-      expires <= at || findUser(this.#store, username)?.credentialId !== credentialId;
-    const invalid = [...this.#store.all(tokens)].filter(isInvalid);
-    if (invalid.length === 0) return;
-    await this.#store.update((transaction) => {
-      for (const token of invalid) transaction.remove(tokens, token.hash);
-    });
+    await this.#store.tokens.removeExpired(at);
   }
+}
+
+type PresentedToken = { readonly token: string; readonly formToken: string };
+
+/** The token of a request that counts. */
+function presentedToken({ bearer, field, cookie, readsOnly }: Credentials): PresentedToken | undefined {
+  if (bearer !== undefined) return { token: bearer, formToken: '' };
+  if (field !== undefined) {
+    if (!isFormToken(field) || readsOnly) return { token: field, formToken: '' };
+    if (cookie === undefined || !formTokenMatches(field, cookie)) throw formOfEndedSession();
+    return { token: cookie, formToken: field };
+  }
+  if (cookie === undefined || !readsOnly) return undefined;
+  return { token: cookie, formToken: formTokenOf(cookie) };
+}
+
+/** Returns undefined if the user is removed or has got a new password since. */
+function ownerOf({ username, credentialId }: Token, reader: Reader): User | undefined {
+  const user = findUser(reader, username);
+  return user?.credentialId === credentialId ? user : undefined;
+}
+
+function invalidToken(): ServiceError {
+  return new ServiceError('token-invalid', 'Invalid token.');
 }
 
 function wrongCredentials(): ServiceError {

@@ -1,7 +1,5 @@
 // Tokens of 256 random bits, stored as hashes only; their bindings to an address or a referring page; form tokens.
 import { createHmac, hash as digest, timingSafeEqual } from 'node:crypto';
-import type { Shape } from '../store/shape.ts';
-import type { Table } from '../store/transaction.ts';
 
 export type Binding = { readonly to: 'address' | 'referer'; readonly value: string } | null;
 
@@ -9,23 +7,9 @@ export type Token = {
   readonly hash: string;
   readonly username: string;
   readonly credentialId: string;
-  /** Null: version 0.1.0 issued the token. */
-  readonly createdAt: number | null;
+  readonly createdAt: number;
   readonly expires: number;
   readonly binding: Binding;
-};
-
-export const tokens: Table<Token> = {
-  name: 'tokens',
-  keyOf: (token) => token.hash,
-  shape: {
-    hash: 'key',
-    username: 'text',
-    credentialId: 'text',
-    createdAt: 'number',
-    expires: 'number',
-    binding: 'json',
-  } satisfies Shape<Token>,
 };
 
 export const expirationMinutes = { default: 120, max: 20160 } as const;

@@ -1,31 +1,22 @@
 // Users and the rules for changing them: names are unique, ignoring case, and at least one administrator remains.
 import type { Role } from '../caller.ts';
 import { type Problem, ServiceError, invalid } from '../errors.ts';
-import type { Shape } from '../store/shape.ts';
-import type { Reader, Table, Transaction } from '../store/transaction.ts';
+import type { Reader, Table } from '../store/state.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { isXmlText } from '../lib/text.ts';
 
 export type User = {
   readonly username: string;
   readonly role: Role;
   readonly passwordHash: string;
-  /** Changes with the password. Tokens carry it, so a new password ends all of them. */
+  /** Changes with the password. Tokens carry it, so a token that was issued for the old password is not valid, even if it is stored. */
   readonly credentialId: string;
   readonly createdAt: number;
-  readonly lastSignIn: number | null;
 };
 
 export const users: Table<User> = {
   name: 'users',
   keyOf: (user) => user.username.toLowerCase(),
-  shape: {
-    username: 'text',
-    role: 'text',
-    passwordHash: 'text',
-    credentialId: 'text',
-    createdAt: 'number',
-    lastSignIn: 'number',
-  } satisfies Shape<User>,
 };
 
 export const usernames = {
@@ -84,12 +75,14 @@ export function updateUser(transaction: Transaction, username: string, change: U
     passwordHash: change.password?.hash ?? user.passwordHash,
     credentialId: change.password?.credentialId ?? user.credentialId,
   });
+  if (change.password) transaction.tokens.endAll(user.username);
 }
 
 export function removeUser(transaction: Transaction, username: string): void {
   const user = requireUser(transaction, username);
   requireAnotherAdministrator(transaction, user);
   transaction.remove(users, users.keyOf(user));
+  transaction.tokens.endAll(user.username);
 }
 
 /** The name comes from a form field, so an unknown user is a problem of that field. */

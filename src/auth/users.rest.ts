@@ -13,10 +13,11 @@ import {
 } from '../rest/resource.ts';
 import { choice, required, text } from '../rest/fields.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader } from '../store/transaction.ts';
 import type { TokenService } from './token-service.ts';
 import {
+  type User,
   addUser,
   findUser,
   listUsers,
@@ -26,6 +27,7 @@ import {
   unknownUser,
   updateUser,
   usernames,
+  users,
 } from './user.ts';
 
 const newUsername = text('The user name.', {
@@ -62,17 +64,26 @@ export function securityResource(store: Store, runtime: Runtime, tokenService: T
           update: updateOperation(store, tokenService),
           remove: removeOperation(store),
         },
-        read: () => ({
-          users: listUsers(store).map((user) => ({
-            username: user.username,
-            role: user.role,
-            createdAt: user.createdAt,
-            lastSignIn: user.lastSignIn,
-          })),
-        }),
+        read: async () => {
+          const signIns = await store.tokens.lastSignIns();
+          return {
+            users: listUsers(store).map((user) => ({
+              username: user.username,
+              role: user.role,
+              createdAt: user.createdAt,
+              lastSignIn: lastSignInOf(user, signIns),
+            })),
+          };
+        },
       }),
     },
   );
+}
+
+/** An earlier sign-in was that of a removed user with the same name. */
+function lastSignInOf(user: User, signIns: ReadonlyMap<string, number>): number | null {
+  const at = signIns.get(users.keyOf(user));
+  return at !== undefined && at >= user.createdAt ? at : null;
 }
 
 function addOperation(store: Store, runtime: Runtime, tokenService: TokenService): Operation {
@@ -83,7 +94,7 @@ function addOperation(store: Store, runtime: Runtime, tokenService: TokenService
     effect: 'writes',
     refusals: ['too-many-requests'],
     fields: { username: required(newUsername), password: required(password), role: required(role) },
-    run: async ({ values, requireCaller }) => {
+    run: async ({ values, requireCaller, needs }) => {
       requireFreeName(store, values.username);
       const { hash, credentialId } = await tokenService.hashPassword(values.password);
       const user = {
@@ -92,12 +103,11 @@ function addOperation(store: Store, runtime: Runtime, tokenService: TokenService
         passwordHash: hash,
         credentialId,
         createdAt: runtime.now(),
-        lastSignIn: null,
       };
       await store.update((transaction) => {
         requireCaller(transaction);
         addUser(transaction, user);
-      });
+      }, needs);
       return success;
     },
   });
@@ -113,7 +123,7 @@ function updateOperation(store: Store, tokenService: TokenService): Operation {
     refusals: ['too-many-requests'],
     fields: { username: required(existingUsername), password, role },
     check: ({ values }) => userExists(store, values.username),
-    run: async ({ values, requireCaller }) => {
+    run: async ({ values, requireCaller, needs }) => {
       const change = {
         role: values.role,
         password:
@@ -122,7 +132,7 @@ function updateOperation(store: Store, tokenService: TokenService): Operation {
       await store.update((transaction) => {
         requireCaller(transaction);
         updateUser(transaction, values.username, change);
-      });
+      }, needs);
       return success;
     },
   });
@@ -136,11 +146,11 @@ function removeOperation(store: Store): Operation {
     effect: 'writes',
     fields: { username: required(existingUsername) },
     check: ({ values }) => userExists(store, values.username),
-    run: async ({ values, requireCaller }) => {
+    run: async ({ values, requireCaller, needs }) => {
       await store.update((transaction) => {
         requireCaller(transaction);
         removeUser(transaction, values.username);
-      });
+      }, needs);
       return success;
     },
   });

@@ -2,8 +2,8 @@
 import type { Caller } from '../caller.ts';
 import { type Problem, ServiceError, invalid } from '../errors.ts';
 import { xmlBytes } from '../lib/text.ts';
-import type { Shape } from '../store/shape.ts';
-import type { Cell, Reader, Table, Transaction } from '../store/transaction.ts';
+import type { Cell, Reader, Table } from '../store/state.ts';
+import type { Transaction } from '../store/transaction.ts';
 
 export type ServiceChange = 'Created' | 'Updated' | 'Deleted';
 
@@ -40,24 +40,11 @@ export const rootFolder = '/';
 export const folders: Table<Folder> = {
   name: 'folders',
   keyOf: (folder) => folder.folderName.toLowerCase(),
-  shape: { folderName: 'text', description: 'text' } satisfies Shape<Folder>,
   bytesOf: ({ folderName, description }) => xmlBytes(folderName) + xmlBytes(description),
 };
 export const services: Table<Service> = {
   name: 'services',
   keyOf: keyOfService,
-  shape: {
-    folderName: 'text',
-    serviceName: 'text',
-    type: 'text',
-    description: 'text',
-    capabilities: 'text',
-    parentType: 'text',
-    url: 'text',
-    access: 'text',
-    createdAt: 'number',
-    updatedAt: 'number',
-  } satisfies Shape<Service>,
   bytesOf: ({ folderName, serviceName, type, description, capabilities, parentType, url }) =>
     [folderName, serviceName, type, description, capabilities, parentType, url ?? '']
       .map(xmlBytes)

@@ -15,7 +15,7 @@ export type BodyLimitsOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly maxFileBytes: number;
   /** Decides only which limits hold. What a caller may do is decided after the body is read. */
-  readonly isSignedIn: (request: FastifyRequest) => boolean;
+  readonly isSignedIn: (request: FastifyRequest) => Promise<boolean>;
 };
 
 type Refuse = (error: ServiceError) => void;
@@ -29,9 +29,6 @@ type Arrival = {
 
 /** Counts one body. */
 type Meter = { readonly onBytes: (count: number) => void; readonly onArrived: () => void };
-
-/** A body that its parser reads from the connection. `refused` rejects when the body exceeds a limit. */
-export type ObservedBody = { readonly refused: Promise<never>; readonly stop: () => void };
 
 export class BodyLimits {
   readonly #runtime: BodyLimitsOptions['runtime'];
@@ -58,9 +55,10 @@ export class BodyLimits {
   }
 
   /** The body for the parsers, which is refused when it exceeds a limit. */
-  receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Readable {
+  async receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Promise<Readable> {
     if (!hasBody(request) || isMultipart(request)) return payload;
-    const meter = this.#startMeter(request, reply, (error) => body.refuse(error));
+    const isSignedIn = await this.#checkCaller(request);
+    const meter = this.#startMeter(request, reply, isSignedIn, (error) => body.refuse(error));
     const body: RequestBody = new RequestBody(payload, {
       isChunked: isChunked(request),
       onBytes: meter.onBytes,
@@ -71,36 +69,43 @@ export class BodyLimits {
     return body;
   }
 
-  /** For the parser of multipart forms, which reads the connection itself. It must start to read in the same turn. */
-  observe(request: FastifyRequest, reply: FastifyReply): ObservedBody {
+  /** For the parser of multipart forms: `read` reads the connection itself. The result rejects when the body exceeds a limit. */
+  async observe<T>(request: FastifyRequest, reply: FastifyReply, read: () => Promise<T>): Promise<T> {
+    const isSignedIn = await this.#checkCaller(request);
     const { promise: refused, reject } = createRefusal();
     const refuse = (error: ServiceError) => {
       void reply.header('connection', 'close');
       reject(error);
     };
-    const meter = this.#startMeter(request, reply, refuse);
+    const meter = this.#startMeter(request, reply, isSignedIn, refuse);
     const chunks = new ChunkCounter(isChunked(request));
     const onData = (chunk: Buffer) => {
       const problem = chunks.add(chunk.length);
       if (problem) refuse(problem);
       else meter.onBytes(chunk.length);
     };
+    // This starts the flow of data, so the parser must start in the same turn.
     request.raw.on('data', onData);
-    return {
-      refused,
-      stop: () => {
-        request.raw.off('data', onData);
-        meter.onArrived();
-      },
-    };
+    try {
+      return await Promise.race([read(), refused]);
+    } finally {
+      request.raw.off('data', onData);
+      meter.onArrived();
+    }
   }
 
   stop(): void {
     this.#timer.cancel();
   }
 
-  #startMeter(request: FastifyRequest, reply: FastifyReply, refuse: Refuse): Meter {
-    const isSignedIn = this.#isSignedIn(request);
+  async #checkCaller(request: FastifyRequest): Promise<boolean> {
+    const isSignedIn = await this.#isSignedIn(request);
+    // The client may have closed the connection meanwhile. Then its body never ends, and its network is unknown.
+    if (request.raw.destroyed) throw new ServiceError('invalid', 'The request body cannot be read.');
+    return isSignedIn;
+  }
+
+  #startMeter(request: FastifyRequest, reply: FastifyReply, isSignedIn: boolean, refuse: Refuse): Meter {
     const network = isSignedIn ? '' : networkOf(clientAddress(request));
     const budget = isSignedIn ? this.#signedIn : this.#anonymous;
     const arrival = isSignedIn ? undefined : this.#addArrival(refuse, network);

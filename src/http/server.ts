@@ -94,9 +94,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
     done();
   });
-  app.addHook('preParsing', (request, reply, payload, done) =>
-    done(null, bodyLimits.receive(request, reply, payload)),
-  );
+  app.addHook('preParsing', (request, reply, payload) => bodyLimits.receive(request, reply, payload));
   app.addHook('onClose', (_instance, done) => {
     bodyLimits.stop();
     done();

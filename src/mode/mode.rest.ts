@@ -4,8 +4,8 @@ import { ServiceError } from '../errors.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Entry, type Resource, operation, resource, success } from '../rest/resource.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader } from '../store/transaction.ts';
 import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
 
 export function createAdmission(store: Store, isJobRunning: (reader: Reader) => boolean) {

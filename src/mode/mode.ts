@@ -1,6 +1,7 @@
 // Read-only mode: the system is read-only while an upgrade job runs, or when an administrator has set it so.
 import { ServiceError } from '../errors.ts';
-import type { Cell, Reader, Transaction } from '../store/transaction.ts';
+import type { Cell, Reader } from '../store/state.ts';
+import type { Transaction } from '../store/transaction.ts';
 
 export type ModeSetting = { readonly isReadOnly: boolean; readonly message: string };
 

@@ -41,16 +41,13 @@ export class MultipartReader {
   }
 
   async read(request: FastifyRequest, reply: FastifyReply, requested: RequestedFields): Promise<Form> {
-    const body = this.#bodyLimits.observe(request, reply);
     try {
-      return await Promise.race([this.#readParts(request, requested), body.refused]);
+      return await this.#bodyLimits.observe(request, reply, () => this.#readParts(request, requested));
     } catch (error) {
       // Without this, the rest of the body would stay on the connection, in front of the next request.
       request.raw.unpipe();
       request.raw.resume();
       throw multipartError(error);
-    } finally {
-      body.stop();
     }
   }
 

@@ -6,6 +6,7 @@ import { prefersHtml } from '../http/accept.ts';
 import { clientAddress } from '../http/client-address.ts';
 import { isXmlText, toNfc } from '../lib/text.ts';
 import { notFound } from '../http/errors.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
 import { type Entry, type RequestContext, accessOf } from './resource.ts';
 import { type Format, readFormat } from './response.ts';
@@ -27,6 +28,14 @@ export type RestRoute = {
   readonly entry: Entry;
   readonly requestedFields: RequestedFields;
   readonly segments: readonly string[];
+};
+
+export type Authenticator = {
+  readonly identify: Identify;
+  /** Throws if the token has ended, or if the user is removed or has a new password. */
+  readonly identifyAgain: (identity: Identity) => Promise<Identity>;
+  /** The same inside a transaction, which must read the token (`Needs`). */
+  readonly identifyWithin: (transaction: Transaction, identity: Identity) => Identity;
 };
 
 export class RestRequest implements RequestContext {
@@ -107,14 +116,27 @@ export function credentialsOf(request: FastifyRequest, field: string | undefined
 }
 
 /** The session of the browser counts here even where the request needs none, or may not use it. */
-export function identifySession(request: FastifyRequest, identify: Identify): Identity | undefined {
+export async function identifySession(
+  request: FastifyRequest,
+  authenticator: Pick<Authenticator, 'identify'>,
+): Promise<Identity | undefined> {
   const { authorization, cookie } = request.headers;
   if (authorization === undefined && cookie === undefined) return undefined;
   try {
-    return identify({ ...credentialsOf(request, undefined), readsOnly: true });
+    return await authenticator.identify({ ...credentialsOf(request, undefined), readsOnly: true });
   } catch {
     return undefined;
   }
+}
+
+/** Whether a bearer token or a session cookie identifies the caller. A token in the form is known only after the body is read. */
+export async function isSignedIn(
+  request: FastifyRequest,
+  authenticator: Pick<Authenticator, 'identify'>,
+): Promise<boolean> {
+  // The request may belong to another protocol, and then it has no such property.
+  const { rest } = request as Partial<FastifyRequest>;
+  return (rest?.identity ?? (await identifySession(request, authenticator))) !== undefined;
 }
 
 function sessionCookieOf({ headers }: FastifyRequest): string | undefined {

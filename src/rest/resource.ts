@@ -3,7 +3,7 @@
 import type { Access, Caller } from '../caller.ts';
 import type { ErrorKind, Problem } from '../errors.ts';
 import type { CachedJson, Json } from '../lib/json.ts';
-import type { Reader } from '../store/transaction.ts';
+import type { Needs, Transaction } from '../store/transaction.ts';
 import type { Field, Fields, Values } from './fields.ts';
 import type { Html } from './html/html.ts';
 import { type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
@@ -17,9 +17,14 @@ export type Call<S, V> = {
   readonly caller: Caller;
   /**
    * Identifies and authorizes the caller again, with the errors of the first check. An operation that waits before its transaction calls
-   * this inside of it: meanwhile the token may have ended, or the user may have been removed or got another role.
+   * this inside of it: meanwhile the token may have ended, or the user may have been removed or got another role. The transaction reads
+   * the token, so the update must get `needs`: `store.update((transaction) => { requireCaller(transaction); … }, needs)`.
    */
-  readonly requireCaller: (reader: Reader) => Caller;
+  readonly requireCaller: (transaction: Transaction) => Caller;
+  /** What `requireCaller` reads in a transaction. An update that reads more adds it: `{ ...needs, uploads }`. */
+  readonly needs: Needs;
+  /** The same check outside of a transaction, for a read that waits before its answer. */
+  readonly requireCallerNow: () => Promise<Caller>;
   readonly request: RequestContext;
 };
 

@@ -3,23 +3,23 @@
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Access, type Caller, type Identify, mayCall } from '../caller.ts';
+import { type Access, type Caller, type Identity, mayCall } from '../caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
-import type { Reader } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { type FieldValues, readFields, requestedFields } from './fields.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
 import type { MultipartReader } from './multipart.ts';
-import { RestRequest, credentialsOf, guessFormat, identifySession } from './request.ts';
+import { type Authenticator, RestRequest, credentialsOf, guessFormat, identifySession } from './request.ts';
 import { type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
 import { formats, readFormat, sendAnswer } from './response.ts';
 
 export type RestOptions = {
   readonly prefix: string;
   readonly root: Resource;
-  readonly identify: Identify;
+  readonly authenticator: Authenticator;
   readonly retryAfterRefresh: RetryAfterRefresh;
   readonly admit: (entry: Entry, showsForm: boolean) => void;
   readonly multipart: MultipartReader;
@@ -105,7 +105,7 @@ async function checkTarget(request: FastifyRequest, options: RestOptions): Promi
   if (!rest.isPost) return;
   const credentials = credentialsOf(request, undefined);
   if (rest.access !== 'anyone' && credentials.bearer !== undefined)
-    rest.identity = await options.retryAfterRefresh(() => options.identify(credentials));
+    rest.identity = await options.authenticator.identify(credentials);
   refuseEncodedBody(request.headers['content-encoding']);
 }
 
@@ -127,9 +127,7 @@ async function checkRequest(
   rest.format = readFormat(textIn(rest.form, 'f') ?? textIn(rest.query, 'f'), request.headers.accept);
   if (rest.format === undefined) throw invalidField('f', `must be one of ${formats.join(', ')}.`);
   // The form may carry the token, and a bearer token may have ended while the body arrived.
-  if (rest.access !== 'anyone')
-    rest.identity = await options.retryAfterRefresh(() => options.identify(rest.credentials));
-  else if (!rest.isPost) rest.identity = identifySession(request, options.identify);
+  rest.identity = await identifyCaller(rest, request, options.authenticator);
   const caller = rest.identity?.caller;
   requireRole(caller, rest.access);
   options.admit(rest.entry, rest.showsForm);
@@ -137,6 +135,17 @@ async function checkRequest(
   const hasIds = rest.entry.items.length > 0;
   const found = hasIds ? await options.retryAfterRefresh(() => findSubject(rest, caller)) : undefined;
   rest.subject = { found };
+}
+
+async function identifyCaller(
+  rest: RestRequest,
+  request: FastifyRequest,
+  authenticator: Authenticator,
+): Promise<Identity | undefined> {
+  if (rest.access === 'anyone') return rest.isPost ? undefined : identifySession(request, authenticator);
+  return rest.identity
+    ? authenticator.identifyAgain(rest.identity)
+    : authenticator.identify(rest.credentials);
 }
 
 function readForm(rest: RestRequest, request: FastifyRequest): void {
@@ -167,28 +176,33 @@ async function findSubject(rest: RestRequest, caller: Caller): Promise<unknown> 
 async function respond(
   rest: RestRequest,
   reply: FastifyReply,
-  { responder, identify }: RestOptions,
+  { responder, authenticator }: RestOptions,
 ): Promise<FastifyReply> {
   if (rest.showsForm) return responder.sendForm(rest, reply);
-  const outcome = await execute(rest, identify);
+  const outcome = await execute(rest, authenticator);
   if (outcome.headers) void reply.headers(outcome.headers);
   return rest.format === 'html'
     ? responder.sendOutcome(rest, reply, outcome)
     : sendAnswer(reply, 200, outcome.json, rest.format);
 }
 
-async function execute(rest: RestRequest, identify: Identify): Promise<Outcome> {
-  const { operation, resource } = rest.entry;
-  const { values, problems }: FieldValues = readFields(fieldsOf(rest.entry), rest.form);
+async function execute(rest: RestRequest, authenticator: Authenticator): Promise<Outcome> {
+  const { entry, access, identity } = rest;
+  const { operation, resource } = entry;
+  const { values, problems }: FieldValues = readFields(fieldsOf(entry), rest.form);
+  const known = access === 'anyone' ? undefined : identity;
+  const authorize = (again: Identity | undefined) => {
+    requireRole(again?.caller, access);
+    return again?.caller;
+  };
   const call = {
     subject: rest.subject?.found,
     values: values as never,
-    caller: rest.identity?.caller,
-    requireCaller: (reader: Reader) => {
-      const caller = rest.access === 'anyone' ? undefined : identify(rest.credentials, reader)?.caller;
-      requireRole(caller, rest.access);
-      return caller;
-    },
+    caller: identity?.caller,
+    requireCaller: (transaction: Transaction) =>
+      authorize(known && authenticator.identifyWithin(transaction, known)),
+    needs: known ? { token: known.tokenHash } : {},
+    requireCallerNow: async () => authorize(known && (await authenticator.identifyAgain(known))),
     request: rest,
   };
   if (!operation) {
@@ -204,19 +218,19 @@ function refuseInvalid(problems: readonly Problem[]): void {
   if (problems.length > 0) throw invalid(problems);
 }
 
-function sendError(
+async function sendError(
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { responder, identify, errorStatus200 }: RestOptions,
-): FastifyReply {
+  { responder, authenticator, errorStatus200 }: RestOptions,
+): Promise<FastifyReply> {
   const error = asServiceError(thrown);
   if (!error) request.log.error({ err: thrown }, 'request failed');
   const response = toErrorResponse(error);
   void reply.headers(response.headers);
   const format = request.rest?.format ?? guessFormat(request);
   if (format === 'html') {
-    const identity = request.rest?.identity ?? identifySession(request, identify);
+    const identity = request.rest?.identity ?? (await identifySession(request, authenticator));
     return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
   }
   return sendAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);

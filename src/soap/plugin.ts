@@ -5,7 +5,6 @@ import { type Caller, type Identify, bearerToken } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import { clientAddress } from '../http/client-address.ts';
 import { notFound } from '../http/errors.ts';
-import type { RetryAfterRefresh } from '../store/refresh.ts';
 import { type SoapVersion, contentTypes } from './envelope.ts';
 import { SoapFaultError, toFault, toFaultResponse } from './faults.ts';
 import { type MessageFormat, type SoapHandler, maxRequestBytes, requestTooLarge } from './handler.ts';
@@ -15,7 +14,6 @@ export type SoapOptions = {
   readonly handler: SoapHandler;
   readonly requireTokens: boolean;
   readonly identify: Identify;
-  readonly retryAfterRefresh: RetryAfterRefresh;
   readonly wsdl: () => Buffer;
   readonly sendPage: (reply: FastifyReply) => FastifyReply;
 };
@@ -94,10 +92,7 @@ function toPayload(parts: readonly Buffer[]): Buffer | Readable {
   return parts.length <= fewParts ? Buffer.concat(parts) : Readable.from(parts);
 }
 
-async function callerOf(
-  request: FastifyRequest,
-  { identify, retryAfterRefresh, requireTokens }: SoapOptions,
-): Promise<Caller> {
+async function callerOf(request: FastifyRequest, { identify, requireTokens }: SoapOptions): Promise<Caller> {
   const credentials = {
     bearer: bearerToken(request.headers.authorization),
     field: queryToken(request),
@@ -106,7 +101,7 @@ async function callerOf(
     address: () => clientAddress(request),
     referer: request.headers.referer,
   };
-  const identity = await retryAfterRefresh(() => identify(credentials));
+  const identity = await identify(credentials);
   if (!identity && requireTokens) throw new ServiceError('token-missing', 'Token required.');
   return identity?.caller;
 }

@@ -1,9 +1,11 @@
 // Collects the writes of a transaction until the store commits them.
 //
-// A transaction never writes to the store directly. Writes to tables, cells and logs are recorded as final values and are visible to the
-// transaction itself; operations on queues are recorded as a list of acts in call order. The store then either applies the whole record
-// or drops it. Every store shares this part; only the commit differs.
-import type { Cell, Log, Queue, Reader, Table, Transaction } from './transaction.ts';
+// A transaction never writes to the store directly. Writes to tables and cells are recorded as final values and are visible to the
+// transaction itself; writes to the other ports are recorded as a list of calls. The store then either performs the whole record or drops
+// it. Every store shares this part; only the commit differs.
+import type { FailureWindow } from '../webhooks/failure-window.ts';
+import type { Cell, Reader, Table } from './state.ts';
+import type { Transaction, TransactionWrites } from './transaction.ts';
 
 export type Rows = Map<string, unknown>;
 
@@ -11,34 +13,31 @@ export type Changes = {
   /** Rows by table and key; `undefined` marks a removed row. */
   tables: Map<Table<never>, Rows>;
   cells: Map<Cell<unknown>, unknown>;
-  logs: Map<Log<unknown>, Map<string, readonly unknown[]>>;
-  /** Operations on queues, in call order. */
-  acts: Act[];
+  /** Writes to the other ports, in call order. */
+  writes: RecordedWrite[];
+  /** The failure windows that `writes` sets, by webhook. */
+  failures: Map<string, FailureWindow | null>;
 };
 
-export type Act = { readonly queue: Queue<never> } & (
-  | { readonly kind: 'enqueue'; readonly row: never }
-  | { readonly kind: 'settle'; readonly claimed: never; readonly row: never }
-  | { readonly kind: 'amend'; readonly owner: string | undefined; readonly change: (row: never) => never }
-  | { readonly kind: 'thin'; readonly owner: string; readonly keep: number }
-  | { readonly kind: 'trim'; readonly owner: string; readonly keep: number }
-  | { readonly kind: 'drop'; readonly owner: string }
-);
+export type RecordedWrite = (writes: TransactionWrites) => Promise<void>;
+
+/** The rows of other ports that the transaction reads (`Needs`). */
+export type Facts = Pick<Transaction, 'token' | 'upload' | 'failures'>;
 
 export function createChanges(): Changes {
-  return { tables: new Map(), cells: new Map(), logs: new Map(), acts: [] };
+  return { tables: new Map(), cells: new Map(), writes: [], failures: new Map() };
 }
 
 /** Replaces the maps instead of clearing them: a map that is cleared again and again keeps its memory. */
 export function clear(changes: Changes): void {
   if (changes.tables.size > 0) changes.tables = new Map();
   if (changes.cells.size > 0) changes.cells = new Map();
-  if (changes.logs.size > 0) changes.logs = new Map();
-  if (changes.acts.length > 0) changes.acts = [];
+  if (changes.writes.length > 0) changes.writes = [];
+  if (changes.failures.size > 0) changes.failures = new Map();
 }
 
-export function isEmpty({ tables, cells, logs, acts }: Changes): boolean {
-  return tables.size === 0 && cells.size === 0 && logs.size === 0 && acts.length === 0;
+export function isEmpty({ tables, cells, writes }: Changes): boolean {
+  return tables.size === 0 && cells.size === 0 && writes.length === 0;
 }
 
 /** Adds `later` to `into`; later values win. */
@@ -48,16 +47,13 @@ export function merge(into: Changes, later: Changes): void {
     for (const [key, row] of rows) known.set(key, row);
   }
   for (const [cell, value] of later.cells) into.cells.set(cell, value);
-  for (const [log, lists] of later.logs) {
-    for (const [key, entries] of lists) appendTo(into, log, key, entries);
-  }
-  for (const act of later.acts) into.acts.push(act);
+  for (const write of later.writes) into.writes.push(write);
+  for (const [webhookId, window] of later.failures) into.failures.set(webhookId, window);
 }
 
-/** A reader that shows `base` with the changes applied. Queues are shown without their acts. */
+/** A reader that shows `base` with the changes applied. */
 export function readThrough(base: Reader, changes: Changes): Reader {
   return {
-    ...base,
     get: <T>(table: Table<T>, key: string) => {
       const changed = changes.tables.get(table);
       return changed?.has(key) ? (changed.get(key) as T | undefined) : base.get(table, key);
@@ -69,37 +65,63 @@ export function readThrough(base: Reader, changes: Changes): Reader {
     count: (table) => base.count(table) + changeIn(table, base, changes, () => 1),
     bytes: (table) => base.bytes(table) + changeIn(table, base, changes, table.bytesOf ?? (() => 0)),
     read: <T>(cell: Cell<T>) => (changes.cells.has(cell) ? (changes.cells.get(cell) as T) : base.read(cell)),
-    entries: <T>(log: Log<T>, key: string) => {
-      const added = changes.logs.get(log)?.get(key) as readonly T[] | undefined;
-      return added ? [...base.entries(log, key), ...added] : base.entries(log, key);
-    },
   };
 }
 
-/** A transaction that records its writes in `changes` and reads through them. `mustHold` throws if this process does not hold the claim. */
-export function createTransaction(
-  base: Reader,
-  changes: Changes,
-  mustHold: <T>(queue: Queue<T>, claimed: T) => void,
-): Transaction {
-  const record = (act: Act) => void changes.acts.push(act);
+/** A transaction that records its writes in `changes` and reads through them. */
+export function createTransaction(base: Reader, changes: Changes, facts: Facts): Transaction {
+  const record = (write: RecordedWrite) => void changes.writes.push(write);
   return {
     ...readThrough(base, changes),
-    entries: base.entries,
     put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
     remove: (table, key) => void rowsIn(changes, table).set(key, undefined),
     write: (cell, value) => void changes.cells.set(cell, freeze(value)),
-    append: (log, key, entries) => appendTo(changes, log, key, entries.map(freeze)),
-    enqueue: (queue, row) => record({ kind: 'enqueue', queue, row: freeze(row) as never }),
-    settle: (queue, claimed, row) => {
-      mustHold(queue, claimed);
-      record({ kind: 'settle', queue, claimed: claimed as never, row: freeze(row) as never });
+    token: facts.token,
+    upload: facts.upload,
+    failures: (webhookId) => {
+      const changed = changes.failures.get(webhookId);
+      return changed === undefined ? facts.failures(webhookId) : changed;
     },
-    amend: (queue, owner, change) =>
-      record({ kind: 'amend', queue, owner, change: ((row: never) => freeze(change(row))) as never }),
-    thin: (queue, owner, keep) => record({ kind: 'thin', queue, owner, keep }),
-    trim: (queue, owner, keep) => record({ kind: 'trim', queue, owner, keep }),
-    drop: (queue, owner) => record({ kind: 'drop', queue, owner }),
+    deliveries: {
+      enqueue: (deliveries) => {
+        const added = deliveries.map(freeze);
+        record((writes) => writes.deliveries.enqueue(added));
+      },
+      discardPending: (webhookId, at) => record((writes) => writes.deliveries.discardPending(webhookId, at)),
+      deleteAll: (webhookId) => {
+        changes.failures.set(webhookId, null);
+        record((writes) => writes.deliveries.deleteAll(webhookId));
+      },
+      setFailures: (webhookId, window) => {
+        changes.failures.set(webhookId, freeze(window));
+        record((writes) => writes.deliveries.setFailures(webhookId, window));
+      },
+      complete: (claimed, delivery) => {
+        freeze(delivery);
+        record((writes) => writes.deliveries.complete(claimed, delivery));
+      },
+    },
+    jobs: {
+      savePlan: (plan) => {
+        freeze(plan);
+        record((writes) => writes.jobs.savePlan(plan));
+      },
+      deletePlan: (jobId) => record((writes) => writes.jobs.deletePlan(jobId)),
+      appendMessages: (jobId, from, messages) => {
+        const added = messages.map(freeze);
+        record((writes) => writes.jobs.appendMessages(jobId, from, added));
+      },
+      archive: (job) => {
+        freeze(job);
+        record((writes) => writes.jobs.archive(job));
+      },
+    },
+    tokens: {
+      endAll: (username) => record((writes) => writes.tokens.endAll(username)),
+    },
+    uploads: {
+      delete: (id) => record((writes) => writes.uploads.delete(id)),
+    },
   };
 }
 
@@ -107,12 +129,6 @@ function rowsIn(changes: Changes, table: Table<never>): Rows {
   const rows = changes.tables.get(table) ?? new Map<string, unknown>();
   changes.tables.set(table, rows);
   return rows;
-}
-
-function appendTo(changes: Changes, log: Log<unknown>, key: string, entries: readonly unknown[]): void {
-  const lists = changes.logs.get(log) ?? new Map<string, readonly unknown[]>();
-  changes.logs.set(log, lists);
-  lists.set(key, [...(lists.get(key) ?? []), ...entries]);
 }
 
 /** How much the changes add to the sum of `weigh` over the rows of the table. */
@@ -138,9 +154,7 @@ function* mergeRows<T>(table: Table<T>, rows: Iterable<T>, changed: Rows): Itera
 
 /** Freezes a value deeply. The store returns values without copying them, so callers must not be able to change them. */
 export function freeze<T>(value: T): T {
-  // Typed arrays cannot be frozen: a caller must not change bytes after storing them.
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value))
-    return value;
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const inner of Object.values(value)) freeze(inner);
   return Object.freeze(value);
 }

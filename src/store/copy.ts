@@ -1,30 +1,26 @@
-// Holds tables, cells and logs in memory. The memory store keeps its data here; the PostgreSQL store reads from it and keeps it up to date.
+// Holds the replicated state in memory. The memory store keeps its state here; the PostgreSQL store reads from it and keeps it up to date.
 import type { Changes, Rows } from './changes.ts';
-import type { Cell, Log, Reader, Table } from './transaction.ts';
+import type { Cell, Reader, Table } from './state.ts';
 
-export type Copy = Pick<Reader, 'get' | 'all' | 'count' | 'bytes' | 'read' | 'entries'> & {
+export type Copy = Reader & {
   apply: (changes: Changes) => void;
   /** Sets a row to the value in the database; `undefined` removes it. */
   setRow: (table: Table<never>, key: string, row: unknown) => void;
   setCell: (name: string, value: unknown) => void;
-  extend: (log: string, key: string, entries: readonly unknown[]) => void;
   clear: () => void;
   version: (of: { name: string }) => number;
-  touch: (name: string) => void;
   onUpdate: (listener: () => void) => () => void;
   /** Calls every listener. */
   notify: () => void;
 };
 
 const noRows: Rows = new Map();
-const noEntries: readonly never[] = [];
 
 export function createCopy(): Copy {
   const tables = new Map<string, Rows>();
   /** The sums of `bytesOf`, by table. */
   const bytes = new Map<string, number>();
   const cells: Rows = new Map();
-  const logs = new Map<string, Map<string, unknown[]>>();
   const versions = new Map<string, number>();
   const listeners = new Set<() => void>();
 
@@ -46,21 +42,12 @@ export function createCopy(): Copy {
     else rows.set(key, row);
   }
 
-  function extend(name: string, key: string, entries: readonly unknown[]): void {
-    const lists = logs.get(name) ?? new Map<string, unknown[]>();
-    logs.set(name, lists);
-    const list = lists.get(key) ?? [];
-    lists.set(key, list);
-    for (const entry of entries) list.push(entry);
-  }
-
   return {
     get: <T>(table: Table<T>, key: string) => tables.get(table.name)?.get(key) as T | undefined,
     all: <T>(table: Table<T>) => (tables.get(table.name) ?? noRows).values() as Iterable<T>,
     count: ({ name }) => tables.get(name)?.size ?? 0,
     bytes: ({ name }) => bytes.get(name) ?? 0,
     read: <T>(cell: Cell<T>) => (cells.has(cell.name) ? cells.get(cell.name) : cell.initial) as T,
-    entries: <T>(log: Log<T>, key: string) => (logs.get(log.name)?.get(key) ?? noEntries) as readonly T[],
     apply(changes) {
       for (const [table, changed] of changes.tables) {
         for (const [key, row] of changed) put(table, key, row);
@@ -69,9 +56,6 @@ export function createCopy(): Copy {
       for (const [{ name }, value] of changes.cells) {
         cells.set(name, value);
         touch(name);
-      }
-      for (const [{ name }, lists] of changes.logs) {
-        for (const [key, entries] of lists) extend(name, key, entries);
       }
     },
     setRow(table, key, row) {
@@ -82,17 +66,14 @@ export function createCopy(): Copy {
       cells.set(name, value);
       touch(name);
     },
-    extend,
     clear() {
       for (const name of tables.keys()) touch(name);
       for (const name of cells.keys()) touch(name);
       tables.clear();
       bytes.clear();
       cells.clear();
-      logs.clear();
     },
     version: ({ name }) => versions.get(name) ?? 0,
-    touch,
     onUpdate(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

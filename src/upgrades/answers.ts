@@ -1,6 +1,6 @@
 // Schemas of the answers about versions, plans and jobs.
 import { z } from 'zod';
-import { answerList, answerObject, openAnswerObject, time } from '../rest/answer.ts';
+import { answerList, answerObject, openAnswerObject, time, total } from '../rest/answer.ts';
 
 const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled']);
 const code = z
@@ -15,7 +15,9 @@ const messageAnswer = answerObject('Message', 'A message of a job.', {
   when: time,
 });
 
-const messages = z.array(messageAnswer).describe('The messages of the job, oldest first.');
+const messages = z
+  .array(messageAnswer)
+  .describe('The messages of the job, oldest first. JOB_HISTORY sets how many jobs keep theirs.');
 
 const progressAnswer = answerObject('Progress', 'How far a job is.', {
   done: z.int().nonnegative().describe('Workloads that are done.'),
@@ -39,7 +41,7 @@ export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {
     .int()
     .nonnegative()
     .optional()
-    .describe('All messages of the job, those left out by after included.'),
+    .describe('All messages of the job, those left out by after included. 0 if they were removed.'),
   progress: progressAnswer.optional(),
 });
 
@@ -57,10 +59,14 @@ const jobEntry = {
 
 const jobAnswer = answerObject('Job', 'A job in a list.', jobEntry);
 
-export const jobsAnswer = answerObject('Jobs', 'All jobs, newest first.', { jobs: z.array(jobAnswer) });
+export const jobsAnswer = answerObject('Jobs', 'One page of the jobs, newest first.', {
+  jobs: z.array(jobAnswer),
+  total,
+});
 
-export const historyAnswer = answerObject('History', 'All jobs, newest first.', {
+export const historyAnswer = answerObject('History', 'One page of the jobs, newest first.', {
   history: z.array(jobAnswer),
+  total,
 });
 
 export const pastJobAnswer = answerObject('PastJob', 'A job with its messages.', { ...jobEntry, messages });

@@ -1,7 +1,7 @@
 // The installed versions, and which versions can be installed or rolled back to from there.
 import { groupBy } from '../lib/collections.ts';
 import { formatNumber } from '../lib/format.ts';
-import type { Cell, Reader } from '../store/transaction.ts';
+import type { Cell, Reader } from '../store/state.ts';
 import { builtInManifest, freshRelease } from './built-in-manifest.ts';
 import { type Container, type Version, formatVersion } from './manifest.ts';
 

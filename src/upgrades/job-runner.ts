@@ -27,6 +27,7 @@ import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { Executor, StepContext } from './executors/executor.ts';
 import {
+  type OnJobChange,
   abortJob,
   advanceJob,
   beginCancel,
@@ -37,8 +38,8 @@ import {
   revertStep,
   takeOverJob,
 } from './job.ts';
-import { type Job, type OnJobChange, jobs, newestJob, plans } from './job-table.ts';
-import type { Plan, Step } from './plan.ts';
+import { type Job, type StoredPlan, newestJob } from './job-table.ts';
+import type { Step } from './plan.ts';
 
 const revertAttempts = 3;
 
@@ -99,34 +100,53 @@ export class JobRunner {
   }
 
   async #runToEnd(job: Job, signal: AbortSignal): Promise<void> {
-    const plan = this.#store.get(plans, job.id);
     try {
+      const plan = await retryWhileUnavailable(() => this.#loadPlan(job), this.#runtime, signal);
       while (
         plan &&
         (await retryWhileUnavailable(() => this.#advanceIfOwned(job, plan, signal), this.#runtime, signal))
       );
     } finally {
       // A job that is still in progress keeps its lock for the process that takes it over.
-      if (this.#store.get(jobs, job.id)?.state !== 'in_progress') await this.#executor.release(job.id);
+      if (this.#findRunning(job.id) === undefined) await this.#executor.release(job.id);
     }
   }
 
-  async #advanceIfOwned({ id, fence }: Job, plan: Plan, signal: AbortSignal): Promise<boolean> {
+  /** Undefined if another process has ended the job, which deletes the plan. */
+  async #loadPlan(job: Job): Promise<StoredPlan | undefined> {
+    let failure = new Error(`The plan of the job ${job.id} is missing.`);
+    try {
+      const plan = await this.#store.jobs.plan(job.id);
+      if (plan) return plan;
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
+      failure = error as Error;
+    }
+    if (await this.#abort(job, 'Load the plan')) throw failure;
+    return undefined;
+  }
+
+  #findRunning(id: string): Job | undefined {
+    const job = this.#store.read(newestJob);
+    return job?.id === id && job.state === 'in_progress' ? job : undefined;
+  }
+
+  async #advanceIfOwned({ id, fence }: Job, plan: StoredPlan, signal: AbortSignal): Promise<boolean> {
     // Without this, steps that never wait would block every other request.
     await this.#runtime.yieldToEventLoop();
-    const job = this.#store.get(jobs, id);
-    if (signal.aborted || job?.state !== 'in_progress' || job.fence !== fence) return false;
+    const job = this.#findRunning(id);
+    if (signal.aborted || job?.fence !== fence) return false;
     await this.#advance(job, plan, signal);
     return true;
   }
 
-  async #advance(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
+  async #advance(job: Job, plan: StoredPlan, signal: AbortSignal): Promise<void> {
     const step = plan.steps[job.next];
     try {
       if (job.reverting) await this.#revert(job, plan, signal);
       else if (job.cancelledBy !== null) await this.#update(job, beginCancel);
       else if (step) await this.#runStep(job, step, signal);
-      else await this.#update(job, completeJob);
+      else await this.#complete(job, plan);
     } catch (error) {
       if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');
       throw error;
@@ -156,7 +176,7 @@ export class JobRunner {
       : this.#executor[action](workload, context);
   }
 
-  async #revert(job: Job, plan: Plan, signal: AbortSignal): Promise<void> {
+  async #revert(job: Job, plan: StoredPlan, signal: AbortSignal): Promise<void> {
     const applied = nextToRevert(job, plan);
     const workload = applied?.step.workload;
     let failure: string | undefined;
@@ -173,13 +193,17 @@ export class JobRunner {
     }
     await this.#update(job, (transaction, current, at) =>
       applied
-        ? revertStep(transaction, current, { ...applied, failure }, at)
+        ? revertStep(transaction, current, plan, { ...applied, failure }, at)
         : finishReverting(transaction, current, at),
     );
   }
 
-  async #abort(job: Job, stepName: string): Promise<void> {
-    await this.#update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
+  async #complete(job: Job, plan: StoredPlan): Promise<void> {
+    await this.#update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
+  }
+
+  #abort(job: Job, stepName: string): Promise<Job | undefined> {
+    return this.#update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
   }
 
   #execute(
@@ -189,7 +213,8 @@ export class JobRunner {
   ): Promise<void> {
     const assertOwnership = async () => {
       await this.#store.refresh();
-      if (this.#store.get(jobs, jobId)?.fence !== fence)
+      const newest = this.#store.read(newestJob);
+      if (newest?.id !== jobId || newest.fence !== fence)
         throw new Error('another process has taken over the job.');
     };
     return withTimeout(
@@ -213,9 +238,9 @@ export class JobRunner {
   ): Promise<Job | undefined> {
     const at = this.#runtime.now();
     return this.#store.update((transaction) => {
-      const job = transaction.get(jobs, seen.id);
-      if (job?.state !== 'in_progress' || job.fence !== seen.fence || job.next !== seen.next)
-        return undefined;
+      const job = transaction.read(newestJob);
+      if (job?.id !== seen.id || job.state !== 'in_progress' || job.fence !== seen.fence) return undefined;
+      if (job.next !== seen.next) return undefined;
       if (job.reverting?.before !== seen.reverting?.before) return undefined;
       const changed = rule(transaction, job, at);
       if (changed.state !== 'in_progress') this.#notify(transaction, changed, at);
@@ -230,7 +255,7 @@ export class JobRunner {
   }
 
   #findOrphan(): Job | undefined {
-    const job = newestJob(this.#store);
+    const job = this.#store.read(newestJob);
     if (job?.state !== 'in_progress') return undefined;
     const isOwn = job.runner === this.#store.self;
     const isRunning = isOwn ? this.#started.has(runName(job)) : this.#store.isAlive(job.runner);

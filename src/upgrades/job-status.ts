@@ -1,14 +1,19 @@
 // Builds the status object of a job and its entry in the history.
-import type { Reader } from '../store/transaction.ts';
-import { type Job, messages, stateCodes } from './job-table.ts';
+import { type Job, stateCodes } from './job-table.ts';
+import type { Message } from './messages.ts';
 
-export function jobStatus(reader: Reader, job: Job | undefined, at: number, after = 0) {
-  if (!job) return { status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] } };
-  const all = reader.entries(messages, job.id);
+export const noUpgradeStatus = {
+  status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] },
+} as const;
+
+/** Messages of a job, and how many it has in all. */
+export type JobMessages = { readonly messages: readonly Message[]; readonly count: number };
+
+export function jobStatus(job: Job, { messages, count }: JobMessages, at: number) {
   return {
-    status: { state: job.state, code: stateCodes[job.state], messages: after === 0 ? all : all.slice(after) },
+    status: { state: job.state, code: stateCodes[job.state], messages },
     jobId: job.id,
-    messageCount: all.length,
+    messageCount: count,
     progress: jobProgress(job, at),
   };
 }

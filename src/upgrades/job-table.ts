@@ -1,7 +1,5 @@
-// The stored records of jobs: the job itself, its plan and its messages.
-import type { Shape } from '../store/shape.ts';
-import type { Cell, Log, Reader, Table, Transaction } from '../store/transaction.ts';
-import type { Message } from './messages.ts';
+// The stored records of jobs: the newest job, which is replicated state, and the plan of a job.
+import type { Cell, Reader } from '../store/state.ts';
 import type { Plan } from './plan.ts';
 import type { Deployment } from './deployment.ts';
 
@@ -40,70 +38,18 @@ export type Job = {
   /** These uploads must not be deleted while the job runs. */
   readonly uploads: readonly string[];
   readonly lastMessageAt: number;
+  /** All messages that the job has recorded, even if the store has removed them since. */
+  readonly messageCount: number;
 };
 
-/** The plan has its own table, because the job is stored again with every step and the plan never changes. */
+/** The plan is stored apart from the job, because the job is stored again with every step and the plan never changes. */
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
 
-/** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
-export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
+export const newestJob: Cell<Job | null> = { name: 'newestJob', initial: null };
 
-export const jobs: Table<Job> = {
-  name: 'jobs',
-  keyOf: (job) => job.id,
-  shape: {
-    id: 'key',
-    number: 'number',
-    operation: 'text',
-    kind: 'text',
-    targetId: 'text',
-    installs: 'json',
-    from: 'text',
-    to: 'text',
-    state: 'text',
-    startedAt: 'number',
-    endedAt: 'number',
-    startedBy: 'text',
-    runner: 'text',
-    fence: 'number',
-    runStartedAt: 'number',
-    announced: 'flag',
-    next: 'number',
-    workloadsDone: 'number',
-    doneBeforeRun: 'number',
-    workloads: 'number',
-    cancelledBy: 'text',
-    reason: 'text',
-    reverting: 'json',
-    uploads: 'json',
-    lastMessageAt: 'number',
-  } satisfies Shape<Job>,
-};
-export const plans: Table<StoredPlan> = {
-  name: 'plans',
-  keyOf: (plan) => plan.jobId,
-  shape: { jobId: 'key', steps: 'json', workloads: 'number', after: 'json' } satisfies Shape<StoredPlan>,
-};
-export const messages: Log<Message> = {
-  name: 'messages',
-  shape: { code: 'number', message: 'text', when: 'number' } satisfies Shape<Message>,
-};
-export const newestJobId: Cell<string | null> = { name: 'newestJob', initial: null };
-
-export function newestJob(reader: Reader): Job | undefined {
-  const id = reader.read(newestJobId);
-  return id === null ? undefined : reader.get(jobs, id);
-}
+/** The newest of the earlier jobs that were not cancelled. A cancelled job has changed nothing, so this one decides what may start. */
+export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null };
 
 export function isJobRunning(reader: Reader): boolean {
-  return newestJob(reader)?.state === 'in_progress';
-}
-
-/** Undefined for the version of a fresh deployment, which no job installed. */
-export function findInstallingJob(reader: Reader, versionId: string): Job | undefined {
-  return listJobs(reader).find(({ state, installs }) => state === 'success' && installs.includes(versionId));
-}
-
-export function listJobs(reader: Reader): Job[] {
-  return [...reader.all(jobs)].sort((a, b) => b.number - a.number);
+  return reader.read(newestJob)?.state === 'in_progress';
 }

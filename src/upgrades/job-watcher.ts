@@ -1,7 +1,7 @@
 // Lets requests wait until a job changes, so that clients need not poll.
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
-import { type Job, jobs, messages, newestJobId } from './job-table.ts';
+import { type Job, newestJob } from './job-table.ts';
 
 export class JobWatcher {
   readonly #store: Store;
@@ -15,10 +15,10 @@ export class JobWatcher {
   }
 
   async waitForChange(job: Job, messageCount: number, waitMs: number): Promise<void> {
-    const hasChanged = () =>
-      this.#store.entries(messages, job.id).length > messageCount ||
-      this.#store.get(jobs, job.id)?.state !== 'in_progress' ||
-      this.#store.read(newestJobId) !== job.id;
+    const hasChanged = () => {
+      const newest = this.#store.read(newestJob);
+      return newest?.id !== job.id || newest.state !== 'in_progress' || newest.messageCount > messageCount;
+    };
     if (this.#isStopped || hasChanged()) return;
     const wait = new AbortController();
     const stopListening = this.#store.onUpdate(() => {

@@ -7,22 +7,20 @@
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
 // mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
 // its closing messages and its state are one update.
+//
+// Only the newest job changes. The start of a job archives the one before it. The plan of a job is deleted when the job can no longer be
+// resumed: when it ends in `success` or `cancelled`, or when the next job starts.
 import { ServiceError } from '../errors.ts';
-import type { Reader, Transaction } from '../store/transaction.ts';
-import {
-  type Job,
-  type JobState,
-  jobs,
-  listJobs,
-  messages,
-  newestJob,
-  newestJobId,
-  plans,
-} from './job-table.ts';
+import type { Reader } from '../store/state.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { type Job, type JobState, type StoredPlan, jobBefore, newestJob } from './job-table.ts';
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './deployment.ts';
 import { formatImages } from './workloads.ts';
+
+/** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
+export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
 
 export type NewJob = Pick<
   Job,
@@ -37,10 +35,10 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     newJob;
   const reason = reasonNotToStart(transaction, newJob);
   if (reason !== undefined) throw new ServiceError('conflict', reason);
-  const number = (newestJob(transaction)?.number ?? 0) + 1;
+  const last = transaction.read(newestJob);
   const job: Job = {
     id,
-    number,
+    number: (last?.number ?? 0) + 1,
     operation,
     kind,
     targetId,
@@ -64,10 +62,17 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     reason: null,
     reverting: null,
     lastMessageAt: at,
+    messageCount: 0,
   };
-  transaction.put(plans, { ...plan, jobId: id, after });
-  transaction.write(newestJobId, id);
+  if (last) archiveJob(transaction, last);
+  transaction.jobs.savePlan({ ...plan, jobId: id, after });
   return record(transaction, job, [[operation === 'upgrade' ? 2010 : 2072]], at);
+}
+
+function archiveJob(transaction: Transaction, job: Job): void {
+  transaction.jobs.archive(job);
+  transaction.jobs.deletePlan(job.id);
+  if (job.state !== 'cancelled') transaction.write(jobBefore, job);
 }
 
 /**
@@ -78,7 +83,7 @@ export function reasonNotToStart(
   reader: Reader,
   wanted: { operation: string; targetId: string },
 ): string | undefined {
-  const newest = newestJob(reader);
+  const newest = reader.read(newestJob);
   if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
   const last = findJobToRepair(reader);
   if (!last || (wanted.operation === 'upgrade' && repairs(last, wanted.targetId))) return undefined;
@@ -90,8 +95,8 @@ export function reasonNotToStart(
 }
 
 export function findJobToRepair(reader: Reader): Job | undefined {
-  // A cancelled job has changed nothing, so the job before it decides.
-  const last = listJobs(reader).find(({ state }) => state !== 'cancelled');
+  const newest = reader.read(newestJob);
+  const last = newest?.state === 'cancelled' ? reader.read(jobBefore) : newest;
   return last?.state === 'failed' && last.kind !== 'patch' ? last : undefined;
 }
 
@@ -123,11 +128,10 @@ export function advanceJob(transaction: Transaction, job: Job, step: Step, at: n
   );
 }
 
-export function completeJob(transaction: Transaction, job: Job, at: number): Job {
-  const plan = transaction.get(plans, job.id);
-  if (plan) transaction.write(deployment, plan.after);
+export function completeJob(transaction: Transaction, job: Job, { after }: StoredPlan, at: number): Job {
+  transaction.write(deployment, after);
   const closing: Code = job.operation === 'upgrade' ? 2012 : 2905;
-  return record(transaction, end(job, 'success', at), [[2166], [2011], [closing]], at);
+  return endJob(transaction, job, 'success', [[2166], [2011], [closing]], at);
 }
 
 export function failJob(transaction: Transaction, job: Job, step: Step, cause: string, at: number): Job {
@@ -140,35 +144,35 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   if (job.kind === 'patch') {
     return record(transaction, { ...failed, announced: true, reverting: { before, then: state } }, lines, at);
   }
-  return record(transaction, end(failed, state, at), [...lines, [2166]], at);
+  return endJob(transaction, failed, state, [...lines, [2166]], at);
 }
 
 /** Without this, a defect of the server would leave the system read-only. */
 export function abortJob(transaction: Transaction, job: Job, name: string, at: number): Job {
   const cause = 'an unexpected error occurred; see the log.';
   const aborted = { ...job, reason: `${name}: ${cause}` };
-  return record(
-    transaction,
-    end(aborted, 'failed', at),
-    [...announcement(job), [2901, { name, cause }], [2166]],
-    at,
-  );
+  const lines: Line[] = [...announcement(job), [2901, { name, cause }], [2166]];
+  return endJob(transaction, aborted, 'failed', lines, at);
 }
 
-export function requestCancel(transaction: Transaction, job: Job, plan: Plan, by: string): void {
-  const why = reasonNotToCancel(job, plan);
+export function requestCancel(transaction: Transaction, job: Job, plan: Plan | undefined, by: string): Job {
+  const why = reasonNotToCancel(transaction, job, plan);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
-  transaction.put(jobs, { ...job, cancelledBy: by });
+  const cancelled = { ...job, cancelledBy: by };
+  transaction.write(newestJob, cancelled);
+  return cancelled;
 }
 
-export function reasonNotToCancel(job: Job, plan: Plan): string | undefined {
+/** Only a release needs its plan here. Without one, the job has ended meanwhile. */
+export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefined): string | undefined {
   if (job.state !== 'in_progress') return `it is ${job.state}`;
+  if (reader.read(newestJob)?.id !== job.id) return 'it has ended';
   if (job.kind === 'rollback') return 'it is a rollback';
   if (job.reverting) return 'its workloads are being reverted';
+  if (job.kind === 'patch') return undefined;
+  if (!plan) return 'it has ended';
   const executing = plan.steps.findIndex(({ codes }) => codes.includes(2271));
-  return job.kind === 'release' && job.next > executing
-    ? 'the plan of a release is being executed'
-    : undefined;
+  return job.next > executing ? 'the plan of a release is being executed' : undefined;
 }
 
 /** The page hides its Cancel button when a message with one of these codes arrives. */
@@ -194,13 +198,14 @@ export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: 
 export function revertStep(
   transaction: Transaction,
   job: Job,
+  { steps }: Plan,
   { index, step, failure }: { index: number; step: Step; failure: string | undefined },
   at: number,
 ): Job {
   const then = job.reverting?.then ?? 'failed';
-  const later = transaction.get(plans, job.id)?.steps.slice(index + 1);
   const verified =
-    later?.find(({ action, subject }) => action === 'verify' && subject === step.subject)?.counts?.done ?? 1;
+    steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
+      ?.counts?.done ?? 1;
   const workloadsDone = Math.min(job.workloadsDone, verified - 1);
   const image = formatImages(step.workload, 'formerImage');
   const line: Line =
@@ -213,7 +218,7 @@ export function revertStep(
 }
 
 export function finishReverting(transaction: Transaction, job: Job, at: number): Job {
-  return record(transaction, end(job, job.reverting?.then ?? 'failed', at), [[2166]], at);
+  return endJob(transaction, job, job.reverting?.then ?? 'failed', [[2166]], at);
 }
 
 export function resumeJob(
@@ -241,7 +246,7 @@ export function resumeJob(
 
 export function reasonNotToResume(reader: Reader, job: Job): string | undefined {
   if (job.state !== 'failed') return `it is ${job.state}`;
-  return newestJob(reader)?.id === job.id ? undefined : 'it is not the newest';
+  return reader.read(newestJob)?.id === job.id ? undefined : 'it is not the newest';
 }
 
 export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
@@ -255,8 +260,16 @@ function announcement(job: Job): Line[] {
   return job.announced ? [] : [[2165]];
 }
 
-function end(job: Job, state: JobState, at: number): Job {
-  return { ...job, state, endedAt: Math.max(at, job.lastMessageAt), reverting: null, announced: false };
+function endJob(
+  transaction: Transaction,
+  job: Job,
+  state: JobState,
+  lines: readonly Line[],
+  at: number,
+): Job {
+  if (state !== 'failed') transaction.jobs.deletePlan(job.id);
+  const endedAt = Math.max(at, job.lastMessageAt);
+  return record(transaction, { ...job, state, endedAt, reverting: null, announced: false }, lines, at);
 }
 
 /** The times of messages never go back, even if the clock does. */
@@ -273,12 +286,9 @@ function record(transaction: Transaction, job: Job, lines: readonly Line[], at: 
     elapsedMs: when - job.runStartedAt,
     cause: '',
   };
-  const stored = { ...job, lastMessageAt: when };
-  transaction.put(jobs, stored);
-  transaction.append(
-    messages,
-    job.id,
-    lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when)),
-  );
+  const messages = lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when));
+  const stored = { ...job, lastMessageAt: when, messageCount: job.messageCount + messages.length };
+  transaction.write(newestJob, stored);
+  transaction.jobs.appendMessages(job.id, job.messageCount, messages);
   return stored;
 }

@@ -1,83 +1,101 @@
 // REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a job runs.
 import { ServiceError } from '../errors.ts';
-import { asJson } from '../lib/json.ts';
+import { type Json, asJson } from '../lib/json.ts';
+import { defaultTo, integer } from '../rest/fields.ts';
 import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { Transaction } from '../store/transaction.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.ts';
 import { requestCancel, resumeJob } from './job.ts';
 import type { JobRunner } from './job-runner.ts';
+import type { JobService } from './job-service.ts';
 import { jobStatus, jobToHistoryEntry } from './job-status.ts';
-import { type Job, jobs, listJobs, messages, plans } from './job-table.ts';
+import { type Job, newestJob } from './job-table.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
 
-export type JobsOptions = { store: Store; runtime: Runtime; jobRunner: JobRunner };
+export type JobsOptions = { store: Store; runtime: Runtime; jobRunner: JobRunner; jobService: JobService };
 
-export function historyResource({ store, runtime }: Pick<JobsOptions, 'store' | 'runtime'>): Resource {
+const pageFields = {
+  start: defaultTo(integer('How many of the newest jobs to skip.', 0, 1_000_000_000), 0),
+  num: defaultTo(integer('How many to show.', 1, 100), 25),
+};
+
+export function historyResource(options: JobsOptions): Resource {
+  const { jobService } = options;
   const entry = resource<Job>({
     title: 'Past job',
     description: 'One job of the history, with its messages.',
     access: 'administrator',
     answer: pastJobAnswer,
-    read: ({ subject }) => ({
+    read: async ({ subject }) => ({
       ...jobToHistoryEntry(subject),
-      messages: asJson(store.entries(messages, subject.id)),
+      messages: asJson((await jobService.messages(subject)).messages),
     }),
     view: (page) => {
       // The history is closed while a job runs. After `resume` the browser must land on the page in `system/jobs`, which stays open.
       const here = (...beneath: readonly string[]) =>
         page.href('system', 'jobs', page.subject.id, ...beneath);
-      return jobView(store, page.subject, runtime.now(), { ...page, here });
+      return jobView(options, page.subject, { ...page, here });
     },
   });
-  return resource({
+  return resource<unknown, typeof pageFields>({
     title: 'History',
     description: 'All jobs, newest first.',
     access: 'administrator',
+    fields: pageFields,
     answer: historyAnswer,
-    read: () => ({ history: listJobs(store).map(jobToHistoryEntry) }),
-    view: (page) => jobListView(listJobs(store), page),
-    items: [jobItems(store, entry)],
+    read: async ({ values: { start, num } }) => {
+      const { jobs, total } = await jobService.page(start, num);
+      return { history: jobs.map(jobToHistoryEntry), total };
+    },
+    view: jobListView(jobService),
+    items: [jobItems(jobService, entry)],
   });
 }
 
 export function jobsResource(options: JobsOptions): Resource {
-  const { store, runtime } = options;
+  const { jobService } = options;
   const job = resource<Job>({
     title: 'Job',
     description: 'The status of one job.',
     access: 'administrator',
     answer: statusAnswer,
-    read: ({ subject }) => readStatus(options, subject.id),
-    view: (page) => jobView(store, page.subject, runtime.now(), page),
+    read: ({ subject }) => readStatus(options, subject),
+    view: (page) => jobView(options, page.subject, page),
     operations: { cancel: cancelOperation(options), resume: resumeOperation(options) },
   });
-  return resource({
+  return resource<unknown, typeof pageFields>({
     title: 'Jobs',
     description: 'All jobs, newest first.',
     access: 'administrator',
+    fields: pageFields,
     answer: jobsAnswer,
-    read: () => ({ jobs: listJobs(store).map(jobToHistoryEntry) }),
-    view: (page) => jobListView(listJobs(store), page),
-    items: [jobItems(store, job)],
+    read: async ({ values: { start, num } }) => {
+      const { jobs, total } = await jobService.page(start, num);
+      return { jobs: jobs.map(jobToHistoryEntry), total };
+    },
+    view: jobListView(jobService),
+    items: [jobItems(jobService, job)],
   });
 }
 
-function jobItems(store: Store, itemResource: Resource<Job>): Items {
+function jobItems(jobService: JobService, itemResource: Resource<Job>): Items {
   return items<unknown, Job>({
     param: 'job',
-    find: (_subject, id) => {
-      const job = store.get(jobs, id);
+    find: async (_subject, id) => {
+      const job = await jobService.find(id);
       if (!job) throw new ServiceError('not-found', 'There is no such job.');
       return job;
     },
-    list: () => listJobs(store).map(({ id }) => id),
+    // Empty, because the page of the list has its own links to the jobs.
+    list: () => [],
     resource: itemResource,
   });
 }
 
 function cancelOperation(options: JobsOptions): Operation<Job> {
+  const { store } = options;
   return operation<Job>({
     title: 'Cancel job',
     description:
@@ -87,13 +105,13 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     whileReadOnly: 'allowed',
     fields: {},
     answer: statusAnswer,
-    run: async ({ subject, caller, requireCaller }) => {
-      await updateJob(options.store, subject.id, (transaction, job) => {
+    run: async ({ subject, caller, requireCaller, needs }) => {
+      const plan = await store.jobs.plan(subject.id);
+      const job = await store.update((transaction) => {
         requireCaller(transaction);
-        const plan = transaction.get(plans, job.id);
-        if (plan) requestCancel(transaction, job, plan, caller?.username ?? '');
-      });
-      return { json: readStatus(options, subject.id) };
+        return requestCancel(transaction, readAgain(transaction, subject), plan, caller?.username ?? '');
+      }, needs);
+      return { json: await readStatus(options, job) };
     },
   });
 }
@@ -108,32 +126,26 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
     whileReadOnly: 'allowed',
     fields: {},
     answer: statusAnswer,
-    run: async ({ subject, caller, requireCaller }) => {
+    run: async ({ subject, caller, requireCaller, needs }) => {
       const at = runtime.now();
       const by = caller?.username ?? '';
-      await jobRunner.run(() =>
-        updateJob(store, subject.id, (transaction, job) => {
+      const job = await jobRunner.run(() =>
+        store.update((transaction) => {
           requireCaller(transaction);
-          return resumeJob(transaction, job, { by, runner: store.self }, at);
-        }),
+          return resumeJob(transaction, readAgain(transaction, subject), { by, runner: store.self }, at);
+        }, needs),
       );
-      return { json: readStatus(options, subject.id) };
+      return { json: await readStatus(options, job) };
     },
   });
 }
 
-/** Reads the job again, because it may have changed since the request found it. */
-function updateJob<T>(
-  store: Store,
-  id: string,
-  rule: (transaction: Transaction, job: Job) => T,
-): Promise<T | undefined> {
-  return store.update((transaction) => {
-    const job = transaction.get(jobs, id);
-    return job && rule(transaction, job);
-  });
+/** The job may have changed since the request found it, unless it is no longer the newest. */
+function readAgain(reader: Reader, found: Job): Job {
+  const newest = reader.read(newestJob);
+  return newest?.id === found.id ? newest : found;
 }
 
-function readStatus({ store, runtime }: JobsOptions, id: string) {
-  return asJson(jobStatus(store, store.get(jobs, id), runtime.now()));
+async function readStatus({ jobService, runtime }: JobsOptions, job: Job): Promise<Json> {
+  return asJson(jobStatus(job, await jobService.messages(job), runtime.now()));
 }

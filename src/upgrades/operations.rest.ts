@@ -5,7 +5,7 @@ import { type Field, boolean, file, jsonObject, reference, refine, required, tex
 import { type Checked, type Operation, operation, success } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader } from '../store/transaction.ts';
+import type { Needs, Transaction } from '../store/transaction.ts';
 import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.ts';
 import {
   currentManifest,
@@ -15,10 +15,10 @@ import {
   installedVersions,
 } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
-import { startJob } from './job.ts';
+import { type OnJobChange, startJob } from './job.ts';
 import type { JobRunner } from './job-runner.ts';
+import type { JobService } from './job-service.ts';
 import { jobStatus } from './job-status.ts';
-import type { OnJobChange } from './job-table.ts';
 import { type Version, readManifest } from './manifest.ts';
 import { planToJson } from './plan.ts';
 import { digestPlan } from './plan-digest.ts';
@@ -37,6 +37,7 @@ export type OperationsOptions = {
   runtime: Runtime;
   executor: Executor;
   jobRunner: JobRunner;
+  jobService: JobService;
   notify: OnJobChange;
 };
 
@@ -142,10 +143,11 @@ function upgradeOperation(options: OperationsOptions): Operation {
     fields: { ...upgradeFields(options.store), planDigest: planDigestField },
     answer: statusAnswer,
     check: ({ values }) => checkUpgrade(options, values),
-    run: async ({ values, caller, requireCaller, prepared: inputs }) => ({
+    run: async ({ values, caller, requireCaller, needs, prepared: inputs }) => ({
       json: await start(options, {
         requireCaller,
-        prepareIn: (reader) => prepare(reader, values, inputs),
+        needs: { ...needs, uploads: inputs.uploadIds },
+        prepareIn: (transaction) => prepare(transaction, values, inputs, transaction.upload),
         startedBy: caller?.username ?? '',
         manifest: values.versionManifestFile,
         planDigest: values.planDigest,
@@ -179,11 +181,12 @@ function rollbackOperation(options: OperationsOptions): Operation {
     effect: 'writes',
     fields: { versionManifest: versionField },
     answer: statusAnswer,
-    run: async ({ values, caller, requireCaller }) => {
+    run: async ({ values, caller, requireCaller, needs }) => {
       const inventory = await options.executor.inventory();
       const json = await start(options, {
         requireCaller,
-        prepareIn: (reader) => prepareRollback(reader, values.versionManifest, inventory),
+        needs,
+        prepareIn: (transaction) => prepareRollback(transaction, values.versionManifest, inventory),
         startedBy: caller?.username ?? '',
       });
       return { json };
@@ -192,17 +195,19 @@ function rollbackOperation(options: OperationsOptions): Operation {
 }
 
 type StartRequest = {
-  readonly requireCaller: (reader: Reader) => unknown;
+  readonly requireCaller: (transaction: Transaction) => unknown;
+  /** The rows that `requireCaller` and `prepareIn` read. */
+  readonly needs: Needs;
   /** Runs inside the transaction, so that it checks the state from which the job starts. */
-  readonly prepareIn: (reader: Reader) => PreparedJob;
+  readonly prepareIn: (transaction: Transaction) => PreparedJob;
   readonly startedBy: string;
   readonly manifest?: readonly Version[] | undefined;
   readonly planDigest?: string | undefined;
 };
 
 async function start(
-  { store, runtime, jobRunner, notify }: OperationsOptions,
-  { requireCaller, prepareIn, startedBy, manifest, planDigest }: StartRequest,
+  { store, runtime, jobRunner, jobService, notify }: OperationsOptions,
+  { requireCaller, needs, prepareIn, startedBy, manifest, planDigest }: StartRequest,
 ): Promise<Json> {
   const id = runtime.newId();
   const at = runtime.now();
@@ -217,11 +222,9 @@ async function start(
       const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
       notify(transaction, started, at);
       return started;
-    }),
+    }, needs),
   );
-  const accepted = jobStatus(store, job, at);
-  // Without the copy, the response would contain messages that the job runner appends meanwhile.
-  return { ...accepted, status: { ...accepted.status, messages: [...accepted.status.messages] } };
+  return asJson(jobStatus(job, await jobService.messages(job), at));
 }
 
 function planHasChanged(): ServiceError {
@@ -241,13 +244,13 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
         manifestField(store, 'A version manifest: a JSON array of versions, or {"versions": […]}.'),
       ),
     },
-    run: async ({ values, requireCaller }) => {
+    run: async ({ values, requireCaller, needs }) => {
       const { manifestFile: versions } = values;
       const importedAt = runtime.now();
       await store.update((transaction) => {
         requireCaller(transaction);
         transaction.write(importedManifest, { versions, importedAt });
-      });
+      }, needs);
       return success;
     },
   });
@@ -260,11 +263,11 @@ function deleteImportedManifestOperation({ store }: OperationsOptions): Operatio
     access: 'administrator',
     effect: 'writes',
     fields: {},
-    run: async ({ requireCaller }) => {
+    run: async ({ requireCaller, needs }) => {
       await store.update((transaction) => {
         requireCaller(transaction);
         transaction.write(importedManifest, null);
-      });
+      }, needs);
       return success;
     },
   });

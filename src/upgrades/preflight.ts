@@ -2,7 +2,7 @@
 import { type Problem, maxProblems, problemsOf } from '../errors.ts';
 import { formatList } from '../lib/format.ts';
 import { truncate } from '../lib/text.ts';
-import type { Reader } from '../store/transaction.ts';
+import type { Reader } from '../store/state.ts';
 import type { NewJob } from './job.ts';
 import { type Version, formatVersion } from './manifest.ts';
 import { maxLengths } from './manifest-links.ts';

@@ -108,16 +108,27 @@ export type ReadSettings = {
 
 export type SettingProblem = Problem & { readonly setting?: string };
 
-/** The ids of the uploads whose content the check needs, each once. */
-export function findUploadsToRead(version: Version, sent: SentSettings | undefined): string[] {
-  const inputs = sent?.userInputs;
-  if (!Array.isArray(inputs) || inputs.length > maxEntries) return [];
+/** Other texts are not looked up, because a database accepts neither long keys nor every character. */
+const uploadId = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** The ids of the uploads that the settings name, or would name for another version: every text that can be an id, each once. */
+export function findNamedUploads(sent: SentSettings | undefined): string[] {
+  return [...new Set(textsIn(sent).map(({ text }) => text))].filter((text) => uploadId.test(text));
+}
+
+/** The ids of the uploads whose content the check needs. */
+export function findUploadsToRead(version: Version, sent: SentSettings | undefined): ReadonlySet<string> {
   const read = settingsOf(version).userInputs.filter((entry) => entry.type === 'File' && needsContent(entry));
   const readIds = new Set<unknown>(read.map(({ id }) => id));
-  const uploadIds = (inputs as unknown[])
+  return new Set(textsIn(sent).flatMap(({ id, text }) => (readIds.has(id) ? text : [])));
+}
+
+function textsIn(sent: SentSettings | undefined): { id: unknown; text: string }[] {
+  const inputs = sent?.userInputs;
+  if (!Array.isArray(inputs) || inputs.length > maxEntries) return [];
+  return (inputs as unknown[])
     .map(toEntry)
-    .flatMap(({ id, value }) => (readIds.has(id) && typeof value === 'string' ? value.trim() : []));
-  return [...new Set(uploadIds)];
+    .flatMap(({ id, value }) => (typeof value === 'string' ? { id, text: value.trim() } : []));
 }
 
 function needsContent(entry: SettingEntry): boolean {

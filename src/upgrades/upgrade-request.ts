@@ -1,7 +1,7 @@
 // The request for an upgrade: its fields, the inputs it needs, and its check.
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader } from '../store/transaction.ts';
-import { uploadContents, uploads } from '../uploads/upload.ts';
+import type { Upload } from '../uploads/upload.ts';
 import { currentManifest, deployment, findVersion } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
 import { reasonNotToStart } from './job.ts';
@@ -10,6 +10,7 @@ import { type PreparedJob, prepareUpgrade } from './preflight.ts';
 import {
   type SettingFile,
   type SubmittedSettings,
+  findNamedUploads,
   findUploadsToRead,
   jsonFileLimits,
   readSettingFile,
@@ -30,7 +31,10 @@ export type UpgradeValues = {
 export type UpgradeInputs = {
   readonly inventory: Inventory;
   readonly licenseFile: SettingFile | undefined;
-  /** By the id of the upload. */
+  /** The ids of the uploads that the settings name. Some may not exist. */
+  readonly uploadIds: readonly string[];
+  readonly uploads: ReadonlyMap<string, Upload>;
+  /** The uploads whose content the check needs. */
   readonly files: ReadonlyMap<string, SettingFile>;
 };
 
@@ -39,24 +43,33 @@ export async function readUpgradeInputs(
   executor: Executor,
   values: UpgradeValues,
 ): Promise<UpgradeInputs> {
-  const { licenseFile } = values;
+  const { licenseFile, upgradeSettings } = values;
+  const uploadIds = findNamedUploads(upgradeSettings);
+  const uploads = new Map<string, Upload>();
+  for (const id of uploadIds) {
+    const upload = await store.uploads.find(id);
+    if (upload) uploads.set(id, upload);
+  }
   return {
     inventory: await executor.inventory(),
     licenseFile: licenseFile && readSettingFile(licenseFile.filename, licenseFile.bytes),
-    files: await readFiles(store, values),
+    uploadIds,
+    uploads,
+    files: await readFiles(store, values, uploads),
   };
 }
 
 async function readFiles(
   store: Store,
   { versionManifest, versionManifestFile, upgradeSettings }: UpgradeValues,
+  uploads: ReadonlyMap<string, Upload>,
 ): Promise<ReadonlyMap<string, SettingFile>> {
   const manifest = versionManifestFile ?? currentManifest(store);
   const version = findVersion(manifest, store.read(deployment), versionManifest);
   const files = new Map<string, SettingFile>();
   let room = jsonFileLimits.bytesTogether;
   for (const id of version ? findUploadsToRead(version, upgradeSettings) : []) {
-    const upload = store.get(uploads, id);
+    const upload = uploads.get(id);
     if (!upload) continue;
     const { itemName, size } = upload;
     if (size > jsonFileLimits.bytes) {
@@ -64,21 +77,27 @@ async function readFiles(
       continue;
     }
     room -= size;
-    const content = room < 0 ? undefined : await store.fetch(uploadContents, id);
+    const bytes = room < 0 ? undefined : await store.uploads.content(id);
     const noRoom = `exceeds the ${jsonFileLimits.bytesTogether} bytes for all JSON files of the settings.`;
-    files.set(id, content ? readSettingFile(itemName, content.bytes) : unreadSettingFile(itemName, noRoom));
+    files.set(id, bytes ? readSettingFile(itemName, bytes) : unreadSettingFile(itemName, noRoom));
   }
   return files;
 }
 
-export function prepare(reader: Reader, values: UpgradeValues, inputs: UpgradeInputs): PreparedJob {
+/** `findUpload` is only called with ids of `inputs.uploadIds`. */
+export function prepare(
+  reader: Reader,
+  values: UpgradeValues,
+  inputs: UpgradeInputs,
+  findUpload: (id: string) => Upload | undefined = (id) => inputs.uploads.get(id),
+): PreparedJob {
   const { upgradeSettings, updateToLatestPatch, versionManifestFile } = values;
   const submitted: SubmittedSettings = {
     upgradeSettings,
     updateToLatestPatch,
     licenseFile: inputs.licenseFile,
     findUpload: (id) => {
-      const upload = reader.get(uploads, id);
+      const upload = inputs.uploadIds.includes(id) ? findUpload(id) : undefined;
       return (
         upload &&
         (inputs.files.get(id) ??

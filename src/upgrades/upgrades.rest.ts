@@ -4,7 +4,6 @@ import type { AnswerSchema } from '../rest/answer.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
 import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Store } from '../store/store.ts';
 import {
   availableAnswer,
   currentVersionAnswer,
@@ -20,8 +19,9 @@ import {
   newestInstalled,
   rollbackTargets,
 } from './deployment.ts';
-import { jobStatus } from './job-status.ts';
-import { type Job, findInstallingJob, messages, newestJob } from './job-table.ts';
+import { JobService } from './job-service.ts';
+import { jobStatus, noUpgradeStatus } from './job-status.ts';
+import { type Job, newestJob } from './job-table.ts';
 import type { JobWatcher } from './job-watcher.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
@@ -29,7 +29,8 @@ import { upgradesPage } from './pages/upgrades.ts';
 
 export type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
-export function systemResource(options: UpgradesOptions): Resource {
+export function systemResource(given: Omit<UpgradesOptions, 'jobService'>): Resource {
+  const options = { ...given, jobService: new JobService(given.store) };
   return folder(
     { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
     { upgrades: closeBeneathDuringJob(upgradesResource(options)), jobs: jobsResource(options) },
@@ -37,8 +38,8 @@ export function systemResource(options: UpgradesOptions): Resource {
 }
 
 function upgradesResource(options: UpgradesOptions): Resource {
-  const { store, runtime, jobWatcher } = options;
-  const statusReader = new StatusReader(store, runtime);
+  const { store, jobWatcher } = options;
+  const statusReader = new StatusReader(options);
   return resource({
     title: 'Upgrades',
     description:
@@ -53,13 +54,13 @@ function upgradesResource(options: UpgradesOptions): Resource {
       jobId: text('The job to wait for. If it is not the newest, the answer comes at once.', { to: 128 }),
     },
     answer: statusAnswer,
-    read: async ({ values: { after, wait, jobId }, requireCaller }) => {
-      const job = newestJob(store);
+    read: async ({ values: { after, wait, jobId }, requireCallerNow }) => {
+      const job = store.read(newestJob);
       if (wait === 0 || !job || (jobId !== undefined && jobId !== job.id))
         return statusReader.read(job, after);
       await jobWatcher.waitForChange(job, after, wait * 1000);
-      requireCaller(store);
-      return statusReader.read(newestJob(store), after);
+      await requireCallerNow();
+      return statusReader.read(store.read(newestJob), after);
     },
     view: upgradesPage(options),
     operations: upgradeOperations(options),
@@ -69,32 +70,37 @@ function upgradesResource(options: UpgradesOptions): Resource {
 
 /** Caches the status of an ended job, because it stays the same until the job is resumed. */
 class StatusReader {
-  readonly #store: Store;
+  readonly #jobService: JobService;
   readonly #runtime: Runtime;
-  #cached: { job: Job; messageCount: number; status: CachedJson } | undefined;
+  #cached: { readonly job: Job; readonly status: CachedJson } | undefined;
 
-  constructor(store: Store, runtime: Runtime) {
-    this.#store = store;
+  constructor({ jobService, runtime }: Pick<UpgradesOptions, 'jobService' | 'runtime'>) {
+    this.#jobService = jobService;
     this.#runtime = runtime;
   }
 
-  read(job: Job | undefined, after: number): Json | CachedJson {
-    const at = this.#runtime.now();
-    if (!job || job.state === 'in_progress' || after > 0)
-      return asJson(jobStatus(this.#store, job, at, after));
-    const messageCount = this.#store.entries(messages, job.id).length;
-    if (this.#cached?.job !== job || this.#cached.messageCount !== messageCount) {
-      const status = new CachedJson(asJson(jobStatus(this.#store, job, at)));
-      this.#cached = { job, messageCount, status };
-    }
-    return this.#cached.status;
+  async read(job: Job | null, after: number): Promise<Json | CachedJson> {
+    if (!job) return noUpgradeStatus;
+    const isLasting = job.state !== 'in_progress' && after === 0;
+    if (isLasting && this.#cached?.job === job) return this.#cached.status;
+    const messages = await this.#jobService.messages(job, after);
+    const json = asJson(jobStatus(job, messages, this.#runtime.now()));
+    if (!isLasting) return json;
+    const status = new CachedJson(json);
+    this.#cached = { job, status };
+    return status;
   }
 }
 
-function childResources({ store, runtime }: UpgradesOptions): Record<string, Resource> {
+function childResources(options: UpgradesOptions): Record<string, Resource> {
+  const { store, jobService } = options;
   const present = () => store.read(deployment);
-  const child = (title: string, description: string, answer: AnswerSchema, read: () => Json) =>
-    resource({ title, description, access: 'administrator', answer, read });
+  const child = (
+    title: string,
+    description: string,
+    answer: AnswerSchema,
+    read: () => Json | Promise<Json>,
+  ) => resource({ title, description, access: 'administrator', answer, read });
   return {
     available: child(
       'Available versions',
@@ -119,13 +125,14 @@ function childResources({ store, runtime }: UpgradesOptions): Record<string, Res
       'Current version',
       'The newest installed version, and the messages of the job that installed it.',
       currentVersionAnswer,
-      () => {
+      async () => {
         const version = newestInstalled(present());
-        const job = findInstallingJob(store, version.id);
-        return { ...asJson(version), messages: asJson(job ? store.entries(messages, job.id) : []) };
+        const job = await jobService.findInstalling(version.id);
+        const messages = job ? (await jobService.messages(job)).messages : [];
+        return { ...asJson(version), messages: asJson(messages) };
       },
     ),
-    history: historyResource({ store, runtime }),
+    history: historyResource(options),
     manifestStatus: child(
       'Manifest status',
       'Where the version manifest comes from.',

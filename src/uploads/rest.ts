@@ -7,9 +7,9 @@ import { answerObject, time } from '../rest/answer.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import { type Operation, type Resource, items, operation, resource, success } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader } from '../store/transaction.ts';
-import { type Upload, deleteUpload, listUploads, plainFileName, storeUpload, uploads } from './upload.ts';
+import { type Upload, inUse, maxUploads, noRoom, plainFileName } from './upload.ts';
 
 const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
   itemID: z.string().describe('Other operations refer to the file by this id.'),
@@ -42,17 +42,17 @@ export function uploadsResource(options: UploadsOptions): Resource {
     description: 'Uploaded files, for example licenses.',
     access: 'administrator',
     answer: uploadsAnswer,
-    read: () => ({ items: listUploads(store).map(asJson) }),
+    read: async () => ({ items: (await store.uploads.list()).map(asJson) }),
     operations: { upload: uploadOperation(options) },
     items: [
       items({
         param: 'itemID',
-        find: (_root, id) => {
-          const found = store.get(uploads, id);
+        find: async (_root, id) => {
+          const found = await store.uploads.find(id);
           if (!found) throw new ServiceError('not-found', 'There is no such upload.');
           return found;
         },
-        list: () => listUploads(store).map(({ itemID }) => itemID),
+        list: async () => (await store.uploads.list()).map(({ itemID }) => itemID),
         resource: uploadResource(options),
       }),
     ],
@@ -75,9 +75,10 @@ function uploadResource({ store, isInUse }: UploadsOptions): Resource<Upload> {
         effect: 'writes',
         fields: {},
         run: async ({ subject }) => {
-          await store.update((transaction) =>
-            deleteUpload(transaction, subject, isInUse(transaction, subject.itemID)),
-          );
+          await store.update((transaction) => {
+            if (isInUse(transaction, subject.itemID)) throw inUse(subject);
+            transaction.uploads.delete(subject.itemID);
+          });
           return success;
         },
       }),
@@ -113,7 +114,9 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
         contentType: itemFile.contentType,
         size: itemFile.bytes.length,
       };
-      await store.update((transaction) => storeUpload(transaction, item, itemFile.bytes, maxTotalBytes));
+      const limits = { bytes: maxTotalBytes, count: maxUploads };
+      const result = await store.uploads.add(item, itemFile.bytes, limits);
+      if (result !== 'stored') throw noRoom(result, maxTotalBytes);
       return { json: { status: 'success', item: asJson(item) }, names: { itemID: item.itemID } };
     },
   });

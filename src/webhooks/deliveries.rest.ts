@@ -6,8 +6,9 @@ import { type Items, type Operation, type Resource, items, operation, resource }
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import { deliveriesAnswer, deliveryAnswer, deliveryCreatedAnswer } from './answers.ts';
-import { type Delivery, addDelivery, deliveries } from './delivery.ts';
+import { type Delivery, newDelivery, nextAttemptAt } from './delivery.ts';
 import { showDeliveries, showDelivery } from './pages/deliveries.ts';
+import { type WebhookSettings, webhookSettings } from './settings.ts';
 import { type Webhook, requireWebhook } from './webhook.ts';
 
 const maxPerPage = 100;
@@ -25,8 +26,9 @@ export function deliveriesResource(store: Store, runtime: Runtime): Resource<Web
     fields: pageFields,
     answer: deliveriesAnswer,
     read: async ({ subject, values: { start, num } }) => {
-      const { rows, total } = await store.page(deliveries, subject.id, start, num);
-      return { deliveries: rows.map(toJson), total };
+      const { deliveries, total } = await store.deliveries.page(subject.id, start, num);
+      const settings = store.read(webhookSettings);
+      return { deliveries: deliveries.map((delivery) => toJson(delivery, settings)), total };
     },
     view: showDeliveries(store),
     items: [deliveryItems(store, runtime)],
@@ -37,7 +39,7 @@ function deliveryItems(store: Store, runtime: Runtime): Items<Webhook> {
   return items<Webhook, Delivery>({
     param: 'delivery',
     find: async (webhook, id) => {
-      const delivery = await store.find(deliveries, id);
+      const delivery = await store.deliveries.find(id);
       if (delivery?.webhookId !== webhook.id) {
         throw new ServiceError('not-found', 'There is no such delivery.');
       }
@@ -51,7 +53,7 @@ function deliveryItems(store: Store, runtime: Runtime): Items<Webhook> {
       description: 'One event for the webhook, and the attempts to deliver it.',
       access: 'administrator',
       answer: deliveryAnswer,
-      read: ({ subject }) => toJson(subject),
+      read: ({ subject }) => toJson(subject, store.read(webhookSettings)),
       view: showDelivery(store),
       operations: { redeliver: redeliverOperation(store, runtime) },
     }),
@@ -66,7 +68,7 @@ function redeliverOperation(store: Store, runtime: Runtime): Operation<Delivery>
     effect: 'writes',
     fields: {},
     answer: deliveryCreatedAnswer,
-    run: async ({ subject: { webhookId, event, isPing }, requireCaller }) => {
+    run: async ({ subject: { webhookId, event, isPing }, requireCaller, needs }) => {
       const id = runtime.newId();
       const at = runtime.now();
       await store.update((transaction) => {
@@ -74,22 +76,22 @@ function redeliverOperation(store: Store, runtime: Runtime): Operation<Delivery>
         const { name, active } = requireWebhook(transaction, webhookId);
         if (!active)
           throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);
-        addDelivery(transaction, { id, webhookId, event, isPing }, at);
-      });
+        transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing }, at)]);
+      }, needs);
       return { json: { status: 'success', deliveryId: id } };
     },
   });
 }
 
-function toJson(delivery: Delivery): AnswerOf<typeof deliveryAnswer> {
-  const { id, event, state, createdAt, endedAt, nextAttemptAt, attempts } = delivery;
+function toJson(delivery: Delivery, settings: WebhookSettings): AnswerOf<typeof deliveryAnswer> {
+  const { id, event, state, createdAt, endedAt, attempts } = delivery;
   return {
     id,
     event: { id: event.id, type: event.type, timestamp: event.timestamp },
     state,
     createdAt,
     endedAt,
-    nextAttemptAt,
+    nextAttemptAt: nextAttemptAt(delivery, settings),
     attempts,
   };
 }

@@ -2,19 +2,19 @@
 //
 // The life of a delivery in the worker (delivery.ts has the rules and the states):
 //
-// 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. An update of the delivery queue
-//    wakes the worker, and so does a timer that is set to the next due time.
-// 2. The worker claims it. A claimed delivery belongs to this process until it is settled, or until the process is dead. The worker
+// 1. It becomes due: at once when it is stored, or when the wait after a failed attempt ends. The delivery queue wakes the worker, and so
+//    do changed settings and a timer that is set to the next due time.
+// 2. The worker claims it. A claimed delivery belongs to this process until it is completed, or until the process is dead. The worker
 //    claims only while it has free slots: `concurrency` in total and four per receiver, so that a slow receiver cannot use up the
-//    slots of the others.
+//    slots of the others. It claims again while a claim leaves due deliveries, and when a slot becomes free after all were in use.
 // 3. The worker attempts it: it composes and signs the request with the webhook and the settings of that moment, sends it, and waits
 //    for a complete response or the timeout. If the webhook was deleted or deactivated meanwhile, the worker discards the delivery
 //    without an attempt. It sends a ping to an inactive webhook too.
-// 4. One update settles it: the update stores the attempt and either ends the delivery or sets its next attempt (back to 1). A
-//    failure that deactivates the webhook publishes its event in the same update. While the database is unavailable, the worker
-//    repeats the update.
+// 4. The worker completes it: the queue stores the attempt and counts a failure, and either ends the delivery or keeps it for its next
+//    attempt (back to 1). If the failure deactivates the webhook, the queue stores nothing. An update then completes the delivery,
+//    deactivates the webhook and publishes its event, all together. While the database is unavailable, the worker repeats the call.
 //
-// When the process stops, attempts in progress have three seconds to end. The worker then aborts them and settles their deliveries
+// When the process stops, attempts in progress have three seconds to end. The worker then aborts them and releases their deliveries
 // unchanged, so that the next process attempts them again. If a claim was lost, because other processes took this one for dead or
 // because the webhook was deleted, the worker drops the result of the attempt. A receiver may therefore get a delivery more than once.
 import { isUnavailable } from '../errors.ts';
@@ -22,21 +22,13 @@ import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../lib/async
 import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
-import { LostClaim, type Transaction } from '../store/transaction.ts';
+import { LostClaim } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import {
-  type Attempt,
-  type Deactivated,
-  type Delivery,
-  bodyOf,
-  deliveries,
-  discardClaimed,
-  endOf,
-  settleAttempt,
-} from './delivery.ts';
-import { deactivatedEvent } from './event.ts';
+import { type Attempt, type Delivery, bodyOf, endOf, nextAttemptAt, retryWaitMs } from './delivery.ts';
 import type { EventPublisher } from './event-publisher.ts';
 import type { HttpClient, OutgoingRequest } from './http-client.ts';
+import { completeWithin, outcomeOf, unattemptedOutcomeOf } from './outcome.ts';
+import { type Deactivated, deactivatedEvent } from './own-events.ts';
 import { webhookSettings } from './settings.ts';
 import { signBody } from './signature.ts';
 import { receiverOf } from './target-policy.ts';
@@ -46,6 +38,9 @@ const slotsPerReceiver = 4;
 
 const graceMs = 3_000;
 
+/** Times are whole milliseconds, rounded down. Without this, a wait could be up to a millisecond too short. */
+const roundingMs = 1;
+
 export type DeliveryWorkerOptions = {
   store: Store;
   runtime: Runtime;
@@ -53,8 +48,6 @@ export type DeliveryWorkerOptions = {
   httpClient: HttpClient;
   eventPublisher: EventPublisher;
   concurrency: number;
-  /** Finished deliveries to keep per webhook. */
-  history: number;
   userAgent: string;
   onAttempt: (attempt: Attempt, delivery: Delivery) => void;
   onDeactivated: (deactivated: Deactivated) => void;
@@ -71,7 +64,6 @@ export class DeliveryWorker {
   #slotsInUse = 0;
   /** Parses each URL once. An edited webhook is a new object, so no entry becomes outdated. */
   readonly #receivers = new WeakMap<Webhook, string>();
-  #claimedVersion = -1;
   #isClaiming = false;
   #mustClaim = false;
 
@@ -83,12 +75,20 @@ export class DeliveryWorker {
 
   start(): void {
     const { store, tasks } = this.#options;
-    const stopListening = store.onUpdate(() => {
-      if (store.version(deliveries) !== this.#claimedVersion) this.#wake();
-    });
+    // The settings decide when a retry is due, and the address of a webhook decides whose slots its deliveries use.
+    const versions = () => `${store.version(webhookSettings)} ${store.version(webhooks)}`;
+    let known = versions();
+    const stopListening = [
+      store.deliveries.onFree(() => this.#wake()),
+      store.onUpdate(() => {
+        if (versions() === known) return;
+        known = versions();
+        this.#wake();
+      }),
+    ];
     tasks.start('delivery worker', async (stopping) => {
       await new Promise((resolve) => stopping.addEventListener('abort', resolve));
-      stopListening();
+      for (const stop of stopListening) stop();
       this.#nextDue.cancel();
       this.#limitAttempts();
     });
@@ -110,20 +110,27 @@ export class DeliveryWorker {
         // Without this, attempts that end at the same time would each cause a claim.
         await runtime.yieldToEventLoop();
         this.#mustClaim = false;
-        this.#claimedVersion = store.version(deliveries);
-        const { rows, nextAt } = await store.claim(deliveries, {
-          at: runtime.now(),
-          most: concurrency - this.#slotsInUse,
-          laneOf: (webhookId) => this.#receiverOf(webhookId),
-          roomIn: (receiver) => slotsPerReceiver - (this.#slotsByReceiver.get(receiver) ?? 0),
+        const at = runtime.now();
+        const most = concurrency - this.#slotsInUse;
+        if (most <= 0) continue;
+        const { deliveries, nextAt } = await store.deliveries.claim({
+          at,
+          most,
+          retryWaitMs: retryWaitMs(store.read(webhookSettings)) + roundingMs,
+          receiverOf: (webhookId) => this.#receiverOf(webhookId),
+          roomFor: (receiver) => slotsPerReceiver - (this.#slotsByReceiver.get(receiver) ?? 0),
         });
-        if (isStopping()) return await this.#putBack(rows, stopping);
-        for (const delivery of rows) {
+        if (isStopping()) return await this.#release(deliveries, stopping);
+        for (const delivery of deliveries) {
           const receiver = this.#receiverOf(delivery.webhookId);
           this.#changeSlots(receiver, 1);
           tasks.start('delivery', (signal) => this.#attempt(delivery, receiver, signal));
         }
-        if (nextAt !== undefined) this.#nextDue.fireAt(nextAt);
+        if (nextAt === undefined) continue;
+        if (nextAt > at) this.#nextDue.fireAt(nextAt);
+        else if (deliveries.length > 0) this.#mustClaim = true;
+        // Without a pause, a claim that gets nothing would be repeated in a tight loop.
+        else this.#nextDue.fireAt(at + retryAfterMs);
       }
     } catch (error) {
       if (!isStopping()) this.#nextDue.fireAt(runtime.now() + retryAfterMs);
@@ -149,54 +156,104 @@ export class DeliveryWorker {
     this.#slotsInUse += by;
   }
 
-  async #attempt(delivery: Delivery, receiver: string, stopping: AbortSignal): Promise<void> {
-    const { store, eventPublisher, history, onAttempt, onDeactivated } = this.#options;
-    const webhook = store.get(webhooks, delivery.webhookId);
-    if (!webhook || !(webhook.active || delivery.isPing)) {
-      this.#changeSlots(receiver, -1);
-      return this.#discard(delivery, stopping);
-    }
-    const attempt = await this.#send(delivery, webhook);
+  #freeSlot(receiver: string): void {
+    const wasFull =
+      this.#slotsInUse >= this.#options.concurrency ||
+      (this.#slotsByReceiver.get(receiver) ?? 0) >= slotsPerReceiver;
     this.#changeSlots(receiver, -1);
-    if (attempt === 'interrupted') return this.#putBack([delivery], stopping);
-    const recorded = await this.#record(stopping, (transaction) => {
-      const result = settleAttempt(transaction, delivery, attempt, { sentTo: webhook, keep: history });
-      if (result.deactivated)
-        eventPublisher.publishWithin(transaction, deactivatedEvent(result.deactivated), endOf(attempt));
-      return result;
+    // Due deliveries may wait for the slot. A claim in progress was made without it.
+    if (wasFull || this.#isClaiming) this.#wake();
+  }
+
+  async #attempt(claimed: Delivery, receiver: string, stopping: AbortSignal): Promise<void> {
+    const { store, onAttempt, onDeactivated } = this.#options;
+    const webhook = store.get(webhooks, claimed.webhookId);
+    if (!webhook || !(webhook.active || claimed.isPing)) {
+      this.#freeSlot(receiver);
+      return this.#discard(claimed, stopping);
+    }
+    const attempt = await this.#send(claimed, webhook);
+    if (attempt === 'interrupted') {
+      this.#freeSlot(receiver);
+      return this.#release([claimed], stopping);
+    }
+    // After a failure the slot stays in use until it is recorded: if it deactivates the webhook, no further delivery may be attempted.
+    if (attempt.error === null) this.#freeSlot(receiver);
+    const recorded = await this.#record(claimed, attempt, webhook, stopping).finally(() => {
+      if (attempt.error !== null) this.#freeSlot(receiver);
     });
-    if (!recorded) return;
+    // The claim has ended too if the outcome was stored but the connection was lost before the store answered. A retry may then wait.
+    if (!recorded) return this.#wake();
+    this.#wakeWhenDue(recorded.delivery, stopping);
     onAttempt(attempt, recorded.delivery);
     if (recorded.deactivated) onDeactivated(recorded.deactivated);
   }
 
-  async #discard(delivery: Delivery, stopping: AbortSignal): Promise<void> {
-    const { runtime, history } = this.#options;
-    const at = runtime.now();
-    await this.#record(stopping, (transaction) => {
-      const webhook = transaction.get(webhooks, delivery.webhookId);
-      // Another process may have created or activated the webhook before this one received the change.
-      if (webhook && (webhook.active || delivery.isPing)) transaction.settle(deliveries, delivery, delivery);
-      else discardClaimed(transaction, delivery, { keep: history, at });
-    });
-  }
-
-  async #putBack(claimed: readonly Delivery[], stopping: AbortSignal): Promise<void> {
-    await Promise.all(
-      claimed.map((delivery) =>
-        this.#record(stopping, (transaction) => transaction.settle(deliveries, delivery, delivery)),
-      ),
-    );
-  }
-
-  async #record<T>(stopping: AbortSignal, change: (transaction: Transaction) => T): Promise<T | undefined> {
+  /** Returns undefined if the claim was lost or the webhook was deleted. */
+  async #record(
+    claimed: Delivery,
+    attempt: Attempt,
+    sentTo: Webhook,
+    stopping: AbortSignal,
+  ): Promise<ReturnType<typeof completeWithin>> {
     const { store, runtime } = this.#options;
+    const complete = () =>
+      store.deliveries.complete(claimed, (reader) => outcomeOf(reader, claimed, attempt, sentTo));
+    const completed = await retryWhileUnavailable(complete, runtime, stopping);
+    if (completed?.deactivates) return this.#recordInUpdate(claimed, attempt, sentTo, stopping);
+    if (!completed || completed.delivery === 'deleted') return undefined;
+    return { delivery: completed.delivery, deactivated: undefined };
+  }
+
+  async #recordInUpdate(
+    claimed: Delivery,
+    attempt: Attempt,
+    sentTo: Webhook,
+    stopping: AbortSignal,
+  ): Promise<ReturnType<typeof completeWithin>> {
+    const { store, runtime, eventPublisher } = this.#options;
+    const update = () =>
+      store.update(
+        (transaction) => {
+          const completed = completeWithin(transaction, claimed, attempt, sentTo);
+          if (completed?.deactivated)
+            eventPublisher.publishWithin(
+              transaction,
+              deactivatedEvent(completed.deactivated),
+              endOf(attempt),
+            );
+          return completed;
+        },
+        { failuresOf: [claimed.webhookId] },
+      );
     try {
-      return await retryWhileUnavailable(() => store.update(change), runtime, stopping);
+      return await retryWhileUnavailable(update, runtime, stopping);
     } catch (error) {
       if (error instanceof LostClaim) return undefined;
       throw error;
     }
+  }
+
+  async #discard(claimed: Delivery, stopping: AbortSignal): Promise<void> {
+    const { store, runtime } = this.#options;
+    const at = runtime.now();
+    const complete = () =>
+      store.deliveries.complete(claimed, (reader) => unattemptedOutcomeOf(reader, claimed, at));
+    const completed = await retryWhileUnavailable(complete, runtime, stopping);
+    if (!completed || completed.delivery === 'deleted') return;
+    // Without this, the worker could claim the delivery again before this process has received the change of the webhook.
+    if (completed.delivery.state === 'pending') await store.refresh();
+    this.#wakeWhenDue(completed.delivery, stopping);
+  }
+
+  #wakeWhenDue(delivery: Delivery, stopping: AbortSignal): void {
+    const at = nextAttemptAt(delivery, this.#options.store.read(webhookSettings));
+    if (at !== null && !stopping.aborted) this.#nextDue.fireAt(at + roundingMs);
+  }
+
+  async #release(claimed: readonly Delivery[], stopping: AbortSignal): Promise<void> {
+    const { store, runtime } = this.#options;
+    await retryWhileUnavailable(() => store.deliveries.release(claimed), runtime, stopping);
   }
 
   async #send(delivery: Delivery, webhook: Webhook): Promise<Attempt | 'interrupted'> {

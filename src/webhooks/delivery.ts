@@ -5,12 +5,13 @@
 // webhook is deactivated, its pending deliveries end as `discarded`; if it is deleted, they are deleted too. A failed delivery counts
 // towards the deactivation of its webhook (failure-window.ts). A ping is attempted once, even if the webhook is inactive, and its
 // failure never counts.
-import type { Shape } from '../store/shape.ts';
-import type { Queue, Reader, Transaction } from '../store/transaction.ts';
-import { type WebhookEvent, bytesOfPayload } from './event.ts';
-import { type FailureWindow, countFailure } from './failure-window.ts';
-import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { type Webhook, deactivation, subscribesTo, webhooks } from './webhook.ts';
+//
+// The time of the next attempt is not stored. It follows from the last attempt and the settings of the moment, so a changed wait applies
+// to deliveries that already wait.
+import type { Reader } from '../store/state.ts';
+import type { WebhookEvent } from './event.ts';
+import type { WebhookSettings } from './settings.ts';
+import { type Webhook, subscribesTo, webhooks } from './webhook.ts';
 
 export type Attempt = {
   readonly when: number;
@@ -28,170 +29,102 @@ export type Delivery = {
   readonly state: 'pending' | 'delivered' | 'failed' | 'discarded';
   readonly createdAt: number;
   readonly endedAt: number | null;
-  readonly nextAttemptAt: number | null;
   readonly attempts: readonly Attempt[];
-};
-
-export const deliveries: Queue<Delivery> = {
-  name: 'deliveries',
-  shape: {
-    id: 'key',
-    webhookId: 'owner',
-    event: 'json',
-    isPing: 'flag',
-    state: 'text',
-    createdAt: 'number',
-    endedAt: 'number',
-    nextAttemptAt: 'number',
-    attempts: {
-      table: 'attempts',
-      shape: {
-        when: 'number',
-        durationMs: 'number',
-        status: 'number',
-        error: 'text',
-        response: 'text',
-      } satisfies Shape<Attempt>,
-    },
-  } satisfies Shape<Delivery>,
-  keyOf: ({ id }) => id,
-  ownerOf: ({ webhookId }) => webhookId,
-  // Times are whole milliseconds, rounded down. Without the added one, a wait could be up to a millisecond too short.
-  dueAt: ({ nextAttemptAt, attempts }) =>
-    nextAttemptAt === null || attempts.length === 0 ? nextAttemptAt : nextAttemptAt + 1,
-  // Retries go before first attempts. Without this, a receiver that never answers and has many pending deliveries is deactivated late.
-  isUrgent: ({ isPing, attempts }) => isPing || attempts.length > 0,
-  isDull: ({ state, attempts }) => state === 'discarded' && attempts.length === 0,
-  bytesOf: ({ event }) => bytesOfPayload(event),
 };
 
 const noAttempts: readonly Attempt[] = Object.freeze([]);
 
 export type NewDelivery = Pick<Delivery, 'id' | 'webhookId' | 'event' | 'isPing'>;
 
-export function addDelivery(transaction: Transaction, given: NewDelivery, at: number): void {
+export function newDelivery({ id, webhookId, event, isPing }: NewDelivery, at: number): Delivery {
   // There may be many deliveries, and an object made with spread syntax takes three times the memory.
-  transaction.enqueue(deliveries, {
-    id: given.id,
-    webhookId: given.webhookId,
-    event: given.event,
-    isPing: given.isPing,
+  return {
+    id,
+    webhookId,
+    event,
+    isPing,
     state: 'pending',
     createdAt: at,
     endedAt: null,
-    nextAttemptAt: at,
     attempts: noAttempts,
-  });
+  };
 }
 
-export function subscribersOf(reader: Reader, event: WebhookEvent): Webhook[] {
-  return [...reader.all(webhooks)].filter((webhook) => subscribesTo(webhook, event));
-}
-
-export function addDeliveries(
-  transaction: Transaction,
-  event: WebhookEvent,
-  subscribers: readonly Webhook[],
-  newId: () => string,
-): void {
-  for (const { id: webhookId } of subscribers) {
-    addDelivery(transaction, { id: newId(), webhookId, event, isPing: false }, event.timestamp);
+/** The new deliveries of an event: one for each active webhook that subscribes to it. */
+export function deliveriesOf(reader: Reader, event: WebhookEvent, newId: () => string): Delivery[] {
+  const made: Delivery[] = [];
+  for (const webhook of reader.all(webhooks)) {
+    if (!subscribesTo(webhook, event)) continue;
+    made.push(newDelivery({ id: newId(), webhookId: webhook.id, event, isPing: false }, event.timestamp));
   }
+  return made;
+}
+
+/**
+ * A due delivery with a lower number goes first: a ping, then a retry, then a first attempt. If first attempts went before retries, a
+ * receiver that never answers and has many pending deliveries would be deactivated late.
+ */
+export function priorityOf({ isPing, attempts }: Delivery): 0 | 1 | 2 {
+  if (isPing) return 0;
+  return attempts.length > 0 ? 1 : 2;
+}
+
+/** Since when a pending delivery waits: since its last attempt ended, or since it was created. */
+export function waitingSince({ createdAt, attempts }: Delivery): number {
+  const last = attempts.at(-1);
+  return last ? endOf(last) : createdAt;
+}
+
+/** Whether the delivery ended without an attempt. Such deliveries are removed before other finished ones. */
+export function isUntried({ state, attempts }: Delivery): boolean {
+  return state === 'discarded' && attempts.length === 0;
+}
+
+export function retryWaitMs({ notificationElapsedTimeInSeconds }: WebhookSettings): number {
+  return notificationElapsedTimeInSeconds * 1000;
+}
+
+export function nextAttemptAt(delivery: Delivery, settings: WebhookSettings): number | null {
+  if (delivery.state !== 'pending') return null;
+  const since = waitingSince(delivery);
+  return delivery.attempts.length === 0 ? since : since + retryWaitMs(settings);
 }
 
 export function endOf({ when, durationMs }: Attempt): number {
   return when + durationMs;
 }
 
-function endAttempt(
+/** `isActive`: whether the webhook is active and was active during the whole attempt. */
+export function endAttempt(
   delivery: Delivery,
   attempt: Attempt,
-  { notificationAttempts, notificationElapsedTimeInSeconds }: WebhookSettings,
+  { notificationAttempts }: WebhookSettings,
   isActive: boolean,
 ): Delivery {
   const at = endOf(attempt);
-  const attempted = { ...delivery, attempts: [...delivery.attempts, attempt] };
+  const attempted = replace(delivery, 'pending', null, [...delivery.attempts, attempt]);
   if (attempt.error === null) return end(attempted, 'delivered', at);
   if (delivery.isPing || attempted.attempts.length >= notificationAttempts)
     return end(attempted, 'failed', at);
-  if (!isActive) return end(attempted, 'discarded', at);
-  return { ...attempted, nextAttemptAt: at + notificationElapsedTimeInSeconds * 1000 };
+  return isActive ? attempted : end(attempted, 'discarded', at);
+}
+
+export function discard(delivery: Delivery, at: number): Delivery {
+  return end(delivery, 'discarded', at);
 }
 
 function end(delivery: Delivery, state: 'delivered' | 'failed' | 'discarded', at: number): Delivery {
-  return { ...delivery, state, endedAt: at, nextAttemptAt: null };
+  return replace(delivery, state, at, delivery.attempts);
 }
 
-export type Deactivated = { readonly webhook: Webhook; readonly window: FailureWindow };
-
-export function settleAttempt(
-  transaction: Transaction,
-  delivery: Delivery,
-  attempt: Attempt,
-  { sentTo, keep }: { sentTo: Webhook; keep: number },
-): { readonly delivery: Delivery; readonly deactivated: Deactivated | undefined } {
-  const webhook = transaction.get(webhooks, delivery.webhookId);
-  const settings = transaction.read(webhookSettings);
-  const at = endOf(attempt);
-  // If the webhook was deactivated and activated again during the attempt, its deliveries were discarded: it counts as inactive.
-  const isActive = webhook?.active === true && webhook.deactivations === sentTo.deactivations;
-  const settled = endAttempt(delivery, attempt, settings, isActive);
-  transaction.settle(deliveries, delivery, settled);
-  const isFailure = settled.state === 'failed' && !settled.isPing && isActive;
-  const deactivated = isFailure ? recordFailure(transaction, webhook, settings, { keep, at }) : undefined;
-  if (settled.nextAttemptAt === null) transaction.trim(deliveries, delivery.webhookId, keep);
-  return { delivery: settled, deactivated };
-}
-
-function recordFailure(
-  transaction: Transaction,
-  webhook: Webhook,
-  settings: WebhookSettings,
-  { keep, at }: { keep: number; at: number },
-): Deactivated | undefined {
-  const { window, deactivates } = countFailure(settings, webhook.window, at);
-  const counted = { ...webhook, window };
-  transaction.put(webhooks, deactivates ? { ...counted, ...deactivation(webhook, 'failures', at) } : counted);
-  if (!deactivates) return undefined;
-  discardPending(transaction, webhook.id, { keep, at });
-  return { webhook, window };
-}
-
-/** Leaves out claimed deliveries, because their attempts settle them. */
-export function discardPending(
-  transaction: Transaction,
-  webhookId: string,
-  { keep, at }: { keep: number; at: number },
-): void {
-  // `trim` would remove untried deliveries that exceed the history anyway. There may be very many, so `thin` removes them first.
-  transaction.thin(deliveries, webhookId, keep);
-  transaction.amend(deliveries, webhookId, (delivery) =>
-    delivery.isPing ? delivery : end(delivery, 'discarded', at),
-  );
-  transaction.trim(deliveries, webhookId, keep);
-}
-
-export function discardClaimed(
-  transaction: Transaction,
-  delivery: Delivery,
-  { keep, at }: { keep: number; at: number },
-): void {
-  transaction.settle(deliveries, delivery, end(delivery, 'discarded', at));
-  transaction.trim(deliveries, delivery.webhookId, keep);
-}
-
-/** Without `amend`, a new wait between attempts would not apply to deliveries that already wait. */
-export function changeSettings(transaction: Transaction, change: Partial<WebhookSettings>): WebhookSettings {
-  const before = transaction.read(webhookSettings);
-  const settings = { ...before, ...change };
-  transaction.write(webhookSettings, settings);
-  const elapsed = settings.notificationElapsedTimeInSeconds;
-  if (elapsed === before.notificationElapsedTimeInSeconds) return settings;
-  transaction.amend(deliveries, undefined, (delivery) => {
-    const last = delivery.attempts.at(-1);
-    return last ? { ...delivery, nextAttemptAt: endOf(last) + elapsed * 1000 } : delivery;
-  });
-  return settings;
+// Without spread syntax, for the same reason as `newDelivery`.
+function replace(
+  { id, webhookId, event, isPing, createdAt }: Delivery,
+  state: Delivery['state'],
+  endedAt: number | null,
+  attempts: readonly Attempt[],
+): Delivery {
+  return { id, webhookId, event, isPing, state, createdAt, endedAt, attempts };
 }
 
 /** `data` is JSON text already, so it is inserted without parsing. */

@@ -1,19 +1,13 @@
 // Stores events with their deliveries, and remembers given event ids, so that publishing an id again has no effect.
 import { ServiceError, tooLarge } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
-import type { Reader, Transaction } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import { addDeliveries, deliveries, subscribersOf } from './delivery.ts';
+import { type Delivery, deliveriesOf } from './delivery.ts';
 import { type EventDraft, bytesOfPayload, eventOf } from './event.ts';
-import {
-  type PublishResult,
-  type RememberedEvent,
-  isStillRemembered,
-  rememberedEvents,
-} from './idempotency.ts';
-
-const sweepEveryMs = 600_000;
+import { type PublishResult, forgetEveryMs } from './idempotency.ts';
 
 /** A change of the catalog is refused only at this multiple of `maxPending`. */
 const reserve = 2;
@@ -30,7 +24,6 @@ export type PublishLimits = {
   readonly pending: number;
   /** The payloads of pending deliveries. A payload counts once for each delivery. */
   readonly pendingBytes: number;
-  readonly eventIds: number;
 };
 
 export class EventPublisher {
@@ -42,82 +35,73 @@ export class EventPublisher {
     this.#store = store;
     this.#runtime = runtime;
     this.#limits = limits;
-    tasks.every('sweep of remembered event ids', sweepEveryMs, () => this.#sweep());
+    const forget = () => store.deliveries.forgetEvents(runtime.now());
+    // Processes may have been stopped for longer than the interval.
+    tasks.start('sweep of remembered event ids', forget);
+    tasks.every('sweep of remembered event ids', forgetEveryMs, forget);
   }
 
   /** For events of jobs and webhooks. It has no limit, because a refusal would undo what has happened already. */
   publishWithin(transaction: Transaction, draft: EventDraft, at: number): void {
-    this.#add(transaction, draft, at);
+    this.#enqueue(transaction, draft, at);
   }
 
   /** For changes that a caller asks for. Without a limit, a caller could fill the memory with changes. */
   publishChange(transaction: Transaction, draft: EventDraft, at: number): void {
-    const added = this.#add(transaction, draft, at);
+    const added = this.#enqueue(transaction, draft, at);
     const most = reserve * this.#limits.pending;
-    if (added > 0 && transaction.waiting(deliveries) >= most)
+    if (added > 0 && this.#store.deliveries.pending().count >= most)
       throw tooManyPending(`the catalog cannot change while ${most} are pending`);
   }
 
-  #add(transaction: Transaction, draft: EventDraft, at: number): number {
+  #enqueue(transaction: Transaction, draft: EventDraft, at: number): number {
     const { newId } = this.#runtime;
-    const event = eventOf(draft, newId(), at);
-    const subscribers = subscribersOf(transaction, event);
-    addDeliveries(transaction, event, subscribers, newId);
-    return subscribers.length;
+    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId);
+    if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
+    return deliveries.length;
   }
 
-  publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
+  async publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
     const { now, newId } = this.#runtime;
     const at = now();
     const eventId = givenId ?? newId();
-    return this.#store.update((transaction) => {
-      const earlier = transaction.get(rememberedEvents, eventId);
-      if (earlier && isStillRemembered(earlier, at)) return { eventId, deliveries: earlier.deliveries };
-      const event = eventOf(draft, eventId, at);
-      const subscribers = subscribersOf(transaction, event);
-      const count = subscribers.length;
-      this.#requireRoom(transaction, count * bytesOfPayload(event));
-      addDeliveries(transaction, event, subscribers, newId);
-      if (givenId !== undefined) {
-        transaction.put(rememberedEvents, { eventId, publishedAt: at, deliveries: count });
-        this.#requireRoomForId(transaction);
-      }
-      return { eventId, deliveries: count };
-    });
+    const event = eventOf(draft, eventId, at);
+    let refusal: ServiceError | undefined;
+    const rule = (reader: Reader): readonly Delivery[] => {
+      const deliveries = deliveriesOf(reader, event, newId);
+      refusal = this.#refusalOf(deliveries.length * bytesOfPayload(event));
+      if (refusal) throw refusal;
+      return deliveries;
+    };
+    const remember = givenId === undefined ? undefined : { eventId, at };
+    try {
+      return { eventId, deliveries: await this.#store.deliveries.publish(rule, remember) };
+    } catch (error) {
+      // A repeated event gets the first answer, also while new events are refused.
+      const isRefused = remember !== undefined && error === refusal;
+      const earlier = isRefused ? await this.#store.deliveries.findEvent(eventId, at) : undefined;
+      if (!earlier) throw error;
+      return { eventId, deliveries: earlier.deliveries };
+    }
   }
 
-  #requireRoom(reader: Reader, addedBytes: number): void {
+  #refusalOf(addedBytes: number): ServiceError | undefined {
     const { pending, pendingBytes } = this.#limits;
-    if (reader.waiting(deliveries) >= pending) throw tooManyPending(`WEBHOOK_MAX_PENDING allows ${pending}`);
+    const { count, bytes } = this.#store.deliveries.pending();
+    if (count >= pending) return tooManyPending(`WEBHOOK_MAX_PENDING allows ${pending}`);
     if (addedBytes > pendingBytes) {
       const message = `is too large for all subscribed webhooks together: WEBHOOK_MAX_PENDING_BYTES allows ${pendingBytes} bytes.`;
-      throw tooLarge({ field: 'payload', message });
+      return tooLarge({ field: 'payload', message });
     }
-    if (reader.waitingBytes(deliveries) + addedBytes > pendingBytes) {
+    if (bytes + addedBytes > pendingBytes) {
       const message = `The payloads of pending deliveries are too large: WEBHOOK_MAX_PENDING_BYTES allows ${pendingBytes} bytes.`;
-      throw new ServiceError('unavailable', message, { retryAfterSeconds });
+      return new ServiceError('unavailable', message, { retryAfterSeconds });
     }
+    return undefined;
   }
 
-  /** An id that expires is forgotten at the next sweep. */
-  #requireRoomForId(reader: Reader): void {
-    const { eventIds } = this.#limits;
-    if (reader.count(rememberedEvents) <= eventIds) return;
-    const message = `Too many event ids are remembered: MAX_EVENT_IDS allows ${eventIds}.`;
-    throw new ServiceError('unavailable', message, { retryAfterSeconds: sweepEveryMs / 1000 });
-  }
-
-  remembers(eventId: string): boolean {
-    const earlier = this.#store.get(rememberedEvents, eventId);
-    return earlier !== undefined && isStillRemembered(earlier, this.#runtime.now());
-  }
-
-  async #sweep(): Promise<void> {
-    const at = this.#runtime.now();
-    if (expiredIn(this.#store, at).length === 0) return;
-    await this.#store.update((transaction) => {
-      for (const { eventId } of expiredIn(transaction, at)) transaction.remove(rememberedEvents, eventId);
-    });
+  async remembers(eventId: string): Promise<boolean> {
+    return (await this.#store.deliveries.findEvent(eventId, this.#runtime.now())) !== undefined;
   }
 }
 
@@ -125,8 +109,4 @@ const retryAfterSeconds = 5;
 
 function tooManyPending(limit: string): ServiceError {
   return new ServiceError('unavailable', `Too many deliveries are pending: ${limit}.`, { retryAfterSeconds });
-}
-
-function expiredIn(reader: Reader, at: number): RememberedEvent[] {
-  return [...reader.all(rememberedEvents)].filter((event) => !isStillRemembered(event, at));
 }

@@ -1,6 +1,4 @@
-// Events: their format, the rules for published ones, and the events of the server itself.
-import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
-import type { Job } from '../upgrades/job-table.ts';
+// Events: their format, and the rules for published ones. own-events.ts has the events of the server itself.
 
 export type EventDraft = {
   readonly type: string;
@@ -12,7 +10,7 @@ export type EventDraft = {
 
 export type WebhookEvent = EventDraft & { readonly id: string; readonly timestamp: number };
 
-// Without spread syntax, for the same reason as `addDelivery`.
+// Without spread syntax, for the same reason as `newDelivery`.
 export function eventOf({ type, service, data }: EventDraft, id: string, timestamp: number): WebhookEvent {
   return { id, type, timestamp, service, data };
 }
@@ -54,41 +52,3 @@ function readArray(text: string): string[] | undefined {
 }
 
 export const changeTypesRule = `a JSON array or comma list of 1 to ${maxChangeTypes} change types, each ${changeTypeRule.allowed}, or * for all`;
-
-export function serviceEvent(
-  change: ServiceChange,
-  { folderName, serviceName, type }: ServiceId,
-): EventDraft {
-  const data = { folderName, serviceName, type };
-  return { type: `Service${change}`, service: pathOfService(data), data: JSON.stringify(data) };
-}
-
-const typeOfJob: Readonly<Record<Job['state'], string>> = {
-  in_progress: 'UpgradeStarted',
-  success: 'UpgradeSucceeded',
-  failed: 'UpgradeFailed',
-  cancelled: 'UpgradeCancelled',
-};
-
-export function jobEvent({ id, operation, from, to, state, reason }: Job): EventDraft {
-  const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
-  return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
-}
-
-export function deactivatedEvent({
-  webhook,
-  window,
-}: {
-  webhook: { id: string; name: string };
-  window: { count: number; start: number };
-}): EventDraft {
-  const data = {
-    webhookId: webhook.id,
-    webhookName: webhook.name,
-    failures: window.count,
-    windowStart: window.start,
-  };
-  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
-}
-
-export const pingEvent: EventDraft = { type: 'Ping', service: null, data: '{}' };

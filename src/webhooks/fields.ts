@@ -5,7 +5,7 @@ import type { Caller } from '../caller.ts';
 import type { Problem } from '../errors.ts';
 import { mayList, serviceAtPath } from '../catalog/catalog.ts';
 import { boolean, choice, clearable, defaultTo, httpUrl, refine, required, text } from '../rest/fields.ts';
-import type { Reader } from '../store/transaction.ts';
+import type { Reader } from '../store/state.ts';
 import { changeTypesRule, readChangeTypes } from './event.ts';
 import { receiverProblem } from './target-policy.ts';
 import { isSignatureKey, signatureKeyRule } from './signature.ts';

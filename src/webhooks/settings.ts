@@ -1,5 +1,5 @@
 // The settings of webhook deliveries: attempts, timeouts, and when failures deactivate a webhook.
-import type { Cell } from '../store/transaction.ts';
+import type { Cell } from '../store/state.ts';
 
 export type WebhookSettings = {
   readonly notificationAttempts: number;

@@ -1,7 +1,6 @@
 // Computes the numbers about webhooks for the metrics and the home page.
 import { isUnavailable } from '../errors.ts';
 import type { Store } from '../store/store.ts';
-import { deliveries } from './delivery.ts';
 import { webhooks } from './webhook.ts';
 
 export type WebhookStats = {
@@ -13,7 +12,7 @@ export type WebhookStats = {
 export async function webhookStats(store: Store, at: number): Promise<WebhookStats> {
   const deactivated = [...store.all(webhooks)].filter(({ deactivatedBy }) => deactivatedBy === 'failures');
   return {
-    pending: store.waiting(deliveries),
+    pending: store.deliveries.pending().count,
     oldestPendingSeconds: await ageOfOldest(store, at),
     deactivated: deactivated.length,
   };
@@ -22,8 +21,8 @@ export async function webhookStats(store: Store, at: number): Promise<WebhookSta
 /** NaN while the database is unavailable, so that the metrics and the home page still show the other numbers. */
 async function ageOfOldest(store: Store, at: number): Promise<number> {
   try {
-    const oldest = await store.oldest(deliveries);
-    return oldest ? Math.max(0, at - oldest.createdAt) / 1000 : 0;
+    const oldestAt = await store.deliveries.oldestPendingAt();
+    return oldestAt === undefined ? 0 : Math.max(0, at - oldestAt) / 1000;
   } catch (error) {
     if (isUnavailable(error)) return NaN;
     throw error;

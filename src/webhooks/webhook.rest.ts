@@ -1,6 +1,6 @@
 // REST resource of one webhook, and its operations.
 import type { BlockList } from 'node:net';
-import { type AnswerOf, type AnswerSchema, successAnswer } from '../rest/answer.ts';
+import { type AnswerSchema, successAnswer } from '../rest/answer.ts';
 import { definedOnly, defaultTo, integer } from '../rest/fields.ts';
 import {
   type Items,
@@ -14,33 +14,24 @@ import {
 } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
+import type { Transaction } from '../store/transaction.ts';
 import { deliveryCreatedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
-import { addDelivery, deliveries, discardPending } from './delivery.ts';
-import { eventOf, pingEvent } from './event.ts';
+import { newDelivery } from './delivery.ts';
+import { eventOf } from './event.ts';
 import { serviceProblems, webhookFields } from './fields.ts';
+import { pingEvent } from './own-events.ts';
 import { showWebhook } from './pages/webhooks.ts';
+import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
 import { webhookSettings } from './settings.ts';
 import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
-import {
-  type Webhook,
-  activation,
-  deactivation,
-  editWebhook,
-  previousKeyUntil,
-  requireWebhook,
-  rotateKey,
-  webhookToJson,
-  webhooks,
-} from './webhook.ts';
+import { type Webhook, previousKeyUntil, requireWebhook, webhookToJson } from './webhook.ts';
 
 export type WebhookDeps = {
   store: Store;
   runtime: Runtime;
   /** Special addresses that receivers may have. */
   allowed: BlockList;
-  /** Finished deliveries to keep per webhook. */
-  history: number;
 };
 
 export function webhookItems(deps: WebhookDeps): Items {
@@ -61,23 +52,27 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
     description: 'One webhook: its receiver, the events it gets, its state and its failures.',
     access: 'administrator',
     answer: webhookAnswer,
-    read: ({ subject }) => toJson(deps, subject),
+    read: async ({ subject }) => {
+      const window = await store.deliveries.failureWindow(subject.id);
+      return webhookToJson(subject, window, store.read(webhookSettings), runtime.now());
+    },
     view: showWebhook(store, runtime),
     resources: { deliveries: deliveriesResource(store, runtime) },
     operations: {
       edit: editOperation(deps),
       delete: actOperation('Delete webhook', 'Deletes the webhook and its deliveries.', ({ id }) =>
-        deleteWebhook(deps, id),
+        change(deps, (transaction) => deleteWebhook(transaction, id)),
       ),
       activate: actOperation(
         'Activate webhook',
         'Sends events to the webhook again and resets its failure count.',
-        ({ id }) => changeWebhook(deps, id, () => activation),
+        ({ id }) => change(deps, (transaction, at) => activateWebhook(transaction, id, at)),
       ),
       deactivate: actOperation(
         'Deactivate webhook',
         'Sends no more events to the webhook and discards its pending deliveries.',
-        ({ id }) => changeWebhook(deps, id, (webhook, at) => setActive(webhook, false, at)),
+        ({ id }) =>
+          change(deps, (transaction, at) => deactivateWebhook(transaction, id, 'administrator', at)),
       ),
       rotateKey: rotateKeyOperation(deps),
       ping: actOperation(
@@ -88,10 +83,6 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       ),
     },
   });
-}
-
-export function toJson({ store, runtime }: WebhookDeps, webhook: Webhook): AnswerOf<typeof webhookAnswer> {
-  return webhookToJson(webhook, store.read(webhookSettings), runtime.now());
 }
 
 export function newSignatureKey({ runtime }: WebhookDeps): string {
@@ -121,12 +112,13 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
           ? []
           : serviceProblems(deps.store, values.service || undefined, caller),
     }),
-    run: ({ subject, values: { active, service: path, ...traits } }) =>
-      changeWebhook(deps, subject.id, (webhook, at) => ({
-        ...definedOnly(traits),
-        ...(path !== undefined && { service: path === '' ? null : path }),
-        ...(active !== undefined && setActive(webhook, active, at)),
-      })),
+    run: ({ subject, values: { service, ...values } }) => {
+      const edit = {
+        ...definedOnly(values),
+        ...(service !== undefined && { service: service === '' ? null : service }),
+      };
+      return change(deps, (transaction, at) => editWebhook(transaction, subject.id, edit, at));
+    },
   });
 }
 
@@ -174,29 +166,12 @@ function actOperation(
   });
 }
 
-async function changeWebhook(
-  { store, runtime, history }: WebhookDeps,
-  id: string,
-  changeOf: (webhook: Webhook, at: number) => Partial<Webhook>,
+async function change(
+  { store, runtime }: WebhookDeps,
+  rule: (transaction: Transaction, at: number) => void,
 ): Promise<Outcome> {
   const at = runtime.now();
-  await store.update((transaction) => {
-    const { active } = editWebhook(transaction, id, (webhook) => changeOf(webhook, at), at);
-    if (!active) discardPending(transaction, id, { keep: history, at });
-  });
-  return success;
-}
-
-function setActive(webhook: Webhook, active: boolean, at: number): Partial<Webhook> {
-  if (active === webhook.active) return {};
-  return active ? activation : deactivation(webhook, 'administrator', at);
-}
-
-async function deleteWebhook({ store }: WebhookDeps, id: string): Promise<Outcome> {
-  await store.update((transaction) => {
-    transaction.remove(webhooks, id);
-    transaction.drop(deliveries, id);
-  });
+  await store.update((transaction) => rule(transaction, at));
   return success;
 }
 
@@ -206,7 +181,7 @@ async function ping({ store, runtime }: WebhookDeps, webhookId: string): Promise
   const event = eventOf(pingEvent, runtime.newId(), at);
   await store.update((transaction) => {
     requireWebhook(transaction, webhookId);
-    addDelivery(transaction, { id, webhookId, event, isPing: true }, at);
+    transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
   });
   return { json: { status: 'success', deliveryId: id } };
 }

@@ -1,7 +1,6 @@
-// Webhooks: their receivers, subscriptions and keys, and the rules for changing them.
+// Webhooks: their receivers, subscriptions, states and keys. registry.ts has the rules for changing them.
 import { ServiceError } from '../errors.ts';
-import type { Shape } from '../store/shape.ts';
-import type { Reader, Table, Transaction } from '../store/transaction.ts';
+import type { Reader, Table } from '../store/state.ts';
 import type { EventDraft } from './event.ts';
 import { type FailurePolicy, type FailureWindow, endOfWindow } from './failure-window.ts';
 
@@ -25,7 +24,6 @@ export type Webhook = WebhookTraits & {
   readonly deactivatedBy: 'failures' | 'administrator' | null;
   /** Shows whether the webhook was deactivated and activated again during an attempt. */
   readonly deactivations: number;
-  readonly window: FailureWindow | null;
   readonly signatureKey: string;
   readonly previousKeys: readonly { readonly key: string; readonly until: number }[];
 };
@@ -33,23 +31,7 @@ export type Webhook = WebhookTraits & {
 export const webhooks: Table<Webhook> = {
   name: 'webhooks',
   keyOf: ({ id }) => id,
-  shape: {
-    id: 'key',
-    name: 'text',
-    hookUrl: 'text',
-    changeTypes: 'json',
-    service: 'text',
-    contentType: 'text',
-    active: 'flag',
-    createdAt: 'number',
-    updatedAt: 'number',
-    deactivatedAt: 'number',
-    deactivatedBy: 'text',
-    deactivations: 'number',
-    window: 'json',
-    signatureKey: 'secret',
-    previousKeys: 'secret',
-  } satisfies Shape<Webhook>,
+  secretFields: ['signatureKey', 'previousKeys'],
 };
 
 export function listWebhooks(reader: Reader, service?: string): Webhook[] {
@@ -66,65 +48,10 @@ export function subscribesTo(
   return webhook.active && matchesService && matchesType;
 }
 
-export type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
-
-export function createWebhook(transaction: Transaction, given: NewWebhook, at: number): Webhook {
-  refuseTakenName(transaction, given);
-  const webhook: Webhook = {
-    ...given,
-    createdAt: at,
-    updatedAt: at,
-    deactivatedAt: null,
-    deactivatedBy: null,
-    deactivations: 0,
-    window: null,
-    previousKeys: [],
-  };
-  transaction.put(webhooks, webhook);
-  return webhook;
-}
-
 export function requireWebhook(reader: Reader, id: string): Webhook {
   const webhook = reader.get(webhooks, id);
   if (!webhook) throw new ServiceError('not-found', 'There is no such webhook.');
   return webhook;
-}
-
-/** Reads the webhook again, because it may have changed since the request found it. */
-export function editWebhook(
-  transaction: Transaction,
-  id: string,
-  changeOf: (webhook: Webhook) => Partial<Omit<Webhook, 'id'>>,
-  at: number,
-): Webhook {
-  const webhook = requireWebhook(transaction, id);
-  const edited = { ...webhook, ...changeOf(webhook), updatedAt: at };
-  refuseTakenName(transaction, edited);
-  transaction.put(webhooks, edited);
-  return edited;
-}
-
-export const activation = { active: true, deactivatedAt: null, deactivatedBy: null, window: null } as const;
-
-export function deactivation({ deactivations }: Webhook, by: 'failures' | 'administrator', at: number) {
-  const counted = { deactivations: deactivations + 1, updatedAt: at };
-  return { active: false, deactivatedAt: at, deactivatedBy: by, ...counted } as const;
-}
-
-const maxPreviousKeys = 4;
-
-/** Without a grace period, all previous keys stop signing, because any of them may have leaked. */
-export function rotateKey(
-  transaction: Transaction,
-  id: string,
-  { key, graceMs }: { key: string; graceMs: number },
-  at: number,
-): Webhook {
-  const change = ({ signatureKey: previous, previousKeys }: Webhook) => {
-    const kept = [{ key: previous, until: at + graceMs }, ...previousKeys.filter(({ until }) => at < until)];
-    return { signatureKey: key, previousKeys: graceMs === 0 ? [] : kept.slice(0, maxPreviousKeys) };
-  };
-  return editWebhook(transaction, id, change, at);
 }
 
 export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number): string[] {
@@ -137,9 +64,14 @@ export function previousKeyUntil({ previousKeys }: Webhook, at: number): number 
 }
 
 /** Leaves out the keys: only the response that creates a key shows it. */
-export function webhookToJson(webhook: Webhook, policy: FailurePolicy, at: number) {
+export function webhookToJson(
+  webhook: Webhook,
+  window: FailureWindow | null,
+  policy: FailurePolicy,
+  at: number,
+) {
   const { id, name, hookUrl, changeTypes, service, active, contentType } = webhook;
-  const { createdAt, updatedAt, deactivatedAt, deactivatedBy, window } = webhook;
+  const { createdAt, updatedAt, deactivatedAt, deactivatedBy } = webhook;
   // An ended window is shown only if it explains why the webhook was deactivated.
   const shown = window && active && at >= endOfWindow(policy, window) ? null : window;
   return {
@@ -161,12 +93,4 @@ export function webhookToJson(webhook: Webhook, policy: FailurePolicy, at: numbe
     },
     previousKeyUntil: previousKeyUntil(webhook, at),
   };
-}
-
-function refuseTakenName(transaction: Transaction, { id, name }: { id: string; name: string }): void {
-  for (const other of transaction.all(webhooks)) {
-    if (other.id !== id && other.name.toLowerCase() === name.toLowerCase()) {
-      throw new ServiceError('conflict', `A webhook named ${other.name} exists already.`);
-    }
-  }
 }

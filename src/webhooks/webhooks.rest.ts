@@ -5,14 +5,14 @@ import { defaultTo, definedOnly, integer, jsonText, required, text } from '../re
 import { type Operation, type Outcome, type Resource, operation, resource } from '../rest/resource.ts';
 import type { Store } from '../store/store.ts';
 import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.ts';
-import { changeSettings } from './delivery.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import type { EventPublisher } from './event-publisher.ts';
 import { serviceField, serviceProblems, webhookFields } from './fields.ts';
 import { showSettings, showWebhooks } from './pages/webhooks.ts';
+import { changeSettings, createWebhook } from './registry.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
-import { type WebhookTraits, createWebhook, listWebhooks } from './webhook.ts';
-import { type WebhookDeps, newSignatureKey, toJson, webhookItems } from './webhook.rest.ts';
+import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
+import { type WebhookDeps, newSignatureKey, webhookItems } from './webhook.rest.ts';
 
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
   const { store, runtime, eventPublisher } = deps;
@@ -42,8 +42,18 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
   });
 }
 
-function listToJson(deps: WebhookDeps, service?: string): AnswerOf<typeof webhooksAnswer> {
-  return { webhooks: listWebhooks(deps.store, service).map((webhook) => toJson(deps, webhook)) };
+async function listToJson(
+  { store, runtime }: WebhookDeps,
+  service?: string,
+): Promise<AnswerOf<typeof webhooksAnswer>> {
+  const windows = await store.deliveries.failureWindows();
+  const settings = store.read(webhookSettings);
+  const at = runtime.now();
+  return {
+    webhooks: listWebhooks(store, service).map((webhook) =>
+      webhookToJson(webhook, windows.get(webhook.id) ?? null, settings, at),
+    ),
+  };
 }
 
 const createDescription = {
@@ -83,7 +93,8 @@ async function create(
   const webhook = await store.update((transaction) =>
     createWebhook(transaction, { ...given, id, signatureKey }, at),
   );
-  return { json: { status: 'success', webhook: toJson(deps, webhook), signatureKey } };
+  const json = webhookToJson(webhook, null, store.read(webhookSettings), at);
+  return { json: { status: 'success', webhook: json, signatureKey } };
 }
 
 const trim = (value: string) => value.trim();
@@ -108,12 +119,11 @@ function publishOperation(store: Store, eventPublisher: EventPublisher): Operati
     fields: publishFields,
     answer: eventPublishedAnswer,
     // A repeated event gets the first response, even if its service was deleted meanwhile.
-    check: ({ values: { eventId, service }, caller }) => ({
-      problems:
-        eventId !== undefined && eventPublisher.remembers(eventId)
-          ? []
-          : serviceProblems(store, service, caller),
-    }),
+    check: async ({ values: { eventId, service }, caller }) => {
+      const problems = serviceProblems(store, service, caller);
+      if (problems.length === 0 || eventId === undefined) return { problems };
+      return { problems: (await eventPublisher.remembers(eventId)) ? [] : problems };
+    },
     run: async ({ values: { changeType: type, service = null, payload, eventId } }) => {
       const result = await eventPublisher.publish({ type, service, data: payload }, eventId);
       return { json: { status: 'success', ...result } };

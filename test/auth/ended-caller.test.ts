@@ -3,9 +3,8 @@
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashToken, tokens } from '../../src/auth/token.ts';
+import { hashToken } from '../../src/auth/token.ts';
 import { findUser, users } from '../../src/auth/user.ts';
-import type { Transaction } from '../../src/store/transaction.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { newestJob } from '../../src/upgrades/job-table.ts';
 import { openWire } from '../hard/wire.ts';
@@ -43,6 +42,18 @@ beforeEach(async () => {
   };
   one = await startServer({ executor: { ...simulated, inventory } });
   other = await startServer({ store: await one.store.reopen() });
+  const createdAt = one.runtime.now();
+  await one.store.tokens.issue(
+    {
+      hash: hashToken(bearer),
+      username: 'administrator',
+      credentialId: 'administrator',
+      createdAt,
+      expires: createdAt + lifetimeMs,
+      binding: null,
+    },
+    100,
+  );
 });
 afterEach(async () => {
   one.http.server.closeAllConnections();
@@ -50,27 +61,27 @@ afterEach(async () => {
   await one.close();
 });
 
-const bearer = 'token-of-the-administrator';
+const bearer = 'token-that-ends';
+const lifetimeMs = 30_000;
 const authorization = `Bearer ${bearer}`;
 
-function changeUser(transaction: Transaction, change: { role?: 'member'; credentialId?: string }): void {
-  const user = findUser(transaction, 'administrator');
-  if (user) transaction.put(users, { ...user, ...change });
+function changeUser(change: { role?: 'member'; credentialId?: string }): Promise<void> {
+  return other.store.update((transaction) => {
+    const user = findUser(transaction, 'administrator');
+    if (user) transaction.put(users, { ...user, ...change });
+  });
 }
 
-const endings: [string, number, (transaction: Transaction) => void][] = [
-  ['the user is removed', 401, (transaction) => transaction.remove(users, 'administrator')],
-  ['the user gets a lower role', 403, (transaction) => changeUser(transaction, { role: 'member' })],
-  ['the user gets a new password', 401, (transaction) => changeUser(transaction, { credentialId: 'new' })],
-  ['the token is revoked', 401, (transaction) => transaction.remove(tokens, hashToken(bearer))],
+const endings: [string, number, () => Promise<void>][] = [
   [
-    'the token expires',
+    'the user is removed',
     401,
-    (transaction) => {
-      const token = transaction.get(tokens, hashToken(bearer));
-      if (token) transaction.put(tokens, { ...token, expires: 0 });
-    },
+    () => other.store.update((transaction) => transaction.remove(users, 'administrator')),
   ],
+  ['the user gets a lower role', 403, () => changeUser({ role: 'member' })],
+  ['the user gets a new password', 401, () => changeUser({ credentialId: 'new' })],
+  ['the token is revoked', 401, () => other.store.tokens.end(hashToken(bearer))],
+  ['the token expires', 401, () => one.runtime.advance(lifetimeMs)],
 ];
 
 /** Resolves when the server begins to hash a password: it takes the salt immediately before. */
@@ -95,7 +106,7 @@ describe.each(endings)('when %s', (_what, status, end) => {
     const fields = { username: 'ghost', password: 'a good password', role: 'administrator' };
     const response = one.post('/admin/security/users/add', fields, { authorization });
     await begun;
-    await other.store.update(end);
+    await end();
     expect((await response).statusCode).toBe(status);
     expect((await response).json()).toMatchObject({ error: { code } });
     await one.store.refresh();
@@ -107,7 +118,7 @@ describe.each(endings)('when %s', (_what, status, end) => {
     const fields = { username: 'member', password: 'a good password', role: 'administrator' };
     const response = one.post('/admin/security/users/update', fields, { authorization });
     await begun;
-    await other.store.update(end);
+    await end();
     expect((await response).statusCode).toBe(status);
     await one.store.refresh();
     expect(findUser(one.store, 'member')).toMatchObject({ role: 'member', credentialId: 'member' });
@@ -122,11 +133,11 @@ describe.each(endings)('when %s', (_what, status, end) => {
     const fields = { versionManifest: JSON.stringify({ id }) };
     const response = one.post(`/admin/system/upgrades/${operation}`, fields, { authorization });
     await gate.reached;
-    await other.store.update(end);
+    await end();
     gate.open();
     expect((await response).statusCode).toBe(status);
     await one.store.refresh();
-    expect(newestJob(one.store)).toBeUndefined();
+    expect(one.store.read(newestJob)).toBeNull();
   });
 
   it('while the body is held back, the request is refused', async () => {
@@ -140,7 +151,7 @@ describe.each(endings)('when %s', (_what, status, end) => {
     );
     await received;
     await turn();
-    await other.store.update(end);
+    await end();
     wire.socket.write(body.slice(20));
     const answer = await wire.answer();
     wire.socket.destroy();

@@ -1,6 +1,8 @@
 // Signing in and its limits, the bindings of tokens, and revoking them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashToken, tokens } from '../../src/auth/token.ts';
+import { hashToken } from '../../src/auth/token.ts';
+import { type User, findUser, users } from '../../src/auth/user.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 
@@ -23,7 +25,9 @@ describe('generateToken', () => {
 
   it('stores only the hash of a token', async () => {
     const { token } = await signIn();
-    expect(JSON.stringify([...server.store.all(tokens)])).not.toContain(token);
+    const stored = await server.store.tokens.list('member');
+    expect(stored.map(({ hash }) => hash)).toContain(hashToken(token));
+    expect(JSON.stringify(stored)).not.toContain(token);
   });
 
   it.each([
@@ -77,16 +81,16 @@ describe('generateToken', () => {
     await server.runtime.advance(5000);
     await signIn();
     const response = await server.get(`/admin/security/users?token=${server.token('administrator')}`);
-    const { users } = response.json<{ users: { username: string; lastSignIn: number | null }[] }>();
-    expect(users.find(({ username }) => username === 'member')?.lastSignIn).toBe(server.runtime.now());
-    expect(users.find(({ username }) => username === 'publisher')?.lastSignIn).toBeNull();
+    const { users: listed } = response.json<{ users: { username: string; lastSignIn: number | null }[] }>();
+    expect(listed.find(({ username }) => username === 'member')?.lastSignIn).toBe(server.runtime.now());
+    expect(listed.find(({ username }) => username === 'publisher')?.lastSignIn).toBeNull();
   });
 
   it('deletes expired tokens', async () => {
     await signIn({ expiration: '1' });
-    const before = [...server.store.all(tokens)].length;
-    await server.runtime.advance(120_000);
-    expect([...server.store.all(tokens)].length).toBe(before - 1);
+    const before = await server.store.tokens.list('member');
+    await server.runtime.advance(660_000);
+    expect(await server.store.tokens.list('member')).toEqual(before.slice(1));
   });
 });
 
@@ -211,20 +215,13 @@ describe('the number of tokens of a user', () => {
     await own.close();
   });
 
-  it('counts valid tokens only, and one of version 0.1.0 as the oldest', async () => {
+  it('counts valid tokens only', async () => {
     const own = await startServer({ env: { MAX_TOKENS_PER_USER: '3' } });
     const { signIn, statusOf } = tokensOf(() => own);
-    const token = {
-      username: 'member',
-      credentialId: 'member',
-      expires: own.runtime.now() + 60_000,
-      binding: null,
-    };
-    await own.store.update((transaction) => {
-      transaction.put(tokens, { ...token, hash: hashToken('old'), createdAt: null });
-      transaction.put(tokens, { ...token, hash: hashToken('expired'), createdAt: 0, expires: 1 });
-      transaction.put(tokens, { ...token, hash: hashToken('ended'), createdAt: 0, credentialId: 'old' });
-    });
+    const token = { username: 'member', credentialId: 'member', binding: null };
+    const expires = own.runtime.now() + 60_000;
+    await own.store.tokens.issue({ ...token, hash: hashToken('old'), createdAt: 1, expires }, 3);
+    await own.store.tokens.issue({ ...token, hash: hashToken('expired'), createdAt: 2, expires: 3 }, 3);
     const first = await signIn();
     expect(await statusOf('old')).toBe(200);
     const second = await signIn();
@@ -233,5 +230,40 @@ describe('the number of tokens of a user', () => {
     );
     expect(statuses).toEqual([401, 200, 200, 200]);
     await own.close();
+  });
+});
+
+describe('a password that changes while a sign-in hashes the old one', () => {
+  /** Resolves when the sign-in has read the user, which it does immediately before the hash. */
+  function hashBegins(own: Server): Promise<void> {
+    const { get } = own.store;
+    return new Promise((resolve) => {
+      own.store.get = (table, key) => {
+        if (table.name === users.name) {
+          own.store.get = get;
+          resolve();
+        }
+        return get(table, key);
+      };
+    });
+  }
+
+  it.each<[string, (transaction: Transaction, user: User) => void]>([
+    ['with a new password', (transaction, user) => transaction.put(users, { ...user, passwordHash: 'new' })],
+    ['when the user is removed', (transaction) => transaction.remove(users, 'member')],
+  ])('refuses the sign-in: %s', async (_what, change) => {
+    const other = await startServer({ store: await server.store.reopen() });
+    const issued = await server.store.tokens.list('member');
+    const begun = hashBegins(server);
+    const response = server.post(signInPath, { username: 'member', password });
+    await begun;
+    await other.store.update((transaction) => {
+      const user = findUser(transaction, 'member');
+      if (user) change(transaction, user);
+    });
+    expect((await response).statusCode).toBe(401);
+    expect((await response).json<Failure>().error.message).toBe('Unable to generate token.');
+    expect(await server.store.tokens.list('member')).toEqual(issued);
+    await other.close();
   });
 });

@@ -84,6 +84,7 @@ describe('security/users', () => {
     const issued = await signIn('member', password);
     await server.post(`${users}/update`, { token, username: 'member', password: 'a new password' });
     expect((await server.get(`/admin?token=${issued}`)).json<Failure>().error.code).toBe(498);
+    expect(await server.store.tokens.list('member')).toEqual([]);
     expect((await server.get(`/admin?token=${server.token('publisher')}`)).statusCode).toBe(200);
     expect(await signIn('member', 'a new password')).toHaveLength(43);
   });
@@ -97,6 +98,23 @@ describe('security/users', () => {
       role: 'administrator',
     });
     expect((await server.get(`/admin?token=${server.token('member')}`)).statusCode).toBe(401);
+    expect(await server.store.tokens.list('member')).toEqual([]);
+  });
+
+  it('does not show when a removed user with the same name signed in', async () => {
+    await signIn('member', password);
+    await server.runtime.advance(1000);
+    await server.post(`${users}/remove`, { token, username: 'member' });
+    const again = { token, username: 'Member', password: 'another person', role: 'member' };
+    await server.post(`${users}/add`, again);
+    const lastSignIn = async () => {
+      const response = await server.get(`${users}?token=${token}`);
+      const listed = response.json<{ users: { username: string; lastSignIn: number | null }[] }>();
+      return listed.users.find(({ username }) => username === 'Member')?.lastSignIn;
+    };
+    expect(await lastSignIn()).toBeNull();
+    await signIn('member', 'another person');
+    expect(await lastSignIn()).toBe(server.runtime.now());
   });
 
   it.each(['update', 'remove'])('%s reports an unknown user as a bad field', async (operation) => {

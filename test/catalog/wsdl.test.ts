@@ -5,8 +5,9 @@ import { expect, it } from 'vitest';
 import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { fillWsdl, catalogNames } from '../../src/catalog/wsdl.ts';
 import { catalogOperations } from '../../src/catalog/soap.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { realRuntime } from '../../src/runtime.ts';
+import { defaultStoreOptions } from '../kit/store.ts';
 
 const template = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
 const namespace = 'urn:catalog:1.0';
@@ -75,7 +76,7 @@ const parser = new XMLParser({
 const [definitions] = (parser.parse(filled) as Wsdl).definitions;
 const [schema] = definitions.types[0].schema;
 const operations = catalogOperations({
-  catalogCache: new CatalogCache(createMemoryStore(), realRuntime),
+  catalogCache: new CatalogCache(createMemoryStore(defaultStoreOptions), realRuntime),
   names,
   requireTokens: false,
   baseUrl: () => '',

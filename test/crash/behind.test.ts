@@ -1,119 +1,227 @@
-// A process whose replica is behind, or that others have declared dead, loses nothing.
-import { expect, it, onTestFinished } from 'vitest';
-import { openPostgresStore } from '../../src/store/postgres/store.ts';
-import type { Store } from '../../src/store/store.ts';
-import { createTasks } from '../../src/tasks.ts';
-import { DeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
-import { deliveries } from '../../src/webhooks/delivery.ts';
-import { EventPublisher } from '../../src/webhooks/event-publisher.ts';
-import { createWebhook } from '../../src/webhooks/webhook.ts';
+// A process whose copy of the state is behind loses nothing and records nothing wrong.
+import { expect, it } from 'vitest';
 import { realRuntime } from '../../src/runtime.ts';
-import { createFakeHttpClient } from '../kit/http-client.ts';
-import { records } from '../../src/records.ts';
+import type { Store } from '../../src/store/store.ts';
+import { DeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
+import { newDelivery } from '../../src/webhooks/delivery.ts';
+import { eventOf } from '../../src/webhooks/event.ts';
+import {
+  activateWebhook,
+  changeSettings,
+  deactivateWebhook,
+  deleteWebhook,
+} from '../../src/webhooks/registry.ts';
+import { type WebhookSettings, webhookSettings } from '../../src/webhooks/settings.ts';
+import { webhooks } from '../../src/webhooks/webhook.ts';
+import { type Receiver, createFakeHttpClient } from '../kit/http-client.ts';
 import { createDatabase } from '../kit/postgres.ts';
-import { migrations } from '../kit/store.ts';
-import { openPeerStore } from './peer.ts';
 import { connect } from './steward.ts';
+import {
+  closeAfterTest,
+  createPublisher,
+  openPeerStore,
+  publishEvent,
+  registerWebhook,
+  tested,
+} from './store-kit.ts';
 
+const runtime = realRuntime;
 const pollOptions = { timeout: 15_000, interval: 50 };
-const noFailure = (_name: string, error: unknown) => expect.unreachable(String(error));
+const ignore = () => undefined;
 
-async function open() {
+/**
+ * Opens two stores. `behind` reads the changes of other processes only when it is asked to: it does not look for them every 500 ms, and it
+ * has lost the connection that notifies it.
+ */
+async function openBehind() {
   const { url } = await createDatabase();
-  const ahead = await openPeerStore(url);
-  const store = await openPostgresStore({ url, records, migrations, runtime: realRuntime });
-  onTestFinished(async () => {
-    await ahead.close();
-    await store.close();
-  });
-  return { url, ahead, store, query: await connect(url) };
+  const query = await connect(url);
+  const behind = closeAfterTest(await openPeerStore(url));
+  const disconnect = `select pg_terminate_backend(pid) from pg_stat_activity
+    where query = 'listen "steward_' || left(encode(sha256(convert_to(current_schema(), 'UTF8')), 'hex'), 32) || '"'`;
+  await expect.poll(() => query(disconnect), pollOptions).toHaveLength(1);
+  await query(`update processes set alive_until = clock_timestamp() + interval '1 hour'`);
+  const ahead = closeAfterTest(await openPeerStore(url));
+  const recorded = () =>
+    query(
+      `select event_id as event, webhook_id as webhook, state, json_array_length(attempts) as attempts
+       from deliveries order by placed`,
+    );
+  const pending = async () =>
+    (await query<{ count: number }>('select sum(count)::int as count from pending_counts'))[0]?.count;
+  return { behind, ahead, recorded, pending };
 }
 
-const register = (store: Store, id: string) =>
-  store.update((transaction) =>
-    createWebhook(
-      transaction,
-      {
-        id,
-        name: id,
-        hookUrl: `http://${id}.example/in`,
-        changeTypes: ['*'],
-        service: null,
-        active: true,
-        contentType: 'application/json',
-        signatureKey: `whsec_${'a'.repeat(32)}`,
-      },
-      Date.now(),
-    ),
-  );
+const isActive = (store: Store, id: string) => store.get(webhooks, id)?.active;
 
-const limits = { pending: 1000, pendingBytes: 1024 ** 2, eventIds: 1000 };
-
-/** Publishes without a delivery worker. */
-function publish(store: Store, eventId: string) {
-  const tasks = createTasks(realRuntime, noFailure);
-  onTestFinished(() => tasks.stop());
-  const eventPublisher = new EventPublisher({ store, runtime: realRuntime, tasks, limits });
-  return eventPublisher.publish({ type: 'Tested', service: null, data: '{}' }, eventId);
+/** Starts a delivery worker. `sent` lists the requests of its attempts; `stop` waits until they are recorded. */
+function startWorker(store: Store, respond: Receiver) {
+  const sent: string[] = [];
+  const httpClient = createFakeHttpClient(runtime);
+  httpClient.receiver = (request, ...rest) => {
+    sent.push(`${request.headers['webhook-id'] ?? ''} to ${request.url}`);
+    return respond(request, ...rest);
+  };
+  const { tasks, eventPublisher } = createPublisher(store);
+  const worker = new DeliveryWorker({
+    store,
+    runtime,
+    tasks,
+    httpClient,
+    eventPublisher,
+    concurrency: 8,
+    userAgent: 'test',
+    onAttempt: ignore,
+    onDeactivated: ignore,
+  });
+  worker.start();
+  return { sent, stop: tasks.stop };
 }
 
 it(
   'a delivery worker whose replica lacks the webhook does not discard the delivery',
   { timeout: 60_000 },
   async () => {
-    const { ahead, store, query } = await open();
-    const sent: string[] = [];
-    const httpClient = createFakeHttpClient(realRuntime);
-    httpClient.receiver = ({ url, headers }) => {
-      sent.push(`${headers['webhook-id'] ?? ''} to ${url}`);
-      return 200;
-    };
-    const runtime = realRuntime;
-    const tasks = createTasks(runtime, noFailure);
-    // Every update brings the replica up to date.
-    let isBehind = true;
-    const outdated: Store = {
-      ...store,
-      get: (table, key) => (isBehind ? undefined : store.get(table, key)),
-      update: (change) => store.update(change).finally(() => (isBehind = false)),
-    };
-    const eventPublisher = new EventPublisher({ store: outdated, runtime, tasks, limits });
-    const ignore = () => undefined;
-    const worker = new DeliveryWorker({
-      store: outdated,
-      runtime,
-      tasks,
-      httpClient,
-      eventPublisher,
-      concurrency: 8,
-      history: 100,
-      userAgent: 'test',
-      onAttempt: ignore,
-      onDeactivated: ignore,
-    });
-    worker.start();
-    onTestFinished(() => tasks.stop());
-    await register(ahead, 'new');
-    await publish(ahead, 'first');
-    const states = () => query('select state from deliveries');
-    await expect.poll(states, pollOptions).not.toEqual([{ state: 'pending' }]);
-    expect(await states()).toEqual([{ state: 'delivered' }]);
+    const { behind, ahead, recorded, pending } = await openBehind();
+    await registerWebhook(ahead, 'new');
+    await publishEvent(ahead, 'first');
+    expect(isActive(behind, 'new')).toBeUndefined();
+    const { sent, stop } = startWorker(behind, () => 200);
+    await expect.poll(recorded, pollOptions).not.toMatchObject([{ state: 'pending' }]);
+    await stop();
+    expect(await recorded()).toEqual([{ event: 'first', webhook: 'new', state: 'delivered', attempts: 1 }]);
     expect(sent).toEqual(['first to http://new.example/in']);
+    expect(await pending()).toBe(0);
   },
 );
 
-it('a claim of a process that was declared dead before is released', { timeout: 60_000 }, async () => {
-  const { ahead, store, query } = await open();
-  await register(ahead, 'old');
-  await publish(ahead, 'first');
-  // The process was suspended: the others have removed it, it claims a delivery, and then it dies.
-  await query('delete from processes where id = $1', [ahead.self]);
-  const lanes = { laneOf: () => '', roomIn: () => 1 };
-  const { rows } = await ahead.claim(deliveries, { at: Date.now(), most: 1, ...lanes });
-  expect(rows).toHaveLength(1);
-  const claimed = async () => {
-    const [first] = (await store.claim(deliveries, { at: Date.now(), most: 1, ...lanes })).rows;
-    return first?.event.id;
-  };
-  await expect.poll(claimed, pollOptions).toBe('first');
+it(
+  'a delivery worker whose replica shows an active webhook as inactive does not discard the delivery',
+  { timeout: 60_000 },
+  async () => {
+    const { behind, ahead, recorded, pending } = await openBehind();
+    await registerWebhook(behind, 'new', false);
+    await ahead.update((transaction) => activateWebhook(transaction, 'new', Date.now()));
+    await publishEvent(ahead, 'first');
+    expect(isActive(behind, 'new')).toBe(false);
+    const { sent, stop } = startWorker(behind, () => 200);
+    await expect.poll(recorded, pollOptions).not.toMatchObject([{ state: 'pending' }]);
+    await stop();
+    expect(await recorded()).toEqual([{ event: 'first', webhook: 'new', state: 'delivered', attempts: 1 }]);
+    expect(sent).toEqual(['first to http://new.example/in']);
+    expect(await pending()).toBe(0);
+  },
+);
+
+it('an event goes to the webhooks that exist when it is published', { timeout: 60_000 }, async () => {
+  const { behind, ahead, recorded, pending } = await openBehind();
+  await registerWebhook(behind, 'deactivated');
+  await registerWebhook(behind, 'deleted');
+  await registerWebhook(behind, 'unchanged');
+  await ahead.update((transaction) => {
+    deactivateWebhook(transaction, 'deactivated', 'administrator', Date.now());
+    deleteWebhook(transaction, 'deleted');
+  });
+  await registerWebhook(ahead, 'new');
+  expect([...behind.all(webhooks)].filter(({ active }) => active).map(({ id }) => id)).toEqual([
+    'deactivated',
+    'deleted',
+    'unchanged',
+  ]);
+  expect(await publishEvent(behind, 'first')).toEqual({ eventId: 'first', deliveries: 2 });
+  expect(await publishEvent(ahead, 'first')).toEqual({ eventId: 'first', deliveries: 2 });
+  expect(await recorded()).toEqual([
+    { event: 'first', webhook: 'unchanged', state: 'pending', attempts: 0 },
+    { event: 'first', webhook: 'new', state: 'pending', attempts: 0 },
+  ]);
+  expect(await pending()).toBe(2);
 });
+
+type Change = Parameters<Store['update']>[0];
+
+const change = (settings: Partial<WebhookSettings>): Change => {
+  return (transaction) => changeSettings(transaction, settings);
+};
+const deactivate: Change = (transaction) =>
+  deactivateWebhook(transaction, 'hook', 'administrator', Date.now());
+const activate: Change = (transaction) => activateWebhook(transaction, 'hook', Date.now());
+const remove: Change = (transaction) => deleteWebhook(transaction, 'hook');
+
+type Outcome = { state: string | undefined; failures: number; active: boolean | undefined };
+
+it.each<[number, string, Change[], Outcome]>([
+  [500, 'deactivated the webhook', [deactivate], { state: 'discarded', failures: 0, active: false }],
+  [200, 'deactivated the webhook', [deactivate], { state: 'delivered', failures: 0, active: false }],
+  [
+    500,
+    'deactivated and activated the webhook',
+    [deactivate, activate],
+    { state: 'discarded', failures: 0, active: true },
+  ],
+  [500, 'deleted the webhook', [remove], { state: undefined, failures: 0, active: undefined }],
+  [200, 'deleted the webhook', [remove], { state: undefined, failures: 0, active: undefined }],
+  [
+    500,
+    'allowed one attempt only',
+    [change({ notificationAttempts: 1 })],
+    { state: 'failed', failures: 1, active: true },
+  ],
+  [
+    500,
+    'allowed no failure',
+    [change({ notificationAttempts: 1, numberOfFailures: 1 })],
+    { state: 'failed', failures: 1, active: false },
+  ],
+])(
+  'an attempt is recorded that ended with %i after another process has %s',
+  { timeout: 60_000 },
+  async (status, _change, changes, { state, failures, active }) => {
+    const { behind, ahead, recorded, pending } = await openBehind();
+    await registerWebhook(behind, 'hook');
+    await publishEvent(behind, 'first');
+    const known = () => [behind.get(webhooks, 'hook'), behind.read(webhookSettings)];
+    const before = known();
+    const knownAtEnd: unknown[] = [];
+    const { sent, stop } = startWorker(behind, async () => {
+      for (const rule of changes) await ahead.update(rule);
+      knownAtEnd.push(known());
+      return status;
+    });
+    const isCompleted = async () => (await behind.deliveries.oldestPendingAt()) === undefined;
+    await expect.poll(isCompleted, pollOptions).toBe(true);
+    await stop();
+    expect(knownAtEnd).toEqual([before]);
+    expect(sent).toEqual(['first to http://hook.example/in']);
+    expect(await recorded()).toEqual(
+      state === undefined ? [] : [{ event: 'first', webhook: 'hook', state, attempts: 1 }],
+    );
+    await ahead.refresh();
+    expect(isActive(ahead, 'hook')).toBe(active);
+    expect((await ahead.deliveries.failureWindow('hook'))?.count ?? 0).toBe(failures);
+    expect(await pending()).toBe(0);
+  },
+);
+
+it.each<[string, Change, { state: string; attempts: number }[]]>([
+  ['deactivated', deactivate, [{ state: 'discarded', attempts: 0 }]],
+  ['deleted', remove, []],
+])(
+  'a delivery that was stored after its webhook was %s is not attempted',
+  { timeout: 60_000 },
+  async (_change, rule, expected) => {
+    const { behind, ahead, recorded, pending } = await openBehind();
+    await registerWebhook(behind, 'hook');
+    await behind.update(rule);
+    // The webhook was changed after the rule of `publish` had read it.
+    const event = eventOf(tested, 'first', Date.now());
+    const late = newDelivery({ id: 'late', webhookId: 'hook', event, isPing: false }, Date.now());
+    expect(await ahead.deliveries.publish(() => [late])).toBe(1);
+    const { sent, stop } = startWorker(behind, () => 200);
+    await expect.poll(recorded, pollOptions).not.toMatchObject([{ state: 'pending' }]);
+    await stop();
+    expect(await recorded()).toMatchObject(expected);
+    expect(await recorded()).toHaveLength(expected.length);
+    expect(await pending()).toBe(0);
+    expect(sent).toEqual([]);
+  },
+);

@@ -1,11 +1,10 @@
 // PostgreSQL is killed and started again under load: no acknowledged write is lost, reads work during the outage, and everything
 // continues without help.
-import { type Server, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { type PostgresServer, startPostgres } from '../kit/postgres.ts';
 import { codesOfPatch, expectOneRun } from './messages.ts';
-import { type Steward, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
+import { type Receiver, countPending, listDeliveries, register, startReceiver } from './receiver.ts';
+import { type Steward, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
 /** Everything works again this soon after the database is back. */
 const recoveryMs = 5_000;
@@ -15,37 +14,20 @@ const stepMs = 60;
 let postgres: PostgresServer;
 let stewards: readonly [Steward, Steward];
 let token: string;
-let receiver: Server;
+let receiver: Receiver;
+let webhookId: string;
 let receiverDelayMs = 0;
-let arrived: Set<string>;
 
 beforeEach(async () => {
   postgres = await startPostgres();
   const env = { UPGRADE_STEP_MS: String(stepMs), LOG_LEVEL: 'info' };
   stewards = await Promise.all([startSteward(postgres.url, env), startSteward(postgres.url, env)]);
   token = await signInEverywhere(stewards);
-  arrived = new Set();
-  receiver = createServer((request, response) => {
-    arrived.add(request.headers['webhook-id'] as string);
-    request.resume().on('end', () => void pause(receiverDelayMs).then(() => response.end()));
-  });
-  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  const hookUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/in`;
-  const webhook = { name: 'hook', hookUrl, changeTypes: '*' };
-  expect(await stewards[0].post('/admin/services/webhooks/create', webhook, token)).toMatchObject({
-    status: 200,
-  });
+  receiverDelayMs = 0;
+  receiver = await startReceiver({ respond: () => pause(receiverDelayMs, '200') });
   // Both processes must have the webhook before the database stops.
-  const listWebhooks = async (steward: Steward) =>
-    (await steward.get('/admin/services/webhooks', token)).body.webhooks;
-  for (const steward of stewards) await expect.poll(() => listWebhooks(steward)).toHaveLength(1);
+  webhookId = await register(stewards, token, receiver, '*');
 }, 60_000);
-
-afterEach(async () => {
-  receiver.closeAllConnections();
-  await new Promise((resolve) => receiver.close(resolve));
-  await Promise.all(stewards.map((steward) => steward.kill()));
-});
 
 const eventually = { timeout: recoveryMs, interval: 50 };
 const readiness = async (steward: Steward) => (await steward.ask('/ready')).status;
@@ -79,8 +61,6 @@ const soap = `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s
   <GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
 
 it('while it is unavailable reads work, and writes are answered with 503', { timeout: 240_000 }, async () => {
-  const { body } = await stewards[0].get('/admin/services/webhooks', token);
-  const [{ id = '' } = {}] = body.webhooks as { id?: string }[];
   await stopDatabase();
   const refused = {
     status: 503,
@@ -105,7 +85,7 @@ it('while it is unavailable reads work, and writes are answered with 503', { tim
       await steward.post('/admin/services/createFolder', { folderName: 'Refused' }, token),
       await steward.post('/admin/services/webhooks/publish', { changeType: 'Tested' }, token),
       await steward.post('/admin/mode/update', { isReadOnly: 'true' }, token),
-      await steward.get(`/admin/services/webhooks/${id}/deliveries`, token),
+      await steward.get(`/admin/services/webhooks/${webhookId}/deliveries`, token),
     ];
     for (const answer of answers) {
       expect(answer).toMatchObject(refused);
@@ -120,14 +100,14 @@ it('while it is unavailable reads work, and writes are answered with 503', { tim
     expect(await steward.post('/admin/services/createFolder', { folderName }, token)).toMatchObject({
       status: 200,
     });
-    expect(await steward.get(`/admin/services/webhooks/${id}/deliveries`, token)).toMatchObject({
+    expect(await steward.get(`/admin/services/webhooks/${webhookId}/deliveries`, token)).toMatchObject({
       status: 200,
     });
     const event = { changeType: 'Tested', eventId: `back-${index}` };
     expect(await steward.post('/admin/services/webhooks/publish', event, token)).toMatchObject({
       status: 200,
     });
-    await expect.poll(() => arrived.has(event.eventId), eventually).toBe(true);
+    await expect.poll(() => receiver.arrivals.has(event.eventId), eventually).toBe(true);
   }
   expectQuietLogs(1);
   await stopDatabase();
@@ -173,30 +153,48 @@ it('no acknowledged write is lost', { timeout: 240_000 }, async () => {
   isOver = true;
   await load;
 
-  const query = await connect(postgres.url);
-  const keysOf = async (statement: string) =>
-    new Set((await query<{ key: string }>(statement)).map(({ key }) => key));
-  const stored = {
-    events: await keysOf('select key from publications'),
-    services: await keysOf('select service_name as key from services'),
-    users: await keysOf('select key from users'),
-  };
-  for (const kind of ['events', 'services', 'users'] as const) {
-    expect(acknowledged[kind].filter((name) => !stored[kind].has(name))).toEqual([]);
-    expect(acknowledged[kind]).not.toEqual([]);
-  }
   // The last writes of the other process may not be replicated yet.
-  const missingAt = async (steward: Steward) => {
-    const { body } = await steward.get('/admin/services', token);
-    const known = new Set((body.services as { serviceName: string }[]).map(({ serviceName }) => serviceName));
-    return [...stored.services].filter((name) => name.startsWith('c') && !known.has(name));
-  };
-  for (const steward of stewards) await expect.poll(() => missingAt(steward), eventually).toEqual([]);
-  const pending = () => query(`select key, state from deliveries where state <> 'delivered'`);
-  await expect.poll(pending, { timeout: 2 * leaseMs, interval: 100 }).toEqual([]);
-  expect(acknowledged.events.filter((name) => !arrived.has(name))).toEqual([]);
+  for (const steward of stewards) {
+    const listMissing = async () => {
+      const stored = await listStored(steward);
+      return kinds.flatMap((kind) => acknowledged[kind].filter((name) => !stored[kind].has(name)));
+    };
+    await expect.poll(listMissing, eventually).toEqual([]);
+  }
+  const stored = await Promise.all(stewards.map(listStored));
+  expect(stored[0]).toEqual(stored[1]);
+  for (const kind of kinds) expect(acknowledged[kind]).not.toEqual([]);
+  await expectAllDelivered(acknowledged.events);
   expectQuietLogs(outages);
 });
+
+const kinds = ['events', 'services', 'users'] as const;
+
+/** The names of what the clients of the test have stored. */
+async function listStored(steward: Steward): Promise<Record<(typeof kinds)[number], Set<string>>> {
+  const { services } = (await steward.get('/admin/services', token)).body as {
+    services: { serviceName: string }[];
+  };
+  const { users } = (await steward.get('/admin/security/users', token)).body as {
+    users: { username: string }[];
+  };
+  const delivered = await listDeliveries(steward, token, webhookId);
+  return {
+    events: new Set(delivered.map(({ event }) => event.id)),
+    services: new Set(services.map(({ serviceName }) => serviceName)),
+    users: new Set(users.map(({ username }) => username)),
+  };
+}
+
+/** Waits until no delivery is pending and checks that these events have arrived. */
+async function expectAllDelivered(events: readonly string[]): Promise<void> {
+  const listUndelivered = async () =>
+    (await listDeliveries(stewards[1], token, webhookId)).filter(({ state }) => state !== 'delivered');
+  await expect.poll(listUndelivered, { timeout: 2 * leaseMs, interval: 200 }).toEqual([]);
+  for (const steward of stewards) await expect.poll(() => countPending(steward), eventually).toBe(0);
+  expect(events.filter((id) => !receiver.arrivals.has(id))).toEqual([]);
+  expect(receiver.badSignatures).toEqual([]);
+}
 
 it('a running upgrade and pending deliveries are completed', { timeout: 240_000 }, async () => {
   receiverDelayMs = 200;
@@ -227,9 +225,6 @@ it('a running upgrade and pending deliveries are completed', { timeout: 240_000 
     .poll(async () => (await readStatus()).state, { timeout: 30_000, interval: 100 })
     .toBe('success');
   expectOneRun((await readStatus()).messages, codesOfPatch(4));
-  const query = await connect(postgres.url);
-  const pending = () => query(`select key, state from deliveries where state <> 'delivered'`);
-  await expect.poll(pending, { timeout: 2 * leaseMs, interval: 100 }).toEqual([]);
-  expect(events.filter((id) => !arrived.has(id))).toEqual([]);
+  await expectAllDelivered(events);
   expectQuietLogs(3);
 });

@@ -1,17 +1,22 @@
 // The connection to PostgreSQL breaks after a commit and before its answer, so the process does not know whether the change was stored.
 // It was: the process must neither lose it nor make it twice, and must not log an error.
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { startProxy } from './proxy.ts';
 import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
+import {
+  changeSettings,
+  countPending,
+  listDeliveries,
+  register,
+  startReceiver,
+  webhooksPath,
+} from './receiver.ts';
 import { type Steward, connect, pause, signInEverywhere, startSteward } from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';
-const webhooks = '/admin/services/webhooks';
-const upgradeFields = { versionManifest: '{"id":"pat_17022022_1250"}' };
+const patchId = 'pat_17022022_1250';
+const upgradeFields = { versionManifest: `{"id":"${patchId}"}` };
 const pollOptions = { timeout: 15_000, interval: 50 };
 
 async function start(env: Record<string, string> = {}) {
@@ -30,7 +35,7 @@ async function expectSuccess(steward: Steward, token: string): Promise<void> {
 
 it('an upgrade runs although the answer to its start was lost', { timeout: 60_000 }, async () => {
   const { steward, proxy, token } = await start({ UPGRADE_STEP_MS: '0' });
-  const cut = proxy.loseNextCommit();
+  const cut = proxy.loseNextCommit(patchId);
   expect(await steward.post(`${upgrades}/upgrade`, upgradeFields, token)).toMatchObject({ status: 503 });
   await cut;
   await expectSuccess(steward, token);
@@ -41,72 +46,201 @@ it('a job continues after the answer to a recorded step was lost', { timeout: 60
   const { steward, proxy, token } = await start({ UPGRADE_STEP_MS: '20' });
   expect(await steward.post(`${upgrades}/upgrade`, upgradeFields, token)).toMatchObject({ status: 200 });
   for (let lost = 0; lost < 2; lost += 1) {
-    await proxy.loseNextCommit();
+    // Part of a message that every updated workload causes.
+    await proxy.loseNextCommit('was updated with the image');
     await expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
   }
   await expectSuccess(steward, token);
   expect(steward.loggedErrors()).toEqual([]);
 });
 
-/** Registers a webhook. The receiver answers after `onArrival`. */
-async function receive(steward: Steward, token: string, onArrival: (arrived: readonly string[]) => unknown) {
-  const arrived: string[] = [];
-  const receiver = createServer((request, response) => {
-    arrived.push(request.headers['webhook-id'] as string);
-    request.resume().on('end', () => void Promise.resolve(onArrival(arrived)).then(() => response.end()));
-  });
-  await once(receiver.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => receiver.close().closeAllConnections());
-  const hookUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/in`;
-  const created = await steward.post(
-    `${webhooks}/create`,
-    { name: 'hook', hookUrl, changeTypes: '*' },
-    token,
-  );
-  return { arrived, id: (created.body.webhook as { id: string }).id };
-}
-
 async function publish(steward: Steward, token: string, eventId: string): Promise<void> {
   const event = { changeType: 'Tested', eventId };
-  const isPublished = async () => (await steward.post(`${webhooks}/publish`, event, token)).status;
+  const isPublished = async () => (await steward.post(`${webhooksPath}/publish`, event, token)).status;
   await expect.poll(isPublished, pollOptions).toBe(200);
 }
 
-it('a recorded delivery is not attempted again', { timeout: 60_000 }, async () => {
+it('an event whose answer was lost is published once', { timeout: 60_000 }, async () => {
   const { steward, proxy, query, token } = await start();
-  let cut: Promise<void> | undefined;
-  const { arrived } = await receive(steward, token, () => void (cut ??= proxy.loseNextCommit()));
-  await publish(steward, token, 'one');
-  await expect.poll(() => arrived, pollOptions).toEqual(['one']);
+  const receiver = await startReceiver();
+  const id = await register([steward], token, receiver, '*');
+  const event = { changeType: 'Tested', eventId: 'lost-event' };
+  const cut = proxy.loseNextCommit(event.eventId);
+  expect(await steward.post(`${webhooksPath}/publish`, event, token)).toMatchObject({ status: 503 });
   await cut;
-  await publish(steward, token, 'two');
-  const recorded = () =>
-    query(`select state, count(a.key)::int as attempts from deliveries d left join attempts a using (key)
-           group by d.key, state, placed order by placed`);
-  const delivered = { state: 'delivered', attempts: 1 };
-  await expect.poll(recorded, pollOptions).toEqual([delivered, delivered]);
-  // Long enough for the worker to repeat the lost update.
-  await pause(1_500);
-  expect(arrived).toEqual(['one', 'two']);
+  expect(await query('select id from event_ids')).toEqual([{ id: event.eventId }]);
+  await publish(steward, token, event.eventId);
+  expect(await steward.post(`${webhooksPath}/publish`, event, token)).toMatchObject({
+    status: 200,
+    body: { eventId: event.eventId, deliveries: 1 },
+  });
+  const states = async () => (await listDeliveries(steward, token, id)).map(({ state }) => state);
+  await expect.poll(states, pollOptions).toEqual(['delivered']);
+  await expect.poll(() => countPending(steward), pollOptions).toBe(0);
+  expect([...receiver.arrivals]).toEqual([[event.eventId, 1]]);
   expect(steward.loggedErrors()).toEqual([]);
 });
+
+it('the event of a change whose answer was lost is published once', { timeout: 60_000 }, async () => {
+  const { steward, proxy, token } = await start();
+  const receiver = await startReceiver();
+  const id = await register([steward], token, receiver, '*');
+  const service = { serviceName: 'LostService', type: 'MapServer' };
+  const create = async () => (await steward.post('/admin/services/createService', service, token)).status;
+  const cut = proxy.loseNextCommit(service.serviceName);
+  expect(await create()).toBe(503);
+  await cut;
+  // It exists.
+  await expect.poll(create, pollOptions).toBe(409);
+  const states = async () => (await listDeliveries(steward, token, id)).map(({ state }) => state);
+  await expect.poll(states, pollOptions).toEqual(['delivered']);
+  expect([...receiver.arrivals.values()]).toEqual([1]);
+  expect(steward.loggedErrors()).toEqual([]);
+});
+
+it('a delivery is attempted although the answer to its claim was lost', { timeout: 60_000 }, async () => {
+  const { steward, proxy, query, token } = await start();
+  await changeSettings(steward, token, { notificationElapsedTimeInSeconds: '0' });
+  let id = '';
+  let cut: Promise<void> | undefined;
+  const receiver = await startReceiver({
+    respond: () => {
+      if (cut) return '204';
+      // The next statement with the id of the webhook is the claim of the retry: the record of an attempt does not contain it.
+      cut = proxy.loseNextCommit(id);
+      return '500';
+    },
+  });
+  id = await register([steward], token, receiver, '*');
+  await publish(steward, token, 'one');
+  await expect.poll(() => receiver.arrivals.has('one'), pollOptions).toBe(true);
+  await cut;
+  const recorded = async () =>
+    (await listDeliveries(steward, token, id)).map(({ state, attempts }) => [state, attempts.length]);
+  await expect.poll(recorded, pollOptions).toEqual([['delivered', 2]]);
+  expect([...receiver.arrivals]).toEqual([['one', 2]]);
+  // The claims of the two attempts, and the lost one.
+  expect(await query('select last_value::int as claims from claim_numbers')).toEqual([{ claims: 3 }]);
+  expect(await countPending(steward)).toBe(0);
+  expect(steward.loggedErrors()).toEqual([]);
+});
+
+it('a recorded delivery is not attempted again', { timeout: 60_000 }, async () => {
+  const { steward, proxy, token } = await start();
+  let cut: Promise<void> | undefined;
+  // The update that records the attempt contains the response.
+  const receiver = await startReceiver({
+    respond: (eventId) => {
+      cut ??= proxy.loseNextCommit(`thanks for ${eventId}`);
+      return `200 thanks for ${eventId}`;
+    },
+  });
+  const id = await register([steward], token, receiver, '*');
+  await publish(steward, token, 'one');
+  await expect.poll(() => receiver.arrivals.size, pollOptions).toBe(1);
+  await cut;
+  await publish(steward, token, 'two');
+  const recorded = async () =>
+    (await listDeliveries(steward, token, id)).map(({ event, state, attempts }) => [
+      event.id,
+      state,
+      attempts.length,
+    ]);
+  await expect.poll(recorded, pollOptions).toEqual([
+    ['two', 'delivered', 1],
+    ['one', 'delivered', 1],
+  ]);
+  // Long enough for the worker to repeat the lost update.
+  await pause(1_500);
+  expect([...receiver.arrivals]).toEqual([
+    ['one', 1],
+    ['two', 1],
+  ]);
+  expect(steward.loggedErrors()).toEqual([]);
+});
+
+it.each([
+  { attempts: 3, limit: 5, expected: { state: 'pending', failures: 0, isActive: true, events: 0 } },
+  { attempts: 1, limit: 5, expected: { state: 'failed', failures: 1, isActive: true, events: 0 } },
+  { attempts: 1, limit: 1, expected: { state: 'failed', failures: 1, isActive: false, events: 1 } },
+])(
+  'a failed attempt is recorded once, with $attempts allowed attempts and $limit allowed failures',
+  { timeout: 60_000 },
+  async ({ attempts: allowed, limit, expected }) => {
+    const { steward, proxy, query, token } = await start();
+    await changeSettings(steward, token, {
+      notificationAttempts: String(allowed),
+      notificationElapsedTimeInSeconds: '3600',
+      numberOfFailures: String(limit),
+    });
+    let cut: Promise<void> | undefined;
+    const failing = await startReceiver({
+      respond: () => {
+        cut = proxy.loseNextCommit('sorry for this');
+        return '500 sorry for this';
+      },
+    });
+    const observer = await startReceiver();
+    const id = await register([steward], token, failing, 'Tested');
+    await register([steward], token, observer, 'WebhookDeactivated');
+    await publish(steward, token, 'one');
+    await expect.poll(() => failing.arrivals.has('one'), pollOptions).toBe(true);
+    await cut;
+    // What was committed before the answer was lost.
+    const stored = () =>
+      query(
+        `select state, json_array_length(attempts) as attempts, claimed_by is null as free from deliveries
+         where webhook_id = $1`,
+        [id],
+      );
+    const recorded = [{ state: expected.state, attempts: 1, free: true }];
+    expect(await stored()).toEqual(recorded);
+
+    await expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
+    // Long enough for the worker to repeat the lost update.
+    await pause(1_500);
+    expect(await stored()).toEqual(recorded);
+    const { body } = await steward.get(`${webhooksPath}/${id}`, token);
+    const { active, failures } = body as { active: boolean; failures: { count: number } };
+    expect({ active, count: failures.count }).toEqual({
+      active: expected.isActive,
+      count: expected.failures,
+    });
+    await expect.poll(() => observer.arrivals.size, pollOptions).toBe(expected.events);
+    expect([...observer.arrivals.values()]).toEqual(expected.events === 1 ? [1] : []);
+    expect([...failing.arrivals]).toEqual([['one', 1]]);
+    expect(await query('select count(*)::int from deliveries')).toEqual([{ count: 1 + expected.events }]);
+    await expect.poll(() => countPending(steward), pollOptions).toBe(expected.state === 'pending' ? 1 : 0);
+    expect(steward.loggedErrors()).toEqual([]);
+  },
+);
 
 it(
   'a delivery whose webhook is deleted during the attempt causes no error',
   { timeout: 60_000 },
   async () => {
-    const { steward, query, token } = await start();
-    const { id, arrived } = await receive(steward, token, async ([first]) => {
-      if (first === 'one') await steward.post(`${webhooks}/${id}/delete`, {}, token);
+    const { steward, token } = await start();
+    let id = '';
+    const first = await startReceiver({
+      respond: async () => {
+        expect(await steward.post(`${webhooksPath}/${id}/delete`, {}, token)).toMatchObject({ status: 200 });
+        return '200';
+      },
     });
+    id = await register([steward], token, first, '*');
     await publish(steward, token, 'one');
-    await expect.poll(() => arrived, pollOptions).toEqual(['one']);
+    await expect.poll(() => first.arrivals.has('one'), pollOptions).toBe(true);
+    const isDeleted = async () => (await steward.get(`${webhooksPath}/${id}`, token)).status === 404;
+    await expect.poll(isDeleted, pollOptions).toBe(true);
     // The result of this delivery is recorded after the result of the first.
-    const next = await receive(steward, token, () => undefined);
+    const next = await startReceiver();
+    const nextId = await register([steward], token, next, '*');
     await publish(steward, token, 'two');
-    const states = () => query('select state from deliveries');
-    await expect.poll(states, pollOptions).toEqual([{ state: 'delivered' }]);
-    expect(next.arrived).toEqual(['two']);
+    const states = async () => (await listDeliveries(steward, token, nextId)).map(({ state }) => state);
+    await expect.poll(states, pollOptions).toEqual(['delivered']);
+    expect(await countPending(steward)).toBe(0);
+    expect([...next.arrivals]).toEqual([['two', 1]]);
+    expect([...first.arrivals]).toEqual([['one', 1]]);
     expect(steward.loggedErrors()).toEqual([]);
   },
 );

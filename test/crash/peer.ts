@@ -1,28 +1,25 @@
 // A simulated process: a store and a job runner of its own, which can be halted at a chosen point and declared dead. It does not use
 // the clock, so that every death happens at an exact point and the next one can follow at once.
 import { ServiceError } from '../../src/errors.ts';
-import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Transaction } from '../../src/store/transaction.ts';
+import type { Needs, Transaction } from '../../src/store/transaction.ts';
 import { createTasks } from '../../src/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { realRuntime } from '../../src/runtime.ts';
-import { records } from '../../src/records.ts';
-import { migrations } from '../kit/store.ts';
-import { timelessRuntime } from '../kit/runtime.ts';
+import { openPeerStore } from './store-kit.ts';
 
-/** Where the process halts: while the executor works, before the step is recorded, or after it but before the runner gets the answer. */
-export type HaltPoint = 'in the step' | 'before the record' | 'after the record';
+/**
+ * Where the process halts: after it has taken the job over and before it reads the plan, while the executor works, before the step is
+ * recorded, or after it but before the runner gets the answer.
+ */
+export type HaltPoint = 'before the plan' | 'in the step' | 'before the record' | 'after the record';
 
 /** What happens to the next update when the database becomes unavailable. */
 export type Outage = 'nothing is stored' | 'the answer is lost';
 
 export type Peer = Awaited<ReturnType<typeof startPeer>>;
-
-export const openPeerStore = (url: string) =>
-  openPostgresStore({ url, records, migrations, runtime: timelessRuntime });
 
 export async function startPeer(url: string, fails: (workload: string) => boolean = () => false) {
   const store = await openPeerStore(url);
@@ -37,6 +34,8 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
   /** While the process is declared dead: the answers of the store to its runner, and the runner's calls of the executor. */
   const whileDead = { answers: [] as unknown[], calls: 0 };
   let isDead = false;
+  /** How many runs have found that their job has ended. */
+  let ends = 0;
 
   async function halt(at: HaltPoint): Promise<void> {
     if (haltPoint !== at) return;
@@ -53,7 +52,10 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
   }
   const executor: Executor = {
     inventory: () => Promise.resolve(simulatedInventory),
-    release: () => Promise.resolve(),
+    release: () => {
+      ends += 1;
+      return Promise.resolve();
+    },
     perform: call,
     verify: call,
     rollback: call,
@@ -65,18 +67,28 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
 
   const watched: Store = {
     ...store,
-    async update<T>(change: (transaction: Transaction) => T): Promise<T> {
+    jobs: {
+      find: (id) => store.jobs.find(id),
+      page: (below, start, num) => store.jobs.page(below, start, num),
+      findInstalling: (versionId) => store.jobs.findInstalling(versionId),
+      messages: (jobId, after) => store.jobs.messages(jobId, after),
+      async plan(jobId) {
+        await halt('before the plan');
+        return store.jobs.plan(jobId);
+      },
+    },
+    async update<T>(rule: (transaction: Transaction) => T, needs?: Needs): Promise<T> {
       if (outage) {
-        if (outage === 'the answer is lost') await store.update(change);
+        if (outage === 'the answer is lost') await store.update(rule, needs);
         outage = undefined;
         throw new ServiceError('unavailable', 'The database cannot be reached.');
       }
       if (isTakingOver) {
         isTakingOver = false;
-        return store.update(change);
+        return store.update(rule, needs);
       }
       await halt('before the record');
-      const answer = await store.update(change);
+      const answer = await store.update(rule, needs);
       if (isDead) whileDead.answers.push(answer);
       await halt('after the record');
       return answer;
@@ -95,6 +107,7 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
   return {
     store,
     crashes,
+    ends: () => ends,
     /** Halts at the given point after this process has taken the job over; resolves when it has halted. */
     haltAt: (next: HaltPoint) =>
       new Promise<'halted'>((resolve) => {
@@ -102,6 +115,8 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
         isTakingOver = true;
         onHalted = () => resolve('halted');
       }),
+    /** Halts no more. */
+    runFreely: () => void (haltPoint = undefined),
     failNextUpdate: (next: Outage) => void (outage = next),
     /** From now on the process counts as dead. It stays halted. */
     die: () => void (isDead = true),

@@ -3,24 +3,37 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
-import { startProcess } from '../kit/process.ts';
+import { type ProcessOptions, startProcess } from '../kit/process.ts';
 
 const password = 'a password for the crash tests';
 
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
 export type Steward = Awaited<ReturnType<typeof startSteward>>;
 
-/** Resolves when the process listens. Requests throw when the process has ended, as for any client. */
-export async function startSteward(storeUrl: string, env: Record<string, string> = {}) {
-  const started = startProcess({
+/** Starts a process without waiting for it. */
+export function launchSteward(
+  storeUrl: string,
+  env: Record<string, string> = {},
+  options: ProcessOptions = {},
+) {
+  const defaults = {
     STORE_URL: storeUrl,
     ADMIN_PASSWORD: password,
     SECRET_KEY: 'k'.repeat(32),
     LOG_LEVEL: 'warn',
     WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
     WEBHOOK_HISTORY: '10000',
-    ...env,
-  });
+  };
+  return startProcess({ ...defaults, ...env }, {}, options);
+}
+
+/** Resolves when the process listens. Requests throw when the process has ended, as for any client. */
+export async function startSteward(
+  storeUrl: string,
+  env: Record<string, string> = {},
+  options: ProcessOptions = {},
+) {
+  const started = launchSteward(storeUrl, env, options);
   const address = await started.listening;
 
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
@@ -50,8 +63,15 @@ export async function startSteward(storeUrl: string, env: Record<string, string>
     ...started,
     ask,
     get: (path: string, token: string) => ask(path, { headers: by(token) }),
-    post: (path: string, fields: Record<string, string | Blob>, token: string) =>
-      ask(path, { method: 'POST', headers: by(token), body: form(fields) }),
+    post: (path: string, fields: Record<string, string | Blob>, token: string, withinMs = 60_000) => {
+      const signal = AbortSignal.timeout(withinMs);
+      return ask(path, { method: 'POST', headers: by(token), body: form(fields), signal });
+    },
+    /** Ends the process as an operator does, and checks that it ends without an error. */
+    async stop(): Promise<void> {
+      started.child.kill('SIGTERM');
+      expect(await started.exited).toBe(0);
+    },
     async signIn(): Promise<string> {
       const body = new URLSearchParams({ username: 'admin', password });
       const answer = await ask('/tokens/generateToken', { method: 'POST', body });

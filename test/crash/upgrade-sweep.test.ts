@@ -1,10 +1,10 @@
-// A job whose process dies in every step, and before and after each step is recorded: the other process takes over each time, and the
-// messages are those of a job without deaths. The dead processes wake up later and change nothing.
+// A job whose process dies before it reads the plan, in every step, and before and after each step is recorded: the other process takes
+// over each time, and the messages are those of a job without deaths. The dead processes wake up later and change nothing.
 import { afterEach, expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { startJob } from '../../src/upgrades/job.ts';
-import { messages, newestJob } from '../../src/upgrades/job-table.ts';
+import { newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { deployment } from '../../src/upgrades/deployment.ts';
@@ -18,8 +18,9 @@ import {
   expectOneRun,
   timesResumed,
 } from './messages.ts';
-import { type HaltPoint, openPeerStore, startPeer } from './peer.ts';
+import { type HaltPoint, startPeer } from './peer.ts';
 import { connect } from './steward.ts';
+import { openPeerStore } from './store-kit.ts';
 
 /** Versions with every kind of step and few containers. */
 const small = (version: Version, names: string[]): Version => ({
@@ -40,7 +41,12 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-const haltPoints: readonly HaltPoint[] = ['before the record', 'in the step', 'after the record'];
+const haltPoints: readonly HaltPoint[] = [
+  'before the record',
+  'in the step',
+  'before the plan',
+  'after the record',
+];
 const pollOptions = { timeout: 20_000, interval: 5 };
 
 async function startPair(fails?: (workload: string) => boolean) {
@@ -69,7 +75,7 @@ async function startPair(fails?: (workload: string) => boolean) {
   }
   await declare('alive', ...pair.map(({ store }) => store));
 
-  const job = () => newestJob(observer);
+  const job = () => observer.read(newestJob);
   const isOver = () => job()?.state !== 'in_progress';
 
   async function begin(operation: 'upgrade' | 'rollback', id: string, toLatest = false): Promise<void> {
@@ -98,7 +104,12 @@ async function startPair(fails?: (workload: string) => boolean) {
     });
   }
 
-  const readJob = () => query('select fence, next, state from jobs order by number desc limit 1');
+  const readJob = () =>
+    query(
+      `select value ->> 'fence' as fence, value ->> 'next' as next, value ->> 'state' as state,
+         value ->> 'messageCount' as "messageCount"
+       from state where kind = 'cell' and key = 'newestJob'`,
+    );
 
   /** The process that accepted the job dies before it starts, and both others compete for it. Then they die in turn until the job has ended. */
   async function sweep() {
@@ -134,36 +145,38 @@ async function startPair(fails?: (workload: string) => boolean) {
     return { messages: all, deaths, state: job()?.state, after: observer.read(deployment) };
   }
 
-  /** Reads the messages from the database, and checks that the observer has the same. */
+  /** Reads the messages from the database, and checks that their numbers have no gap and that the observer reads the same. */
   async function readMessages(): Promise<Message[]> {
-    const { id = '' } = job() ?? {};
-    const rows = await query<Message>(
-      `select code::int, message, "when"::float8 as "when" from messages where key = $1 order by number`,
+    const { id = '', messageCount = 0 } = job() ?? {};
+    const rows = await query<Message & { number: number }>(
+      `select number::int, code::int, message, "when"::float8 as "when" from messages where job_id = $1 order by number`,
       [id],
     );
-    expect(observer.entries(messages, id)).toEqual(rows);
-    return rows;
+    expect(rows.map(({ number }) => number)).toEqual(Array.from({ length: messageCount }, (_, n) => n));
+    const messages = rows.map(({ code, message, when }) => ({ code, message, when }));
+    expect(await observer.jobs.messages(id)).toEqual(messages);
+    return messages;
   }
-  return { begin, sweep, pair, observer, declare, isOver, readMessages };
+  return { begin, sweep, pair, observer, declare, isOver, readJob, readMessages };
 }
 
 it('a patch succeeds', { timeout: 60_000 }, async () => {
   const { begin, sweep } = await startPair();
   await begin('upgrade', patch.id);
-  const { messages: recorded, deaths, state, after } = await sweep();
+  const { messages, deaths, state, after } = await sweep();
   expect(state).toBe('success');
-  expectOneRun(recorded, codesOfPatch(3));
+  expectOneRun(messages, codesOfPatch(3));
   expect(after.patches.map(({ id }) => id)).toEqual([patch.id]);
-  // Three deaths at each of its 17 steps, and one before the end.
-  expect(deaths).toBeGreaterThanOrEqual(3 * 17 + 1);
+  // Four deaths at each of its 17 steps, and one before the end.
+  expect(deaths).toBeGreaterThanOrEqual(4 * 17 + 1);
 });
 
 it('a release with a patch succeeds', { timeout: 60_000 }, async () => {
   const { begin, sweep } = await startPair();
   await begin('upgrade', release.id, true);
-  const { messages: recorded, deaths, state, after } = await sweep();
+  const { messages, deaths, state, after } = await sweep();
   expect(state).toBe('success');
-  expectOneRun(recorded, codesOfRelease([2, 1, 1], 2));
+  expectOneRun(messages, codesOfRelease([2, 1, 1], 2));
   expect(after.release.id).toBe(release.id);
   expect(deaths).toBeGreaterThan(100);
 });
@@ -182,22 +195,43 @@ it.each(['nothing is stored', 'the answer is lost'] as const)(
   },
 );
 
+it('a process that wakes up after the job has ended finds no plan', { timeout: 60_000 }, async () => {
+  const { begin, pair, observer, declare, isOver, readJob, readMessages } = await startPair();
+  await begin('upgrade', patch.id);
+  const halts = pair.map((peer) => peer.haltAt('before the plan').then(() => peer));
+  await declare('dead', observer);
+  const owner = await Promise.race(halts);
+  for (const peer of pair) if (peer !== owner) peer.runFreely();
+  owner.die();
+  await declare('dead', owner.store);
+  await expect.poll(isOver, pollOptions).toBe(true);
+  const ended = await readJob();
+  expect(ended).toMatchObject([{ state: 'success' }]);
+  expect(await observer.jobs.plan(observer.read(newestJob)?.id ?? '')).toBeUndefined();
+
+  await owner.wakeUp();
+  await expect.poll(owner.ends, pollOptions).toBe(1);
+  expect(await readJob()).toEqual(ended);
+  expectOneRun(await readMessages(), codesOfPatch(3));
+  for (const { crashes } of pair) expect(crashes).toEqual([]);
+});
+
 it('a rollback succeeds', { timeout: 60_000 }, async () => {
   const { begin, sweep } = await startPair();
   await begin('upgrade', patch.id);
   await sweep();
   await begin('rollback', start.id);
-  const { messages: recorded, state, after } = await sweep();
+  const { messages, state, after } = await sweep();
   expect(state).toBe('success');
-  expectOneRun(recorded, codesOfRollback(3));
+  expectOneRun(messages, codesOfRollback(3));
   expect(after.patches).toEqual([]);
 });
 
 it('a failing patch reverts its workloads', { timeout: 60_000 }, async () => {
   const { begin, sweep } = await startPair((workload) => workload === 'B_1');
   await begin('upgrade', patch.id);
-  const { messages: recorded, state, after } = await sweep();
+  const { messages, state, after } = await sweep();
   expect(state).toBe('failed');
-  expectOneRun(recorded, codesOfFailedPatch(2));
+  expectOneRun(messages, codesOfFailedPatch(2));
   expect(after.patches).toEqual([]);
 });

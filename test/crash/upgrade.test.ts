@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { type Message, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
-import { type Steward, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
+import { type Steward, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
 const stepMs = 40;
 const upgrades = '/admin/system/upgrades';
@@ -43,42 +43,25 @@ const suspend: Crash = async ({ child }, takenOver) => {
   await takenOver.finally(() => child.kill('SIGCONT'));
 };
 
-/** Starts processes on a database of their own, by their ids in the table `processes`. */
-async function startGroup(count: number) {
-  const { url } = await createDatabase();
-  const query = await connect(url);
-  const members = new Map<string, Steward>();
-  const all: Steward[] = [];
-
-  async function start(): Promise<void> {
-    const steward = await startSteward(url, { UPGRADE_STEP_MS: String(stepMs) });
-    const names = await query<{ id: string }>('select id from processes');
-    const name = names.find(({ id }) => !members.has(id))?.id ?? '';
-    members.set(name, steward);
-    all.push(steward);
-  }
-  for (let started = 0; started < count; started += 1) await start();
-  return { query, members, start, all };
-}
-
 async function upgradeWithCrashes(
   target: { id: string; version: string },
   crashes: readonly Crash[],
   random: () => number,
 ): Promise<Message[]> {
-  const { query, members, start, all } = await startGroup(2);
+  const { url } = await createDatabase();
+  const start = () => startSteward(url, { UPGRADE_STEP_MS: String(stepMs) });
+  const all = await Promise.all([start(), start()]);
   const token = await signInEverywhere(all);
   const fields = {
     versionManifest: JSON.stringify({ id: target.id }),
     ...(target === release ? { upgradeSettings: '{}', licenseFile: new Blob(['{"license":true}']) } : {}),
   };
-  expect(await all[0]?.post(`${upgrades}/upgrade`, fields, token)).toMatchObject({ status: 200 });
+  expect(await all[0].post(`${upgrades}/upgrade`, fields, token)).toMatchObject({ status: 200 });
 
+  // There are never more than two processes while a job runs, so the one that takes it over is the other one.
+  let [owner, successor] = all;
   let deaths = 0;
   for (const crash of crashes) {
-    const [job] = await query<{ runner: string }>('select runner from jobs');
-    const owner = members.get(job?.runner ?? '') as Steward;
-    const successor = [...members.values()].find((member) => member !== owner) as Steward;
     // The replica of the successor may not have the job yet.
     const countMessages = async () => (await statusAt(successor, token)).messageCount ?? 0;
     await expect.poll(countMessages).toBeGreaterThan(0);
@@ -86,32 +69,27 @@ async function upgradeWithCrashes(
     await statusAt(successor, token, `after=${messageCount + Math.floor(6 * random())}&wait=30`);
     await pause(stepMs * random());
     if ((await statusAt(successor, token)).status.state !== 'in_progress') break;
-    deaths += 1;
-    // The process may have finished the job just before its death.
-    const hasFinished = async () => {
-      const [now] = await query<{ state: string; runner: string }>('select state, runner from jobs');
-      return now?.state !== 'in_progress' && now?.runner === job?.runner;
+    // The process may finish the job just before its death.
+    const isResumedOrOver = async () => {
+      const { state, messages } = (await statusAt(successor, token)).status;
+      return state !== 'in_progress' || timesResumed(messages) === deaths + 1;
     };
-    const timesTakenOver = async () =>
-      (await hasFinished()) ? deaths : timesResumed((await statusAt(successor, token)).status.messages);
-    const takenOver = expect.poll(timesTakenOver, { timeout: takeOverMs, interval: 50 }).toBe(deaths);
-    const isOver = crash(owner, takenOver);
-    if (crash === kill) await start();
-    await Promise.all([isOver, takenOver]);
-    if (crash === kill) members.delete(job?.runner ?? '');
-    if (await hasFinished()) {
-      deaths -= 1;
-      break;
-    }
+    const takenOver = expect.poll(isResumedOrOver, { timeout: takeOverMs, interval: 50 }).toBe(true);
+    await Promise.all([crash(owner, takenOver), takenOver]);
+    const former = owner;
+    owner = successor;
+    if (timesResumed((await statusAt(owner, token)).status.messages) === deaths) break;
+    deaths += 1;
+    successor = crash === kill ? await start() : former;
+    if (crash === kill) all.push(successor);
   }
-  const last = [...members.values()].at(-1) as Steward;
-  const isRunning = async () => (await statusAt(last, token)).status.state === 'in_progress';
+  const isRunning = async () => (await statusAt(owner, token)).status.state === 'in_progress';
   await expect.poll(isRunning, { timeout: takeOverMs, interval: 100 }).toBe(false);
-  const { status } = await statusAt(last, token);
+  const { status } = await statusAt(owner, token);
   expect(status.state).toBe('success');
   expect(deaths).toBeGreaterThan(0);
   expect(timesResumed(status.messages)).toBe(deaths);
-  for (const member of members.values()) {
+  for (const member of all.filter(({ child }) => child.signalCode === null)) {
     const version = async () => (await member.get('/admin', token)).body.fullVersion;
     await expect.poll(version).toBe(target.version);
     expect((await member.get('/admin/mode', token)).body.isReadOnly).toBe(false);

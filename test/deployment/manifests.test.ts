@@ -150,13 +150,21 @@ describe('the settings', () => {
   const inPod = (container?.env ?? []).map(({ name }) => name);
 
   it('contain every variable of Steward once', () => {
-    // Set by the image, for files that the image does not have, or for the simulated executor.
-    const others = ['HOST', 'PORT', 'CATALOG_FILE', 'KUBECONFIG', 'UPGRADE_STEP_MS', 'SIMULATED_FAILURES'];
+    // Set by the image, for files that the image does not have, for the store in memory, or for the simulated executor.
+    const others = [
+      'HOST',
+      'PORT',
+      'CATALOG_FILE',
+      'KUBECONFIG',
+      'MAX_EVENT_IDS',
+      'UPGRADE_STEP_MS',
+      'SIMULATED_FAILURES',
+    ];
     const ofSteward = inPod.filter((name) => name !== 'NODE_OPTIONS');
     expect([...named, ...ofSteward, ...others].sort()).toEqual([...variableNames].sort());
     const secrets = ['STORE_URL', 'ADMIN_PASSWORD', 'SECRET_KEY'];
     expect(Object.keys(placeholders)).toEqual(secrets);
-    expect(inPod).toEqual(['NODE_OPTIONS', ...secrets, 'KUBERNETES_NAMESPACE']);
+    expect(inPod).toEqual(['NODE_OPTIONS', ...secrets, 'SECRET_KEY_PREVIOUS', 'KUBERNETES_NAMESPACE']);
     expect(textOf('deploy/kubernetes/kustomization.yaml')).not.toContain('secret.example.yaml\n');
   });
 

@@ -7,9 +7,10 @@ import { type InitialCatalog, editService, loadCatalog, services } from '../../s
 import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { catalogOperations } from '../../src/catalog/soap.ts';
 import { catalogNames } from '../../src/catalog/wsdl.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { startProcess } from '../kit/process.ts';
 import { namespace } from '../kit/server.ts';
+import { defaultStoreOptions } from '../kit/store.ts';
 import { cpuMs } from './fuzz-verdict.ts';
 import { write } from './wire.ts';
 
@@ -32,7 +33,7 @@ it.each([
   ['many services', catalogOf(50_000, 'A description.')],
   ['texts that must be escaped', catalogOf(1_600, '&'.repeat(4_000))],
 ])('a listing of %s is rendered in short slices', { timeout: 60_000 }, async (_what, catalog) => {
-  const store = createMemoryStore();
+  const store = createMemoryStore(defaultStoreOptions);
   await store.update((transaction) => loadCatalog(transaction, catalog, 1));
   const slices: number[] = [];
   let start = 0;

@@ -4,7 +4,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { hashingLimits } from '../../src/auth/token-service.ts';
-import { listUploads, uploads } from '../../src/uploads/upload.ts';
 import { judge } from './fuzz-verdict.ts';
 import {
   authorization,
@@ -36,11 +35,12 @@ beforeAll(async () => {
   port = Number(new URL(await server.listen()).port);
 });
 afterAll(() => server.close());
-afterEach(() =>
-  server.store.update((transaction) => {
-    for (const { itemID } of listUploads(transaction)) transaction.remove(uploads, itemID);
-  }),
-);
+afterEach(async () => {
+  const uploads = await server.store.uploads.list();
+  await server.store.update((transaction) => {
+    for (const { itemID } of uploads) transaction.uploads.delete(itemID);
+  });
+});
 
 /** Node counts the address and the names and values of headers, and refuses a request that reaches the limit. */
 const heads = (bytes: number) => {

@@ -29,6 +29,24 @@ it('both servers accept a token as soon as one has issued it', async () => {
   expect(new Set(answers)).toEqual(new Set(['200 200 200']));
 });
 
+it('both servers accept the token of a new user, and of a new password, as soon as one has issued it', async () => {
+  const authorization = `Bearer ${one.token('administrator')}`;
+  const users = '/admin/security/users';
+  for (let n = 0; n < 2; n += 1) {
+    const statusFor = async (secret: string) => {
+      const fields = { username: `user-${n}`, password: secret };
+      const { token } = (await one.post('/tokens/generateToken', fields)).json<{ token: string }>();
+      return (await other.get(`/admin/mode?token=${token}`)).statusCode;
+    };
+    const added = { username: `user-${n}`, password: 'a first password', role: 'member' };
+    await one.post(`${users}/add`, added, { authorization });
+    expect(await statusFor('a first password')).toBe(200);
+    const changed = { username: `user-${n}`, password: 'another password' };
+    await one.post(`${users}/update`, changed, { authorization });
+    expect(await statusFor('another password')).toBe(200);
+  }
+});
+
 it('both servers find a service as soon as one has created it', async () => {
   const authorization = `Bearer ${one.token('administrator')}`;
   for (let n = 0; n < 10; n += 1) {

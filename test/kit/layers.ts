@@ -18,8 +18,9 @@ const patterns: readonly [RegExp, Layer][] = [
   [/^(main|app|services|mounts|config)\.ts$/, 'process'],
   [/^(http|rest|soap)\//, 'protocols'],
   [/(^|[/.])(rest|soap|fields|answers)\.ts$|\/pages\/|-file\.ts$/, 'edges'],
-  [/^store\/store\.ts$|^runtime\.ts$|\/executor\.ts$/, 'ports'],
-  [/^store\/(?!transaction|shape)|^tasks\.ts$|^lib\/async\.ts$|\/executors\//, 'services'],
+  [/^store\/(state|transaction)\.ts$/, 'rules'],
+  [/^store\/([a-z]+-)?(store|queue)\.ts$|^runtime\.ts$|\/executor\.ts$/, 'ports'],
+  [/^store\/|^tasks\.ts$|^lib\/async\.ts$|\/executors\//, 'services'],
   [
     /-(worker|runner|watcher|service|publisher|cache|client|limiter)\.ts$|\/(stats|resolver)\.ts$/,
     'services',

@@ -45,7 +45,8 @@ export async function createDatabase() {
          WHERE table_schema = '${name}' AND table_name NOT IN ('migrations', 'clock')`,
       );
       const removals = tables.map((table) => `DELETE FROM ${name}.${table.name}`);
-      const reset = `UPDATE ${name}.clock SET version = 0, pruned_to = 0, seal = NULL`;
+      const reset = `UPDATE ${name}.clock SET version = 0, pruned_to = 0, seal = NULL;
+        INSERT INTO ${name}.upload_totals (count, bytes) VALUES (0, 0)`;
       await ask([...removals, reset].join(';'));
     },
     /** Ends connections that still use the schema, and drops it. */

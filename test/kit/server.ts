@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createApp } from '../../src/app.ts';
 import { hashPassword } from '../../src/auth/password.ts';
-import { hashToken, tokens } from '../../src/auth/token.ts';
+import { hashToken } from '../../src/auth/token.ts';
 import { users } from '../../src/auth/user.ts';
 import { type Role, roles } from '../../src/caller.ts';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
@@ -13,7 +13,7 @@ import { readConfig } from '../../src/config.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { noteLog, noteSecret } from './leaks.ts';
-import { type TestStore, createTestStore } from './store.ts';
+import { type TestStore, createTestStore, storeOptionsOf } from './store.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { createFakeRuntime } from './runtime.ts';
 
@@ -58,7 +58,8 @@ export async function startServer({
   receiver,
   ...options
 }: ServerOptions = {}) {
-  const store = given ?? (await createTestStore());
+  const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
+  const store = given ?? (await createTestStore(storeOptionsOf(config)));
   const runtime = createFakeRuntime();
   runtime.waitFor = store.idle;
   const httpClient = createFakeHttpClient(runtime);
@@ -66,34 +67,30 @@ export async function startServer({
   const token = (role: Role) => `token-of-the-${role}`;
   noteSecret(password, ...roles.map(token));
   await store.update((transaction) => {
-    for (const role of roles) {
-      const user = {
+    for (const role of roles)
+      transaction.put(users, {
         username: role,
         role,
         passwordHash,
         credentialId: role,
         createdAt: runtime.now(),
-        lastSignIn: null,
-      };
-      transaction.put(users, user);
-      const expires = runtime.now() + 1000 * 86_400_000;
-      transaction.put(tokens, {
-        hash: hashToken(token(role)),
-        username: role,
-        credentialId: role,
-        createdAt: runtime.now(),
-        expires,
-        binding: null,
       });
-    }
   });
+  for (const role of roles) {
+    const hash = hashToken(token(role));
+    if (await store.tokens.find(hash)) continue;
+    // A sign-in before the user existed does not count as one of this user.
+    const createdAt = runtime.now() - 1;
+    const expires = runtime.now() + 1000 * 86_400_000;
+    const issued = { hash, username: role, credentialId: role, createdAt, expires, binding: null };
+    await store.tokens.issue(issued, config.maxTokensPerUser);
+  }
   const logLines: string[] = [];
   const write = (line: string) => {
     logLines.push(line);
     noteLog(line);
   };
   const logger = pino({ level: 'info' }, { write });
-  const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
   const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
   const executor = options.executor ?? createSimulatedExecutor({ runtime, stepMs, failures });
   const app = await createApp({

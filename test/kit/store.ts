@@ -1,8 +1,9 @@
 // Creates an empty store of the kind that TEST_STORE selects. It reports when no call is running.
-import { records } from '../../src/records.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Config } from '../../src/config.ts';
+import { tables } from '../../src/records.ts';
+import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { openPostgresStore, readMigrations } from '../../src/store/postgres/store.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Retention, Store } from '../../src/store/store.ts';
 import { realRuntime } from '../../src/runtime.ts';
 import { createDatabase } from './postgres.ts';
 
@@ -13,14 +14,26 @@ export type TestStore = Store & {
   reopen: () => Promise<TestStore>;
 };
 
+export type TestStoreOptions = { readonly retention: Retention; readonly maxEventIds: number };
+
+/** The store as the configuration describes it. */
+export function storeOptionsOf({ webhookHistory, jobHistory, maxEventIds }: Config): TestStoreOptions {
+  return { retention: { deliveriesPerWebhook: webhookHistory, jobs: jobHistory }, maxEventIds };
+}
+
+export const defaultStoreOptions: TestStoreOptions = {
+  retention: { deliveriesPerWebhook: 100, jobs: 500 },
+  maxEventIds: 100_000,
+};
+
 export const isOnPostgres = process.env.TEST_STORE === 'postgres';
 
-export const createTestStore: () => Promise<TestStore> = isOnPostgres
-  ? createOnPostgres
-  : () => Promise.resolve(createInMemory());
+export function createTestStore(options: TestStoreOptions = defaultStoreOptions): Promise<TestStore> {
+  return isOnPostgres ? createOnPostgres(options) : Promise.resolve(createInMemory(options));
+}
 
-function createInMemory(): TestStore {
-  const store: TestStore = Object.assign(createMemoryStore(), {
+function createInMemory(options: TestStoreOptions): TestStore {
+  const store: TestStore = Object.assign(createMemoryStore(options), {
     idle: () => false as const,
     reopen: () => Promise.resolve(store),
   });
@@ -36,18 +49,30 @@ type Database = Awaited<ReturnType<typeof createDatabase>>;
 /** Databases of closed stores. It is faster to empty one than to create one. */
 const free = new Set<Database>();
 
-async function createOnPostgres(): Promise<TestStore> {
+async function createOnPostgres(options: TestStoreOptions): Promise<TestStore> {
   for (const used of free) {
     free.delete(used);
     if (used.isDropped) continue;
     await used.empty();
-    return openAt(used);
+    return openAt(used, options);
   }
-  return openAt(await createDatabase());
+  return openAt(await createDatabase(), options);
 }
 
-async function openAt(database: Database): Promise<TestStore> {
-  const store = await openPostgresStore({ url: database.url, records, migrations, runtime: realRuntime });
+/** Methods of ports that return no promise. */
+const synchronous = new Set(['pending', 'onFree']);
+
+async function openAt(database: Database, options: TestStoreOptions): Promise<TestStore> {
+  const store = await openPostgresStore({
+    url: database.url,
+    tables,
+    migrations,
+    runtime: realRuntime,
+    secretKey: undefined,
+    previousSecretKey: undefined,
+    retention: options.retention,
+    logger: undefined,
+  });
   let running = 0;
   let idle: Promise<void> | false = false;
   let resolveIdle: () => void = () => undefined;
@@ -68,14 +93,24 @@ async function openAt(database: Database): Promise<TestStore> {
     }) as F;
   }
 
+  /** The port with its asynchronous methods counted. */
+  function countedPort<P extends object>(port: P): P {
+    const names = Object.getOwnPropertyNames(Object.getPrototypeOf(port)) as (keyof P & string)[];
+    return Object.fromEntries(
+      names.map((name) => {
+        const method = (port[name] as (...args: never[]) => Promise<unknown>).bind(port);
+        return [name, synchronous.has(name) ? method : counted(method)];
+      }),
+    ) as P;
+  }
+
   return {
     ...store,
     update: counted(store.update),
-    claim: counted(store.claim),
-    find: counted(store.find),
-    oldest: counted(store.oldest),
-    page: counted(store.page),
-    fetch: counted(store.fetch),
+    deliveries: countedPort(store.deliveries),
+    jobs: countedPort(store.jobs),
+    tokens: countedPort(store.tokens),
+    uploads: countedPort(store.uploads),
     idle: () => idle,
     close: async () => {
       await store.close();
@@ -83,7 +118,7 @@ async function openAt(database: Database): Promise<TestStore> {
     },
     reopen: () => {
       free.delete(database);
-      return openAt(database);
+      return openAt(database, options);
     },
   };
 }

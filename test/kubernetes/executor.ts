@@ -15,7 +15,7 @@ export function createTestExecutor(
   return createKubernetesExecutor({
     cluster: connectCluster({ runtime, kubeconfig, namespace: undefined }),
     runtime,
-    hasEnded: () => false,
+    hasEnded: () => Promise.resolve(false),
     parallelism: 1,
     imageRegistry: undefined,
     optionalContainers: [],

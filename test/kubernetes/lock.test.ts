@@ -81,7 +81,7 @@ describe('the lock on a namespace', () => {
   it('does not block the next job of the same Steward if it could not be released', async () => {
     const { on, start } = await openDeployment();
     await start(fast()).perform('Launch the upgrader', contextOf());
-    const hasEnded = (jobId: string) => jobId === 'job';
+    const hasEnded = (jobId: string) => Promise.resolve(jobId === 'job');
     expect((await start({ hasEnded }).inventory()).planReverts([]).problems).toEqual([]);
     await start({ hasEnded }).perform('Launch the upgrader', contextOf('next'));
     expect(await lease(on)).toEqual(['next/1', 2]);

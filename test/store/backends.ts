@@ -1,34 +1,37 @@
 // Opens the stores that the suites run on. Every store is closed at the end of its test, also if the test fails.
-import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { onTestFinished } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Retention, Store } from '../../src/store/store.ts';
 import { realRuntime } from '../../src/runtime.ts';
 import { createDatabase } from '../kit/postgres.ts';
-import { records } from './definitions.ts';
-import { createTables } from './tables.ts';
+import { migrations } from '../kit/store.ts';
+import { tables } from './definitions.ts';
 
 type Options = Partial<Parameters<typeof openPostgresStore>[0]>;
+
+export type OpenStore = (retention?: Partial<Retention>) => Promise<Store>;
 
 /** Opens another store on the same data, as another process would. */
 const openAnother = new WeakMap<Store, () => Promise<Store>>();
 
-export const backends: [string, () => Promise<Store>][] = [
+export const backends: [string, OpenStore][] = [
   ['memory', openMemory],
   ['PostgreSQL', openPostgres],
 ];
 
-function openMemory(): Promise<Store> {
-  const store = closing(createMemoryStore());
+const unlimited: Retention = { deliveriesPerWebhook: 1_000_000, jobs: 1_000_000 };
+
+export function openMemory(retention: Partial<Retention> = {}, maxEventIds = 1_000_000): Promise<Store> {
+  const store = closing(createMemoryStore({ retention: { ...unlimited, ...retention }, maxEventIds }));
   openAnother.set(store, () => Promise.resolve(store));
   return Promise.resolve(store);
 }
 
-async function openPostgres(): Promise<Store> {
+async function openPostgres(retention: Partial<Retention> = {}): Promise<Store> {
   const { open } = await createTestDatabase();
-  return await open();
+  return await open({ retention: { ...unlimited, ...retention } });
 }
 
 /** Opens the data of the store in another process, which reads it from the database. In memory: returns the same store. */
@@ -50,26 +53,27 @@ export type TestDatabase = {
   readonly ask: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
 };
 
-export function readMigration(name: string): string {
-  return readFileSync(new URL(`../../src/store/postgres/migrations/${name}`, import.meta.url), 'utf8');
-}
-
-/** The tables of the store itself. */
-export const storeTables = [readMigration('001-store.sql'), readMigration('005-queue-bytes.sql')];
-
-const migrations = [...storeTables, createTables(records)];
-
-/** Creates an empty database for the records of the suites, and drops it after the test. */
+/** Creates an empty database, and drops it after the test. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await createDatabase();
   const { url } = database;
   onTestFinished(() => database.drop());
 
   async function open(options: Options = {}): Promise<Store> {
-    const given = { url, records, migrations, runtime: realRuntime, secretKey: 'the key of the tests' };
-    const store = closing(await openPostgresStore({ ...given, ...options }));
-    openAnother.set(store, () => open(options));
-    return store;
+    const store = await openPostgresStore({
+      url,
+      tables,
+      migrations,
+      runtime: realRuntime,
+      secretKey: 'the key of the tests',
+      previousSecretKey: undefined,
+      retention: unlimited,
+      logger: undefined,
+      ...options,
+    });
+    const opened = closing(store);
+    openAnother.set(opened, () => open(options));
+    return opened;
   }
 
   async function ask(statement: string, values: unknown[] = []) {

@@ -1,144 +1,113 @@
-// Defines the tables, logs, archives and queues of the suites in one file: PostgreSQL needs all of them when the store opens.
-import type { Shape } from '../../src/store/shape.ts';
-import type { Archive, Cell, Log, Queue, Records, Table } from '../../src/store/transaction.ts';
-
-/** Rows differ in size, so that a sum over the wrong rows is wrong. */
-export const sizeOf = (id: string) => (Number(id.replace(/\D/g, '')) % 7) + 1;
+// Defines the tables and cells of the suites, and sample records of every port.
+import type { Token } from '../../src/auth/token.ts';
+import type { Cell, Table } from '../../src/store/state.ts';
+import type { Job, StoredPlan } from '../../src/upgrades/job-table.ts';
+import type { Upload } from '../../src/uploads/upload.ts';
+import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 
 export type Row = { readonly id: string; readonly inner: { readonly n: number } };
 
-export const rows: Table<Row> = {
-  name: 'rows',
-  keyOf: ({ id }) => id,
-  shape: { id: 'key', inner: 'json' } satisfies Shape<Row>,
-  bytesOf: ({ inner }) => inner.n,
-};
+export const rows: Table<Row> = { name: 'rows', keyOf: ({ id }) => id, bytesOf: ({ inner }) => inner.n };
 export const others: Table<Row> = { ...rows, name: 'others' };
 export const cell: Cell<{ readonly n: number }> = { name: 'cell', initial: { n: 0 } };
-export const log: Log<{ readonly n: number }> = { name: 'log', shape: { n: 'number' } };
 
 export const row = (id: string, n = 0): Row => ({ id, inner: { n } });
 
-/** One field of every kind; some names are keywords or need quotes in SQL. */
-export type Keepsake = {
-  readonly id: string;
-  readonly words: string | null;
-  readonly order: number | null;
-  readonly isSet: boolean | null;
-  readonly data: unknown;
-  readonly signatureID: unknown;
-};
+export type Keepsake = { readonly id: string; readonly data: unknown; readonly signatureID: unknown };
 
-const columns = {
-  words: 'text',
-  order: 'number',
-  isSet: 'flag',
-  data: 'json',
-  signatureID: 'secret',
-} as const;
-
+/** Rows with any content and a secret. */
 export const keepsakes: Table<Keepsake> = {
   name: 'keepsakes',
   keyOf: ({ id }) => id,
-  shape: { id: 'key', ...columns } satisfies Shape<Keepsake>,
-};
-export const diary: Log<Keepsake> = {
-  name: 'diary',
-  shape: { id: 'text', ...columns } satisfies Shape<Keepsake>,
+  secretFields: ['signatureID'],
 };
 export const notebook: Cell<{ readonly data: unknown }> = { name: 'notebook', initial: { data: null } };
-export const dueKeepsakes: Queue<Keepsake> = {
-  name: 'dueKeepsakes',
-  shape: keepsakes.shape,
-  keyOf: ({ id }) => id,
-  ownerOf: () => 'all',
-  dueAt: () => 1,
-  isUrgent: () => false,
-  isDull: () => false,
-  bytesOf: () => 1,
-};
 
-export type Parcel = { readonly id: string; readonly label: string | null; readonly bytes: Uint8Array };
+export const tables: readonly Table<never>[] = [rows, others, keepsakes, webhooks];
 
-export const parcels: Archive<Parcel> = {
-  name: 'parcels',
-  keyOf: ({ id }) => id,
-  shape: { id: 'key', label: 'text', bytes: 'bytes' } satisfies Shape<Parcel>,
-  isArchive: true,
-};
+export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => ({
+  id,
+  name: `webhook ${id}`,
+  hookUrl: 'https://receiver.test/',
+  changeTypes: ['*'],
+  service: null,
+  contentType: 'application/json',
+  active: true,
+  createdAt: 1,
+  updatedAt: 2,
+  deactivatedAt: null,
+  deactivatedBy: null,
+  deactivations: 0,
+  signatureKey: 'whsec_now',
+  previousKeys: [{ key: 'whsec_before', until: 3 }],
+  ...traits,
+});
 
-export type Ticket = { readonly id: string; readonly due: number | null; readonly note: string };
+export const token = (hash: string, createdAt = 0, traits: Partial<Token> = {}): Token => ({
+  hash,
+  username: 'Ann',
+  credentialId: 'c',
+  createdAt,
+  expires: createdAt + 1000,
+  binding: null,
+  ...traits,
+});
 
-/** The owner is the first letter of the id; the note may be 'urgent' or 'dull'. */
-export const tickets: Queue<Ticket> = {
-  name: 'tickets',
-  shape: { id: 'key', due: 'number', note: 'text' } satisfies Shape<Ticket>,
-  keyOf: ({ id }) => id,
-  ownerOf: ({ id }) => id.charAt(0),
-  dueAt: ({ due }) => due,
-  isUrgent: ({ note }) => note === 'urgent',
-  isDull: ({ note }) => note === 'dull',
-  bytesOf: ({ id }) => sizeOf(id),
-};
-export const otherTickets: Queue<Ticket> = { ...tickets, name: 'otherTickets' };
+export const upload = (itemID: string, size = 1, traits: Partial<Upload> = {}): Upload => ({
+  itemID,
+  itemName: `${itemID}.txt`,
+  description: '',
+  date: 1,
+  committed: true,
+  contentType: 'text/plain',
+  size,
+  ...traits,
+});
 
-export type Try = { readonly n: number; readonly note: string | null };
+export const job = (number: number, traits: Partial<Job> = {}): Job => ({
+  id: `job-${number}`,
+  number,
+  operation: 'upgrade',
+  kind: 'patch',
+  targetId: 'v2',
+  installs: ['v2'],
+  from: '1',
+  to: '2',
+  state: 'success',
+  startedAt: 10 * number,
+  endedAt: 10 * number + 5,
+  startedBy: 'ann',
+  runner: 'process',
+  fence: 1,
+  runStartedAt: 10 * number,
+  announced: true,
+  next: 3,
+  workloadsDone: 1,
+  doneBeforeRun: 0,
+  workloads: 1,
+  cancelledBy: null,
+  reason: null,
+  reverting: null,
+  uploads: [],
+  lastMessageAt: 0,
+  messageCount: 0,
+  ...traits,
+});
 
-export type Visit = {
-  readonly id: string;
-  readonly host: string;
-  readonly due: number | null;
-  readonly tries: readonly Try[];
-};
+export const plan = (jobId: string, traits: Partial<StoredPlan> = {}): StoredPlan => ({
+  jobId,
+  steps: [{ name: 'Launch', action: 'perform', workload: null, codes: [2168], subject: '', counts: null }],
+  workloads: 1,
+  after: { release: { id: 'v2' } as StoredPlan['after']['release'], patches: [] },
+  ...traits,
+});
 
-/** Rows with an append-only list. */
-export const visits: Queue<Visit> = {
-  name: 'visits',
-  shape: {
-    id: 'key',
-    host: 'owner',
-    due: 'number',
-    tries: { table: 'visitTries', shape: { n: 'number', note: 'text' } satisfies Shape<Try> },
-  } satisfies Shape<Visit>,
-  keyOf: ({ id }) => id,
-  ownerOf: ({ host }) => host,
-  dueAt: ({ due }) => due,
-  isUrgent: ({ tries }) => tries.length > 0,
-  isDull: ({ tries }) => tries.length === 0,
-  bytesOf: ({ id }) => sizeOf(id),
-};
-
-export type Chore = {
-  readonly id: string;
-  readonly owner: string;
-  readonly due: number | null;
-  readonly isUrgent: boolean;
-  readonly isDull: boolean;
-  readonly n: number;
-};
-
-/** Rows for the random operations of queue-model.test.ts. */
-export const chores: Queue<Chore> = {
-  name: 'chores',
-  shape: {
-    id: 'key',
-    owner: 'owner',
-    due: 'number',
-    isUrgent: 'flag',
-    isDull: 'flag',
-    n: 'number',
-  } satisfies Shape<Chore>,
-  keyOf: ({ id }) => id,
-  ownerOf: ({ owner }) => owner,
-  dueAt: ({ due }) => due,
-  isUrgent: ({ isUrgent }) => isUrgent,
-  isDull: ({ isDull }) => isDull,
-  bytesOf: ({ id }) => sizeOf(id),
-};
-
-export const records: Records = {
-  tables: [rows, others, keepsakes],
-  archives: [parcels],
-  logs: [log, diary],
-  queues: [tickets, otherTickets, dueKeepsakes, visits, chores],
-};
+/** A value from a store is frozen or a copy. */
+export function tryToChange(value: object | undefined, change: Record<string, unknown>): void {
+  if (value === undefined) throw new Error('There is nothing to change.');
+  try {
+    Object.assign(value, change);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+}

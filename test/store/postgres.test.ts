@@ -1,12 +1,31 @@
-// Tests several processes on one PostgreSQL database: replication of changes, claims, and the end of a process.
+// Tests several processes on one PostgreSQL database: replication of the state, claims, and the end of a process.
 import { describe, expect, it } from 'vitest';
+import type { Reader } from '../../src/store/state.ts';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim } from '../../src/store/transaction.ts';
+import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
+import { webhookSettings } from '../../src/webhooks/settings.ts';
+import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';
-import { cell, tickets, log, otherTickets, others, parcels, row, rows } from './definitions.ts';
-import { claim, claimed, drop, enqueue, ticket, list, settle } from './tickets.ts';
+import { cell, others, row, rows, token, upload, webhook } from './definitions.ts';
+import {
+  attempted,
+  bytesOf,
+  claim,
+  claimed,
+  complete,
+  deleteAll,
+  delivery,
+  end,
+  ended,
+  list,
+  publish,
+  retry,
+} from './deliveries.ts';
 
 const soon = { timeout: 1_000, interval: 10 };
+const eventDelivery = (id: string, eventId: string) =>
+  delivery(id, 1, { event: { ...delivery(id, 1).event, id: eventId } });
 const count = (n: number) => Array.from({ length: n }, (_, index) => index);
 
 describe('two processes on one PostgreSQL', () => {
@@ -23,48 +42,78 @@ describe('two processes on one PostgreSQL', () => {
       transaction.put(rows, row('a', 1));
       transaction.put(rows, row('b', 2));
       transaction.put(others, row('x', 3));
-      transaction.put(parcels, { id: 'p', label: 'new', bytes: Buffer.from('bytes') });
       transaction.write(cell, { n: 4 });
-      transaction.append(log, 'l', [{ n: 5 }, { n: 6 }]);
-      transaction.enqueue(tickets, ticket('a1', 7));
+      transaction.deliveries.enqueue([delivery('a1', 7)]);
     });
+    await publish(one, delivery('a2', 8));
     const seen = () => ({
-      rows: [...other.all(rows)],
+      rows: [...other.all(rows)].sort((a, b) => (a.id < b.id ? -1 : 1)),
       x: other.get(others, 'x'),
       cell: other.read(cell),
-      log: other.entries(log, 'l'),
       bytes: other.bytes(rows),
-      waiting: other.waiting(tickets),
-      waitingBytes: other.waitingBytes(tickets),
+      pending: other.deliveries.pending(),
     });
     await expect.poll(seen, soon).toEqual({
       rows: [row('a', 1), row('b', 2)],
       x: row('x', 3),
       cell: { n: 4 },
-      log: [{ n: 5 }, { n: 6 }],
       bytes: 3,
-      waiting: 1,
-      waitingBytes: 2,
+      pending: { count: 2, bytes: bytesOf(delivery('a1', 7), delivery('a2', 8)) },
     });
-    expect(await other.fetch(parcels, 'p')).toMatchObject({ label: 'new' });
-    expect(await other.find(tickets, 'a1')).toEqual(ticket('a1', 7));
+    expect(await other.deliveries.find('a1')).toEqual(delivery('a1', 7));
     await other.update((transaction) => {
       transaction.remove(rows, 'a');
       transaction.put(rows, row('b', 9));
-      transaction.drop(tickets, 'a');
+      transaction.deliveries.deleteAll('a');
     });
     await expect.poll(() => [...one.all(rows)], soon).toEqual([row('b', 9)]);
     expect([one.count(rows), one.bytes(rows)]).toEqual([1, 9]);
-    await expect.poll(() => one.waiting(tickets), soon).toBe(0);
-    expect(one.waitingBytes(tickets)).toBe(0);
+    await expect.poll(() => one.deliveries.pending(), soon).toEqual({ count: 0, bytes: 0 });
   });
 
   it('see all changes of the other within their own updates', async () => {
     const [one, other] = await openTwice();
-    for (const n of count(20)) {
+    for (const n of count(10)) {
       const [by, next] = n % 2 === 0 ? [one, other] : [other, one];
       await by.update((transaction) => transaction.put(rows, row('a', n)));
       expect(await next.update((transaction) => transaction.get(rows, 'a'))).toEqual(row('a', n));
+    }
+  });
+
+  it('see webhooks and settings of the other when they publish events and complete deliveries', async () => {
+    const [one, other] = await openTwice();
+    const change = (store: Store, n: number) =>
+      store.update((transaction) => {
+        if (n % 2 === 0) transaction.put(webhooks, webhook('w', { createdAt: n }));
+        else transaction.write(webhookSettings, { ...transaction.read(webhookSettings), daysInPast: n });
+      });
+    const seenBy = ({ get, read }: Reader) => [
+      get(webhooks, 'w')?.createdAt,
+      read(webhookSettings).daysInPast,
+    ];
+    for (const n of count(8)) {
+      const [by, next] = n % 2 === 0 ? [one, other] : [other, one];
+      const id = `a${n}`;
+      await by.update((transaction) => transaction.put(webhooks, webhook('w', { createdAt: 100 + n })));
+      await next.deliveries.publish(({ get }) => [delivery(id, get(webhooks, 'w')?.createdAt ?? 0)]);
+      expect(await next.deliveries.find(id)).toMatchObject({ createdAt: 100 + n });
+      await claim(next, 100 + n);
+      await change(by, n);
+      const seen: unknown[] = [];
+      await next.deliveries.complete(claimed(next, id), (reader) => {
+        seen.push(seenBy(reader));
+        return { delivery: ended(claimed(next, id), 200) };
+      });
+      expect(seen.at(-1)).toEqual(seenBy(by));
+    }
+  });
+
+  it('see the changes of the other after a refresh', async () => {
+    const [one, other] = await openTwice();
+    for (const n of count(5)) {
+      await one.update((transaction) => transaction.write(cell, { n }));
+      await other.refresh();
+      expect(other.read(cell)).toEqual({ n });
     }
   });
 
@@ -73,11 +122,10 @@ describe('two processes on one PostgreSQL', () => {
     await one.update((transaction) => {
       transaction.put(rows, row('a', 1));
       transaction.write(cell, { n: 1 });
-      transaction.append(log, 'l', [{ n: 1 }]);
     });
-    await expect.poll(() => other.entries(log, 'l').length, soon).toBe(1);
-    const given = [other.get(rows, 'a')?.inner, other.read(cell), other.entries(log, 'l')[0]];
-    for (const value of given) expect(() => Object.assign(value ?? {}, { n: 2 })).toThrow(TypeError);
+    await expect.poll(() => other.read(cell), soon).toEqual({ n: 1 });
+    for (const value of [other.get(rows, 'a')?.inner, other.read(cell)])
+      expect(() => Object.assign(value ?? {}, { n: 2 })).toThrow(TypeError);
   });
 
   it('run updates one after another', async () => {
@@ -89,130 +137,235 @@ describe('two processes on one PostgreSQL', () => {
     expect(seen).toEqual([200, 200]);
   });
 
-  it('append to one log in the same order, without gaps', async () => {
+  it('append messages to one job in the same order, without gaps', async () => {
     const [one, other] = await openTwice();
     const append = (store: Store) =>
-      store.update((transaction) =>
-        transaction.append(log, 'l', [{ n: transaction.entries(log, 'l').length }]),
-      );
+      store.update((transaction) => {
+        const { n } = transaction.read(cell);
+        transaction.jobs.appendMessages('job', n, [{ code: n, message: 'm', when: n }]);
+        transaction.write(cell, { n: n + 1 });
+      });
     await Promise.all(count(50).flatMap(() => [append(one), append(other)]));
-    const all = count(100).map((n) => ({ n }));
-    for (const store of [one, other, await openElsewhere(one)])
-      await expect.poll(() => store.entries(log, 'l'), soon).toEqual(all);
+    for (const { jobs } of [one, other, await openElsewhere(one)])
+      expect((await jobs.messages('job')).map(({ code }) => code)).toEqual(count(100));
   });
 
   it('notify listeners and change versions after an update of the other', async () => {
     const [one, other] = await openTwice();
-    const versions = () => [rows, cell, tickets, others, otherTickets].map(other.version);
+    const versions = () => [rows, cell, others].map(other.version);
     const before = versions();
     let calls = 0;
     other.onUpdate(() => (calls += 1));
     await one.update((transaction) => {
       transaction.put(rows, row('a'));
       transaction.write(cell, { n: 1 });
-      transaction.enqueue(tickets, ticket('a1', 1));
     });
-    await expect.poll(() => other.waiting(tickets), soon).toBe(1);
+    await expect.poll(() => other.read(cell), soon).toEqual({ n: 1 });
     await expect.poll(() => calls, soon).toBeGreaterThan(0);
     for (const [index, version] of versions().entries()) {
-      if (index < 3) expect(version).not.toBe(before[index]);
+      if (index < 2) expect(version).not.toBe(before[index]);
       else expect(version).toBe(before[index]);
     }
+  });
+
+  it('hear of deliveries that the other has added', async () => {
+    const [one, other] = await openTwice();
+    let calls = 0;
+    other.deliveries.onFree(() => (calls += 1));
+    await publish(one, delivery('a1', 1));
+    await expect.poll(() => calls, soon).toBeGreaterThan(0);
+    calls = 0;
+    await claim(one, 1);
+    await retry(one, 'a1', 2);
+    await expect.poll(() => calls, soon).toBeGreaterThan(0);
+  });
+
+  it('publish an event with an id once, also at the same moment', async () => {
+    const [one, other] = await openTwice();
+    for (const n of count(10)) {
+      const counts = await Promise.all(
+        [one, other, one, other].map((store, index) =>
+          store.deliveries.publish(
+            () => count(index + 1).map((place) => eventDelivery(`a${n}-${index}-${place}`, `e${n}`)),
+            { eventId: `e${n}`, at: 1 },
+          ),
+        ),
+      );
+      expect(new Set(counts).size).toBe(1);
+      const { total } = await one.deliveries.page('a', 0, 1);
+      expect(total).toBe(counts[0]);
+      await deleteAll(one, 'a');
+    }
+  });
+
+  it('publish a large event once if another one of the same moment is refused', async () => {
+    const [one] = await openTwice();
+    await publish(one, delivery('a1', 1));
+    const large = delivery('b1', 1);
+    const data = JSON.stringify('x'.repeat(9 * 1024 ** 2));
+    let ids = 0;
+    const results = await Promise.allSettled([
+      publish(one, delivery('a2', 1)),
+      // These two are one batch and two statements. The second has the id of a stored delivery.
+      one.deliveries.publish(() => [{ ...large, id: `b${(ids += 1)}`, event: { ...large.event, data } }]),
+      publish(one, delivery('a1', 1)),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    expect((await one.deliveries.page('b', 0, 10)).total).toBe(1);
+  });
+
+  it('end tokens for each other within a second', async () => {
+    const [one, other] = await openTwice();
+    await one.tokens.issue(token('h1', 1), 9);
+    await one.tokens.issue(token('h2', 2), 9);
+    for (const hash of ['h1', 'h2']) expect(await other.tokens.find(hash)).toBeDefined();
+    await one.tokens.end('h1');
+    await expect.poll(() => other.tokens.find('h1'), soon).toBeUndefined();
+    await one.update((transaction) => transaction.tokens.endAll('ann'));
+    await expect.poll(() => other.tokens.find('h2'), soon).toBeUndefined();
+    // An update does not wait: it reads the token itself.
+    await one.tokens.issue(token('h3', 3), 9);
+    expect(await other.tokens.find('h3')).toBeDefined();
+    await one.tokens.end('h3');
+    expect(await other.update((transaction) => transaction.token('h3'), { token: 'h3' })).toBeUndefined();
+  });
+
+  it('share the limits of uploads', async () => {
+    const [one, other] = await openTwice();
+    const results = await Promise.all(
+      count(10).map((n) =>
+        (n % 2 === 0 ? one : other).uploads.add(upload(`u${n}`, 3), Buffer.from('abc'), {
+          bytes: 10,
+          count: 9,
+        }),
+      ),
+    );
+    expect(results.filter((result) => result === 'stored')).toHaveLength(3);
+    expect(await other.uploads.list()).toHaveLength(3);
   });
 });
 
 describe('claims of two processes', () => {
-  const ids = (owner: string, most: number) => count(most).map((n) => `${owner}${n + 1}`);
+  const ids = (webhookId: string, most: number) => count(most).map((n) => `${webhookId}${n + 1}`);
+  const publishAll = (store: Store, ...all: string[]) => publish(store, ...all.map((id) => delivery(id, 1)));
 
-  it('never return a row twice', async () => {
+  it('never return a delivery twice', async () => {
     const [one, other] = await openTwice();
-    const all = ['a', 'b', 'c'].flatMap((owner) => ids(owner, 60));
-    await enqueue(one, ...all.map((id) => ticket(id, 1)));
+    const all = ['a', 'b', 'c'].flatMap((webhookId) => ids(webhookId, 60));
+    await publishAll(one, ...all);
     const claims = await Promise.all(count(12).flatMap(() => [claim(one, 1, 10), claim(other, 1, 10)]));
     const rest = [...(await claim(one, 1, 1000)).ids, ...(await claim(other, 1, 1000)).ids];
     expect([...claims.flatMap((taken) => taken.ids), ...rest].sort()).toEqual(all.sort());
   });
 
-  it('can be settled only by the process that holds them', async () => {
+  it('can be completed only by the process that holds them', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, ticket('a1', 1), ticket('a2', 1));
+    await publishAll(one, 'a1', 'a2');
     expect((await claim(one, 1, 1)).ids).toEqual(['a1']);
     expect((await claim(other, 1)).ids).toEqual(['a2']);
     const held = claimed(one, 'a1');
-    const stolen = other.update((transaction) => transaction.settle(tickets, held, ticket('a1', null)));
+    expect(await other.deliveries.complete(held, () => ({ delivery: ended(held, 2) }))).toBeUndefined();
+    const stolen = other.update((transaction) => transaction.deliveries.complete(held, ended(held, 2)));
     await expect(stolen).rejects.toThrow(LostClaim);
-    await settle(one, ticket('a1', 5, 'tried'));
-    expect((await claim(other, 5)).ids).toEqual(['a1']);
-    await settle(other, ticket('a1', null, 'done'), ticket('a2', null, 'done'));
-    await expect.poll(() => one.waiting(tickets), soon).toBe(0);
-    expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', null, 'done'));
+    await other.deliveries.release([held]);
+    expect((await claim(other, 1)).ids).toEqual([]);
+    await retry(one, 'a1', 5);
+    expect((await claim(other, 15)).ids).toEqual(['a1']);
+    await end(other, 'a1', 16);
+    await end(other, 'a2', 16);
+    await expect.poll(() => one.deliveries.pending().count, soon).toBe(0);
+    const tried = attempted(delivery('a1', 1), 5);
+    expect(await one.deliveries.find('a1')).toEqual(ended(tried, 16));
   });
 
-  it('are lost when the other process drops the rows', async () => {
+  it('are lost when the other process deletes the deliveries', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, ticket('a1', 1), ticket('b1', 1));
+    await publishAll(one, 'a1', 'b1');
     await claim(one, 1);
-    await drop(other, 'a');
+    await deleteAll(other, 'a');
     const lost = one.update((transaction) => {
       transaction.put(rows, row('a'));
-      transaction.settle(tickets, claimed(one, 'b1'), ticket('b1', null));
-      transaction.settle(tickets, claimed(one, 'a1'), ticket('a1', null));
+      transaction.deliveries.complete(claimed(one, 'b1'), ended(claimed(one, 'b1'), 2));
+      transaction.deliveries.complete(claimed(one, 'a1'), ended(claimed(one, 'a1'), 2));
     });
     await expect(lost).rejects.toThrow(LostClaim);
+    expect(await end(one, 'a1', 2)).toBeUndefined();
     expect(one.get(rows, 'a')).toBeUndefined();
     expect(await list(other, 'a')).toEqual([]);
-    expect(await other.find(tickets, 'b1')).toEqual(ticket('b1', 1));
-    await settle(one, ticket('b1', null, 'done'));
-    expect(await other.find(tickets, 'b1')).toEqual(ticket('b1', null, 'done'));
+    expect(await other.deliveries.find('b1')).toEqual(delivery('b1', 1));
+    await end(one, 'b1', 3);
+    expect(await other.deliveries.find('b1')).toEqual(ended(delivery('b1', 1), 3));
   });
 
-  it('are lost when the other process has claimed the row since', async () => {
+  it('are lost when the other process has claimed the delivery since', async () => {
     const database = await createTestDatabase();
     const [one, other] = [await database.open(), await database.open()];
-    await enqueue(one, ticket('a1', 1));
+    await publishAll(one, 'a1');
     await claim(one, 1);
-    // The first process counts as dead: its claims are deleted.
-    await database.ask('delete from claims');
+    // The first process counts as dead: its claims are released.
+    await database.ask('update deliveries set claimed_by = null, claim = null');
     expect((await claim(other, 1)).ids).toEqual(['a1']);
-    await expect(settle(one, ticket('a1', 2, 'too late'))).rejects.toThrow(LostClaim);
-    expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', 1));
-    await settle(other, ticket('a1', null, 'done'));
-    expect(await one.find(tickets, 'a1')).toEqual(ticket('a1', null, 'done'));
+    expect(await retry(one, 'a1', 2)).toBeUndefined();
+    expect(await one.deliveries.find('a1')).toEqual(delivery('a1', 1));
+    await one.deliveries.release([claimed(one, 'a1')]);
+    await end(other, 'a1', 3);
+    expect(await one.deliveries.find('a1')).toEqual(ended(delivery('a1', 1), 3));
   });
 
   it('are released when the process that holds them closes', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, ticket('a1', 1), ticket('a2', 1), ticket('a3', 9));
+    await publish(one, delivery('a1', 1), delivery('a2', 1), delivery('a3', 9));
     expect((await claim(one, 1)).ids).toEqual(['a1', 'a2']);
     expect((await claim(other, 1)).ids).toEqual([]);
     let calls = 0;
-    other.onUpdate(() => (calls += 1));
+    other.deliveries.onFree(() => (calls += 1));
     await one.close();
     const taken: string[] = [];
     await expect
       .poll(async () => (taken.push(...(await claim(other, 1)).ids), taken.sort()), { timeout: 3_000 })
       .toEqual(['a1', 'a2']);
     await expect.poll(() => calls, soon).toBeGreaterThan(0);
-    await settle(other, ticket('a1', null), ticket('a2', null));
-    expect(other.waiting(tickets)).toBe(1);
+    for (const id of ['a1', 'a2']) await end(other, id, 2);
+    await expect.poll(() => other.deliveries.pending().count, soon).toBe(1);
   });
 
-  it('count towards the lane limits of both processes', async () => {
+  it('count towards the limits of receivers in both processes', async () => {
     const [one, other] = await openTwice();
-    await enqueue(one, ...ids('a', 9).map((id) => ticket(id, 1)), ticket('b1', 1), ticket('c1', 1));
-    /** a and b share a lane with a limit of four, of which this process holds `held`. */
-    const lanes = (held: number) => ({
-      laneOf: (owner: string) => (owner === 'c' ? 'c' : 'ab'),
-      roomIn: (lane: string) => (lane === 'c' ? 1 : 4 - held),
+    await publishAll(one, ...ids('a', 9), 'b1', 'c1');
+    /** a and b share a receiver with a limit of four, of which this process holds `held`. */
+    const limits = (held: number) => ({
+      receiverOf: (webhookId: string) => (webhookId === 'c' ? 'c' : 'ab'),
+      roomFor: (receiver: string) => (receiver === 'c' ? 1 : 4 - held),
     });
-    expect((await claim(one, 1, 3, lanes(0))).ids.sort()).toEqual(['a1', 'b1', 'c1']);
-    expect((await claim(other, 1, 99, lanes(0))).ids).toEqual(['a2', 'a3']);
-    expect((await claim(one, 1, 99, lanes(2))).ids).toEqual([]);
-    expect((await claim(other, 1, 99, lanes(2))).ids).toEqual([]);
-    await settle(one, ticket('b1', null));
-    expect((await claim(other, 1, 99, lanes(2))).ids).toEqual(['a4']);
-    await settle(other, ticket('a2', null), ticket('a3', null), ticket('a4', null));
-    expect((await claim(one, 1, 99, lanes(1))).ids).toEqual(['a5', 'a6', 'a7']);
+    expect((await claim(one, 1, 3, limits(0))).ids.sort()).toEqual(['a1', 'b1', 'c1']);
+    expect((await claim(other, 1, 99, limits(0))).ids).toEqual(['a2', 'a3']);
+    expect((await claim(one, 1, 99, limits(2))).ids).toEqual([]);
+    expect((await claim(other, 1, 99, limits(2))).ids).toEqual([]);
+    await end(one, 'b1', 2);
+    expect((await claim(other, 1, 99, limits(2))).ids).toEqual(['a4']);
+    for (const id of ['a2', 'a3', 'a4']) await end(other, id, 2);
+    expect((await claim(one, 1, 99, limits(1))).ids).toEqual(['a5', 'a6', 'a7']);
+  });
+
+  it('count failures exactly, in both processes at the same moment', async () => {
+    const [one, other] = await openTwice();
+    const all = ids('a', 40);
+    await publishAll(one, ...all);
+    await claim(one, 1, 20);
+    await claim(other, 1, 20);
+    const countUpTo = (limit: number) => (window: FailureWindow | null) => {
+      const counted = { start: window?.start ?? 5, count: (window?.count ?? 0) + 1 };
+      return { window: counted, deactivates: counted.count >= limit };
+    };
+    const fail = (store: Store, id: string) =>
+      complete(store, id, { delivery: ended(claimed(store, id), 9, 'failed'), count: countUpTo(30) });
+    const outcomes = await Promise.all([
+      ...all.slice(0, 20).map((id) => fail(one, id)),
+      ...all.slice(20).map((id) => fail(other, id)),
+    ]);
+    expect(outcomes.filter((outcome) => outcome?.deactivates === false)).toHaveLength(29);
+    expect(outcomes.filter((outcome) => outcome?.deactivates)).toHaveLength(11);
+    expect(await one.deliveries.failureWindow('a')).toEqual({ start: 5, count: 29 });
   });
 });
 
@@ -231,12 +384,12 @@ describe('a process that has ended', () => {
   it('loses its claims to other processes, also if it was killed', async () => {
     const database = await createTestDatabase();
     const store = await database.open();
-    await enqueue(store, ticket('a1', 1), ticket('b1', 1));
+    await publish(store, delivery('a1', 1), delivery('b1', 1));
     await database.ask(`update processes set since = since - interval '1 hour'`);
     await database.ask(`insert into processes (id, alive_until) values
       ('dead', clock_timestamp() - interval '1 second'), ('alive', clock_timestamp() + interval '1 hour')`);
-    await database.ask(`insert into claims (queue, key, owner, process)
-      select 'tickets', key, owner, case owner when 'a' then 'dead' else 'alive' end from tickets`);
+    await database.ask(`update deliveries set claim = nextval('claim_numbers'),
+      claimed_by = case webhook_id when 'a' then 'dead' else 'alive' end`);
     expect((await claim(store, 1)).ids).toEqual([]);
     await expect.poll(() => store.isAlive('alive'), soon).toBe(true);
     expect(store.isAlive('dead')).toBe(false);
@@ -247,9 +400,12 @@ describe('a process that has ended', () => {
   it('leaves its changes in the database', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => transaction.put(rows, row('a', 1)));
+    await publish(one, delivery('a1', 1));
     await Promise.all([one.close(), other.close()]);
     const next = await openElsewhere(one);
     expect(next.get(rows, 'a')).toEqual(row('a', 1));
+    expect(await list(next, 'a')).toEqual(['a1']);
+    await expect.poll(() => next.deliveries.pending().count, soon).toBe(1);
     await next.update((transaction) => transaction.put(rows, row('a', 2)));
     expect(next.get(rows, 'a')).toEqual(row('a', 2));
   });

@@ -1,16 +1,10 @@
 // Contract of values: the store returns them exactly as they were written, also in another process; every store runs this suite.
 import { describe, expect, it } from 'vitest';
+import type { Step } from '../../src/upgrades/plan.ts';
+import type { Delivery } from '../../src/webhooks/delivery.ts';
 import { backends, openElsewhere } from './backends.ts';
-import {
-  type Keepsake,
-  type Visit,
-  diary,
-  dueKeepsakes,
-  keepsakes,
-  notebook,
-  visits,
-} from './definitions.ts';
-import { unlimited } from './tickets.ts';
+import { type Keepsake, job, keepsakes, notebook, plan, token, upload } from './definitions.ts';
+import { attempted, claim, claimed, complete, delivery, publish } from './deliveries.ts';
 
 const texts = [
   '',
@@ -112,20 +106,25 @@ const secrets = [
   false,
 ];
 
-const nothing = { words: null, order: null, isSet: null, data: null, signatureID: null };
+const numberAt = (index: number) => numbers[index % numbers.length] ?? 0;
+
 const kept = (of: Exclude<keyof Keepsake, 'id'>, values: readonly unknown[]) =>
-  values.map((value, index): Keepsake => ({ id: `${of} ${index}`, ...nothing, [of]: value }));
+  values.map((value, index): Keepsake => ({
+    id: `${of} ${index}`,
+    data: null,
+    signatureID: null,
+    [of]: value,
+  }));
 
 const all: Keepsake[] = [
-  { id: 'nothing', ...nothing },
-  { id: 'something', words: 'w', order: 1, isSet: true, data: { a: 1 }, signatureID: 's' },
-  ...kept('words', texts),
-  ...kept('order', numbers),
-  ...kept('isSet', [true, false]),
-  ...kept('data', data),
+  { id: 'nothing', data: null, signatureID: null },
+  { id: 'something', data: { a: 1 }, signatureID: 's' },
+  ...kept('data', [...data, ...texts, ...numbers]),
   ...kept('signatureID', secrets),
   // The texts as keys.
-  ...texts.filter((text) => text.length < 1000).map((id) => ({ id, ...nothing, words: 'under its key' })),
+  ...texts
+    .filter((text) => text.length < 1000)
+    .map((id) => ({ id, data: 'under its key', signatureID: null })),
 ];
 const byId = (rows: Iterable<Keepsake>) => new Map([...rows].map((row) => [row.id, row]));
 
@@ -138,7 +137,7 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     expect(byId(store.all(keepsakes))).toStrictEqual(byId(all));
     for (const one of all) expect(elsewhere.get(keepsakes, one.id)).toStrictEqual(one);
     await elsewhere.update((transaction) => all.forEach(({ id }) => transaction.remove(keepsakes, id)));
-    expect([...(await openElsewhere(store)).all(keepsakes)]).toEqual([]);
+    expect([...(await openElsewhere(elsewhere)).all(keepsakes)]).toEqual([]);
   });
 
   it('from tables, after they replaced other values', async () => {
@@ -159,51 +158,103 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     expect((await openElsewhere(store)).read(notebook)).toStrictEqual({ data: [...data, ...texts, null] });
   });
 
-  it('from logs', async () => {
+  it('from deliveries', async () => {
     const store = await open();
-    await store.update((transaction) => transaction.append(diary, 'all', all));
-    await store.update((transaction) =>
-      texts.slice(0, -1).forEach((text) => transaction.append(diary, text, all.slice(0, 3))),
-    );
+    const given = [...texts, ...data].map((value, index): Delivery => {
+      const text = texts[index] ?? '';
+      const event = {
+        id: text,
+        type: text,
+        timestamp: numberAt(index),
+        service: index % 3 === 0 ? null : text,
+        data: JSON.stringify(value),
+      };
+      return delivery(`a${index}`, 1, { event });
+    });
+    await publish(store, ...given);
     const elsewhere = await openElsewhere(store);
-    expect(elsewhere.entries(diary, 'all')).toStrictEqual(all);
-    for (const text of texts.slice(0, -1))
-      expect(elsewhere.entries(diary, text)).toStrictEqual(all.slice(0, 3));
+    const listed = (await elsewhere.deliveries.page('a', 0, 1000)).deliveries;
+    expect([...listed].reverse()).toStrictEqual(given);
+    await claim(store, 1, 1000);
+    for (const one of given) expect(claimed(store, one.id)).toStrictEqual(one);
   });
 
-  it('from queues', async () => {
+  it('from the attempts of deliveries', async () => {
     const store = await open();
-    await store.update((transaction) => all.forEach((one) => transaction.enqueue(dueKeepsakes, one)));
-    const { rows: listed } = await store.page(dueKeepsakes, 'all', 0, 1000);
-    expect([...listed].reverse()).toStrictEqual(all);
-    const { rows: claimed } = await store.claim(dueKeepsakes, { at: 1, most: 1000, ...unlimited });
-    expect(byId(claimed)).toStrictEqual(byId(all));
-    const turned = claimed.map((one, index) => ({ ...one, ...all[index], id: one.id }));
-    await store.update((transaction) =>
-      claimed.forEach((one, index) => transaction.settle(dueKeepsakes, one, turned[index] ?? one)),
-    );
-    for (const one of turned) expect(await store.find(dueKeepsakes, one.id)).toStrictEqual(one);
-    await store.update((transaction) =>
-      transaction.amend(dueKeepsakes, 'all', (row) => byId(all).get(row.id) ?? row),
-    );
-    const { rows: amended } = await (await openElsewhere(store)).page(dueKeepsakes, 'all', 0, 1000);
-    expect([...amended].reverse()).toStrictEqual(all);
+    const outcomes = [...texts, '\0', 'a\0b', null];
+    await publish(store, ...outcomes.map((_, index) => delivery(`a${index}`, 1)));
+    await claim(store, 1, 1000);
+    const changed = outcomes.map((text, index) => {
+      const one = attempted(claimed(store, `a${index}`), 5);
+      const when = numberAt(index);
+      return { ...one, attempts: [{ when, durationMs: 0, status: null, error: text, response: text }] };
+    });
+    await Promise.all(changed.map((one) => complete(store, one.id, { delivery: one })));
+    for (const { deliveries } of [store, await openElsewhere(store)])
+      for (const one of changed) expect(await deliveries.find(one.id)).toStrictEqual(one);
   });
 
-  it('from lists in queues, and as owners', async () => {
+  it('from ids of webhooks and events', async () => {
     const store = await open();
-    const tries = [...texts, null].map((note, index) => ({ n: numbers[index % numbers.length] ?? 0, note }));
-    const hosts = texts.slice(0, -1);
-    const visit = (host: string, index: number): Visit => ({ id: `v${index}`, host, due: 1, tries });
-    await store.update((transaction) =>
-      hosts.forEach((host, n) => transaction.enqueue(visits, visit(host, n))),
-    );
-    const elsewhere = await openElsewhere(store);
-    for (const [n, host] of hosts.entries()) {
-      const page = await elsewhere.page(visits, host, 0, 10);
-      expect(page).toStrictEqual({ rows: [visit(host, n)], total: 1 });
+    const ids = texts.filter((text) => text.length < 1000);
+    await publish(store, ...ids.map((webhookId, n) => delivery(`a${n}`, 1, { webhookId })));
+    for (const eventId of ids) await store.deliveries.publish(() => [], { eventId, at: 1 });
+    const { deliveries } = await openElsewhere(store);
+    for (const [n, webhookId] of ids.entries()) {
+      const found = await deliveries.page(webhookId, 0, 10);
+      expect(found).toStrictEqual({ deliveries: [delivery(`a${n}`, 1, { webhookId })], total: 1 });
     }
-    const { rows: claimed } = await elsewhere.claim(visits, { at: 1, most: 1000, ...unlimited });
-    expect(claimed.map(({ host }) => host).sort()).toEqual([...hosts].sort());
+    for (const eventId of ids)
+      expect(await deliveries.findEvent(eventId, 1)).toStrictEqual({
+        eventId,
+        deliveries: 0,
+        publishedAt: 1,
+      });
+  });
+
+  it('from jobs, plans and messages', async () => {
+    const store = await open();
+    const values = [...texts, ...numbers].map(String);
+    const jobs = values.map((text, index) =>
+      job(index + 1, {
+        reason: text,
+        installs: [text],
+        lastMessageAt: numberAt(index),
+        uploads: values.slice(0, 5),
+      }),
+    );
+    const messages = values.map((message, index) => ({
+      code: index,
+      message,
+      when: numberAt(index),
+    }));
+    const steps = values.map((name) => ({ ...plan('job').steps[0], name })) as Step[];
+    await store.update((transaction) => {
+      for (const one of jobs) transaction.jobs.archive(one);
+      transaction.jobs.savePlan(plan('job', { steps }));
+      transaction.jobs.appendMessages('job', 0, messages);
+    });
+    const elsewhere = await openElsewhere(store);
+    for (const one of jobs) expect(await elsewhere.jobs.find(one.id)).toStrictEqual(one);
+    expect(await elsewhere.jobs.plan('job')).toStrictEqual(plan('job', { steps }));
+    expect(await elsewhere.jobs.messages('job')).toStrictEqual(messages);
+  });
+
+  it('from tokens and uploads', async () => {
+    const store = await open();
+    const short = texts.filter((text) => text.length < 1000);
+    for (const [index, value] of short.entries()) {
+      const binding = { to: 'referer', value } as const;
+      await store.tokens.issue(token(`h${index}`, index, { binding, username: `u${index}` }), 9);
+      const described = upload(`u${index}`, 0, { itemName: value, description: value, contentType: value });
+      await store.uploads.add(described, new Uint8Array(), { bytes: 1, count: 1000 });
+    }
+    const elsewhere = await openElsewhere(store);
+    for (const [index, value] of short.entries()) {
+      expect((await elsewhere.tokens.find(`h${index}`))?.binding).toStrictEqual({ to: 'referer', value });
+      expect(await elsewhere.uploads.find(`u${index}`)).toStrictEqual(
+        upload(`u${index}`, 0, { itemName: value, description: value, contentType: value }),
+      );
+    }
   });
 });

@@ -2,13 +2,14 @@
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Table, Transaction } from '../../src/store/transaction.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import type { Cell } from '../../src/store/state.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
+import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { startJob } from '../../src/upgrades/job.ts';
-import { type Job, jobs, messages, newestJob } from '../../src/upgrades/job-table.ts';
+import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
 import { prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { JobRunner } from '../../src/upgrades/job-runner.ts';
@@ -16,6 +17,9 @@ import { createFakeRuntime } from '../kit/runtime.ts';
 
 const patch = 'pat_17022022_1250';
 const lastOfPatch = builtInManifest.find(({ id }) => id === patch)?.containers.at(-1)?.name ?? '';
+
+const createStore = () =>
+  createMemoryStore({ retention: { deliveriesPerWebhook: 1, jobs: 1 }, maxEventIds: 1 });
 
 /** Runs the patch on the store until no task is left. */
 async function run(store: Store, failures: ReadonlyMap<string, number> = new Map()) {
@@ -41,11 +45,11 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
   const over = new AbortController();
   void tasks.idle().then(() => over.abort());
   while (!over.signal.aborted) await runtime.advance(1000);
-  return { errors, codes: store.entries(messages, 'job').map(({ code }) => code) };
+  return { errors, codes: (await store.jobs.messages('job')).map(({ code }) => code) };
 }
 
 it('a job that meets an unexpected error fails, so that the system does not stay read-only', async () => {
-  const store = createMemoryStore();
+  const store = createStore();
   let updates = 0;
   const { errors, codes } = await run({
     ...store,
@@ -55,14 +59,41 @@ it('a job that meets an unexpected error fails, so that the system does not stay
     },
   });
   expect(errors).toEqual([new TypeError('a refusal')]);
-  expect(newestJob(store)).toMatchObject({
+  expect(store.read(newestJob)).toMatchObject({
     state: 'failed',
     reason: expect.stringContaining('unexpected') as string,
   });
   expect(codes).toEqual([2010, 2168, 2165, 2270, 2901, 2166]);
 });
 
-it.each<[string, (before: Job | undefined, after: Job | undefined) => boolean]>([
+it.each<[string, () => Promise<undefined>, Error]>([
+  ['is missing', () => Promise.resolve(undefined), new Error('The plan of the job job is missing.')],
+  ['cannot be read', () => Promise.reject(new TypeError('a refusal')), new TypeError('a refusal')],
+])('a job whose plan %s fails', async (_why, plan, error) => {
+  const store = createStore();
+  const { errors, codes } = await run({ ...store, jobs: { ...store.jobs, plan } });
+  expect(errors).toEqual([error]);
+  expect(store.read(newestJob)).toMatchObject({
+    state: 'failed',
+    reason: expect.stringContaining('unexpected') as string,
+  });
+  expect(codes).toEqual([2010, 2165, 2901, 2166]);
+});
+
+it('a job waits for its plan while the database is unavailable', async () => {
+  const store = createStore();
+  const expected = await run(createStore());
+  let refusals = 3;
+  const plan = (id: string) =>
+    refusals-- > 0
+      ? Promise.reject(new ServiceError('unavailable', 'The database cannot be reached.'))
+      : store.jobs.plan(id);
+  const { errors, codes } = await run({ ...store, jobs: { ...store.jobs, plan } });
+  expect(errors).toEqual([]);
+  expect(codes).toEqual(expected.codes);
+});
+
+it.each<[string, (before: Job | null, after: Job | null) => boolean]>([
   ['a failed step', (before, after) => !before?.reverting && !!after?.reverting],
   [
     'a reverted workload',
@@ -70,21 +101,20 @@ it.each<[string, (before: Job | undefined, after: Job | undefined) => boolean]>(
   ],
 ])('%s is recorded once, even if the answer of the store is lost', async (_what, isLost) => {
   const failures = new Map([[lastOfPatch, 3]]);
-  const expected = await run(createMemoryStore(), failures);
-  const store = createMemoryStore();
+  const expected = await run(createStore(), failures);
+  const store = createStore();
   /** After a lost answer the runner still reads the old job, until the next update. */
-  let stale: Job | undefined;
+  let stale: Job | null = null;
   let losses = 0;
   const { codes } = await run(
     {
       ...store,
-      get: <T>(table: Table<T>, key: string) =>
-        stale && table.name === jobs.name ? (stale as T) : store.get(table, key),
+      read: <T>(cell: Cell<T>) => (stale && cell.name === newestJob.name ? (stale as T) : store.read(cell)),
       async update<T>(change: (transaction: Transaction) => T): Promise<T> {
-        stale = undefined;
-        const before = store.get(jobs, 'job');
+        stale = null;
+        const before = store.read(newestJob);
         const result = await store.update(change);
-        if (losses > 0 || !isLost(before, store.get(jobs, 'job'))) return result;
+        if (losses > 0 || !isLost(before, store.read(newestJob))) return result;
         losses += 1;
         stale = before;
         throw new ServiceError('unavailable', 'The answer is lost.');

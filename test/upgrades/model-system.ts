@@ -1,12 +1,12 @@
 // The system under test of model.test.ts: a few versions, a map of images as cluster, and steps that wait until the test lets them continue.
 import { expect } from 'vitest';
 import { invalid } from '../../src/errors.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { startJob } from '../../src/upgrades/job.ts';
-import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
+import { type Job, isJobRunning, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { type Deployment, installedContainers } from '../../src/upgrades/deployment.ts';
@@ -38,7 +38,7 @@ export const imagesOf = (present: Deployment) =>
   new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
 
 export function createSystem(parallelism: number) {
-  const store = createMemoryStore();
+  const store = createMemoryStore({ retention: { deliveriesPerWebhook: 1, jobs: 100 }, maxEventIds: 1 });
   const runtime = createFakeRuntime();
   const inventory = { ...simulatedInventory, parallelism };
   const cluster: Map<string, string> = imagesOf({ release: start, patches: [] });
@@ -82,7 +82,7 @@ export function createSystem(parallelism: number) {
       return waitForTest(signal, () => undefined);
     },
     rollback: (workload, { signal }) =>
-      newestJob(store)?.reverting
+      store.read(newestJob)?.reverting
         ? Promise.resolve(put(workload, 'formerImage'))
         : waitForTest(signal, () => put(workload, 'formerImage')),
   };
@@ -106,7 +106,7 @@ export function createSystem(parallelism: number) {
   /** The images when the newest job began. */
   let imagesBefore = new Map(cluster);
 
-  const isRunning = () => newestJob(store)?.state === 'in_progress';
+  const isRunning = () => isJobRunning(store);
   return {
     store,
     runtime,

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/job.ts';
-import { jobs, listJobs, messages, newestJob, plans } from '../../src/upgrades/job-table.ts';
+import { newestJob } from '../../src/upgrades/job-table.ts';
 import { deployment, newestInstalled } from '../../src/upgrades/deployment.ts';
 import { type System, createSystem, imagesOf, start, targets } from './model-system.ts';
 
@@ -27,9 +27,9 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 );
 
 /** Whether the request must be accepted. */
-function isAllowed(system: System, asked: Command): boolean {
-  const job = newestJob(system.store);
-  const executing = job && system.store.entries(messages, job.id).some(({ code }) => code === 2271);
+async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
+  const job = store.read(newestJob);
+  const executing = job && (await store.jobs.messages(job.id)).some(({ code }) => code === 2271);
   if (asked.kind === 'cancel')
     return (
       job?.state === 'in_progress' &&
@@ -40,13 +40,14 @@ function isAllowed(system: System, asked: Command): boolean {
   if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return true;
   if (job?.state === 'in_progress') return false;
   const target = targets[asked.target];
-  const last = listJobs(system.store).find(({ state }) => state !== 'cancelled');
+  const earlier = await store.jobs.page(job?.number ?? 0, 0, 100);
+  const last = [...(job ? [job] : []), ...earlier.jobs].find(({ state }) => state !== 'cancelled');
   const isSame = asked.kind === 'upgrade' && last?.kind === 'release' && last.targetId === target;
   return !(last?.state === 'failed' && last.kind !== 'patch') || isSame;
 }
 
 async function attempt(system: System, asked: Command): Promise<void> {
-  const newest = newestJob(system.store);
+  const newest = system.store.read(newestJob);
   switch (asked.kind) {
     case 'upgrade':
     case 'rollback':
@@ -65,13 +66,14 @@ async function attempt(system: System, asked: Command): Promise<void> {
       return system.settle();
     case 'restart':
       return system.restart();
-    case 'cancel':
-      return system.store.update((transaction) => {
-        const job = newest && transaction.get(jobs, newest.id);
-        const plan = newest && transaction.get(plans, newest.id);
-        if (!job || !plan) throw new ServiceError('conflict', 'nothing to cancel');
-        requestCancel(transaction, job, plan, 'ann');
-      });
+    case 'cancel': {
+      if (!newest) throw new ServiceError('conflict', 'nothing to cancel');
+      const plan = await system.store.jobs.plan(newest.id);
+      await system.store.update((transaction) =>
+        requestCancel(transaction, transaction.read(newestJob) ?? newest, plan, 'ann'),
+      );
+      return;
+    }
     case 'resume':
       if (!newest) throw new ServiceError('conflict', 'nothing to resume');
       return system.run(
@@ -82,11 +84,24 @@ async function attempt(system: System, asked: Command): Promise<void> {
   }
 }
 
-function check(system: System): void {
+async function check(system: System): Promise<void> {
   expect(system.crashes).toEqual([]);
-  const job = newestJob(system.store);
+  const { store } = system;
+  const job = store.read(newestJob);
   if (!job) return;
-  const all = system.store.entries(messages, job.id);
+  const all = await store.jobs.messages(job.id);
+  expect(all).toHaveLength(job.messageCount);
+  // A plan exists as long as its job can go on.
+  const canGoOn = job.state === 'in_progress' || job.state === 'failed';
+  expect(await store.jobs.plan(job.id)).toEqual(canGoOn ? expect.anything() : undefined);
+  const earlier = await store.jobs.page(job.number, 0, 100);
+  expect(earlier.jobs.map(({ number }) => job.number - number)).toEqual(
+    Array.from({ length: job.number - 1 }, (_, index) => index + 1),
+  );
+  for (const { id, state } of earlier.jobs) {
+    expect(state).not.toBe('in_progress');
+    expect(await store.jobs.plan(id)).toBeUndefined();
+  }
   expect(all.every(({ when }, index) => index === 0 || when >= (all[index - 1]?.when ?? 0))).toBe(true);
   // A run begins with a start or a resume by a user, and ends with the end of read-only mode.
   const starts = all.flatMap(({ code, message }, index) =>
@@ -103,7 +118,7 @@ function check(system: System): void {
     expect(counts.every((n, index) => index === 0 || n >= (counts[index - 1] ?? 0))).toBe(true);
   }
   if (job.state === 'in_progress') return;
-  const now = system.store.read(deployment);
+  const now = store.read(deployment);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
   expect(label).toBe(job.state === 'success' ? job.to : job.from);
   // A successful job has changed every image; a patch without success has changed none.
@@ -123,7 +138,7 @@ it('jobs behave like the model for every sequence of requests, failures and rest
           transaction.write(deployment, { release: start, patches: [] }),
         );
         for (const asked of commands) {
-          const allowed = isAllowed(system, asked);
+          const allowed = await isAllowed(system, asked);
           let refusal: unknown;
           try {
             await attempt(system, asked);
@@ -135,13 +150,13 @@ it('jobs behave like the model for every sequence of requests, failures and rest
           // Preflight is not part of the model.
           if ((refusal as ServiceError | undefined)?.kind !== 'invalid')
             expect(refusal === undefined, asked.kind).toBe(allowed);
-          check(system);
+          await check(system);
         }
         // Every job can be completed.
         for (let i = 0; i < 200 && system.isRunning(); i += 1)
           await attempt(system, { kind: 'go', times: 1 });
         expect(system.isRunning()).toBe(false);
-        check(system);
+        await check(system);
         await system.stop();
       },
     ),

@@ -1,6 +1,6 @@
 // The upgrades page while a job runs and after it, also opened with a bearer token.
 import { describe, expect, it } from 'vitest';
-import { messages } from '../../src/upgrades/job-table.ts';
+import { newestJob } from '../../src/upgrades/job-table.ts';
 import type { Server } from '../kit/server.ts';
 import { cookie, eleven, formOf, hour, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
 
@@ -172,7 +172,12 @@ describe('after a job', () => {
       message: `${number}`,
       when: 0,
     }));
-    await server.store.update((transaction) => transaction.append(messages, jobId, many));
+    await server.store.update((transaction) => {
+      const job = transaction.read(newestJob);
+      if (job?.id !== jobId) throw new Error('The job is not the newest.');
+      transaction.jobs.appendMessages(jobId, job.messageCount, many);
+      transaction.write(newestJob, { ...job, messageCount: job.messageCount + many.length });
+    });
     const page = await open();
     expect(page.match(/<li data-code=/g)).toHaveLength(200);
     expect(page).toContain('<span>59999</span>');

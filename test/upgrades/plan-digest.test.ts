@@ -92,12 +92,12 @@ describe('an upgrade with the digest of a plan', () => {
     const planDigest = await digestOf('pat_own');
     const update = store.update.bind(store);
     let isFirst = true;
-    store.update = async (change) => {
+    store.update = async (rule, needs) => {
       if (isFirst) {
         isFirst = false;
         await importVersions(patch('evil:0'));
       }
-      return update(change);
+      return update(rule, needs);
     };
     expect((await upgrade('pat_own', { planDigest })).statusCode).toBe(409);
     expect(isFirst).toBe(false);

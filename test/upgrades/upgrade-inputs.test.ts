@@ -19,12 +19,11 @@ async function startCounting() {
     return inventory();
   };
   const store = await createTestStore();
-  const fetch = store.fetch.bind(store);
-  store.fetch = (archive, key) => {
-    reads.fetches.push(key);
-    return fetch(archive, key);
+  const content = (id: string) => {
+    reads.fetches.push(id);
+    return store.uploads.content(id);
   };
-  await start({}, { executor, store });
+  await start({}, { executor, store: { ...store, uploads: { ...store.uploads, content } } });
   const uploaded = await server.postParts('/admin/uploads/upload', { itemFile: license }, admin);
   const { itemID } = uploaded.json<{ item: { itemID: string } }>().item;
 
@@ -98,4 +97,19 @@ it('a rollback reads the inventory once', async () => {
   expect((await finish()).status.state).toBe('success');
   const versionManifest = JSON.stringify({ id: 'rel_10092021_1234' });
   expect(await count('rollback', { versionManifest })).toEqual({ status: 200, inventories: 1, fetches: [] });
+});
+
+it.each([
+  ['a control character', 'a\u0000b'],
+  ['a long text', 'x'.repeat(5000)],
+  ['half of a surrogate pair', '\ud800'],
+])('an upload is not found by %s', async (_what, value) => {
+  const { count } = await startCounting();
+  const versionManifest = JSON.stringify({ id: eleven });
+  const upgradeSettings = JSON.stringify({ userInputs: [{ id: 'licenseUpload', value }] });
+  expect(await count('upgrade', { versionManifest, upgradeSettings })).toMatchObject({ status: 400 });
+  const response = await server.post(`${upgrades}/plan`, { token: admin, versionManifest, upgradeSettings });
+  expect(response.json<{ problems: string[] }>().problems).toEqual([
+    expect.stringMatching(/^upgradeSettings: licenseUpload names the upload .*, which does not exist\.$/),
+  ]);
 });

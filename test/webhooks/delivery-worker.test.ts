@@ -1,6 +1,7 @@
 // Tests of the delivery worker: its limits, how it stops, a store that is slow or fails, and its metrics.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
+import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Receiver, blackHole } from '../kit/http-client.ts';
 import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
 import { createTestStore } from '../kit/store.ts';
@@ -128,16 +129,36 @@ describe('when the server stops', () => {
   });
 });
 
+it('a process that has not received a webhook yet does not discard its delivery', async () => {
+  await hooks.close();
+  const store = await createTestStore();
+  let isBehind = false;
+  const get: Store['get'] = (table, key) =>
+    isBehind && table.name === webhooks.name ? undefined : store.get(table, key);
+  const refresh = async () => {
+    await store.refresh();
+    isBehind = false;
+  };
+  hooks = await startHooks({ store: { ...store, get, refresh } });
+  const { id } = await hooks.register();
+  isBehind = true;
+  await hooks.publish();
+  await hooks.settle();
+  expect(isBehind).toBe(false);
+  expect(hooks.arrivals).toHaveLength(1);
+  expect(await onlyDelivery(id)).toMatchObject({ state: 'delivered' });
+});
+
 describe('a store that is slow or fails', () => {
   /** A store whose claims wait for `gate.wait` first, which may reject. */
   async function createSlowStore() {
     const store = await createTestStore();
     const gate: { wait: () => Promise<void> } = { wait: () => Promise.resolve() };
-    const claim: Store['claim'] = async (queue, asked) => {
+    const claim: Store['deliveries']['claim'] = async (request) => {
       await gate.wait();
-      return store.claim(queue, asked);
+      return store.deliveries.claim(request);
     };
-    return { store: { ...store, claim }, gate };
+    return { store: { ...store, deliveries: { ...store.deliveries, claim } }, gate };
   }
 
   it('gets another claim after a claim has failed', async () => {

@@ -1,7 +1,9 @@
 // Tests of the deactivation of webhooks: which failures count, for how long, and what is discarded.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
 import { blackHole } from '../kit/http-client.ts';
-import { type Hooks, quick, startHooks } from '../kit/hooks.ts';
+import { type Hooks, bodyOf, quick, startHooks } from '../kit/hooks.ts';
+import { createTestStore } from '../kit/store.ts';
 
 let hooks: Hooks;
 beforeEach(async () => {
@@ -81,5 +83,76 @@ describe('too many failures', () => {
     await hooks.act(`${id}/deliveries/${deliveries[0]?.id ?? ''}/redeliver`);
     await hooks.settle();
     expect(await hooks.read(`/${id}`)).toMatchObject({ active: false, failures: { count: 2 } });
+  });
+});
+
+describe('a failure that would deactivate the webhook', () => {
+  /** Runs before the update that deactivates the webhook. */
+  let interfere: () => Promise<unknown>;
+  let id: string;
+  beforeEach(async () => {
+    await hooks.close();
+    const store = await createTestStore();
+    interfere = () => Promise.resolve();
+    const update: Store['update'] = async (rule, needs) => {
+      if (needs?.failuresOf) await interfere();
+      return store.update(rule, needs);
+    };
+    hooks = await startHooks({ store: { ...store, update } });
+    await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
+    id = (await hooks.register({ changeTypes: 'Tested' })).id;
+    await hooks.register({ changeTypes: 'WebhookDeactivated' });
+    hooks.answerWith(500, 200);
+  });
+  const types = () => hooks.arrivals.map((sent) => bodyOf(sent).type);
+  const fail = async () => {
+    await hooks.publish();
+    await hooks.settle();
+    await hooks.settle();
+    expect(hooks.logLines.join('')).not.toContain('background task failed');
+  };
+
+  it('deactivates it', async () => {
+    await fail();
+    expect(await hooks.read(`/${id}`)).toMatchObject({ deactivatedBy: 'failures', failures: { count: 1 } });
+    expect((await hooks.deliveriesOf(id)).deliveries).toMatchObject([{ state: 'failed' }]);
+    expect(types()).toEqual(['Tested', 'WebhookDeactivated']);
+  });
+
+  it('is only counted if the settings allow more failures meanwhile', async () => {
+    interfere = () => hooks.act('settings', { numberOfFailures: '2' });
+    await fail();
+    expect(await hooks.read(`/${id}`)).toMatchObject({ active: true, failures: { count: 1 } });
+    expect((await hooks.deliveriesOf(id)).deliveries).toMatchObject([{ state: 'failed' }]);
+    expect(types()).toEqual(['Tested']);
+  });
+
+  it('is not counted if an administrator deactivates the webhook meanwhile', async () => {
+    interfere = () => hooks.act(`${id}/deactivate`);
+    await fail();
+    const byAdministrator = { deactivatedBy: 'administrator', failures: { count: 0 } };
+    expect(await hooks.read(`/${id}`)).toMatchObject(byAdministrator);
+    expect((await hooks.deliveriesOf(id)).deliveries).toMatchObject([{ state: 'failed' }]);
+    expect(types()).toEqual(['Tested']);
+  });
+
+  it('is not counted if the webhook is deactivated and activated again meanwhile', async () => {
+    interfere = async () => {
+      await hooks.act(`${id}/deactivate`);
+      await hooks.act(`${id}/activate`);
+    };
+    await fail();
+    expect(await hooks.read(`/${id}`)).toMatchObject({ active: true, failures: { count: 0 } });
+    expect((await hooks.deliveriesOf(id)).deliveries).toMatchObject([{ state: 'failed' }]);
+    expect(types()).toEqual(['Tested']);
+  });
+
+  it('is dropped if the webhook is deleted meanwhile', async () => {
+    interfere = () => hooks.act(`${id}/delete`);
+    await fail();
+    expect((await hooks.get(`/admin/services/webhooks/${id}`, hooks.administrator)).statusCode).toBe(404);
+    expect(hooks.store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
+    expect(types()).toEqual(['Tested']);
+    expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_failures_total 0$/m);
   });
 });

@@ -4,7 +4,7 @@ import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
-import type { Reader } from '../../store/transaction.ts';
+import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
 import { type Listing, audienceOf } from '../listing.ts';

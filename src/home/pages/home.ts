@@ -88,7 +88,7 @@ async function cardsForAdministrators(options: HomeOptions, page: PageContext<un
   const { store, runtime, startedAt, inUse } = options;
   const at = runtime.now();
   return [
-    jobCard(newestJob(store), page),
+    jobCard(store.read(newestJob), page),
     ...(await webhookCards(store, at, page)),
     componentCard('Store', stores[inUse.store]),
     componentCard('Executor', executors[inUse.executor]),
@@ -110,7 +110,7 @@ const outcomes: Readonly<Record<Exclude<Job['state'], 'in_progress'>, { style: s
   cancelled: { style: 'warn', label: 'Cancelled' },
 };
 
-function jobCard(job: Job | undefined, { href }: PageContext<unknown>): Card {
+function jobCard(job: Job | null, { href }: PageContext<unknown>): Card {
   const upgrades = (text: string) => html`<a href="${href('system', 'upgrades')}">${text}</a>`;
   if (!job) {
     const title = 'Last job';

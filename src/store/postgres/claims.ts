@@ -1,233 +1,243 @@
-// Reserves rows of queues for this process, so that no other process works on them.
+// Claims deliveries for this process, so that no other process attempts them.
 //
-// A claim is a row in `claims` with the key of the queue row, the id of the process and a number. A queue row with a claim is not free, so no
-// other process claims it. The number identifies one claim of a row: if the process is declared dead and another process claims the same
-// row, the numbers differ, and `settle` of the first process finds that its claim is lost (queue-statements.ts). peers.ts deletes the claims
-// of dead processes.
+// A claimed delivery has the id of the process and a number in its row. The number identifies one claim: if the process is declared dead
+// and another one claims the delivery, the numbers differ, and the first process finds that its claim is lost. peers.ts releases the
+// claims of dead processes. A process without a valid lease claims nothing.
 //
-// Which rows a process gets:
+// Which deliveries a process gets, in two round trips:
 //
-// 1. Read the owners with pending rows and put them in the order of their turns. An owner whose row was claimed goes to the end.
-// 2. Compute the free slots of each lane: the limit minus the claims of other processes.
-// 3. Claim due rows round by round: the first row of every owner, then the second, and so on. Within an owner, urgent rows come first, then
-//    the row that is due first. The first pass gives no owner more than an equal share; a second pass gives the remaining slots to the
-//    owners that have more rows.
+// 1. Read the webhooks with free deliveries, when the first of each priority is due, and how many deliveries other processes have claimed.
+// 2. Claim due deliveries round by round: the first of every webhook, then the second, and so on, in the order of their turns. A webhook
+//    whose delivery was claimed goes to the end. A receiver gets no more than its room, minus the claims of other processes. Within a
+//    webhook, the priority counts first, then the time since when the delivery waits.
 //
-// `for update skip locked` and the primary key of `claims` keep two processes from claiming the same row.
-import type { Claim, Claimed } from '../store.ts';
-import type { Queue } from '../transaction.ts';
+// `for update skip locked` keeps two processes from claiming the same delivery.
 import { createMutex } from '../../lib/async.ts';
-import { nameOf } from './columns.ts';
+import type { Delivery } from '../../webhooks/delivery.ts';
+import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
 import { type Client, type Database, query } from './database.ts';
-import { isFree, rowOf, selectionOf } from './queue-rows.ts';
-import type { Secrets } from './secrets.ts';
+import { type DeliveryRow, deliveryColumns, toDelivery } from './delivery-rows.ts';
 
-export type Claims = {
-  claim: <T>(queue: Queue<T>, claim: Claim) => Promise<Claimed<T>>;
-  /** The number of the claim; undefined if this process does not hold one. `claimed` is the object that `claim` returned. */
-  numberOf: (claimed: object) => number | undefined;
-  /** Removes a claim that is settled or lost. */
-  forget: (claimed: object) => void;
-};
+/** SQL condition, which is the condition of the index `deliveries_free`. */
+export const isFree = `d.state = 'pending' and d.claimed_by is null`;
 
-/** A lane without a limit has infinite room, which PostgreSQL cannot read as an integer. */
-const mostInALane = 1_000_000;
+/** The same in words that do not match the index: a few rows are looked up by their ids, and the planner must not read all free ones instead. */
+const isStillFree = `concat(d.state, d.claimed_by) = 'pending'`;
 
-export function createClaims(database: Database, secrets: Secrets, self: string): Claims {
-  const numbers = new WeakMap<object, number>();
-  const held = new Set<number>();
-  /** By queue: owners that may have pending rows, in the order of their turns. */
-  const turns = new Map<string, Set<string>>();
+/** A receiver without a limit has infinite room, which PostgreSQL cannot read as an integer. */
+const mostRoom = 1_000_000;
+
+/** When another process was faster, this one looks again after this time. */
+const lookAgainMs = 20;
+
+/** Jumps from webhook to webhook in the index instead of reading every delivery. */
+const selectWaiting = `with recursive w as (
+    (select d.webhook_id from deliveries d where ${isFree} order by d.webhook_id limit 1)
+    union all
+    select (select d.webhook_id from deliveries d where ${isFree} and d.webhook_id > w.webhook_id order by d.webhook_id limit 1)
+    from w where w.webhook_id is not null)
+  select w.webhook_id, p.priority, (
+    select d.since from deliveries d where ${isFree} and d.webhook_id = w.webhook_id and d.priority = p.priority
+    order by d.since limit 1) as since
+  from w cross join (values (0::smallint), (1::smallint), (2::smallint)) p(priority) where w.webhook_id is not null`;
+
+const countOthers = `select d.webhook_id, count(*) from processes p join deliveries d on d.claimed_by = p.id
+  where p.id <> $1 and d.claimed_by is not null group by d.webhook_id`;
+
+/** `rank` numbers the deliveries of a webhook, `place` those of a receiver. */
+const claimDue = `with due as (
+    select r.id, t.receiver, t.room, t.turn,
+      row_number() over (partition by t.webhook_id order by r.priority, r.since, r.placed) as rank
+    from unnest($1::text[], $2::text[], $3::int[]) with ordinality t(webhook_id, receiver, room, turn)
+    cross join (values (0::smallint, $4::bigint), (1::smallint, $5::bigint), (2::smallint, $4::bigint)) p(priority, until)
+    cross join lateral (
+      select d.id, d.priority, d.since, d.placed from deliveries d
+      where ${isFree} and d.webhook_id = t.webhook_id and d.priority = p.priority and d.since <= p.until
+      order by d.since, d.placed limit least(t.room, $6::int)) r),
+  placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= $6::int),
+  chosen as (select id, rank, turn from placed where place <= room order by rank, turn limit $7::int),
+  locked as (
+    select d.id from deliveries d where d.id = any(array(select id from chosen)) and ${isStillFree}
+    and exists (select from processes p where p.id = $8 and p.alive_until > clock_timestamp())
+    for update of d skip locked)
+  update deliveries d set claimed_by = $8, claim = nextval('claim_numbers') where d.id = any(array(select id from locked))
+  returning ${deliveryColumns}, d.claim, (select c.rank from chosen c where c.id = d.id) as rank,
+    (select c.turn from chosen c where c.id = d.id) as turn`;
+
+type Waiting = { readonly webhook_id: string; readonly priority: number; readonly since: number | null };
+type ClaimedRow = DeliveryRow & { readonly claim: number; readonly rank: number; readonly turn: number };
+type Candidate = { readonly webhookId: string; readonly receiver: string; readonly room: number };
+
+export class Claims {
+  readonly #database: Database;
+  readonly #self: string;
+  readonly #numbers = new WeakMap<Delivery, number>();
+  readonly #held = new Set<number>();
+  /** Webhooks that may have free deliveries, in the order of their turns. */
+  #turns = new Set<string>();
   /**
-   * Queues whose last claim failed. PostgreSQL may have committed it, so there may be claims that this process does not know of. The next
-   * claim deletes them first; without this, those rows would stay claimed for as long as the process lives.
+   * Whether the last claim failed. PostgreSQL may have committed it, so there may be claims that this process does not know of. The next
+   * claim releases them first; without this, those deliveries would stay claimed for as long as the process lives.
    */
-  const uncertain = new Set<string>();
-  const mutex = createMutex();
+  #isUncertain = false;
+  readonly #mutex = createMutex();
 
-  async function claim<T>(queue: Queue<T>, request: Claim): Promise<Claimed<T>> {
-    if (request.most <= 0) return { rows: [], nextAt: undefined };
-    return mutex(() =>
-      database.use(async (client) => {
-        if (uncertain.has(queue.name)) await releaseUnknown(client, queue);
-        uncertain.add(queue.name);
-        const taken = await take(client, queue, request);
-        uncertain.delete(queue.name);
-        return taken;
-      }),
-    );
+  constructor(database: Database, self: string) {
+    this.#database = database;
+    this.#self = self;
   }
 
-  async function releaseUnknown(client: Client, queue: Queue<never>): Promise<void> {
+  /** The number of the claim; undefined if this process does not hold it. `claimed` is the object that `claim` returned. */
+  numberOf(claimed: Delivery): number | undefined {
+    const number = this.#numbers.get(claimed);
+    return number !== undefined && this.#held.has(number) ? number : undefined;
+  }
+
+  /** Removes a claim that has ended. */
+  forget(claimed: Delivery): void {
+    this.#held.delete(this.#numbers.get(claimed) ?? -1);
+  }
+
+  async claim(request: ClaimRequest): Promise<Claimed> {
+    if (request.most <= 0) return { deliveries: [], nextAt: undefined };
+    this.#database.requireWritable();
+    return this.#mutex(() => this.#database.use((client) => this.#claim(client, request)));
+  }
+
+  async release(claimed: readonly Delivery[]): Promise<void> {
+    const held = claimed.flatMap((delivery) => {
+      const claim = this.numberOf(delivery);
+      return claim === undefined ? [] : [{ id: delivery.id, claim }];
+    });
+    if (held.length === 0) return;
+    await this.#database.write(
+      `update deliveries d set claimed_by = null, claim = null from unnest($1::text[], $2::bigint[]) v(id, claim)
+       where d.id = v.id and d.claim = v.claim`,
+      [held.map(({ id }) => id), held.map(({ claim }) => claim)],
+    );
+    for (const delivery of claimed) this.forget(delivery);
+  }
+
+  async #claim(client: Client, request: ClaimRequest): Promise<Claimed> {
+    if (this.#isUncertain) await this.#releaseUnknown(client);
+    const { at, retryWaitMs } = request;
+    const [{ rows: waiting }, { rows: others }] = await Promise.all([
+      query<Waiting>(client, selectWaiting),
+      query<{ webhook_id: string; count: number }>(client, countOthers, [this.#self]),
+    ]);
+    const dueTimes = firstDueTimes(waiting, retryWaitMs);
+    this.#updateTurns([...dueTimes.keys()]);
+    const taken = countByReceiver(request, others);
+    const candidates = this.#candidates(request, taken);
+    const due = candidates.filter(({ webhookId }) => (dueTimes.get(webhookId) ?? Infinity) <= at);
+    if (due.length === 0) return { deliveries: [], nextAt: nextDue(dueTimes, candidates, at) };
+    // The claims are known when both queries have succeeded: if the second fails, the caller gets none of them.
+    this.#isUncertain = true;
+    const [, , rows, { rows: left }] = await Promise.all([
+      query(client, 'begin'),
+      // The commit need not wait for the disk: a claim that a crash of the database undoes is claimed again.
+      query(client, 'set local synchronous_commit to off'),
+      this.#take(client, due, request),
+      query<Waiting>(client, selectWaiting),
+      query(client, 'commit'),
+    ]);
+    this.#isUncertain = false;
+    const deliveries = rows.map((row) => this.#hold(row));
+    for (const { webhookId } of deliveries) add(taken, request.receiverOf(webhookId), 1);
+    const nextAt = nextDue(firstDueTimes(left, retryWaitMs), this.#candidates(request, taken), at);
+    // Another process was faster, and its claims may not be visible yet.
+    const isTaken = deliveries.length === 0 && nextAt !== undefined && nextAt <= at;
+    return { deliveries, nextAt: isTaken ? at + lookAgainMs : nextAt };
+  }
+
+  async #releaseUnknown(client: Client): Promise<void> {
     await query(
       client,
-      'delete from claims where queue = $1 and process = $2 and not number = any($3::bigint[])',
-      [queue.name, self, [...held]],
+      `update deliveries set claimed_by = null, claim = null
+       where claimed_by = $1 and not claim = any($2::bigint[])`,
+      [this.#self, [...this.#held]],
     );
+    this.#isUncertain = false;
   }
 
-  async function take<T>(client: Client, queue: Queue<T>, request: Claim): Promise<Claimed<T>> {
-    const { at, most } = request;
-    const [{ rows: owners }, { rows: others }] = await Promise.all([
-      query<{ owner: string }>(client, ownersOf(queue)),
-      query<Counted>(
-        client,
-        `select owner, count(*) from claims
-         where queue = $1 and process in (select id from processes where id <> $2) group by owner`,
-        [queue.name, self],
-      ),
-    ]);
-    const turns = turnsOf(queue);
-    const taken: Taken[] = [];
-    for (let share = Math.ceil(most / Math.max(1, owners.length)); ; share = most) {
-      const wanted = wantedOf(
-        turns,
-        owners,
-        [...others, ...taken.map(({ owner }) => ({ owner, count: 1 }))],
-        request,
-      );
-      const found = await takeShare(client, queue, wanted, { at, most: most - taken.length, share });
-      taken.push(...found);
-      for (const { owner } of found) {
-        turns.delete(owner);
-        turns.add(owner);
-      }
-      if (taken.length === most || share === most) break;
-    }
-    const nextAt = taken.length < most ? await nextDue(client, queue, owners, at) : undefined;
-    // `read` comes last: it marks the rows as held, so a failure after it would leave rows claimed that the caller never got.
-    const rows = taken.length > 0 ? await read(client, queue, taken) : [];
-    return { rows, nextAt };
+  #updateTurns(webhookIds: readonly string[]): void {
+    const waiting = new Set(webhookIds);
+    const turns = new Set([...this.#turns].filter((id) => waiting.has(id)));
+    for (const id of waiting) turns.add(id);
+    this.#turns = turns;
   }
 
-  async function takeShare(
-    client: Client,
-    queue: Queue<never>,
-    wanted: readonly Wanted[],
-    { at, most, share }: { at: number; most: number; share: number },
-  ): Promise<Taken[]> {
-    if (wanted.length === 0) return [];
-    const { rows } = await query<Taken>(client, takeDue(queue), [
-      queue.name,
-      at,
-      most,
-      self,
-      share,
-      wanted.map(({ owner }) => owner),
-      wanted.map(({ lane }) => lane),
-      wanted.map(({ room }) => room),
-    ]);
-    return rows;
-  }
-
-  async function read<T>(client: Client, queue: Queue<T>, taken: readonly Taken[]): Promise<T[]> {
-    const { rows: records } = await query<Record<string, unknown> & { key: string }>(
-      client,
-      `select ${selectionOf(queue)} from ${nameOf(queue.name)} q where q.key = any($1::text[])`,
-      [taken.map(({ key }) => key)],
-    );
-    const byKey = new Map(records.map((record) => [record.key, record]));
-    return taken.flatMap(({ key, number }) => {
-      const record = byKey.get(key);
-      if (!record) return [];
-      const row = rowOf(queue, record, secrets);
-      numbers.set(row as object, number);
-      held.add(number);
-      return [row];
+  /** The webhooks whose receivers have room, in the order of their turns. */
+  #candidates(
+    { receiverOf, roomFor }: ClaimRequest,
+    taken: ReadonlyMap<string, number>,
+  ): readonly Candidate[] {
+    return [...this.#turns].flatMap((webhookId) => {
+      const receiver = receiverOf(webhookId);
+      const room = roomFor(receiver) - (taken.get(receiver) ?? 0);
+      return room > 0 ? [{ webhookId, receiver, room: Math.min(room, mostRoom) }] : [];
     });
   }
 
-  function turnsOf({ name }: { name: string }): Set<string> {
-    const ofQueue = turns.get(name) ?? new Set<string>();
-    turns.set(name, ofQueue);
-    return ofQueue;
+  async #take(
+    client: Client,
+    due: readonly Candidate[],
+    { at, most, retryWaitMs }: ClaimRequest,
+  ): Promise<readonly ClaimedRow[]> {
+    const { rows } = await query<ClaimedRow>(client, claimDue, [
+      due.map(({ webhookId }) => webhookId),
+      due.map(({ receiver }) => receiver),
+      due.map(({ room }) => room),
+      at,
+      at - retryWaitMs,
+      Math.ceil(most / due.length),
+      most,
+      this.#self,
+    ]);
+    return rows.sort((a, b) => a.rank - b.rank || a.turn - b.turn);
   }
 
-  return {
-    claim,
-    numberOf: (claimed) => {
-      const number = numbers.get(claimed);
-      return number !== undefined && held.has(number) ? number : undefined;
-    },
-    forget: (claimed) => void held.delete(numbers.get(claimed) ?? -1),
-  };
+  #hold(row: ClaimedRow): Delivery {
+    const delivery = toDelivery(row);
+    this.#numbers.set(delivery, row.claim);
+    this.#held.add(row.claim);
+    this.#turns.delete(delivery.webhookId);
+    this.#turns.add(delivery.webhookId);
+    return delivery;
+  }
 }
 
-type Wanted = { readonly owner: string; readonly lane: string; readonly room: number };
-
-type Counted = { owner: string; count: number };
-
-type Taken = { readonly key: string; readonly owner: string; readonly number: number };
-
-/** The owners with free slots in their lanes, in the order of their turns. */
-function wantedOf(
-  turns: Set<string>,
-  owners: readonly { owner: string }[],
-  others: readonly Counted[],
-  { laneOf, roomIn }: Claim,
-): Wanted[] {
-  const waiting = new Set(owners.map(({ owner }) => owner));
-  for (const owner of turns) if (!waiting.has(owner)) turns.delete(owner);
-  for (const owner of waiting) turns.add(owner);
-  const taken = new Map<string, number>();
-  for (const { owner, count } of others) taken.set(laneOf(owner), (taken.get(laneOf(owner)) ?? 0) + count);
-  return [...turns].flatMap((owner) => {
-    const lane = laneOf(owner);
-    const room = roomIn(lane) - (taken.get(lane) ?? 0);
-    return room > 0 ? [{ owner, lane, room: Math.min(room, mostInALane) }] : [];
-  });
+function add(counts: Map<string, number>, key: string, count: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + count);
 }
 
-/** Selects the owners with pending rows. It jumps from owner to owner in the index instead of reading every row. */
-function ownersOf({ name }: { name: string }): string {
-  const waiting = `from ${nameOf(name)} q where q.due_at is not null`;
-  return `with recursive owners as (
-    (select q.owner ${waiting} order by q.owner limit 1)
-    union all
-    select (select q.owner ${waiting} and q.owner > o.owner order by q.owner limit 1)
-    from owners o where o.owner is not null)
-  select owner from owners where owner is not null`;
+function countByReceiver(
+  { receiverOf }: ClaimRequest,
+  claims: readonly { readonly webhook_id: string; readonly count: number }[],
+): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { webhook_id: id, count } of claims) add(counts, receiverOf(id), count);
+  return counts;
 }
 
-/** Claims due rows; step 3 at the top of this file. `rank` numbers the rows of an owner, `place` the rows of a lane. */
-function takeDue(queue: Queue<never>): string {
-  const table = nameOf(queue.name);
-  return `with due as (
-    select r.*, t.lane, t.room, t.turn,
-      row_number() over (partition by t.owner order by r.urgent desc, r.due_at, r.placed) as rank
-    from unnest($6::text[], $7::text[], $8::bigint[]) with ordinality t(owner, lane, room, turn)
-    cross join (values (true), (false)) u(urgent)
-    cross join lateral (
-      select q.key, q.owner, q.urgent, q.due_at, q.placed from ${table} q
-      where q.owner = t.owner and q.urgent = u.urgent and q.due_at is not null and q.due_at <= $2 and ${isFree}
-      order by q.due_at, q.placed limit least(t.room, $3, $5)) r),
-  placed as (
-    select *, row_number() over (partition by lane order by rank, turn) as place from due where rank <= $5),
-  chosen as (select key, rank, turn from placed where place <= room order by rank, turn limit $3),
-  locked as (
-    select q.key, q.owner from ${table} q where q.key in (select key from chosen) and q.due_at <= $2
-    for update skip locked),
-  taken as (
-    insert into claims (queue, key, owner, process) select $1, key, owner, $4 from locked
-    on conflict do nothing returning key, owner, number)
-  select taken.key, taken.owner, taken.number from taken join chosen using (key) order by rank, turn`;
-}
-
-async function nextDue(
-  client: Client,
-  queue: Queue<never>,
-  owners: readonly { owner: string }[],
+/** Leaves out deliveries that are due now and whose receivers have no room. */
+function nextDue(
+  dueTimes: ReadonlyMap<string, number>,
+  candidates: readonly Candidate[],
   at: number,
-): Promise<number | undefined> {
-  const { rows } = await query<{ next: number | null }>(
-    client,
-    `select min(r.due_at) as next from unnest($3::text[]) t(owner)
-     cross join (values (true), (false)) u(urgent)
-     cross join lateral (
-       select q.due_at from ${nameOf(queue.name)} q
-       where q.owner = t.owner and q.urgent = u.urgent and q.due_at is not null and q.due_at > $2 and ${isFree}
-       order by q.due_at limit 1) r`,
-    [queue.name, at, owners.map(({ owner }) => owner)],
-  );
-  return rows[0]?.next ?? undefined;
+): number | undefined {
+  const haveRoom = new Set(candidates.map(({ webhookId }) => webhookId));
+  const times = [...dueTimes].flatMap(([id, dueAt]) => (dueAt > at || haveRoom.has(id) ? dueAt : []));
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** When the first delivery of each webhook is due. */
+function firstDueTimes(waiting: readonly Waiting[], retryWaitMs: number): Map<string, number> {
+  const times = new Map<string, number>();
+  for (const { webhook_id: id, priority, since } of waiting) {
+    if (since === null) continue;
+    const dueAt = priority === 1 ? since + retryWaitMs : since;
+    times.set(id, Math.min(times.get(id) ?? Infinity, dueAt));
+  }
+  return times;
 }

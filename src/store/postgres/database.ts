@@ -4,95 +4,131 @@ import { ServiceError } from '../../errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 
-export type Database = {
-  /** Runs one statement. Throws `unavailable` if the database cannot be reached. */
-  ask: <R extends pg.QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
-  /** Runs the work on one connection. A connection is closed if the work fails. */
-  use: <T>(work: (client: Client) => Promise<T>) => Promise<T>;
-  /** Listens for notifications on a connection of its own. Only an error or the signal ends it, and the promise then rejects. */
-  listen: (channel: string, onNotice: (payload: string) => void, signal: AbortSignal) => Promise<void>;
-  /** Runs the work on a connection of its own without time limits. */
-  usePatiently: <T>(work: (client: Client) => Promise<T>) => Promise<T>;
-  close: () => Promise<void>;
-};
-
 const mostConnections = 10;
 
+/**
+ * No request may wait for the database longer than ten seconds, and a process that stops in the middle of a transaction must not keep
+ * others waiting for longer than two.
+ */
 const limits = {
-  connectionTimeoutMillis: 3_000,
-  statement_timeout: 15_000,
-  lock_timeout: 5_000,
-  idle_in_transaction_session_timeout: 10_000,
+  connectionTimeoutMillis: 2_000,
+  statement_timeout: 5_000,
+  lock_timeout: 3_000,
+  idle_in_transaction_session_timeout: 1_000,
   // Detects a server that disappeared without closing the connection.
-  query_timeout: 20_000,
+  query_timeout: 6_000,
   keepAlive: true,
   keepAliveInitialDelayMillis: 5_000,
 };
+
+/**
+ * Every statement finds its rows through an index, and is planned once per connection. The planner must not choose another plan because a
+ * table was small or had no statistics at that moment: with many rows, such a plan takes up to fifteen times as long.
+ */
+const planner = [
+  'set jit = off',
+  'set enable_seqscan = off',
+  'set enable_bitmapscan = off',
+  'set plan_cache_mode = force_generic_plan',
+].join('; ');
 
 /** Reads bigint as number: counts and times stay below 2^53. */
 const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
 
-export function createDatabase(url: string, onFailure: (error: unknown) => void): Database {
-  const connection = { connectionString: url, application_name: 'steward', types };
-  const options = { ...connection, ...limits };
-  let pool = createPool();
+export type DatabaseOptions = {
+  readonly url: string;
+  /** The number of the newest migration that this program knows. */
+  readonly knownSchema: number;
+  /** Logs when the database becomes unavailable and available again. */
+  readonly logger: StoreLogger | undefined;
+};
 
-  function createPool(): pg.Pool {
-    // `pipeline` sends queries without waiting for the results of those before.
-    const created = new pg.Pool({
-      ...options,
-      max: mostConnections,
-      idleTimeoutMillis: 60_000,
-      pipeline: true,
-    });
-    // Without these listeners, a connection error would be an uncaught exception. The next query reports the error.
-    created.on('error', () => undefined);
-    created.on('connect', (client) => client.on('error', () => undefined));
-    return created;
+export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
+
+const outdatedProgram =
+  'a newer version of the program has changed the database, so this version must not write to it';
+
+/**
+ * The database, and whether it can be used. After a query has failed because the database is unavailable, every call is rejected at once until
+ * `probe` succeeds: without this, each call would wait for the connection timeout.
+ */
+export class Database {
+  readonly #options: DatabaseOptions;
+  readonly #connection: pg.ClientConfig;
+  #pool: pg.Pool;
+  #failure: Error | undefined;
+  #oldestWriter = 0;
+
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.#connection = { connectionString: options.url, application_name: 'steward', types };
+    this.#pool = this.#createPool();
   }
 
-  /** Replaces the pool after a connection has failed. Without this, every other broken connection would fail one more caller. */
-  function replacePool(failed: pg.Pool): void {
-    if (failed !== pool) return;
-    pool = createPool();
-    void failed.end().catch(() => undefined);
+  /** Why the database is unavailable; undefined while it is available. */
+  get failure(): Error | undefined {
+    return this.#failure;
   }
 
-  async function reporting<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (isBusy(error)) throw busy();
-      if (!isDown(error)) throw error;
-      onFailure(error);
-      throw unreachable();
-    }
+  /** The reasons why this program cannot use the database. */
+  get problems(): readonly string[] {
+    return [
+      ...(this.#failure ? ['the database cannot be reached'] : []),
+      ...(this.isOutdated ? [outdatedProgram] : []),
+    ];
   }
 
-  const use = <T>(work: (client: Client) => Promise<T>): Promise<T> =>
-    reporting(async () => {
-      const own = pool;
-      const isFull = own.totalCount === mostConnections && own.idleCount === 0;
-      const client = await own.connect().catch((error: unknown) => {
-        throw isFull && isDown(error) ? busy() : error;
-      });
-      try {
-        const result = await work(client);
-        client.release();
-        return result;
-      } catch (error) {
-        client.release(true);
-        const first = failures.get(client) ?? error;
-        if (isDown(first)) replacePool(own);
-        throw first;
-      }
-    });
+  get knownSchema(): number {
+    return this.#options.knownSchema;
+  }
 
-  async function usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    const client = new pg.Client({ ...connection, connectionTimeoutMillis: limits.connectionTimeoutMillis });
+  /** Whether the schema has a contracting migration that this program does not know. */
+  get isOutdated(): boolean {
+    return this.#oldestWriter > this.#options.knownSchema;
+  }
+
+  /** Records the newest contracting migration of the schema. */
+  noteSchema(oldestWriter: number): void {
+    this.#oldestWriter = oldestWriter;
+  }
+
+  requireWritable(): void {
+    if (!this.isOutdated) return;
+    const message = `The server cannot write: ${outdatedProgram}.`;
+    throw new ServiceError('unavailable', message, { retryAfterSeconds: 5 });
+  }
+
+  /** Runs one statement that reads. */
+  ask<R extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<R[]> {
+    return this.use(async (client) => (await query<R>(client, text, values)).rows);
+  }
+
+  /** Runs one statement that writes. */
+  async write<R extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<R[]> {
+    this.requireWritable();
+    return this.ask<R>(text, values);
+  }
+
+  /** Runs the work on one connection. The connection is closed if the work fails. */
+  use<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    return this.#failure ? Promise.reject(unreachable()) : this.#use(work);
+  }
+
+  /** Tries the work also while the database is unavailable, and makes it available if it succeeds. */
+  async probe<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const result = await this.#use(work);
+    if (this.#failure) this.#options.logger?.info({}, 'the database can be reached again');
+    this.#failure = undefined;
+    return result;
+  }
+
+  /** Runs the work on a connection of its own without time limits. */
+  async usePatiently<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const { connectionTimeoutMillis } = limits;
+    const client = new pg.Client({ ...this.#connection, connectionTimeoutMillis });
     client.on('error', () => undefined);
-    return reporting(async () => {
+    return this.#reporting(async () => {
       try {
         await client.connect();
         return await work(client);
@@ -102,32 +138,90 @@ export function createDatabase(url: string, onFailure: (error: unknown) => void)
     });
   }
 
-  return {
-    use,
-    usePatiently,
-    ask: (text, values) => use(async (client) => (await query(client, text, values)).rows as never[]),
-    async listen(channel, onNotice, signal) {
-      const client = new pg.Client(options);
-      let stop: () => void = () => undefined;
-      const failed = new Promise<never>((_resolve, reject) => {
-        client.on('error', reject);
-        client.on('end', () => reject(new Error('Connection terminated')));
-        stop = () => reject(signal.reason as Error);
-        signal.addEventListener('abort', stop);
+  /** Listens for notifications on a connection of its own. Only an error or the signal ends it, and the promise then rejects. */
+  async listen(channel: string, onNotice: (payload: string) => void, signal: AbortSignal): Promise<void> {
+    const client = new pg.Client({ ...this.#connection, ...limits });
+    let stop: () => void = () => undefined;
+    const failed = new Promise<never>((_resolve, reject) => {
+      client.on('error', reject);
+      client.on('end', () => reject(new Error('Connection terminated')));
+      stop = () => reject(signal.reason as Error);
+      signal.addEventListener('abort', stop);
+    });
+    failed.catch(() => undefined);
+    try {
+      await Promise.race([client.connect(), failed]);
+      client.on('notification', ({ payload }) => onNotice(payload ?? ''));
+      await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+      await failed;
+    } finally {
+      signal.removeEventListener('abort', stop);
+      void client.end().catch(() => undefined);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end();
+  }
+
+  #createPool(): pg.Pool {
+    // `pipeline` sends queries without waiting for the results of those before.
+    const pool = new pg.Pool({
+      ...this.#connection,
+      ...limits,
+      max: mostConnections,
+      idleTimeoutMillis: 60_000,
+      pipeline: true,
+    });
+    // Without these listeners, a connection error would be an uncaught exception. The next query reports the error.
+    pool.on('error', () => undefined);
+    pool.on('connect', (client) => {
+      client.on('error', (error) => noteFailure(client, error));
+      client.query(planner).catch(() => undefined);
+    });
+    return pool;
+  }
+
+  /** Replaces the pool after a connection has failed. Without this, every other broken connection would fail one more caller. */
+  #replacePool(failed: pg.Pool): void {
+    if (failed !== this.#pool) return;
+    this.#pool = this.#createPool();
+    void failed.end().catch(() => undefined);
+  }
+
+  #use<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    return this.#reporting(async () => {
+      const pool = this.#pool;
+      const isFull = pool.totalCount === mostConnections && pool.idleCount === 0;
+      const client = await pool.connect().catch((error: unknown) => {
+        throw isFull && isDown(error) ? busy() : error;
       });
-      failed.catch(() => undefined);
       try {
-        await Promise.race([client.connect(), failed]);
-        client.on('notification', ({ payload }) => onNotice(payload ?? ''));
-        await client.query(`listen ${pg.escapeIdentifier(channel)}`);
-        await failed;
-      } finally {
-        signal.removeEventListener('abort', stop);
-        void client.end().catch(() => undefined);
+        const result = await work(client);
+        client.release();
+        return result;
+      } catch (error) {
+        client.release(true);
+        const first = failures.get(client) ?? error;
+        if (isDown(first)) this.#replacePool(pool);
+        throw first;
       }
-    },
-    close: () => pool.end(),
-  };
+    });
+  }
+
+  async #reporting<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (isBusy(error)) throw busy();
+      if (!isDown(error)) throw error;
+      const failure = error as Error;
+      if (!this.#failure)
+        this.#options.logger?.warn({ reason: failure.message }, 'the database cannot be reached');
+      this.#failure = failure;
+      throw unreachable();
+    }
+  }
 }
 
 function busy(): ServiceError {
@@ -162,21 +256,16 @@ export async function query<R extends pg.QueryResultRow>(
   try {
     return await client.query<R>(config);
   } catch (error) {
-    if (!failures.has(client)) failures.set(client, error);
+    noteFailure(client, error);
     throw error;
   }
 }
 
-/** Runs several statements without values in one round trip; returns one result for each. */
-export async function queryAll(
-  client: Client,
-  statements: readonly string[],
-): Promise<pg.QueryResult<Record<string, unknown>>[]> {
-  const config: TimedQuery = { text: statements.join(';\n'), query_timeout: limits.lock_timeout + soonMs };
-  return (await client.query(config)) as unknown as pg.QueryResult<Record<string, unknown>>[];
+function noteFailure(client: Client, error: unknown): void {
+  if (!failures.has(client)) failures.set(client, error);
 }
 
-const downStates = /^(08|28|53|57(?!014)|58|3D000|25006|25P03)/;
+const downStates = /^(08|28|53|57(?!014)|58|3D000|25006)/;
 const downMessages =
   /^(Connection terminated|timeout (exceeded|expired)|Query read timeout|Client (has|was) )/;
 
@@ -194,7 +283,10 @@ function isBusy(error: unknown): boolean {
   return error instanceof pg.DatabaseError && ['55P03', '57014'].includes(error.code ?? '');
 }
 
-/** Whether PostgreSQL aborted the transaction because of a conflict with another one. It may be repeated. */
-export function isCollision(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && ['40001', '40P01'].includes(error.code ?? '');
+/**
+ * Whether PostgreSQL aborted the transaction because of a conflict with another one, or because this process was idle in it for too long.
+ * It may be repeated.
+ */
+export function isAborted(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && ['40001', '40P01', '25P03'].includes(error.code ?? '');
 }

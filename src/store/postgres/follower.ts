@@ -1,116 +1,131 @@
-// Runs the background tasks of the store: updates the copy, renews the lease of this process and deletes old entries in `changes`.
+// Runs the background tasks of the store: updates the copy, renews the lease of this process and removes what is no longer needed.
 //
 // A notification of another process only makes the next look happen sooner. It can get lost while the connection is down, so the follower
 // also looks every 500 ms.
 import type { Mutex } from '../../lib/async.ts';
-import type { Tasks } from '../../tasks.ts';
 import type { Runtime } from '../../runtime.ts';
+import type { Tasks } from '../../tasks.ts';
 import type { Copy } from '../copy.ts';
-import type { Queue } from '../transaction.ts';
-import { type Database, query, soonMs } from './database.ts';
+import { type Database, query } from './database.ts';
+import type { PostgresDeliveries } from './deliveries.ts';
 import type { Peers } from './peers.ts';
 import type { Replica } from './replica.ts';
 
 const lookEveryMs = 500;
+/** While the database is unavailable. An attempt to connect may take two seconds. */
+const reconnectEveryMs = 250;
 const renewLeaseEveryMs = 2_000;
-const pruneEveryMs = 60_000;
+const removeEveryMs = 60_000;
 
 /** A process that was disconnected for longer loads everything again. */
-const changesKeptMs = 300_000;
+const removedRowsKeptMs = 300_000;
 
 export type FollowerOptions = {
   readonly database: Database;
   readonly copy: Copy;
   readonly replica: Replica;
   readonly peers: Peers;
-  readonly queues: readonly Queue<never>[];
+  readonly deliveries: PostgresDeliveries;
+  /** Protects the copy: only one holder at a time changes it. */
   readonly mutex: Mutex;
   readonly tasks: Tasks;
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly channel: string;
   readonly self: string;
-  /** Called when the database has answered. */
-  readonly onContact: () => void;
+  /** Called after each look that succeeded. */
+  readonly onLook: () => void;
+  /** Called in the background when other processes have changed the state. */
+  readonly afterChange: () => Promise<void>;
+  /** Removes finished data beyond its retention. */
+  readonly removeOld: () => Promise<void>;
 };
 
-export type Follower = {
-  /** Updates the copy, and notifies the listeners if something changed. */
-  look: () => Promise<void>;
-  start: () => void;
-};
-
-export function createFollower(options: FollowerOptions): Follower {
-  const { database, copy, replica, peers, mutex, tasks, runtime } = options;
-
-  function notify(areClaimsReleased: boolean): void {
-    if (areClaimsReleased) for (const { name } of options.queues) copy.touch(name);
-    copy.notify();
-  }
-
+export class Follower {
+  readonly #options: FollowerOptions;
   /** The look that has not begun yet. Callers share it: it will see everything that was committed before their call. */
-  let nextLook: Promise<void> | undefined;
+  #nextLook: Promise<void> | undefined;
+  /** The versions that this process saw at each removal of the last five minutes. */
+  readonly #milestones: { readonly at: number; readonly version: number }[] = [];
 
-  function look(): Promise<void> {
-    nextLook ??= mutex(() => {
-      nextLook = undefined;
-      return lookNow();
-    });
-    return nextLook;
+  constructor(options: FollowerOptions) {
+    this.#options = options;
   }
 
-  async function lookNow(): Promise<void> {
-    return database.use(async (client) => {
-      const [{ rows }, havePeersChanged] = await Promise.all([
-        query<{ version: number }>(client, 'select version from clock', [], soonMs),
+  /** Updates the copy, and notifies the listeners if something changed. */
+  look(): Promise<void> {
+    this.#nextLook ??= this.#options.mutex(() => {
+      this.#nextLook = undefined;
+      return this.#look();
+    });
+    return this.#nextLook;
+  }
+
+  start(): void {
+    const { tasks, peers, deliveries, removeOld } = this.#options;
+    tasks.start('store look', (stopping) => this.#keepLooking(stopping));
+    tasks.start('store listening', (stopping) => this.#keepListening(stopping));
+    tasks.every('store lease', renewLeaseEveryMs, async () => {
+      if (await peers.keepAlive()) deliveries.notify();
+    });
+    tasks.start('store retention', removeOld);
+    tasks.every('store retention', removeEveryMs, async () => {
+      await removeOld();
+      await this.#removeRows();
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { database, copy, replica, peers, deliveries, tasks, onLook, afterChange } = this.#options;
+    await database.probe(async (client) => {
+      const [hasChanged, havePeersChanged] = await Promise.all([
+        replica.follow(client),
         peers.look(client),
+        deliveries.look(client),
       ]);
-      const isBehind = rows[0]?.version !== replica.seen;
-      if (isBehind) {
-        await replica.begin(client, 'unlocked');
-        await query(client, 'commit');
-      }
-      options.onContact();
-      if (isBehind || havePeersChanged) notify(havePeersChanged);
+      onLook();
+      if (hasChanged) tasks.start('store secrets', afterChange);
+      if (hasChanged || havePeersChanged) copy.notify();
     });
   }
 
-  async function keepListening(stopping: AbortSignal): Promise<void> {
+  async #keepLooking(stopping: AbortSignal): Promise<void> {
+    const { runtime, tasks, database } = this.#options;
     while (!stopping.aborted) {
-      const onNotice = (from: string) => {
-        if (from !== options.self) tasks.start('store hint', look);
-      };
-      await database.listen(options.channel, onNotice, stopping).catch(() => undefined);
+      await runtime.sleep(database.failure ? reconnectEveryMs : lookEveryMs, stopping);
+      // A task of its own, so that a failure is reported and the next look still happens.
+      await new Promise<void>((resolve) => {
+        if (stopping.aborted) resolve();
+        else tasks.start('store look', () => this.look().finally(resolve));
+      });
+    }
+  }
+
+  async #keepListening(stopping: AbortSignal): Promise<void> {
+    const { database, tasks, runtime, channel, self } = this.#options;
+    const onNotice = (from: string) => {
+      if (from !== self) tasks.start('store hint', () => this.look());
+    };
+    while (!stopping.aborted) {
+      await database.listen(channel, onNotice, stopping).catch(() => undefined);
       await runtime.sleep(lookEveryMs, stopping);
     }
   }
 
-  /** The versions that this process saw at each pruning of the last five minutes. */
-  const milestones: { readonly at: number; readonly version: number }[] = [];
-
-  async function prune(): Promise<void> {
+  /** Deletes the marks of rows that were removed more than five minutes ago. */
+  async #removeRows(): Promise<void> {
+    const { database, runtime, replica } = this.#options;
     const at = runtime.now();
-    milestones.push({ at, version: replica.seen });
+    this.#milestones.push({ at, version: replica.seen });
     let old: number | undefined;
-    while ((milestones[0]?.at ?? at) <= at - changesKeptMs) old = milestones.shift()?.version;
+    while ((this.#milestones[0]?.at ?? at) <= at - removedRowsKeptMs) old = this.#milestones.shift()?.version;
     if (old === undefined) return;
-    await database.ask(
-      `with pruned as (update clock set pruned_to = greatest(pruned_to, $1))
-       delete from changes where version <= $1`,
-      [old],
+    await database.use((client) =>
+      Promise.all([
+        query(client, 'begin'),
+        query(client, 'update clock set pruned_to = greatest(pruned_to, $1)', [old]),
+        query(client, `delete from state where value is null and kind <> 'cell' and version <= $1`, [old]),
+        query(client, 'commit'),
+      ]),
     );
   }
-
-  return {
-    look,
-    start() {
-      tasks.every('store look', lookEveryMs, look);
-      tasks.every('store lease', renewLeaseEveryMs, async () => {
-        await peers.keepAlive();
-        // Renewing also releases the claims of dead processes. Those rows may be due, and no notification announces them.
-        if (options.queues.some(({ name }) => replica.unfinished(name).rows > 0)) notify(true);
-      });
-      tasks.every('store prune', pruneEveryMs, prune);
-      tasks.start('store listening', keepListening);
-    },
-  };
 }

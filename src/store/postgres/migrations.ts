@@ -1,4 +1,9 @@
 // Applies the numbered migrations that the database lacks. An advisory lock keeps processes that start together from applying them twice.
+//
+// Processes of two versions may share a database while one replaces the other, so every migration is of one of two kinds. An expanding
+// migration adds what the version before does not read and need not write. A contracting migration, whose first line is `-- contract`,
+// removes or changes what the version before uses: a program that does not know it must not write any more. `clock.oldest_writer` has the
+// number of the newest contracting migration.
 import { readFile, readdir } from 'node:fs/promises';
 import { type Client, type Database, query } from './database.ts';
 
@@ -11,9 +16,11 @@ export async function readMigrations(folder: URL): Promise<string[]> {
 /** The key of the advisory lock. Every schema of a database has its own. */
 const lockName = `hashtextextended('steward migrations ' || current_schema(), 0)`;
 
+const contractMark = '-- contract\n';
+
 /** Applies `migrations`, which are SQL texts; the first is number 1. */
 export async function migrate(database: Database, migrations: readonly string[]): Promise<void> {
-  if ((await database.use(findApplied)) === migrations.length) return;
+  if ((await database.probe(findApplied)) === migrations.length) return;
   await database.usePatiently(async (client) => {
     await client.query('begin');
     await checkServer(client);
@@ -22,18 +29,26 @@ export async function migrate(database: Database, migrations: readonly string[])
       'create table if not exists migrations (number bigint primary key, applied_at timestamptz not null default now())',
     );
     const applied = await findApplied(client);
-    if (applied > migrations.length) {
-      throw new Error(
-        `The database has schema ${applied}, but this version of the program supports up to ${migrations.length}. Run a newer version.`,
-      );
-    }
+    if (applied > migrations.length) await requireKnown(client, migrations.length);
     for (const [index, sql] of migrations.entries()) {
       if (index < applied) continue;
       await client.query(sql);
       await query(client, 'insert into migrations (number) values ($1)', [index + 1]);
+      if (sql.startsWith(contractMark))
+        await query(client, 'update clock set oldest_writer = $1, version = version + 1', [index + 1]);
     }
     await client.query('commit');
   });
+}
+
+/** Throws if the database has a contracting migration that this program does not know. */
+async function requireKnown(client: Client, known: number): Promise<void> {
+  const { rows } = await query<{ oldest_writer: number }>(client, 'select oldest_writer from clock');
+  const oldestWriter = rows[0]?.oldest_writer ?? 0;
+  if (oldestWriter <= known) return;
+  throw new Error(
+    `The database has schema ${oldestWriter}, but this version of the program supports up to ${known}. Run a newer version.`,
+  );
 }
 
 /** The number of the newest applied migration; 0 if there is none. */

@@ -1,153 +1,120 @@
-// Keeps this process's copy of tables, cells and logs in step with the database.
+// Keeps this process's copy of the replicated state in step with the database.
 //
-// `seen` is the version that the copy shows. `begin` opens a transaction, compares the version in `clock` with `seen` and reads what is
-// missing in the same transaction, so the copy always shows one consistent version:
-//
-// - The version is the same: the copy is current.
-// - `changes` reaches back to `seen`: read the listed rows and cells, and the entries that were added to the listed logs.
-// - `changes` does not reach back that far, or the version is lower than `seen` because a backup was restored: load everything.
-//
-// All reads finish before the first one is applied. Without this, a failed query would leave the copy between two versions.
-import { freeze } from '../changes.ts';
-import { groupBy } from '../../lib/collections.ts';
+// The row in `clock` counts the versions of the state, and every row of `state` has the version that changed it last. `seen` is the version
+// that the copy shows. `follow` reads the rows with a higher version and applies all of them together, so the copy always shows one
+// consistent version. It loads everything if rows that were removed since `seen` may have been pruned, or if the version is lower than
+// `seen` because a backup was restored.
+import { type Changes, freeze } from '../changes.ts';
 import type { Copy } from '../copy.ts';
-import type { Log, Records, Table } from '../transaction.ts';
-import { nameOf, namesOf, toRow } from './columns.ts';
-import { type Client, query, queryAll } from './database.ts';
+import type { Table } from '../state.ts';
+import { type Client, type Database, query } from './database.ts';
 import type { Secrets } from './secrets.ts';
 
-export type Replica = {
-  seen: number;
-  /** The unfinished rows in the queue: their number and the sum of their bytes. */
-  unfinished: (queue: string) => Unfinished;
-  /** Records the effect of this process's own update on a queue. */
-  note: (queue: string, unfinished: Unfinished, version: number) => void;
-  /** Begins a transaction and updates the copy in it. `locked` stops the updates of all other processes until the transaction ends. */
-  begin: (client: Client, lock: 'locked' | 'unlocked') => Promise<void>;
+export type ReplicaOptions = {
+  readonly database: Pick<Database, 'noteSchema'>;
+  readonly copy: Copy;
+  readonly tables: readonly Table<never>[];
+  readonly secrets: Secrets;
 };
 
-export type Unfinished = { readonly rows: number; readonly bytes: number };
+type Clock = { readonly version: number; readonly pruned_to: number; readonly oldest_writer: number };
 
-type Entry = { readonly key: string };
-type Apply = () => void;
+type StateRow = { readonly kind: string; readonly key: string; readonly value: unknown };
 
-const cells = 'cells';
+export const cellKind = 'cell';
 
-export function createReplica(copy: Copy, { tables, logs }: Records, secrets: Secrets): Replica {
-  const tableOf = new Map(tables.map((table) => [table.name, table]));
-  const logOf = new Map(logs.map((log) => [log.name, log]));
-  const queueRows = new Map<string, QueueRow>();
+/** One statement, so that the rows and the version are of one moment. */
+const changedRows = `select c.version, c.pruned_to, c.oldest_writer, s.kind, s.key, s.value
+  from clock c left join state s on s.version > $1`;
 
-  function noteQueue(row: QueueRow): void {
-    if (queueRows.get(row.name)?.touched !== row.touched) copy.touch(row.name);
-    queueRows.set(row.name, row);
+export class Replica {
+  seen = -1;
+  readonly #database: Pick<Database, 'noteSchema'>;
+  readonly #copy: Copy;
+  readonly #tables: ReadonlyMap<string, Table<never>>;
+  readonly #secrets: Secrets;
+  /** Rows with secrets that the current key does not encrypt, by table and key. */
+  readonly #outdated = new Map<string, { readonly table: Table<never>; readonly key: string }>();
+
+  constructor({ database, copy, tables, secrets }: ReplicaOptions) {
+    this.#database = database;
+    this.#copy = copy;
+    this.#tables = new Map(tables.map((table) => [table.name, table]));
+    this.#secrets = secrets;
   }
 
-  async function readTable(client: Client, table: Table<never>, keys?: readonly string[]): Promise<Apply> {
-    const records = await select(client, `select ${namesOf(table.shape)} from ${nameOf(table.name)}`, keys);
-    const rows = records.map((record) => ({
-      key: record.key,
-      row: toRow(table, record, secrets),
-    }));
-    return () => {
-      for (const key of keys ?? []) copy.setRow(table, key, undefined);
-      for (const { key, row } of rows) copy.setRow(table, key, row);
-    };
+  /** Reads the changes since `seen`. Returns whether there were any. */
+  async follow(client: Client): Promise<boolean> {
+    const { rows } = await query<Clock & StateRow>(client, changedRows, [this.seen]);
+    const clock = rows[0];
+    if (!clock) throw new Error('The table clock of the database is empty.');
+    this.#database.noteSchema(clock.oldest_writer);
+    if (clock.version === this.seen) return false;
+    if (this.seen >= 0 && (this.seen < clock.pruned_to || clock.version < this.seen)) {
+      const { rows: all } = await query<Clock & StateRow>(client, changedRows, [-1]);
+      this.#apply(all, () => this.#copy.clear());
+      this.seen = all[0]?.version ?? clock.version;
+      return true;
+    }
+    this.#apply(rows);
+    this.seen = clock.version;
+    return true;
   }
 
-  async function readCells(client: Client, keys?: readonly string[]): Promise<Apply> {
-    const records = await select<Entry & { value: unknown }>(client, 'select key, value from cells', keys);
-    return () => {
-      for (const { key, value } of records) copy.setCell(key, freeze(value));
-    };
+  /** Rows with secrets that must be encrypted with the current key. */
+  get outdatedSecrets(): readonly { readonly table: Table<never>; readonly key: string }[] {
+    return [...this.#outdated.values()];
   }
 
-  async function readLog(client: Client, log: Log<unknown>, key?: string): Promise<Apply> {
-    const from = `select ${namesOf(log.shape)} from ${nameOf(log.name)}`;
-    const known = key === undefined ? 0 : copy.entries(log, key).length;
-    const { rows: records } =
-      key === undefined
-        ? await query<Entry>(client, `${from} order by key, number`)
-        : await query<Entry>(client, `${from} where key = $1 and number >= $2 order by number`, [key, known]);
-    const entries = records.map((record) => ({
-      key: record.key,
-      entry: toRow(log, record, secrets),
-    }));
-    return () => {
-      for (const { key: entryKey, entry } of entries) copy.extend(log.name, entryKey, [entry]);
-    };
+  /** The document of a row; null for a removed one. */
+  encode(table: Table<never>, key: string, row: unknown): string | null {
+    if (row === undefined) return null;
+    if (!table.secretFields) return JSON.stringify(row);
+    const document = { ...(row as Record<string, unknown>) };
+    for (const field of table.secretFields)
+      document[field] = this.#secrets.seal(JSON.stringify(document[field]), contextOf(table, key, field));
+    return JSON.stringify(document);
   }
 
-  async function readAll(client: Client): Promise<Apply> {
-    const reads: Promise<Apply>[] = [
-      readCells(client),
-      ...tables.map((table) => readTable(client, table)),
-      ...logs.map((log) => readLog(client, log)),
-    ];
-    const applies = await Promise.all(reads);
-    return () => {
-      copy.clear();
-      for (const apply of applies) apply();
-    };
+  /** Applies an update of this process, which is committed as this version. */
+  applyOwn(changes: Changes, version: number): void {
+    this.#copy.apply(changes);
+    for (const [table, rows] of changes.tables)
+      for (const key of rows.keys()) this.#outdated.delete(`${table.name} ${key}`);
+    this.seen = version;
   }
 
-  async function readChanged(
-    client: Client,
-    changed: readonly { name: string; key: string }[],
-  ): Promise<Apply> {
-    const keys = groupBy(changed, ({ name }) => name);
-    const reads = [...keys].flatMap(([name, entries]): Promise<Apply>[] => {
-      const names = entries.map(({ key }) => key);
-      const table = tableOf.get(name);
-      const log = logOf.get(name);
-      if (table) return [readTable(client, table, names)];
-      if (log) return names.map((key) => readLog(client, log, key));
-      return name === cells ? [readCells(client, names)] : [];
-    });
-    const applies = await Promise.all(reads);
-    return () => applies.forEach((apply) => apply());
+  /** Decodes all rows before it applies the first. Without this, a row that cannot be read would leave the copy between two versions. */
+  #apply(rows: readonly StateRow[], before: () => void = () => undefined): void {
+    const applies = rows.map((row) => this.#decode(row));
+    before();
+    for (const apply of applies) apply();
   }
 
-  const replica: Replica = {
-    seen: -1,
-    unfinished: (queue) => {
-      const { unfinished: rows = 0, unfinished_bytes: bytes = 0 } = queueRows.get(queue) ?? {};
-      return { rows, bytes };
-    },
-    note: (name, { rows, bytes }, version) =>
-      noteQueue({ name, unfinished: rows, unfinished_bytes: bytes, touched: version }),
-    async begin(client, lock) {
-      const isLocked = lock === 'locked';
-      const [, clock, changed, queues] = await queryAll(client, [
-        isLocked ? 'begin' : 'begin isolation level repeatable read read only',
-        `select version, pruned_to from clock${isLocked ? ' for update' : ''}`,
-        `select distinct name, key from changes where version > ${replica.seen}`,
-        'select name, unfinished, unfinished_bytes, touched from queues',
-      ]);
-      const { version, pruned_to: prunedTo } = clock?.rows[0] as { version: number; pruned_to: number };
-      if (version !== replica.seen) {
-        const mustReload = replica.seen < prunedTo || version < replica.seen;
-        const apply = mustReload
-          ? await readAll(client)
-          : await readChanged(client, (changed?.rows ?? []) as { name: string; key: string }[]);
-        apply();
-        replica.seen = version;
-      }
-      for (const row of (queues?.rows ?? []) as QueueRow[]) noteQueue(row);
-    },
-  };
-  return replica;
+  #decode({ kind, key, value }: StateRow): () => void {
+    if (kind === cellKind) return () => this.#copy.setCell(key, freeze(value));
+    const table = this.#tables.get(kind);
+    // A newer version may have tables that this one does not know.
+    if (!table) return () => undefined;
+    if (value === null) return () => this.#copy.setRow(table, key, undefined);
+    const row = freeze(this.#openSecrets(table, key, value as Record<string, unknown>));
+    return () => this.#copy.setRow(table, key, row);
+  }
+
+  #openSecrets(table: Table<never>, key: string, document: Record<string, unknown>): unknown {
+    let isCurrent = true;
+    for (const field of table.secretFields ?? []) {
+      const opened = this.#secrets.open(document[field] as string, contextOf(table, key, field));
+      document[field] = JSON.parse(opened.text);
+      isCurrent &&= opened.isCurrent;
+    }
+    const name = `${table.name} ${key}`;
+    if (isCurrent) this.#outdated.delete(name);
+    else this.#outdated.set(name, { table, key });
+    return document;
+  }
 }
 
-type QueueRow = { name: string; unfinished: number; unfinished_bytes: number; touched: number };
-
-async function select<R extends Entry>(
-  client: Client,
-  from: string,
-  keys: readonly string[] | undefined,
-): Promise<(R & Record<string, unknown>)[]> {
-  const { rows } = keys
-    ? await query<R & Record<string, unknown>>(client, `${from} where key = any($1::text[])`, [keys])
-    : await query<R & Record<string, unknown>>(client, `${from} order by key`);
-  return rows;
+function contextOf({ name }: Table<never>, key: string, field: string): string {
+  return `${name} ${key} ${field}`;
 }

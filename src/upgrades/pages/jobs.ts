@@ -1,16 +1,18 @@
 // The pages of jobs: the list, and one job with its state, progress, messages and actions. While a job runs, the script of the
 // pages updates the attributes `data-…`; without a script the reader reloads the page.
-import type { PageContext } from '../../rest/resource.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderTime } from '../../rest/html/json.ts';
 import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
+import type { Runtime } from '../../runtime.ts';
 import type { Store } from '../../store/store.ts';
 import { formatDuration } from '../../lib/format.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
-import { type Job, type JobState, messages, plans } from '../job-table.ts';
+import type { JobService } from '../job-service.ts';
+import type { Job, JobState } from '../job-table.ts';
 import type { Message } from '../messages.ts';
-import { jobProgress } from '../job-status.ts';
+import { type JobMessages, jobProgress } from '../job-status.ts';
 
 /** A release of thousands of workloads has more messages than a page can show. */
 const maxMessages = 200;
@@ -31,27 +33,35 @@ function stateView({ state }: Job): Html {
   return html`<span class="state ${className}">${label}</span>`;
 }
 
-export function jobListView(jobs: readonly Job[], page: PageContext<unknown>): Html {
-  if (jobs.length === 0) return html`<p>There has been no job yet.</p>`;
-  const range = pageRange(page.query);
-  const rows = jobs
-    .slice(range.start, range.start + range.num)
-    .map((job): Row => [
+export function jobListView(jobService: JobService): View<unknown> {
+  return async (page) => {
+    const range = pageRange(page.query, { usual: 25 });
+    const { jobs, total } = await jobService.page(range.start, range.num);
+    if (total === 0) return html`<p>There has been no job yet.</p>`;
+    const rows = jobs.map((job): Row => [
       html`<a href="${page.here(job.id)}">${jobTitle(job)}</a>`,
       stateView(job),
       renderTime(job.startedAt),
       job.endedAt === null ? html`<span class="none">–</span>` : renderTime(job.endedAt),
       html`${job.startedBy}`,
     ]);
-  return html`${renderTable('Jobs', ['Job', 'State', 'Started', 'Ended', 'By'], rows)}
-  ${renderPager('Jobs', range, jobs.length)}`;
+    return html`${renderTable('Jobs', ['Job', 'State', 'Started', 'Ended', 'By'], rows)}
+    ${renderPager('Jobs', range, total)}`;
+  };
 }
 
-export function jobView(store: Store, job: Job, at: number, page: PageContext<unknown>): Html {
-  const all = store.entries(messages, job.id);
+export type JobViewOptions = { store: Store; runtime: Runtime; jobService: JobService };
+
+export async function jobView(
+  { store, runtime, jobService }: JobViewOptions,
+  job: Job,
+  page: PageContext<unknown>,
+): Promise<Html> {
+  const at = runtime.now();
+  const messages = await jobService.messages(job, Math.max(0, job.messageCount - maxMessages));
   const isRunning = job.state === 'in_progress';
   const { elapsedMs, remainingMs } = jobProgress(job, at);
-  const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${all.length}"
+  const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${messages.count}"
   data-elapsed="${elapsedMs}" data-remaining="${remainingMs}"`;
   // The script needs the session cookie to send requests. A page that was opened with a bearer token has none.
   const isFollowed = isRunning && page.formToken !== '';
@@ -62,8 +72,9 @@ export function jobView(store: Store, job: Job, at: number, page: PageContext<un
       ${renderTime(job.startedAt)}${job.endedAt !== null && html`, ended at ${renderTime(job.endedAt)}`}.
     </p>
     ${job.reason !== null && html`<p class="${job.state === 'failed' ? 'problem' : ''}">${job.reason}</p>`}
-    ${progressView(job, at)} ${isRunning && statusLine(page)} ${actions(store, job, page)}
-    ${messagesView(job, all, page)}
+    ${progressView(job, at)} ${isRunning && statusLine(page)} ${await actions(store, job, page)}
+    <h3>Messages</h3>
+    ${messages.count === 0 ? removedMessages : messagesView(job, messages, page)}
   </section>`;
 }
 
@@ -118,7 +129,7 @@ export function signInHint({ here }: PageContext<unknown>, purpose: string): Htm
   return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
 }
 
-function actions(store: Store, job: Job, page: PageContext<unknown>): Html | false {
+async function actions(store: Store, job: Job, page: PageContext<unknown>): Promise<Html | false> {
   const { href, here, formToken } = page;
   const button = (operation: 'cancel' | 'resume', label: string) =>
     formToken === ''
@@ -140,23 +151,27 @@ function actions(store: Store, job: Job, page: PageContext<unknown>): Html | fal
   if (job.cancelledBy !== null && !job.reverting) {
     return html`<p>${job.cancelledBy} has asked to cancel it. It ends after the current step.</p>`;
   }
-  const plan = store.get(plans, job.id);
-  const why = plan ? reasonNotToCancel(job, plan) : 'its plan no longer exists';
+  const plan = job.kind === 'release' ? await store.jobs.plan(job.id) : undefined;
+  const why = reasonNotToCancel(store, job, plan);
   if (why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
     ${button('cancel', 'Cancel this job')}
   </div>`;
 }
 
-function messagesView(job: Job, all: readonly Message[], { href }: PageContext<unknown>): Html {
-  return html`<h3>Messages</h3>
-    <p class="hint">
-      <span data-figure="messages">${all.length}</span> in all; at most the newest ${maxMessages} are shown here,
+const removedMessages = html`<p>
+  The messages of this job were removed: the server keeps those of the newest jobs only. The variable
+  <code>JOB_HISTORY</code> sets how many jobs keep their messages.
+</p>`;
+
+function messagesView(job: Job, { messages, count }: JobMessages, { href }: PageContext<unknown>): Html {
+  return html`<p class="hint">
+      <span data-figure="messages">${count}</span> in all; at most the newest ${maxMessages} are shown here,
       <a href="${href('system', 'jobs', job.id)}?f=json">all of them are in the JSON</a>.
     </p>
     <div class="messages" tabindex="0" role="region" aria-label="Messages, the newest last">
       <ol data-messages="${maxMessages}">
-        ${all.slice(-maxMessages).map(messageView)}
+        ${messages.map(messageView)}
       </ol>
     </div>`;
 }

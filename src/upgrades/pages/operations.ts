@@ -6,8 +6,7 @@ import type { PageContext } from '../../rest/resource.ts';
 import { renderProblems } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
-import type { Store } from '../../store/store.ts';
-import { listUploads, uploads } from '../../uploads/upload.ts';
+import type { Upload } from '../../uploads/upload.ts';
 import { formatCount } from '../../lib/format.ts';
 import { figuresView, signInHint } from './jobs.ts';
 import { type Version, formatVersion } from '../manifest.ts';
@@ -42,10 +41,10 @@ export async function upgradeWizard(
   page: PageContext<unknown>,
 ): Promise<Html> {
   const version = findVersion(currentManifest(store), store.read(deployment), id);
-  const files = listUploads(store).slice(-maxUploads);
   const entered = version ? enteredSettings(version, page.query) : [];
   const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
   const prepared = await planUpgrade(store, executor, { versionManifest: id, upgradeSettings });
+  const uploads = entered.some(({ entry }) => entry.type === 'File') ? await store.uploads.list() : [];
   const asksForPlan = entered.length === 0 || page.query.get('step') === 'plan';
   const overlong = version && findOverlong(version, entered);
   const problems: readonly SettingProblem[] = overlong ? [overlong, ...prepared.problems] : prepared.problems;
@@ -63,7 +62,7 @@ export async function upgradeWizard(
     <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
     ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) })}
-    ${version && isPlanned && planView(version, prepared, entered, { store, mayStart, page })}
+    ${version && isPlanned && planView(version, prepared, entered, { uploads, mayStart, page })}
     ${
       version &&
       !isPlanned &&
@@ -72,7 +71,7 @@ export async function upgradeWizard(
         {
           version,
           entered,
-          uploads: files,
+          uploads: uploads.slice(-maxUploads),
           problems: groupBy(visible, ({ setting }) => setting),
           mayUpload: mayStart && page.formToken !== '',
         },
@@ -101,7 +100,7 @@ function planView(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { store, mayStart, page }: { store: Store; mayStart: boolean; page: PageContext<unknown> },
+  { uploads, mayStart, page }: { uploads: readonly Upload[]; mayStart: boolean; page: PageContext<unknown> },
 ): Html {
   const { plan, from, to, installs, notices } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
@@ -126,7 +125,7 @@ function planView(
       { label: 'Components', value: String(components.length) },
     ])}
     ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
-    ${entered.length > 0 && settingsSummary(version, entered, store, page)}
+    ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
     <details>
       <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
@@ -137,14 +136,15 @@ function planView(
 function settingsSummary(
   version: Version,
   entered: readonly EnteredSetting[],
-  store: Store,
+  uploads: readonly Upload[],
   page: PageContext<unknown>,
 ): Html {
   const valueView = ({ entry, text }: EnteredSetting) => {
     if (text.trim() === '') return html`<span class="none">none</span>`;
     if (entry.type === 'Boolean') return text === 'true' ? 'Yes' : 'No';
     if (entry.type === 'JSON') return html`<code>${text}</code>`;
-    return (entry.type === 'File' && store.get(uploads, text)?.itemName) || text;
+    const upload = entry.type === 'File' && uploads.find(({ itemID }) => itemID === text);
+    return upload ? upload.itemName : text;
   };
   return html`${renderFacts(entered.map((one) => [settingLabel(one.entry), valueView(one)]))}
     <p><a href="${page.here()}?${settingsQuery(version, entered).toString()}">Change the settings</a></p>`;

@@ -9,14 +9,14 @@ import type { OperationsOptions } from '../operations.rest.ts';
 import { availableView, installedView, rollbackView } from './versions.ts';
 
 export function upgradesPage(options: OperationsOptions): View<unknown> {
-  const { store, runtime } = options;
+  const { store } = options;
   return async (page) => {
-    const job = newestJob(store);
+    const job = store.read(newestJob);
     const isRunning = job?.state === 'in_progress';
     const mode = currentMode(store, isRunning);
     const mayStart = !mode.isReadOnly;
-    const jobSection = job && jobView(store, job, runtime.now(), page);
-    const installed = installedView(store);
+    const jobSection = job && (await jobView(options, job, page));
+    const installed = await installedView(options);
     const notices = html`${mode.isReadOnly && readOnlyNotice(mode, page)} ${page.formToken === '' && sessionNotice(page)}`;
     if (isRunning) {
       return html`${notices} ${jobSection} ${installed}

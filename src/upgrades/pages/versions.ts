@@ -9,7 +9,7 @@ import type { Store } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job.ts';
-import { findInstallingJob } from '../job-table.ts';
+import type { JobService } from '../job-service.ts';
 import { signInHint } from './jobs.ts';
 import { type Version, formatVersion } from '../manifest.ts';
 import {
@@ -31,10 +31,16 @@ export function versionName(version: Version): string {
     : `${version.type} ${version.version}`;
 }
 
-export function installedView(store: Store): Html {
+export async function installedView({
+  store,
+  jobService,
+}: {
+  store: Store;
+  jobService: JobService;
+}): Promise<Html> {
   const present = store.read(deployment);
   const newest = newestInstalled(present);
-  const installedAt = findInstallingJob(store, newest.id)?.endedAt;
+  const installedAt = (await jobService.findInstalling(newest.id))?.endedAt;
   const current = html`<strong>${versionName(newest)}</strong>
     <span class="version">${formatVersion(newest)}</span>`;
   const release = html`${versionName(present.release)}

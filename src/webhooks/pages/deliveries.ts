@@ -6,10 +6,11 @@ import { html, type Html } from '../../rest/html/html.ts';
 import { renderTime } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
+import type { Reader } from '../../store/state.ts';
 import type { Store } from '../../store/store.ts';
-import type { Reader } from '../../store/transaction.ts';
 import { isJobRunning } from '../../upgrades/job-table.ts';
-import { type Attempt, type Delivery, bodyOf, deliveries } from '../delivery.ts';
+import { type Attempt, type Delivery, bodyOf, nextAttemptAt } from '../delivery.ts';
+import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 
 const maxBodyShown = 4096;
@@ -63,7 +64,7 @@ export function renderDeliveries(
   page: PageContext<unknown>,
   webhook: Webhook,
   rows: readonly Delivery[],
-  hasButtons: boolean,
+  { settings, hasButtons }: { settings: WebhookSettings; hasButtons: boolean },
 ): Html {
   const isPending = rows.some(({ state }) => state === 'pending');
   return html`${hasButtons && !webhook.active && activateFirst}
@@ -81,7 +82,7 @@ export function renderDeliveries(
         const address = webhookHref(page, webhookId, 'deliveries', id);
         return [
           html`<a href="${address}">${event.type}</a><br />${renderTime(createdAt)}`,
-          html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery)}`,
+          html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery, settings)}`,
           attempts.length === 0
             ? html`<span class="none">none yet</span>`
             : html`<ol class="attempts">
@@ -111,9 +112,10 @@ function redeliverButton(page: PageContext<unknown>, webhook: Webhook | undefine
   });
 }
 
-function renderNextAttempt({ nextAttemptAt, attempts }: Delivery): Html | false {
-  const isWaiting = nextAttemptAt !== null && attempts.length > 0;
-  return isWaiting && html`<br /><span class="hint">next attempt<br />${renderTime(nextAttemptAt)}</span>`;
+function renderNextAttempt(delivery: Delivery, settings: WebhookSettings): Html | false {
+  const at = nextAttemptAt(delivery, settings);
+  const isWaiting = at !== null && delivery.attempts.length > 0;
+  return isWaiting && html`<br /><span class="hint">next attempt<br />${renderTime(at)}</span>`;
 }
 
 function renderAttempt(attempt: Attempt): Html {
@@ -143,13 +145,14 @@ export function showDeliveries(store: Store): View<Webhook> {
     const { subject: webhook } = page;
     const range = pageRange(page.query, { usual: 25 });
     const disabledReason = buttonsDisabledReason(page, store);
-    const { rows, total } = await store.page(deliveries, webhook.id, range.start, range.num);
+    const { deliveries, total } = await store.deliveries.page(webhook.id, range.start, range.num);
+    const options = { settings: store.read(webhookSettings), hasButtons: !disabledReason };
     return html`<section aria-labelledby="deliveries">
       <h2 id="deliveries">To <a href="${webhookHref(page, webhook.id)}">${webhook.name}</a></h2>
       ${
         total === 0
           ? html`<p>Nothing has been sent to this webhook yet.</p>`
-          : html`${disabledReason} ${renderDeliveries(page, webhook, rows, !disabledReason)}`
+          : html`${disabledReason} ${renderDeliveries(page, webhook, deliveries, options)}`
       }
       ${renderPager('Deliveries', range, total)}
     </section>`;
@@ -165,7 +168,7 @@ export function showDelivery(store: Store): View<Delivery> {
     const body = webhook ? bodyOf(delivery, webhook) : '';
     return html`<section aria-labelledby="event">
         <h2 id="event">${event.type}</h2>
-        ${renderFacts(factsOf(page, webhook))}
+        ${renderFacts(factsOf(page, webhook, store.read(webhookSettings)))}
         ${
           disabledReason ||
           html`${webhook?.active === false && activateFirst}
@@ -183,11 +186,15 @@ export function showDelivery(store: Store): View<Delivery> {
   };
 }
 
-function factsOf(page: PageContext<Delivery>, webhook: Webhook | undefined): [string, Html | string][] {
+function factsOf(
+  page: PageContext<Delivery>,
+  webhook: Webhook | undefined,
+  settings: WebhookSettings,
+): [string, Html | string][] {
   const { subject: delivery } = page;
   const { webhookId, event, createdAt, endedAt } = delivery;
   return [
-    ['State', html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery)}`],
+    ['State', html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery, settings)}`],
     ['Webhook', html`<a href="${webhookHref(page, webhookId)}">${webhook?.name}</a>`],
     ['Service', event.service ?? html`<span class="none">none</span>`],
     ['Event id', html`<code>${event.id}</code>`],

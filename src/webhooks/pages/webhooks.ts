@@ -8,7 +8,8 @@ import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../.
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Store } from '../../store/store.ts';
-import { type Delivery, deliveries } from '../delivery.ts';
+import type { Delivery } from '../delivery.ts';
+import type { FailureWindow } from '../failure-window.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, listWebhooks, webhookToJson } from '../webhook.ts';
 import {
@@ -37,11 +38,13 @@ export function showWebhooks<S>(
       return html`<p>There are no webhooks yet. ${!disabledReason && html`${create}.`}</p>
         ${disabledReason}`;
     }
+    const windows = await store.deliveries.failureWindows();
     const rows: Row[] = [];
     for (const webhook of listed.slice(range.start, range.start + range.num)) {
-      const recent = (await store.page(deliveries, webhook.id, 0, maxCharted)).rows;
+      const { deliveries: recent } = await store.deliveries.page(webhook.id, 0, maxCharted);
+      const window = windows.get(webhook.id) ?? null;
       const actions = disabledReason ? html`<span class="none">–</span>` : renderActions(page, webhook);
-      rows.push([...rowOf(page, store, webhook, recent, runtime.now()), actions]);
+      rows.push([...rowOf(page, store, { webhook, window, recent }, runtime.now()), actions]);
     }
     return html`<section aria-labelledby="webhooks">
       <h2 id="webhooks">${formatCount(listed.length, 'webhook')}</h2>
@@ -61,20 +64,27 @@ export function showWebhooks<S>(
   };
 }
 
+type ListedWebhook = {
+  readonly webhook: Webhook;
+  readonly window: FailureWindow | null;
+  readonly recent: readonly Delivery[];
+};
+
 function rowOf(
   page: PageContext<unknown>,
   store: Store,
-  webhook: Webhook,
-  recent: readonly Delivery[],
+  { webhook, window, recent }: ListedWebhook,
   at: number,
 ): Row {
   const [last] = recent;
+  const settings = store.read(webhookSettings);
+  const { failures } = webhookToJson(webhook, window, settings, at);
   return [
     html`<a href="${webhookHref(page, webhook.id)}">${webhook.name}</a
       ><br /><span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
     renderService(page, store, webhook),
     renderWebhookState(webhook),
-    formatFailures(webhook, store.read(webhookSettings), at),
+    formatFailures(failures.count, settings),
     last
       ? html`${sparkline(recent)} ${renderLastDelivery(last, at)}`
       : html`<span class="none">Nothing sent yet</span>`,
@@ -108,8 +118,7 @@ function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook): 
   }
 }
 
-function formatFailures(webhook: Webhook, settings: WebhookSettings, at: number): string {
-  const { count } = webhookToJson(webhook, settings, at).failures;
+function formatFailures(count: number, settings: WebhookSettings): string {
   return `${count} of ${settings.numberOfFailures} within ${formatCount(settings.daysInPast, 'day')}`;
 }
 
@@ -138,33 +147,40 @@ function renderActions(page: PageContext<unknown>, { id, active }: Webhook): Htm
 export function showWebhook(store: Store, runtime: Runtime): View<Webhook> {
   return async (page) => {
     const { subject: webhook, here } = page;
-    const { rows, total } = await store.page(deliveries, webhook.id, 0, maxDeliveries);
+    const { deliveries, total } = await store.deliveries.page(webhook.id, 0, maxDeliveries);
+    const window = await store.deliveries.failureWindow(webhook.id);
     const disabledReason = buttonsDisabledReason(page, store);
+    const options = { settings: store.read(webhookSettings), hasButtons: !disabledReason };
     const changes = html`<p>
       <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
       <a href="${here('delete')}">Delete</a>
     </p>`;
     return html`<section aria-labelledby="webhook">
         <h2 id="webhook">Details</h2>
-        ${renderFacts(factsOf(page, store, runtime.now()))}
+        ${renderFacts(factsOf(page, store, window, runtime.now()))}
         ${disabledReason || html`${renderActions(page, webhook)} ${changes}`}
       </section>
       <section aria-labelledby="recent">
         <h2 id="recent">Recent deliveries</h2>
         ${
-          rows.length === 0
+          deliveries.length === 0
             ? html`<p>Nothing has been sent to this webhook yet.</p>`
-            : html`${outcomesView(rows)} ${renderDeliveries(page, webhook, rows, !disabledReason)}`
+            : html`${outcomesView(deliveries)} ${renderDeliveries(page, webhook, deliveries, options)}`
         }
-        ${total > rows.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
+        ${total > deliveries.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
       </section>`;
   };
 }
 
-function factsOf(page: PageContext<Webhook>, store: Store, at: number): [string, Html | string][] {
+function factsOf(
+  page: PageContext<Webhook>,
+  store: Store,
+  stored: FailureWindow | null,
+  at: number,
+): [string, Html | string][] {
   const { subject: webhook } = page;
   const settings = store.read(webhookSettings);
-  const { failures, previousKeyUntil } = webhookToJson(webhook, settings, at);
+  const { failures, previousKeyUntil } = webhookToJson(webhook, stored, settings, at);
   const { windowStart, windowEnd } = failures;
   const window =
     windowStart !== null &&
@@ -176,7 +192,7 @@ function factsOf(page: PageContext<Webhook>, store: Store, at: number): [string,
     ['Service', renderService(page, store, webhook)],
     ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
     ['Content type', webhook.contentType],
-    ['Failures', html`${formatFailures(webhook, settings, at)}${window}`],
+    ['Failures', html`${formatFailures(failures.count, settings)}${window}`],
     ['Created', renderTime(webhook.createdAt)],
     ['Changed', renderTime(webhook.updatedAt)],
   ];

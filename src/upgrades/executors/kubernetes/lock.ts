@@ -45,7 +45,7 @@ type Lease = {
 export type LockOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   /** False for a job of another Steward, whose state is not known here. */
-  readonly hasEnded: (jobId: string) => boolean;
+  readonly hasEnded: (jobId: string) => Promise<boolean>;
 };
 
 export class UpgradeLock {
@@ -69,7 +69,7 @@ export class UpgradeLock {
       const held = this.#held.get(jobId);
       if (isOurs && held?.holder === holder && at - held.renewedAt < renewMs) return;
       if (lease && !isOurs && held?.holder === holder) throw lockedError(lease);
-      const isFree = lease === undefined || isOurs || this.#mayTakeAtOnce(lease, context, at);
+      const isFree = lease === undefined || isOurs || (await this.#mayTakeAtOnce(lease, context, at));
       if (!isFree && watched && !isSame(watched.lease, lease)) throw lockedError(lease);
       watched ??= lease && { lease, since: at };
       const isExpired = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
@@ -109,14 +109,14 @@ export class UpgradeLock {
   async findConflict(cluster: Cluster): Promise<string | undefined> {
     const lease = await findLease(cluster);
     const holder = lease && parseHolder(lease);
-    if (!holder || this.#hasEnded(holder.jobId)) return undefined;
+    if (!holder || (await this.#hasEnded(holder.jobId))) return undefined;
     const expiresInMs = lease.renewedAt + lease.seconds * 1000 - this.#runtime.now();
     return expiresInMs <= 0
       ? undefined
       : `${formatHolder(lease)}, which expires in ${Math.ceil(expiresInMs / 1000)} seconds unless it is renewed.`;
   }
 
-  #mayTakeAtOnce(lease: Lease, { jobId, fence }: StepContext, at: number): boolean {
+  async #mayTakeAtOnce(lease: Lease, { jobId, fence }: StepContext, at: number): Promise<boolean> {
     const holder = parseHolder(lease);
     if (holder === undefined || at - lease.renewedAt > abandonedMs) return true;
     return holder.jobId === jobId ? holder.fence < fence : this.#hasEnded(holder.jobId);

@@ -1,0 +1,98 @@
+// The port of the delivery queue: deliveries, remembered event ids, and the failure windows of webhooks.
+//
+// A pending delivery is free or claimed by one process:
+//
+//     publish or enqueue → free ── claim ──→ claimed ── complete ──→ free (a retry) or finished
+//                                               └────── release ──→ free, unchanged
+//
+// A claim ends when the delivery is completed, released or deleted, or when the process is dead: then any process may claim the delivery
+// again. A call with a claim that has ended changes nothing and returns undefined.
+//
+// A delivery has a priority: a ping goes before a retry, a retry before a first attempt. Pings and first attempts are due at `createdAt`,
+// retries `retryWaitMs` after the end of the last attempt. Webhooks take turns, so that a webhook with many deliveries cannot starve the
+// others.
+//
+// `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as the call. They lock only
+// the rows they write; a failure that counts towards deactivation also locks the failure window of its webhook.
+import type { Delivery } from '../webhooks/delivery.ts';
+import type { FailureWindow } from '../webhooks/failure-window.ts';
+import type { RememberedEvent } from '../webhooks/idempotency.ts';
+import type { Reader } from './state.ts';
+
+export type DeliveryQueue = {
+  /**
+   * Stores the deliveries that the rule returns, and returns their number. With `remember`, the event id is stored in the same transaction;
+   * if it was stored less than 24 hours before, nothing is added and the result is the number of the first call.
+   */
+  publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
+  /** The event that was published with this id less than 24 hours before `at`. */
+  findEvent: (eventId: string, at: number) => Promise<RememberedEvent | undefined>;
+  /** Deletes the event ids that were published 24 hours before `at` or earlier, in portions. */
+  forgetEvents: (at: number) => Promise<void>;
+  claim: (request: ClaimRequest) => Promise<Claimed>;
+  /** Replaces a claimed delivery and releases the claim. Undefined if the claim has ended. */
+  complete: (claimed: Delivery, rule: (reader: Reader) => Completion) => Promise<Completed | undefined>;
+  /** Releases claims without a change. */
+  release: (claimed: readonly Delivery[]) => Promise<void>;
+  find: (id: string) => Promise<Delivery | undefined>;
+  /** One page of the deliveries of a webhook, newest first, and their total number. */
+  page: (
+    webhookId: string,
+    start: number,
+    num: number,
+  ) => Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }>;
+  /** When the oldest pending delivery was created. */
+  oldestPendingAt: () => Promise<number | undefined>;
+  /**
+   * The pending deliveries, claimed ones included, and the bytes of their payloads. What other processes add and complete is included
+   * after about half a second.
+   */
+  pending: () => { readonly count: number; readonly bytes: number };
+  /** The failure windows of all webhooks that have one, by webhook. */
+  failureWindows: () => Promise<ReadonlyMap<string, FailureWindow>>;
+  failureWindow: (webhookId: string) => Promise<FailureWindow | null>;
+  /** Calls the listener when deliveries may have become free. Returns the function that unsubscribes. */
+  onFree: (listener: () => void) => () => void;
+};
+
+export type Remembered = { readonly eventId: string; readonly at: number };
+
+export type ClaimRequest = {
+  readonly at: number;
+  readonly most: number;
+  /** A retry is due this long after the end of the last attempt. */
+  readonly retryWaitMs: number;
+  /** Webhooks with the same receiver share one limit. */
+  readonly receiverOf: (webhookId: string) => string;
+  /**
+   * How many more deliveries to the receiver this process may claim. The store subtracts the claims of other processes, so the limit holds
+   * for all of them together; two claims at the same moment may exceed it.
+   */
+  readonly roomFor: (receiver: string) => number;
+};
+
+export type Claimed = {
+  readonly deliveries: readonly Delivery[];
+  /** When the next delivery that this process can claim is due; in the past if this call left some that are due. */
+  readonly nextAt: number | undefined;
+};
+
+/**
+ * What becomes of a claimed delivery. `count` is there if the delivery is a failure that counts towards deactivation: it gets the failure
+ * window of the webhook, which no other process changes meanwhile.
+ */
+export type Completion =
+  | {
+      readonly delivery: Delivery;
+      readonly count?: (window: FailureWindow | null) => {
+        readonly window: FailureWindow;
+        readonly deactivates: boolean;
+      };
+    }
+  | { readonly delivery: 'deleted' };
+
+/**
+ * `deactivates`: the failure would deactivate the webhook, so nothing was stored and the claim still holds. The caller completes the delivery
+ * with `Store.update`, which can deactivate the webhook in the same transaction.
+ */
+export type Completed = { readonly delivery: Delivery | 'deleted'; readonly deactivates: boolean };

@@ -1,0 +1,61 @@
+// Archived jobs, plans and messages in memory.
+import type { Job, StoredPlan } from '../../upgrades/job-table.ts';
+import type { Message } from '../../upgrades/messages.ts';
+import type { JobStore } from '../job-store.ts';
+import type { JobWrites } from '../transaction.ts';
+import { done, run } from './run.ts';
+
+export class MemoryJobs {
+  readonly #keep: number;
+  readonly #jobs = new Map<string, Job>();
+  readonly #plans = new Map<string, StoredPlan>();
+  readonly #messages = new Map<string, Message[]>();
+
+  /** `keep` is how many archived jobs keep their messages. */
+  constructor(keep: number) {
+    this.#keep = keep;
+  }
+
+  readonly port: JobStore = {
+    find: (id) => run(() => this.#jobs.get(id)),
+    page: (below, start, num) =>
+      run(() => {
+        const jobs = this.#newestFirst().filter(({ number }) => number < below);
+        return { jobs: jobs.slice(start, start + num), total: jobs.length };
+      }),
+    findInstalling: (versionId) =>
+      run(() =>
+        this.#newestFirst().find(
+          ({ state, installs }) => state === 'success' && installs.includes(versionId),
+        ),
+      ),
+    plan: (jobId) => run(() => this.#plans.get(jobId)),
+    messages: (jobId, after = 0) => run(() => this.#messages.get(jobId)?.slice(after) ?? []),
+  };
+
+  readonly writes: JobWrites = {
+    savePlan: (plan) => {
+      this.#plans.set(plan.jobId, plan);
+      return done;
+    },
+    deletePlan: (jobId) => {
+      this.#plans.delete(jobId);
+      return done;
+    },
+    appendMessages: (jobId, from, messages) => {
+      const list = this.#messages.get(jobId) ?? [];
+      this.#messages.set(jobId, list);
+      list.splice(from, 0, ...messages);
+      return done;
+    },
+    archive: (job) => {
+      this.#jobs.set(job.id, job);
+      for (const { id } of this.#newestFirst().slice(this.#keep)) this.#messages.delete(id);
+      return done;
+    },
+  };
+
+  #newestFirst(): Job[] {
+    return [...this.#jobs.values()].sort((a, b) => b.number - a.number);
+  }
+}

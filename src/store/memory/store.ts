@@ -1,0 +1,110 @@
+// The default store: keeps everything in the memory of this process and loses it when the process ends.
+//
+// Every method does its work when it is called, and nothing runs between the start and the end of that work. So an update is atomic: after
+// its rule has ended and no claim is lost, its writes cannot fail.
+import { type Facts, clear, createChanges, createTransaction } from '../changes.ts';
+import { createCopy } from '../copy.ts';
+import type { Reader } from '../state.ts';
+import type { Retention, Store } from '../store.ts';
+import type { Needs, TransactionWrites } from '../transaction.ts';
+import { MemoryDeliveries } from './deliveries.ts';
+import { MemoryJobs } from './jobs.ts';
+import { done } from './run.ts';
+import { MemoryTokens } from './tokens.ts';
+import { MemoryUploads } from './uploads.ts';
+
+const self = 'memory';
+
+const noNeeds: Needs = {};
+
+const doNothing = () => done;
+
+/** Writes that never fail, so there is nothing to check before the commit. */
+const noWrites: Omit<TransactionWrites, 'deliveries'> = {
+  jobs: { savePlan: doNothing, deletePlan: doNothing, appendMessages: doNothing, archive: doNothing },
+  tokens: { endAll: doNothing },
+  uploads: { delete: doNothing },
+};
+
+export type MemoryStoreOptions = {
+  readonly retention: Retention;
+  /** How many event ids are remembered. */
+  readonly maxEventIds: number;
+};
+
+export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions): Store {
+  const copy = createCopy();
+  const { get, all, count, bytes, read } = copy;
+  const reader: Reader = { get, all, count, bytes, read };
+  const deliveries = new MemoryDeliveries({ reader, keep: retention.deliveriesPerWebhook, maxEventIds });
+  const jobs = new MemoryJobs(retention.jobs);
+  const tokens = new MemoryTokens();
+  const uploads = new MemoryUploads();
+  const writes: TransactionWrites = {
+    deliveries: deliveries.writes,
+    jobs: jobs.writes,
+    tokens: tokens.writes,
+    uploads: uploads.writes,
+  };
+
+  let needs = noNeeds;
+  // Without this, a rule that reads what its update does not name would work here and find nothing in PostgreSQL.
+  function requireNeed(isNamed: boolean | undefined): void {
+    if (!isNamed) throw new Error('The rule reads a row that its update does not name.');
+  }
+  const facts: Facts = {
+    token: (hash) => {
+      requireNeed(needs.token === hash);
+      return tokens.find(hash);
+    },
+    upload: (id) => {
+      requireNeed(needs.uploads?.includes(id));
+      return uploads.find(id);
+    },
+    failures: (webhookId) => {
+      requireNeed(needs.failuresOf?.includes(webhookId));
+      return deliveries.failures(webhookId);
+    },
+  };
+
+  // Updates run one after another, so all of them reuse one transaction. Creating one per update costs measurable time.
+  const changes = createChanges();
+  const transaction = createTransaction(reader, changes, facts);
+
+  function commit(): void {
+    if (changes.writes.length > 0) {
+      const checks = { ...noWrites, deliveries: deliveries.createChecks() };
+      for (const write of changes.writes) void write(checks);
+    }
+    copy.apply(changes);
+    for (const write of changes.writes) void write(writes);
+  }
+
+  return {
+    ...reader,
+    self,
+    deliveries: deliveries.queue,
+    jobs: jobs.port,
+    tokens: tokens.port,
+    uploads: uploads.port,
+    update: (rule, given = noNeeds) =>
+      new Promise((resolve) => {
+        try {
+          needs = given;
+          const result = rule(transaction);
+          commit();
+          resolve(result);
+        } finally {
+          clear(changes);
+        }
+        copy.notify();
+        deliveries.notify();
+      }),
+    isAlive: (process) => process === self,
+    refresh: () => done,
+    version: copy.version,
+    onUpdate: copy.onUpdate,
+    problems: () => [],
+    close: () => done,
+  };
+}

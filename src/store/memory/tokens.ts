@@ -1,0 +1,61 @@
+// Tokens and sign-ins in memory.
+import type { Token } from '../../auth/token.ts';
+import { freeze } from '../changes.ts';
+import type { TokenStore } from '../token-store.ts';
+import type { TokenWrites } from '../transaction.ts';
+import { done, run } from './run.ts';
+
+export class MemoryTokens {
+  readonly #tokens = new Map<string, Token>();
+  /** The hashes of each user's tokens, by name in lower case. */
+  readonly #hashes = new Map<string, Set<string>>();
+  readonly #lastSignIns = new Map<string, number>();
+
+  readonly port: TokenStore = {
+    find: (hash) => run(() => this.find(hash)),
+    issue: (token, max) => run(() => this.#issue(token, max)),
+    list: (username) => run(() => this.#list(username)),
+    end: (hash) => run(() => this.#end(hash)),
+    lastSignIns: () => run(() => new Map(this.#lastSignIns)),
+    removeExpired: (at) =>
+      run(() => {
+        for (const { hash, expires } of this.#tokens.values()) if (expires <= at) this.#end(hash);
+      }),
+  };
+
+  readonly writes: TokenWrites = {
+    endAll: (username) => {
+      for (const { hash } of this.#list(username)) this.#end(hash);
+      return done;
+    },
+  };
+
+  find(hash: string): Token | undefined {
+    return this.#tokens.get(hash);
+  }
+
+  #list(username: string): Token[] {
+    const hashes = this.#hashes.get(username.toLowerCase()) ?? [];
+    const tokens = [...hashes].flatMap((hash) => this.find(hash) ?? []);
+    return tokens.reverse().sort((a, b) => b.createdAt - a.createdAt);
+  }
+
+  #issue(token: Token, max: number): void {
+    const name = token.username.toLowerCase();
+    const hashes = this.#hashes.get(name) ?? new Set();
+    this.#hashes.set(name, hashes.add(token.hash));
+    this.#tokens.set(token.hash, freeze(token));
+    this.#lastSignIns.set(name, Math.max(this.#lastSignIns.get(name) ?? 0, token.createdAt));
+    // Expired tokens go first: they must not end tokens that are valid.
+    for (const { hash, expires } of this.#list(name)) if (expires <= token.createdAt) this.#end(hash);
+    for (const { hash } of this.#list(name).slice(max)) this.#end(hash);
+  }
+
+  #end(hash: string): void {
+    const name = this.find(hash)?.username.toLowerCase() ?? '';
+    const hashes = this.#hashes.get(name);
+    hashes?.delete(hash);
+    if (hashes?.size === 0) this.#hashes.delete(name);
+    this.#tokens.delete(hash);
+  }
+}

@@ -1,0 +1,133 @@
+// Converts deliveries to rows of the table `deliveries` and back.
+import { freeze } from '../changes.ts';
+import { type Attempt, type Delivery, isUntried, priorityOf, waitingSince } from '../../webhooks/delivery.ts';
+import { type WebhookEvent, bytesOfPayload } from '../../webhooks/event.ts';
+
+export type DeliveryRow = {
+  readonly id: string;
+  readonly webhook_id: string;
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly event_at: number;
+  readonly service: string | null;
+  readonly data: string;
+  readonly is_ping: boolean;
+  readonly state: Delivery['state'];
+  readonly created_at: number;
+  readonly ended_at: number | null;
+  readonly attempts: readonly Attempt[];
+};
+
+/** The columns of `DeliveryRow`, of the table `d`. */
+export const deliveryColumns = `d.id, d.webhook_id, d.event_id, d.event_type, d.event_at, d.service, d.data, d.is_ping, d.state,
+  d.created_at, d.ended_at, d.attempts`;
+
+export function toDelivery(row: DeliveryRow): Delivery {
+  return freeze({
+    id: row.id,
+    webhookId: row.webhook_id,
+    event: {
+      id: row.event_id,
+      type: row.event_type,
+      timestamp: row.event_at,
+      service: row.service,
+      data: row.data,
+    },
+    isPing: row.is_ping,
+    state: row.state,
+    createdAt: row.created_at,
+    endedAt: row.ended_at,
+    attempts: row.attempts,
+  });
+}
+
+/** The values of `insertDeliveries`. Each event is sent once, however many deliveries it has. */
+export function insertValues(
+  deliveries: readonly Delivery[],
+  rememberedAs: ReadonlyMap<Delivery, string> = new Map(),
+): unknown[] {
+  const first = new Map<WebhookEvent, Delivery>();
+  for (const delivery of deliveries) if (!first.has(delivery.event)) first.set(delivery.event, delivery);
+  const events = [...first.keys()];
+  const places = new Map(events.map((event, index) => [event, index]));
+  return [
+    events.map((_event, index) => index),
+    events.map(({ id }) => id),
+    events.map(({ type }) => type),
+    events.map(({ timestamp }) => timestamp),
+    events.map(({ service }) => service),
+    events.map(({ data }) => data),
+    events.map(bytesOfPayload),
+    [...first.values()].map((delivery) => rememberedAs.get(delivery) ?? null),
+    deliveries.map(({ id }) => id),
+    deliveries.map(({ webhookId }) => webhookId),
+    deliveries.map(({ event }) => places.get(event)),
+    deliveries.map(({ isPing }) => isPing),
+    deliveries.map(({ createdAt }) => createdAt),
+    deliveries.map(priorityOf),
+    deliveries.map(waitingSince),
+  ];
+}
+
+export const insertParameters = 15;
+
+/** Inserts new deliveries, which have no attempts. `condition` may refer to the event `e` and the id `e.remembered_as`. */
+export function insertDeliveries(condition = 'true'): string {
+  return `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
+      attempts, priority, since, untried)
+    select v.id, v.webhook_id, e.id, e.type, e.at, e.service, e.data, e.bytes, v.is_ping, 'pending', v.created_at, '[]', v.priority,
+      v.since, false
+    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::text[])
+        e(place, id, type, at, service, data, bytes, remembered_as)
+      join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::smallint[], $15::bigint[])
+        with ordinality v(id, webhook_id, place, is_ping, created_at, priority, since, index) on v.place = e.place
+    where ${condition} order by v.index returning bytes`;
+}
+
+export type Held = { readonly delivery: Delivery; readonly claim: number };
+
+export function completeValues(completed: readonly Held[]): unknown[] {
+  const deliveries = completed.map(({ delivery }) => delivery);
+  return [
+    deliveries.map(({ id }) => id),
+    completed.map(({ claim }) => claim),
+    deliveries.map(({ state }) => state),
+    deliveries.map(({ endedAt }) => endedAt),
+    deliveries.map(({ attempts }) => JSON.stringify(attempts)),
+    deliveries.map(priorityOf),
+    deliveries.map(waitingSince),
+    deliveries.map(isUntried),
+  ];
+}
+
+export const completeParameters = 8;
+
+/** Replaces claimed deliveries with those of `completeValues`, and releases the claims. Leaves out deliveries whose claim is lost. */
+export function completeDeliveries(condition = 'true'): string {
+  return `update deliveries d set state = v.state, ended_at = v.ended_at, attempts = v.attempts, priority = v.priority, since = v.since,
+      untried = v.untried, claimed_by = null, claim = null
+    from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::json[], $6::smallint[], $7::bigint[], $8::boolean[])
+      v(id, claim, state, ended_at, attempts, priority, since, untried)
+    where d.id = v.id and d.claim = v.claim and ${condition}
+    returning d.id, d.state, d.bytes`;
+}
+
+export type Counts = { readonly count: number; readonly bytes: number };
+
+export function bytesOfAll(deliveries: readonly Delivery[]): number {
+  return deliveries.reduce((sum, { event }) => sum + bytesOfPayload(event), 0);
+}
+
+/** Deletes at most $3 finished deliveries of the webhooks $1 beyond the $2 that each keeps. */
+export const trimStatement = `delete from deliveries where id = any(array(
+  select r.id from unnest($1::text[]) t(webhook_id) cross join lateral (
+    select d.id from deliveries d where d.webhook_id = t.webhook_id and d.state <> 'pending'
+    order by d.untried, d.ended_at desc, d.placed desc offset $2) r
+  limit $3))`;
+
+/** Adds to the counts of pending deliveries. `from` is a query with the columns `count` and `bytes`. */
+export function countPending(process: string, lane: 'publish' | 'complete' | 'update', from: string): string {
+  return `insert into pending_counts as p (process, lane, count, bytes)
+    select ${process}, '${lane}', s.count, s.bytes from (${from}) s
+    on conflict (process, lane) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`;
+}

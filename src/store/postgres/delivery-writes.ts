@@ -1,0 +1,130 @@
+// The writes of an update to the delivery queue, on the connection of its transaction.
+import type { Delivery } from '../../webhooks/delivery.ts';
+import { bytesOfPayload } from '../../webhooks/event.ts';
+import type { FailureWindow } from '../../webhooks/failure-window.ts';
+import { type DeliveryWrites, LostClaim } from '../transaction.ts';
+import { type Claims, isFree } from './claims.ts';
+import { type Client, query } from './database.ts';
+import {
+  type Counts,
+  bytesOfAll,
+  completeDeliveries,
+  completeValues,
+  countPending,
+  insertDeliveries,
+  insertParameters,
+  insertValues,
+  trimStatement,
+} from './delivery-rows.ts';
+import { setFailureWindows } from './failure-windows.ts';
+
+export type WritesOptions = { readonly claims: Claims; readonly self: string; readonly keep: number };
+
+/** Counts the rows of `gone`, which are no longer pending. */
+const countGone = 'select -count(*) as count, -coalesce(sum(bytes), 0)::bigint as bytes from gone';
+
+export class TransactionDeliveries implements DeliveryWrites {
+  readonly #client: Client;
+  readonly #options: WritesOptions;
+  readonly #completions: Promise<void>[] = [];
+  /** The deliveries whose claims end with the commit. */
+  readonly ended: Delivery[] = [];
+  /** How much the commit changes the counts of pending deliveries. */
+  pending: Counts = { count: 0, bytes: 0 };
+
+  constructor(client: Client, options: WritesOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  async enqueue(deliveries: readonly Delivery[]): Promise<void> {
+    if (deliveries.length === 0) return;
+    this.#add({ count: deliveries.length, bytes: bytesOfAll(deliveries) });
+    const from = 'select count(*) as count, coalesce(sum(bytes), 0) as bytes from added';
+    await query(
+      this.#client,
+      `with added as (${insertDeliveries()}) ${countPending(`$${insertParameters + 1}::text`, 'update', from)}`,
+      [...insertValues(deliveries), this.#options.self],
+    );
+  }
+
+  async discardPending(webhookId: string, at: number): Promise<void> {
+    const { keep } = this.#options;
+    await Promise.all([
+      // Retention would remove these. There may be very many, and it is faster to delete them than to update them first.
+      this.#end(
+        `delete from deliveries where id = any(array(
+           select d.id from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority = 2
+           order by d.since desc, d.placed desc offset $2)) returning bytes`,
+        [webhookId, keep],
+      ),
+      this.#end(
+        `update deliveries d set state = 'discarded', ended_at = $2::bigint, untried = d.priority = 2
+         where ${isFree} and d.webhook_id = $1 and d.priority <> 0 returning d.bytes`,
+        [webhookId, at],
+      ),
+      this.#trim(webhookId),
+    ]);
+  }
+
+  async deleteAll(webhookId: string): Promise<void> {
+    await Promise.all([
+      this.#end(`delete from deliveries where webhook_id = $1 and state = 'pending' returning bytes`, [
+        webhookId,
+      ]),
+      query(this.#client, 'delete from deliveries where webhook_id = $1', [webhookId]),
+      query(this.#client, 'delete from failure_windows where webhook_id = $1', [webhookId]),
+    ]);
+  }
+
+  setFailures(webhookId: string, window: FailureWindow | null): Promise<void> {
+    return setFailureWindows(this.#client, new Map([[webhookId, window]]));
+  }
+
+  complete(claimed: Delivery, delivery: Delivery): Promise<void> {
+    const completion = this.#complete(claimed, delivery);
+    this.#completions.push(completion);
+    return completion;
+  }
+
+  /** Waits until it is known that no claim is lost. */
+  async check(): Promise<void> {
+    await Promise.all(this.#completions);
+  }
+
+  async #complete(claimed: Delivery, delivery: Delivery): Promise<void> {
+    const claim = this.#options.claims.numberOf(claimed);
+    if (claim === undefined) throw new LostClaim(claimed.id);
+    const values = completeValues([{ delivery, claim }]);
+    const { rows } = await query<{ id: string }>(this.#client, completeDeliveries(), values);
+    if (rows.length === 0) throw new LostClaim(claimed.id);
+    this.ended.push(claimed);
+    if (delivery.state === 'pending') return;
+    const bytes = bytesOfPayload(delivery.event);
+    this.#add({ count: -1, bytes: -bytes });
+    const count = countPending('$1::text', 'update', 'select -1 as count, $2::bigint as bytes');
+    await Promise.all([
+      query(this.#client, count, [this.#options.self, -bytes]),
+      this.#trim(delivery.webhookId),
+    ]);
+  }
+
+  async #trim(webhookId: string): Promise<void> {
+    await query(this.#client, trimStatement, [[webhookId], this.#options.keep, null]);
+  }
+
+  /** Runs a statement that returns the bytes of deliveries that are no longer pending. */
+  async #end(statement: string, values: readonly unknown[]): Promise<void> {
+    const { rows } = await query<Counts>(
+      this.#client,
+      `with gone as (${statement}),
+       counted as (${countPending(`$${values.length + 1}::text`, 'update', countGone)}) ${countGone}`,
+      [...values, this.#options.self],
+    );
+    if (rows[0]) this.#add(rows[0]);
+  }
+
+  #add({ count, bytes }: Counts): void {
+    this.pending = { count: this.pending.count + count, bytes: this.pending.bytes + bytes };
+  }
+}

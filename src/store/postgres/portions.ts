@@ -1,0 +1,20 @@
+// Deletes many rows in small transactions, so that no other write waits for long.
+import type { Database } from './database.ts';
+
+const portion = 1_000;
+
+/**
+ * The last parameter of the statement is the number of rows to delete at most. It finds them with `= any(array(select …))`: the planner reads
+ * that as few rows and uses the index, whereas a join might read the whole table for every portion.
+ */
+export async function deleteInPortions(
+  database: Database,
+  statement: string,
+  values: readonly unknown[],
+): Promise<void> {
+  const counted = `with deleted as (${statement} returning 1) select count(*) from deleted`;
+  for (;;) {
+    const [row] = await database.write<{ count: number }>(counted, [...values, portion]);
+    if ((row?.count ?? 0) < portion) return;
+  }
+}

@@ -1,0 +1,147 @@
+// Tokens and sign-ins in PostgreSQL, with a small cache: a token that is used often is looked up twice a second, not for every request.
+import type { Token } from '../../auth/token.ts';
+import type { Runtime } from '../../runtime.ts';
+import { freeze } from '../changes.ts';
+import type { TokenStore } from '../token-store.ts';
+import type { TokenWrites } from '../transaction.ts';
+import { type Client, type Database, query } from './database.ts';
+import { deleteInPortions } from './portions.ts';
+
+/** How long other processes may still accept an ended token. */
+const freshForMs = 500;
+const mostCached = 10_000;
+
+export type TokenRow = {
+  readonly hash: string;
+  readonly username: string;
+  readonly credential_id: string;
+  readonly created_at: number;
+  readonly expires: number;
+  readonly binding: Token['binding'];
+};
+
+export const selectTokens = 'select hash, username, credential_id, created_at, expires, binding from tokens';
+
+export function toToken(row: TokenRow): Token {
+  return freeze({
+    hash: row.hash,
+    username: row.username,
+    credentialId: row.credential_id,
+    createdAt: row.created_at,
+    expires: row.expires,
+    binding: row.binding,
+  });
+}
+
+type Cached = { readonly token: Token; readonly readAt: number };
+
+export class PostgresTokens implements TokenStore {
+  readonly #database: Database;
+  readonly #runtime: Pick<Runtime, 'now'>;
+  /** In the order of the lookups. */
+  readonly #cache = new Map<string, Cached>();
+  readonly #lookups = new Map<string, Promise<Token | undefined>>();
+
+  constructor(database: Database, runtime: Pick<Runtime, 'now'>) {
+    this.#database = database;
+    this.#runtime = runtime;
+  }
+
+  /** While the database is unavailable, no process can end a token, so a cached one stays valid. */
+  async find(hash: string): Promise<Token | undefined> {
+    const cached = this.#cache.get(hash);
+    const isValid = this.#database.failure || (cached?.readAt ?? 0) > this.#runtime.now() - freshForMs;
+    return cached && isValid ? cached.token : this.#lookUpOnce(hash);
+  }
+
+  async issue(token: Token, max: number): Promise<void> {
+    const ended = await this.#database.write<{ hash: string }>(
+      `with issued as (
+         insert into tokens (hash, username, credential_id, created_at, expires, binding)
+         values ($1, $2, $3, $4, $5, $6)),
+       recorded as (
+         insert into sign_ins as s (username, at) values (lower($2), $4)
+         on conflict (username) do update set at = greatest(s.at, excluded.at))
+       delete from tokens where hash = any(array(
+         select hash from tokens where lower(username) = lower($2) and expires > $4
+         order by credential_id = $3 desc, created_at desc, hash offset $7 for update skip locked))
+       returning hash`,
+      [
+        token.hash,
+        token.username,
+        token.credentialId,
+        token.createdAt,
+        token.expires,
+        JSON.stringify(token.binding),
+        max - 1,
+      ],
+    );
+    for (const { hash } of ended) this.#cache.delete(hash);
+  }
+
+  async list(username: string): Promise<readonly Token[]> {
+    const rows = await this.#database.ask<TokenRow>(
+      `${selectTokens} where lower(username) = lower($1) order by created_at desc, hash`,
+      [username],
+    );
+    return rows.map(toToken);
+  }
+
+  async end(hash: string): Promise<void> {
+    await this.#database.write('delete from tokens where hash = $1', [hash]);
+    this.#cache.delete(hash);
+  }
+
+  async lastSignIns(): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#database.ask<{ username: string; at: number }>(
+      'select username, at from sign_ins',
+    );
+    return new Map(rows.map(({ username, at }) => [username, at]));
+  }
+
+  async removeExpired(at: number): Promise<void> {
+    await deleteInPortions(
+      this.#database,
+      `delete from tokens where hash = any(array(
+         select hash from tokens where expires <= $1 order by expires limit $2 for update skip locked))`,
+      [at],
+    );
+  }
+
+  writesOn(client: Client): TokenWrites & { committed: () => void } {
+    const ended = new Set<string>();
+    return {
+      endAll: async (username) => {
+        ended.add(username.toLowerCase());
+        await query(client, 'delete from tokens where lower(username) = lower($1)', [username]);
+      },
+      committed: () => {
+        if (ended.size === 0) return;
+        for (const [hash, { token }] of this.#cache)
+          if (ended.has(token.username.toLowerCase())) this.#cache.delete(hash);
+      },
+    };
+  }
+
+  #lookUpOnce(hash: string): Promise<Token | undefined> {
+    const running = this.#lookups.get(hash);
+    if (running) return running;
+    const lookup = this.#lookUp(hash).finally(() => this.#lookups.delete(hash));
+    this.#lookups.set(hash, lookup);
+    return lookup;
+  }
+
+  async #lookUp(hash: string): Promise<Token | undefined> {
+    const readAt = this.#runtime.now();
+    const [row] = await this.#database.ask<TokenRow>(`${selectTokens} where hash = $1`, [hash]);
+    this.#cache.delete(hash);
+    if (!row) return undefined;
+    const token = toToken(row);
+    this.#cache.set(hash, { token, readAt });
+    for (const oldest of this.#cache.keys()) {
+      if (this.#cache.size <= mostCached) break;
+      this.#cache.delete(oldest);
+    }
+    return token;
+  }
+}

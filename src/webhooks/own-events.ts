@@ -1,0 +1,40 @@
+// The events of the server itself: of services, jobs and webhooks.
+import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
+import type { Job } from '../upgrades/job-table.ts';
+import type { EventDraft } from './event.ts';
+import type { FailureWindow } from './failure-window.ts';
+import type { Webhook } from './webhook.ts';
+
+export function serviceEvent(
+  change: ServiceChange,
+  { folderName, serviceName, type }: ServiceId,
+): EventDraft {
+  const data = { folderName, serviceName, type };
+  return { type: `Service${change}`, service: pathOfService(data), data: JSON.stringify(data) };
+}
+
+const typeOfJob: Readonly<Record<Job['state'], string>> = {
+  in_progress: 'UpgradeStarted',
+  success: 'UpgradeSucceeded',
+  failed: 'UpgradeFailed',
+  cancelled: 'UpgradeCancelled',
+};
+
+export function jobEvent({ id, operation, from, to, state, reason }: Job): EventDraft {
+  const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
+  return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
+}
+
+export type Deactivated = { readonly webhook: Webhook; readonly window: FailureWindow };
+
+export function deactivatedEvent({ webhook, window }: Deactivated): EventDraft {
+  const data = {
+    webhookId: webhook.id,
+    webhookName: webhook.name,
+    failures: window.count,
+    windowStart: window.start,
+  };
+  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
+}
+
+export const pingEvent: EventDraft = { type: 'Ping', service: null, data: '{}' };

@@ -1,0 +1,99 @@
+// The rules for changing webhooks and their settings.
+import { ServiceError } from '../errors.ts';
+import type { Transaction } from '../store/transaction.ts';
+import { type WebhookSettings, webhookSettings } from './settings.ts';
+import { type Webhook, type WebhookTraits, requireWebhook, webhooks } from './webhook.ts';
+
+export type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
+
+export function createWebhook(transaction: Transaction, given: NewWebhook, at: number): Webhook {
+  refuseTakenName(transaction, given);
+  const webhook: Webhook = {
+    ...given,
+    createdAt: at,
+    updatedAt: at,
+    deactivatedAt: null,
+    deactivatedBy: null,
+    deactivations: 0,
+    previousKeys: [],
+  };
+  transaction.put(webhooks, webhook);
+  return webhook;
+}
+
+/** The rules read the webhook again, because it may have changed since the request found it. */
+export function editWebhook(
+  transaction: Transaction,
+  id: string,
+  { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
+  at: number,
+): void {
+  const edited: Webhook = { ...requireWebhook(transaction, id), ...traits, updatedAt: at };
+  refuseTakenName(transaction, edited);
+  transaction.put(webhooks, edited);
+  if (active === true && !edited.active) activateWebhook(transaction, id, at);
+  else if (active === false) deactivateWebhook(transaction, id, 'administrator', at);
+}
+
+/** Clears the failure window, also of a webhook that is active. */
+export function activateWebhook(transaction: Transaction, id: string, at: number): void {
+  const webhook = requireWebhook(transaction, id);
+  const activation = { active: true, deactivatedAt: null, deactivatedBy: null, updatedAt: at };
+  transaction.put(webhooks, { ...webhook, ...activation });
+  transaction.deliveries.setFailures(id, null);
+}
+
+export function deactivateWebhook(
+  transaction: Transaction,
+  id: string,
+  by: 'failures' | 'administrator',
+  at: number,
+): void {
+  const webhook = requireWebhook(transaction, id);
+  const { active, deactivations } = webhook;
+  const deactivation = {
+    active: false,
+    deactivatedAt: at,
+    deactivatedBy: by,
+    deactivations: deactivations + 1,
+  };
+  transaction.put(webhooks, { ...webhook, ...(active && deactivation), updatedAt: at });
+  transaction.deliveries.discardPending(id, at);
+}
+
+export function deleteWebhook(transaction: Transaction, id: string): void {
+  transaction.remove(webhooks, id);
+  transaction.deliveries.deleteAll(id);
+}
+
+const maxPreviousKeys = 4;
+
+/** Without a grace period, all previous keys stop signing, because any of them may have leaked. */
+export function rotateKey(
+  transaction: Transaction,
+  id: string,
+  { key, graceMs }: { key: string; graceMs: number },
+  at: number,
+): Webhook {
+  const webhook = requireWebhook(transaction, id);
+  const stillSigning = webhook.previousKeys.filter(({ until }) => at < until);
+  const kept = [{ key: webhook.signatureKey, until: at + graceMs }, ...stillSigning];
+  const previousKeys = graceMs === 0 ? [] : kept.slice(0, maxPreviousKeys);
+  const rotated = { ...webhook, signatureKey: key, previousKeys, updatedAt: at };
+  transaction.put(webhooks, rotated);
+  return rotated;
+}
+
+export function changeSettings(transaction: Transaction, change: Partial<WebhookSettings>): WebhookSettings {
+  const settings = { ...transaction.read(webhookSettings), ...change };
+  transaction.write(webhookSettings, settings);
+  return settings;
+}
+
+function refuseTakenName(transaction: Transaction, { id, name }: { id: string; name: string }): void {
+  for (const other of transaction.all(webhooks)) {
+    if (other.id !== id && other.name.toLowerCase() === name.toLowerCase()) {
+      throw new ServiceError('conflict', `A webhook named ${other.name} exists already.`);
+    }
+  }
+}

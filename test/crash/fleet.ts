@@ -1,0 +1,184 @@
+// Several processes on one database, each behind a proxy of its own, and clients that publish events through all of them.
+import { expect, onTestFinished } from 'vitest';
+import { type ProcessOptions } from '../kit/process.ts';
+import { type Proxy, startProxy } from './proxy.ts';
+import { webhooksPath } from './receiver.ts';
+import { type Answer, type Steward, pause, startSteward } from './steward.ts';
+
+export class Fleet {
+  /** Every process that was ever started. */
+  readonly all: Steward[] = [];
+  readonly #slots: (Steward | undefined)[] = [];
+  readonly #proxies: Proxy[] = [];
+  readonly #url: string;
+  readonly #openRequests = new Map<Steward, Set<Promise<Answer>>>();
+  #turn = 0;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  proxy(slot: number): Proxy {
+    return this.#proxies[slot] as Proxy;
+  }
+
+  at(slot: number): Steward {
+    return this.#slots[slot] as Steward;
+  }
+
+  running(): Steward[] {
+    return this.#slots.filter((steward) => steward !== undefined);
+  }
+
+  /** Sends a request to the running processes in turn. Undefined if none runs. */
+  async post(
+    path: string,
+    fields: Record<string, string>,
+    token: string,
+    withinMs = 30_000,
+  ): Promise<Answer | undefined> {
+    const running = this.running();
+    this.#turn += 1;
+    const steward = running[this.#turn % running.length];
+    if (!steward) return undefined;
+    const answered = steward.post(path, fields, token, withinMs);
+    const open = this.#openRequests.get(steward) ?? new Set();
+    this.#openRequests.set(steward, open.add(answered));
+    try {
+      return await answered;
+    } finally {
+      open.delete(answered);
+    }
+  }
+
+  /** Starts a process in a new slot. */
+  async join(env: Record<string, string> = {}, options: ProcessOptions = {}): Promise<Steward> {
+    const slot = this.#proxies.push(await startProxy(this.#url)) - 1;
+    return this.start(slot, env, options);
+  }
+
+  /** Starts a process. It gets requests when it listens, in place of the one that had its slot before. */
+  async start(
+    slot: number,
+    env: Record<string, string> = {},
+    options: ProcessOptions = {},
+  ): Promise<Steward> {
+    const steward = await startSteward(this.proxy(slot).url, env, options);
+    this.all.push(steward);
+    this.#slots[slot] = steward;
+    return steward;
+  }
+
+  async kill(slot: number): Promise<void> {
+    const victim = this.at(slot);
+    victim.child.kill('SIGKILL');
+    this.#slots[slot] = undefined;
+    await victim.exited;
+  }
+
+  /** Starts the successor first, so that the processes serve without a gap. */
+  async replace(slot: number, env: Record<string, string> = {}, options: ProcessOptions = {}): Promise<void> {
+    const before = this.at(slot);
+    await this.start(slot, env, options);
+    await this.#drain(before);
+  }
+
+  /** Sends no more requests to the process, and stops it. */
+  async stop(slot: number): Promise<void> {
+    const steward = this.at(slot);
+    this.#slots[slot] = undefined;
+    await this.#drain(steward);
+  }
+
+  /** Stops the process when its requests are answered, as a load balancer does. */
+  async #drain(steward: Steward): Promise<void> {
+    await Promise.allSettled([...(this.#openRequests.get(steward) ?? [])]);
+    await steward.stop();
+  }
+
+  loggedErrors(): string[] {
+    return this.all.flatMap((steward) => steward.loggedErrors());
+  }
+}
+
+/** Starts the processes side by side. */
+export async function startFleet(
+  url: string,
+  count: number,
+  env: Record<string, string> = {},
+): Promise<Fleet> {
+  const fleet = new Fleet(url);
+  await Promise.all(Array.from({ length: count }, () => fleet.join(env)));
+  return fleet;
+}
+
+export type Clients = {
+  /** Waits for the turns that have begun. Throws if a turn has failed. */
+  readonly stop: () => Promise<void>;
+};
+
+/** Starts clients that take their turns again and again until they are stopped. The signal aborts a turn when the test is over. */
+export function startClients(
+  count: number,
+  takeTurn: (turn: { client: number; number: number; signal: AbortSignal }) => Promise<void>,
+): Clients {
+  const state = { isOver: false };
+  const abort = new AbortController();
+  onTestFinished(() => abort.abort());
+  const { signal } = abort;
+  async function run(client: number): Promise<void> {
+    for (let number = 0; !state.isOver && !signal.aborted; number += 1)
+      await takeTurn({ client, number, signal });
+  }
+  const work = Promise.all(Array.from({ length: count }, (_, client) => run(client)));
+  work.catch(() => undefined);
+  return {
+    async stop() {
+      state.isOver = true;
+      await work;
+    },
+  };
+}
+
+export type PublisherOptions = {
+  readonly changeType: string;
+  readonly clients: number;
+  /** The longest pause of a client between two events. */
+  readonly pauseMs: number;
+  /** The number of webhooks that get each event. */
+  readonly deliveries: number;
+  readonly random: () => number;
+  /** Whether the clients wait, given the number of acknowledged events. */
+  readonly isHeldBack?: (acknowledged: number) => boolean;
+  /** Whether a client may have to repeat a request because of a killed process or a refusal with 503. */
+  readonly mayRepeat?: boolean;
+};
+
+/** Publishes events with ids of their own. A client repeats the request at the next process until one has acknowledged the event. */
+export function startPublishers(fleet: Fleet, token: string, options: PublisherOptions) {
+  const { changeType, clients, pauseMs, deliveries, random, isHeldBack, mayRepeat = true } = options;
+  const acknowledged: string[] = [];
+  const answeredWithinMs = mayRepeat ? 3_000 : 30_000;
+  let repeats = 0;
+
+  async function publish(eventId: string, signal: AbortSignal): Promise<void> {
+    const fields = { changeType, payload: '{}', eventId };
+    for (;;) {
+      const answered = fleet.post(`${webhooksPath}/publish`, fields, token, answeredWithinMs);
+      const answer = await (mayRepeat ? answered.catch(() => undefined) : answered);
+      if (answer && !(mayRepeat && answer.status === 503)) {
+        expect(answer).toMatchObject({ status: 200, body: { eventId, deliveries } });
+        acknowledged.push(eventId);
+        return;
+      }
+      repeats += 1;
+      await pause(50 + 150 * random(), undefined, { signal });
+    }
+  }
+  const { stop } = startClients(clients, async ({ client, number, signal }) => {
+    if (isHeldBack?.(acknowledged.length) !== true)
+      await publish(`${changeType}-${client}-${number}`, signal);
+    await pause(pauseMs * random());
+  });
+  return { acknowledged, stop, repeats: () => repeats };
+}

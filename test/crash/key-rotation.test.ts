@@ -1,0 +1,179 @@
+// SECRET_KEY is introduced and replaced by rolling restarts while events are published, delivered and signature keys are changed: no
+// request fails, every signature is good, and in the end the former key reads nothing in the database.
+import { createDecipheriv, hkdfSync } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { noteSecret } from '../kit/leaks.ts';
+import { createDatabase } from '../kit/postgres.ts';
+import { type Fleet, startClients, startFleet, startPublishers } from './fleet.ts';
+import { type Receiver, listDeliveries, register, startReceiver, webhooksPath } from './receiver.ts';
+import { connect, createRandom, launchSteward, pause, signInEverywhere } from './steward.ts';
+
+const settled = { timeout: 15_000, interval: 50 };
+/** After this time every process has the changes of the others. */
+const replicatedMs = 1_500;
+
+const processes = 2;
+
+type Query = Awaited<ReturnType<typeof connect>>;
+type Keys = { readonly SECRET_KEY: string; readonly SECRET_KEY_PREVIOUS: string };
+type Hook = { readonly id: string; readonly receiver: Receiver };
+
+/** Replaces all processes once for each of the following keys. A process without a key has the empty text. */
+async function rollThrough([first, ...following]: readonly Keys[]) {
+  const random = createRandom();
+  const { url } = await createDatabase();
+  const query = await connect(url);
+  const fleet = await startFleet(url, processes, first);
+  const token = await signInEverywhere(fleet.running());
+  const hooks: Hook[] = [];
+  for (let hook = 0; hook < 2; hook += 1) {
+    const receiver = await startReceiver();
+    hooks.push({ receiver, id: await register(fleet.running(), token, receiver, 'Tested') });
+  }
+  const publishers = startPublishers(fleet, token, {
+    changeType: 'Tested',
+    deliveries: hooks.length,
+    clients: 2,
+    pauseMs: 100,
+    random,
+    mayRepeat: false,
+  });
+  const editors = startEditors(fleet, token, hooks, random);
+  for (const keys of following)
+    for (let slot = 0; slot < processes; slot += 1) await fleet.replace(slot, keys);
+  await editors.stop();
+  await pause(replicatedMs);
+  await publishers.stop();
+  expect(editors.edits()).toBeGreaterThan(10);
+
+  for (const { id, receiver } of hooks) {
+    const areDelivered = async () =>
+      (await listDeliveries(fleet.at(0), token, id)).map(({ state, event }) => `${state} ${event.id}`).sort();
+    const expected = publishers.acknowledged.map((eventId) => `delivered ${eventId}`).sort();
+    await expect.poll(areDelivered, settled).toEqual(expected);
+    expect([...receiver.arrivals.keys()].sort()).toEqual([...publishers.acknowledged].sort());
+    expect(receiver.duplicates()).toBe(0);
+    expect(receiver.badSignatures).toEqual([]);
+  }
+  await expectNewestKeys(fleet, token, hooks);
+  expect(fleet.loggedErrors()).toEqual([]);
+  return { url, query, hooks };
+}
+
+/** Changes the signature key or the name of the webhooks again and again. */
+function startEditors(fleet: Fleet, token: string, hooks: readonly Hook[], random: () => number) {
+  let edits = 0;
+  const { stop } = startClients(hooks.length, async ({ client }) => {
+    const hook = hooks[client] as Hook;
+    edits += 1;
+    if (random() < 0.5) await rotate(fleet, token, hook, 1);
+    else {
+      const fields = { name: `${hook.id} ${edits}` };
+      const edited = await fleet.post(`${webhooksPath}/${hook.id}/edit`, fields, token);
+      expect(edited).toMatchObject({ status: 200 });
+    }
+    await pause(200 * random());
+  });
+  return { stop, edits: () => edits };
+}
+
+async function rotate(
+  fleet: Fleet,
+  token: string,
+  { id, receiver }: Hook,
+  graceHours: number,
+): Promise<void> {
+  const fields = { graceHours: String(graceHours) };
+  const rotated = await fleet.post(`${webhooksPath}/${id}/rotateKey`, fields, token);
+  expect(rotated).toMatchObject({ status: 200 });
+  const key = rotated?.body.signatureKey as string;
+  noteSecret(key);
+  receiver.keys.push(key);
+}
+
+/** Gives the webhooks new keys without a grace period and checks that every process signs with them. */
+async function expectNewestKeys(fleet: Fleet, token: string, hooks: readonly Hook[]): Promise<void> {
+  for (const hook of hooks) {
+    await rotate(fleet, token, hook, 0);
+    hook.receiver.keys.splice(0, hook.receiver.keys.length - 1);
+  }
+  await pause(replicatedMs);
+  const events = fleet
+    .running()
+    .flatMap((_steward, slot) => [1, 2, 3].map((n) => ({ slot, eventId: `last-${slot}-${n}` })));
+  for (const { slot, eventId } of events) {
+    const published = await fleet
+      .at(slot)
+      .post(`${webhooksPath}/publish`, { changeType: 'Tested', eventId }, token);
+    expect(published).toMatchObject({ status: 200, body: { deliveries: hooks.length } });
+  }
+  for (const { receiver } of hooks) {
+    const missing = () => events.filter(({ eventId }) => !receiver.arrivals.has(eventId));
+    await expect.poll(missing, settled).toEqual([]);
+    expect(receiver.badSignatures).toEqual([]);
+  }
+}
+
+/** All rows of all tables, as text. */
+async function dump(query: Query): Promise<string> {
+  const tables = await query<{ name: string }>(
+    `select quote_ident(table_name) as name from information_schema.tables where table_schema = current_schema()`,
+  );
+  let dumped = '';
+  for (const { name } of tables)
+    for (const { row } of await query<{ row: string }>(`select t::text as row from ${name} t`))
+      dumped += `${row}\n`;
+  return dumped;
+}
+
+const [nonceBytes, tagBytes] = [12, 16];
+
+/**
+ * Counts the signature keys that a holder of the secret key reads in a dump. It skips the authentication of AES-GCM, as an attacker would,
+ * so it needs not know which row a text belongs to.
+ */
+function countReadable(dumped: string, secretKey: string): number {
+  const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'steward: secrets at rest', 32));
+  const sealed = dumped.match(/[A-Za-z0-9+/]{56,}={0,2}/g) ?? [];
+  return sealed.filter((text) => {
+    const bytes = Buffer.from(text, 'base64');
+    // AES-GCM encrypts in counter mode, and begins with the counter 2.
+    const counter = Buffer.concat([bytes.subarray(0, nonceBytes), Buffer.from([0, 0, 0, 2])]);
+    const cipher = createDecipheriv('aes-256-ctr', key, counter);
+    return cipher.update(bytes.subarray(nonceBytes + tagBytes)).includes('whsec_');
+  }).length;
+}
+
+/** Checks that a process with these keys does not start, and says that the key is the reason. */
+async function expectRefused(url: string, keys: Keys): Promise<void> {
+  const refused = launchSteward(url, keys);
+  expect(await refused.exited).toBe(1);
+  expect(refused.output.err).toMatch(/SECRET_KEY/);
+}
+
+const oldKey = 'the old secret key of the crash tests';
+const newKey = 'the new secret key of the crash tests';
+const keys = (current: string, previous = ''): Keys => ({
+  SECRET_KEY: current,
+  SECRET_KEY_PREVIOUS: previous,
+});
+
+it('SECRET_KEY is replaced by rolling restarts', { timeout: 180_000 }, async () => {
+  noteSecret(oldKey, newKey);
+  const steps = [keys(oldKey), keys(oldKey, newKey), keys(newKey, oldKey), keys(newKey)];
+  const { url, query, hooks } = await rollThrough(steps);
+  const dumped = await dump(query);
+  expect(countReadable(dumped, newKey)).toBeGreaterThanOrEqual(hooks.length);
+  expect(countReadable(dumped, oldKey)).toBe(0);
+  expect(dumped).not.toContain('whsec_');
+  await expectRefused(url, keys(oldKey));
+});
+
+it('SECRET_KEY is introduced by rolling restarts', { timeout: 180_000 }, async () => {
+  noteSecret(newKey);
+  const { url, query, hooks } = await rollThrough([keys(''), keys('', newKey), keys(newKey)]);
+  const dumped = await dump(query);
+  expect(countReadable(dumped, newKey)).toBeGreaterThanOrEqual(hooks.length);
+  expect(dumped).not.toContain('whsec_');
+  await expectRefused(url, keys(''));
+});

@@ -1,0 +1,182 @@
+// The next version of the program changes the schema while processes of this version run. After a migration that only adds, processes of
+// both versions work side by side. After a migration that starts with the comment `-- contract`, processes of this version write nothing
+// more, and say why.
+import { expect, it } from 'vitest';
+import { createDatabase } from '../kit/postgres.ts';
+import { buildWith } from './build.ts';
+import { type Fleet, startClients, startFleet, startPublishers } from './fleet.ts';
+import { changeSettings, listDeliveries, register, startReceiver, webhooksPath } from './receiver.ts';
+import { type Steward, connect, createRandom, launchSteward, pause, signInEverywhere } from './steward.ts';
+
+/** The time in which a process of this version notices the migration. */
+const noticedWithinMs = 1_000;
+/** Longer than the lease of a process: what the processes of this version had claimed is delivered by then. */
+const settled = { timeout: 25_000, interval: 100 };
+
+/** Part of every text that says why a process of this version does not write. */
+const reason = /schema|newer version/;
+
+/** Adds a column to every table. It takes all locks or none, because it would otherwise wait for processes that wait for it. */
+const expanding = `
+do $$
+declare name text;
+begin
+  loop
+    begin
+      for name in select tablename from pg_tables where schemaname = current_schema() loop
+        execute format('lock table %I in access exclusive mode nowait', name);
+      end loop;
+      exit;
+    exception when lock_not_available then
+      perform pg_sleep(0.005);
+    end;
+  end loop;
+  for name in select tablename from pg_tables where schemaname = current_schema() loop
+    execute format('alter table %I add column added_by_test text not null default ''added''', name);
+  end loop;
+end $$;
+`;
+
+const contracting = `-- contract
+create table added_by_contract (key text primary key);
+`;
+
+async function startLoadedFleet(url: string, mayRepeat: boolean) {
+  const random = createRandom();
+  const fleet = await startFleet(url, 2);
+  const token = await signInEverywhere(fleet.running());
+  await changeSettings(fleet.at(0), token, { notificationElapsedTimeInSeconds: '1' });
+  const receivers = await Promise.all([startReceiver(), startReceiver()]);
+  const ids: string[] = [];
+  for (const receiver of receivers) ids.push(await register(fleet.running(), token, receiver, 'Tested'));
+  const publishers = startPublishers(fleet, token, {
+    changeType: 'Tested',
+    deliveries: receivers.length,
+    clients: 3,
+    pauseMs: 60,
+    random,
+    mayRepeat,
+  });
+  const folders = startFolderClient(fleet, token, mayRepeat);
+
+  return {
+    fleet,
+    token,
+    /** Stops the load and checks at the process that it has everything that was acknowledged, once, and nothing else. */
+    async expectIntact(steward: Steward, mostDuplicates: number): Promise<void> {
+      await Promise.all([publishers.stop(), folders.stop()]);
+      expect(await listFolders(steward, token)).toEqual([...folders.acknowledged].sort());
+      for (const [index, receiver] of receivers.entries()) {
+        const states = async () =>
+          (await listDeliveries(steward, token, ids[index] ?? ''))
+            .map(({ state, event }) => `${state} ${event.id}`)
+            .sort();
+        const expected = publishers.acknowledged.map((eventId) => `delivered ${eventId}`).sort();
+        await expect.poll(states, settled).toEqual(expected);
+        expect([...receiver.arrivals.keys()].sort()).toEqual([...publishers.acknowledged].sort());
+        expect(receiver.duplicates()).toBeLessThanOrEqual(mostDuplicates);
+        expect(receiver.badSignatures).toEqual([]);
+      }
+      expect(folders.acknowledged.length).toBeGreaterThan(5);
+      expect(publishers.acknowledged.length).toBeGreaterThan(20);
+      // A process of this version may log why it writes nothing more.
+      expect(fleet.loggedErrors().filter((line) => !reason.test(line))).toEqual([]);
+    },
+  };
+}
+
+/** Creates folders, a change of the replicated state. */
+function startFolderClient(fleet: Fleet, token: string, mayRepeat: boolean) {
+  const acknowledged: string[] = [];
+  const { stop } = startClients(1, async ({ number }) => {
+    const folderName = `Folder${number}`;
+    const answer = await fleet.post('/admin/services/createFolder', { folderName }, token);
+    if (answer?.status === 200) acknowledged.push(folderName);
+    else expect(answer?.status).toBe(mayRepeat ? 503 : 200);
+    await pause(50);
+  });
+  return { acknowledged, stop };
+}
+
+async function listFolders(steward: Steward, token: string): Promise<string[]> {
+  const { body } = await steward.get('/admin/services', token);
+  return (body.folders as string[]).filter((name) => name.startsWith('Folder')).sort();
+}
+
+it(
+  'processes of two versions work side by side after a migration that adds',
+  { timeout: 120_000 },
+  async () => {
+    const { url } = await createDatabase();
+    const { fleet, ...load } = await startLoadedFleet(url, false);
+    const next = buildWith(expanding);
+    await fleet.replace(1, {}, next);
+    await pause(500);
+    // A process of this version may restart during the roll.
+    await fleet.replace(0);
+    await pause(500);
+    await fleet.replace(0, {}, next);
+    await load.expectIntact(fleet.at(0), 0);
+  },
+);
+
+it(
+  'a process of this version stops writing after a migration that removes',
+  { timeout: 120_000 },
+  async () => {
+    const { url } = await createDatabase();
+    const query = await connect(url);
+    const { fleet, token, ...load } = await startLoadedFleet(url, true);
+    const old = fleet.running();
+    const joined = fleet.join({}, buildWith(contracting));
+    const isMigrated = async () => (await query(`select to_regclass('added_by_contract') as name`))[0];
+    await expect.poll(isMigrated, { timeout: 60_000, interval: 10 }).toEqual({ name: 'added_by_contract' });
+    const migratedAt = Date.now();
+
+    const publish = (steward: Steward, eventId: string) =>
+      steward.post(`${webhooksPath}/publish`, { changeType: 'Other', eventId }, token);
+    const createFolder = (steward: Steward, folderName: string) =>
+      steward.post('/admin/services/createFolder', { folderName }, token);
+    const states = () =>
+      Promise.all(
+        old.map(async (steward, index) => {
+          const ready = await steward.ask('/ready');
+          const answers = [
+            await publish(steward, `other-${index}`),
+            await createFolder(steward, `Other${index}`),
+          ];
+          return { ready: ready.status, writes: answers.map(({ status }) => status) };
+        }),
+      );
+    const stopped = { ready: 503, writes: [503, 503] };
+    await expect.poll(states, { timeout: noticedWithinMs, interval: 20 }).toEqual([stopped, stopped]);
+
+    for (const steward of old) {
+      const { body } = await steward.ask('/ready');
+      expect((body.reasons as string[]).join()).toMatch(reason);
+      const { body: refusal } = await createFolder(steward, 'Refused');
+      expect((refusal.error as { message: string }).message).toMatch(reason);
+    }
+    while (Date.now() < migratedAt + 2 * noticedWithinMs) {
+      expect(await states()).toEqual([stopped, stopped]);
+      for (const steward of old)
+        for (const path of [
+          '/admin',
+          '/admin/services',
+          '/admin/services/webhooks',
+          '/admin/system/upgrades',
+        ])
+          expect(await steward.get(path, token)).toMatchObject({ status: 200 });
+    }
+    const next = await joined;
+    expect(await publish(next, 'other')).toMatchObject({ status: 200 });
+    expect(await createFolder(next, 'Other')).toMatchObject({ status: 200 });
+
+    const refused = launchSteward(url);
+    expect(await refused.exited).toBe(1);
+    expect(refused.output.err).toMatch(reason);
+    await Promise.all([fleet.stop(0), fleet.stop(1)]);
+    // The attempts that ran at the time of the migration are repeated.
+    await load.expectIntact(next, 8);
+  },
+);

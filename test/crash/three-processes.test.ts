@@ -1,0 +1,159 @@
+// Three processes under load, with every fault at once: processes are killed in turn, the database crashes, connections of single
+// processes are cut or hang, and an upgrade runs. Nothing acknowledged is lost, nothing is stored or counted twice, and an event arrives
+// twice only in the rare case that its attempt was running when its process died. CRASH_KILLS sets the number of kills.
+import { expect, it } from 'vitest';
+import { startPostgres } from '../kit/postgres.ts';
+import { type Fleet, startFleet, startPublishers } from './fleet.ts';
+import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
+import {
+  changeSettings,
+  countPending,
+  listDeliveries,
+  register,
+  startReceiver,
+  webhooksPath,
+} from './receiver.ts';
+import { type Steward, createRandom, pause, signInEverywhere } from './steward.ts';
+
+const kills = Number(process.env.CRASH_KILLS ?? 6);
+/**
+ * A kill interrupts at most four attempts for each receiver, the limit of simultaneous attempts over all processes; the killed process has
+ * a third of them.
+ */
+const eventsPerKill = 150;
+const receiverCount = 2;
+/** With more, the deliveries would take long after the last event. */
+const mostUndelivered = 50;
+const attemptsAllowed = 2;
+const hangMs = 4_000;
+/** The lease of the last killed process must end before its deliveries can be attempted again. */
+const leaseMs = 10_000;
+const settled = { timeout: leaseMs + 15_000, interval: 100 };
+const mostDuplicates = 0.02;
+
+const upgrades = '/admin/system/upgrades';
+const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
+
+type Status = { status: { state: string; messages: Message[] }; messageCount?: number };
+
+it('no fault loses or repeats anything', { timeout: 120_000 + kills * 10_000 }, async () => {
+  const random = createRandom();
+  const postgres = await startPostgres();
+  const fleet = await startFleet(postgres.url, 3, { UPGRADE_STEP_MS: '60' });
+  const token = await signInEverywhere(fleet.running());
+  await changeSettings(fleet.at(0), token, {
+    notificationAttempts: String(attemptsAllowed),
+    notificationElapsedTimeInSeconds: '0',
+    numberOfFailures: '10000',
+  });
+  const receivers = await Promise.all(
+    Array.from({ length: receiverCount }, () =>
+      startReceiver({ respond: () => pause(10 * random(), '204') }),
+    ),
+  );
+  const failing = await startReceiver({ respond: () => '500' });
+  const ids: string[] = [];
+  for (const receiver of receivers) ids.push(await register(fleet.running(), token, receiver, 'Tested'));
+  const failingId = await register(fleet.running(), token, failing, 'Broken');
+
+  const tested = startPublishers(fleet, token, {
+    isHeldBack: (acknowledged) =>
+      receivers.some(({ arrivals }) => acknowledged > arrivals.size + mostUndelivered),
+    changeType: 'Tested',
+    deliveries: receiverCount,
+    clients: 6,
+    pauseMs: 60,
+    random,
+  });
+  const broken = startPublishers(fleet, token, {
+    changeType: 'Broken',
+    deliveries: 1,
+    clients: 1,
+    pauseMs: 200,
+    random,
+  });
+
+  await injectFaults(fleet, postgres, random, () => tested.acknowledged.length);
+  const messages = await upgradeWithKill(fleet, token);
+  await Promise.all([tested.stop(), broken.stop()]);
+  for (const steward of fleet.running()) await expect.poll(() => countPending(steward), settled).toBe(0);
+
+  for (const [index, receiver] of receivers.entries()) {
+    const listed = await listDeliveries(fleet.at(0), token, ids[index] ?? '');
+    expect(listed.filter(({ state }) => state !== 'delivered')).toEqual([]);
+    expect(listed.map(({ event }) => event.id).sort()).toEqual([...tested.acknowledged].sort());
+    expect([...receiver.arrivals.keys()].sort()).toEqual([...tested.acknowledged].sort());
+    expect(receiver.badSignatures).toEqual([]);
+  }
+  const failures = await listDeliveries(fleet.at(0), token, failingId);
+  expect(failures.map(({ event }) => event.id).sort()).toEqual([...broken.acknowledged].sort());
+  expect(failures.filter(({ state }) => state !== 'failed')).toEqual([]);
+  expect(failures.filter(({ attempts }) => attempts.length !== attemptsAllowed)).toEqual([]);
+  for (const steward of fleet.running()) {
+    const count = async () =>
+      ((await steward.get(`${webhooksPath}/${failingId}`, token)).body.failures as { count: number }).count;
+    await expect.poll(count).toBe(failures.length);
+  }
+  expectOneRun(messages, codesOfPatch(4));
+  expect(timesResumed(messages)).toBeGreaterThan(0);
+
+  const deliveries = receiverCount * tested.acknowledged.length;
+  const duplicates = receivers.reduce((sum, receiver) => sum + receiver.duplicates(), 0);
+  const repeats = tested.repeats() + broken.repeats();
+  if (process.env.CRASH_KILLS !== undefined)
+    process.stdout.write(
+      `${kills} kills: ${deliveries} deliveries, ${duplicates} duplicates, ${failures.length} failures, ${repeats} repeated requests\n`,
+    );
+  expect(duplicates / deliveries).toBeLessThan(mostDuplicates);
+  expect(fleet.loggedErrors()).toEqual([]);
+  // Without these checks the test could pass without any load.
+  expect(broken.acknowledged.length).toBeGreaterThan(kills * 5);
+  expect(tested.repeats()).toBeGreaterThan(0);
+});
+
+type Restartable = { kill: () => Promise<void>; start: () => Promise<void> };
+
+/** Kills the processes in turn. The other faults happen between the first and the second half of the kills. */
+async function injectFaults(
+  fleet: Fleet,
+  postgres: Restartable,
+  random: () => number,
+  countEvents: () => number,
+): Promise<void> {
+  const someMs = () => 200 + 400 * random();
+  for (let kill = 0; kill < kills; kill += 1) {
+    const slot = kill % 3;
+    const before = countEvents();
+    let hung = Promise.resolve();
+    if (kill === Math.floor(kills / 2)) {
+      await postgres.kill();
+      await pause(someMs());
+      await postgres.start();
+      for (const steward of fleet.running()) await expect.poll(() => readiness(steward), settled).toBe(200);
+      fleet.proxy((slot + 1) % 3).cut();
+      await pause(someMs());
+      const resume = fleet.proxy((slot + 2) % 3).hang();
+      hung = pause(hangMs).then(() => resume('continue'));
+    }
+    await fleet.kill(slot);
+    await pause(someMs());
+    await fleet.start(slot);
+    await hung;
+    await pause(someMs());
+    await expect.poll(countEvents, { timeout: 30_000, interval: 20 }).toBeGreaterThan(before + eventsPerKill);
+  }
+}
+
+const readiness = async (steward: Steward) => (await steward.ask('/ready')).status;
+
+/** Starts an upgrade, kills its process, and returns the messages when another process has completed it. */
+async function upgradeWithKill(fleet: Fleet, token: string): Promise<Message[]> {
+  const begin = async () => (await fleet.at(0).post(`${upgrades}/upgrade`, patch, token)).status;
+  await expect.poll(begin, settled).toBe(200);
+  const status = async () => (await fleet.at(1).get(upgrades, token)).body as unknown as Status;
+  await expect.poll(async () => (await status()).messageCount ?? 0, { interval: 20 }).toBeGreaterThan(5);
+  await fleet.kill(0);
+  await fleet.start(0);
+  await expect.poll(async () => (await status()).status.state, settled).toBe('success');
+  return (await status()).status.messages;
+}

@@ -1,0 +1,63 @@
+// A client that closes the connection while the server looks up its token.
+import { once } from 'node:events';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { hashToken } from '../../src/auth/token.ts';
+import { begin, kinds } from '../hard/bodies-kit.ts';
+import { openWire, write } from '../hard/wire.ts';
+import { type Server, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
+});
+afterEach(() => server.close());
+
+const forwarded = { 'x-forwarded-for': '198.51.100.1' };
+
+it.each<[string, Buffer]>([
+  ...kinds.map((kind): [string, Buffer] => [
+    `a body, ${kind.name}`,
+    begin(kind, { ...forwarded, cookie: 'steward_session=nonsense' }, '', 1000),
+  ]),
+  ['a bound token', write({ url: '/admin', headers: { ...forwarded, authorization: 'Bearer bound' } })],
+])('causes no error of the server: %s', async (_what, bytes) => {
+  const port = Number(new URL(await server.listen()).port);
+  const { tokens } = server.store;
+  const { find } = tokens;
+  await tokens.issue(
+    {
+      hash: hashToken('bound'),
+      username: 'member',
+      credentialId: 'member',
+      createdAt: server.runtime.now(),
+      expires: server.runtime.now() + 60_000,
+      binding: { to: 'address', value: '198.51.100.1' },
+    },
+    100,
+  );
+  let isFound = false;
+  let goOn: () => void = () => undefined;
+  const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
+  const isLookedUp = new Promise<void>((resolve) => {
+    tokens.find = async (hash) => {
+      resolve();
+      await mayGoOn;
+      const token = await find(hash);
+      isFound = true;
+      return token;
+    };
+  });
+  const connection = once(server.http.server, 'connection');
+  const wire = openWire(port);
+  wire.write(bytes);
+  const [socket] = (await connection) as [NodeJS.EventEmitter];
+  await isLookedUp;
+  const isClosed = once(socket, 'close');
+  wire.socket.destroy();
+  await isClosed;
+  goOn();
+  await expect.poll(() => isFound).toBe(true);
+  await nextTurn();
+  expect(server.logLines.filter((line) => line.includes('request failed'))).toEqual([]);
+});

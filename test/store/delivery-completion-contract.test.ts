@@ -1,0 +1,344 @@
+// Contract of completions: the holder of a claim completes a delivery once, and failures are counted exactly; every store runs this suite.
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import { LostClaim } from '../../src/store/transaction.ts';
+import type { Delivery } from '../../src/webhooks/delivery.ts';
+import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
+import { backends } from './backends.ts';
+import { cell, row, rows } from './definitions.ts';
+import {
+  attempted,
+  claim,
+  claimed,
+  complete,
+  deleteAll,
+  delivery,
+  discard,
+  end,
+  ended,
+  list,
+  publish,
+  retry,
+  snapshot,
+} from './deliveries.ts';
+
+/** Completes a delivery in both ways that there are. Returns whether the claim was held. */
+const ways: [string, (store: Store, held: Delivery, by: Delivery) => Promise<boolean>][] = [
+  [
+    'the queue',
+    async (store, held, by) => {
+      const completed = await store.deliveries.complete(held, () => ({ delivery: by }));
+      if (completed) expect(completed).toEqual({ delivery: by, deactivates: false });
+      return completed !== undefined;
+    },
+  ],
+  [
+    'an update',
+    async (store, held, by) => {
+      try {
+        await store.update((transaction) => transaction.deliveries.complete(held, by));
+        return true;
+      } catch (error) {
+        if (!(error instanceof LostClaim)) throw error;
+        return false;
+      }
+    },
+  ],
+];
+
+describe.each(backends)('a completion in the %s store', (_name, open) => {
+  describe.each(ways)('by %s', (_way, completeWith) => {
+    it('replaces the delivery and releases the claim', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('a2', 30));
+      await claim(store, 1);
+      const tried = attempted(claimed(store, 'a1'), 5);
+      expect(await completeWith(store, claimed(store, 'a1'), tried)).toBe(true);
+      expect(await store.deliveries.find('a1')).toEqual(tried);
+      expect(await claim(store, 14)).toEqual({ ids: [], nextAt: 15 });
+      expect(await claim(store, 15)).toEqual({ ids: ['a1'], nextAt: 30 });
+      expect(claimed(store, 'a1')).toEqual(tried);
+    });
+
+    it('can end a delivery, which is never claimed again', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('a2', 2));
+      await claim(store, 1);
+      const done = ended(claimed(store, 'a1'), 3);
+      expect(await completeWith(store, claimed(store, 'a1'), done)).toBe(true);
+      expect(await store.deliveries.find('a1')).toEqual(done);
+      expect((await claim(store, 1e9)).ids).toEqual(['a2']);
+      expect(await list(store, 'a')).toEqual(['a2', 'a1']);
+    });
+
+    it('collects the attempts of a delivery in order', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 0));
+      let expected = delivery('a1', 0);
+      for (let at = 0; at < 120; at += 10) {
+        await claim(store, at);
+        expect(claimed(store, 'a1')).toEqual(expected);
+        expected = attempted(expected, at);
+        await completeWith(store, claimed(store, 'a1'), attempted(claimed(store, 'a1'), at));
+      }
+      expect(await store.deliveries.find('a1')).toEqual(expected);
+    });
+
+    it('does nothing with a delivery that was deleted', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('b1', 9));
+      await claim(store, 1);
+      await deleteAll(store, 'a');
+      const before = await snapshot(store);
+      expect(await completeWith(store, claimed(store, 'a1'), ended(delivery('a1', 1), 2))).toBe(false);
+      expect(await snapshot(store)).toEqual(before);
+      expect(await store.deliveries.find('a1')).toBeUndefined();
+    });
+
+    it('does nothing with a delivery that was never claimed, or was released', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('a2', 2));
+      await claim(store, 1);
+      await store.deliveries.release([claimed(store, 'a1')]);
+      const found = [claimed(store, 'a1'), await store.deliveries.find('a2')];
+      for (const one of found) {
+        const held = one ?? delivery('a2', 2);
+        expect(await completeWith(store, held, ended(held, 3))).toBe(false);
+        expect(await store.deliveries.find(held.id)).toEqual(held);
+      }
+      expect((await claim(store, 2)).ids).toEqual(['a1', 'a2']);
+    });
+
+    it('does nothing with a delivery that was completed, with its old and with its new value', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1));
+      await claim(store, 1);
+      const held = claimed(store, 'a1');
+      const tried = attempted(held, 2);
+      await completeWith(store, held, tried);
+      const found = (await store.deliveries.find('a1')) ?? held;
+      expect(await completeWith(store, held, ended(held, 3))).toBe(false);
+      expect(await completeWith(store, found, ended(found, 3))).toBe(false);
+      // The old value is refused also while the delivery is claimed again.
+      await claim(store, 12);
+      expect(await completeWith(store, held, ended(held, 3))).toBe(false);
+      expect(await store.deliveries.find('a1')).toEqual(tried);
+      const again = claimed(store, 'a1');
+      expect(await completeWith(store, again, ended(again, 13))).toBe(true);
+      expect(await completeWith(store, again, ended(again, 14))).toBe(false);
+      expect(await store.deliveries.find('a1')).toEqual(ended(tried, 13));
+    });
+
+    it('succeeds once if it is called several times at the same moment', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('b1', 1));
+      await claim(store, 1);
+      const calls = ['a1', 'b1', 'a1', 'a1', 'b1'].map((id, index) =>
+        completeWith(store, claimed(store, id), ended(claimed(store, id), index)),
+      );
+      expect((await Promise.all(calls)).filter((isHeld) => isHeld)).toHaveLength(2);
+      expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
+    });
+  });
+
+  it('runs its rule on a state that has every update before the call', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 1));
+    await claim(store, 1);
+    await store.update((transaction) => transaction.write(cell, { n: 7 }));
+    await store.deliveries.complete(claimed(store, 'a1'), (reader) => ({
+      delivery: ended(claimed(store, 'a1'), reader.read(cell).n),
+    }));
+    expect(await store.deliveries.find('a1')).toMatchObject({ endedAt: 7 });
+  });
+
+  it('changes nothing and keeps the claim if its rule throws', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 1));
+    await claim(store, 1);
+    const failed = store.deliveries.complete(claimed(store, 'a1'), () => {
+      throw new Error('no');
+    });
+    await expect(failed).rejects.toThrow('no');
+    expect(await store.deliveries.find('a1')).toEqual(delivery('a1', 1));
+    expect((await claim(store, 1)).ids).toEqual([]);
+    expect(await end(store, 'a1', 2)).toBeDefined();
+  });
+
+  it('can delete the delivery', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 1), delivery('a2', 1));
+    await claim(store, 1);
+    expect(await complete(store, 'a1', { delivery: 'deleted' })).toEqual({
+      delivery: 'deleted',
+      deactivates: false,
+    });
+    expect(await list(store, 'a')).toEqual(['a2']);
+    expect(store.deliveries.pending().count).toBe(1);
+    expect(await complete(store, 'a1', { delivery: 'deleted' })).toBeUndefined();
+  });
+
+  it('completes many deliveries at the same moment, and leaves out those whose claim was lost', async () => {
+    const store = await open();
+    const ids = Array.from({ length: 30 }, (_, index) => `${'abc'.charAt(index % 3)}${index}`);
+    await publish(store, ...ids.map((id) => delivery(id, 1)));
+    await claim(store, 1);
+    await deleteAll(store, 'b');
+    const outcomes = await Promise.all(ids.map((id) => end(store, id, 2)));
+    for (const [index, id] of ids.entries()) expect(outcomes[index] === undefined).toBe(id.startsWith('b'));
+    expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
+    expect(await list(store, 'a')).toHaveLength(10);
+  });
+
+  it('refuses to complete a delivery that the same update has deleted or completed', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 1), delivery('b1', 1));
+    await claim(store, 1);
+    const [a1, b1] = [claimed(store, 'a1'), claimed(store, 'b1')];
+    const deleted = store.update((transaction) => {
+      transaction.put(rows, row('r'));
+      transaction.deliveries.deleteAll('a');
+      transaction.deliveries.complete(a1, ended(a1, 2));
+    });
+    await expect(deleted).rejects.toThrow(LostClaim);
+    const twice = store.update((transaction) => {
+      transaction.deliveries.complete(b1, attempted(b1, 2));
+      transaction.deliveries.complete(b1, ended(b1, 2));
+    });
+    await expect(twice).rejects.toThrow(LostClaim);
+    expect(store.get(rows, 'r')).toBeUndefined();
+    expect(await store.deliveries.find('a1')).toEqual(delivery('a1', 1));
+    expect(await store.deliveries.find('b1')).toEqual(delivery('b1', 1));
+    expect(await end(store, 'a1', 3)).toBeDefined();
+    expect(await end(store, 'b1', 3)).toBeDefined();
+  });
+
+  it('is refused by an update that ran after the webhook was deleted, at the same moment', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 1), delivery('b1', 1));
+    await claim(store, 1);
+    const outcomes = await Promise.allSettled([
+      deleteAll(store, 'a'),
+      ...['a1', 'b1'].map((id) =>
+        store.update((transaction) => {
+          transaction.put(rows, row(id));
+          transaction.deliveries.complete(claimed(store, id), attempted(claimed(store, id), 2));
+        }),
+      ),
+    ]);
+    expect(outcomes.map((outcome) => outcome.status === 'fulfilled' || (outcome.reason as unknown))).toEqual([
+      true,
+      expect.any(LostClaim),
+      true,
+    ]);
+    expect([...store.all(rows)].map(({ id }) => id)).toEqual(['b1']);
+    expect(await store.deliveries.find('a1')).toBeUndefined();
+    expect(await store.deliveries.find('b1')).toEqual(attempted(delivery('b1', 1), 2));
+  });
+
+  describe('that counts a failure', () => {
+    /** Counts failures up to the limit, in a window that the first failure opens. */
+    const countUpTo = (limit: number) => (window: FailureWindow | null) => {
+      const counted = { start: window?.start ?? 5, count: (window?.count ?? 0) + 1 };
+      return { window: counted, deactivates: counted.count >= limit };
+    };
+    const fail = (store: Store, id: string, limit: number) =>
+      complete(store, id, {
+        delivery: ended(claimed(store, id), 9, 'failed'),
+        count: countUpTo(limit),
+      });
+
+    it('changes the failure window of its webhook', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('a2', 1), delivery('b1', 1));
+      await claim(store, 1);
+      const done = { delivery: ended(delivery('a1', 1), 9, 'failed'), deactivates: false };
+      expect(await fail(store, 'a1', 9)).toEqual(done);
+      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 1 });
+      await fail(store, 'a2', 9);
+      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 2 });
+      expect(await store.deliveries.failureWindow('b')).toBeNull();
+      expect(await store.deliveries.find('a2')).toMatchObject({ state: 'failed' });
+      expect(store.deliveries.pending().count).toBe(1);
+    });
+
+    it('counts failures of the same moment exactly', async () => {
+      const store = await open();
+      const ids = Array.from({ length: 40 }, (_, index) => `${'ab'.charAt(index % 2)}${index}`);
+      await publish(store, ...ids.map((id) => delivery(id, 1)));
+      await claim(store, 1);
+      const outcomes = await Promise.all(ids.map((id) => fail(store, id, 100)));
+      expect(outcomes.every((outcome) => outcome?.deactivates === false)).toBe(true);
+      expect(await store.deliveries.failureWindows()).toEqual(
+        new Map([
+          ['a', { start: 5, count: 20 }],
+          ['b', { start: 5, count: 20 }],
+        ]),
+      );
+    });
+
+    it('stores nothing and keeps the claim if it would deactivate the webhook', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('a2', 1));
+      await claim(store, 1);
+      await fail(store, 'a1', 2);
+      const before = await snapshot(store);
+      const failed = ended(delivery('a2', 1), 9, 'failed');
+      expect(await fail(store, 'a2', 2)).toEqual({ delivery: failed, deactivates: true });
+      expect(await snapshot(store)).toEqual(before);
+      expect((await claim(store, 1)).ids).toEqual([]);
+      // An update completes the delivery and sets the window.
+      const held = claimed(store, 'a2');
+      const seen = await store.update(
+        (transaction) => {
+          const window = transaction.failures('a');
+          transaction.deliveries.setFailures('a', { start: 5, count: 2 });
+          transaction.deliveries.complete(held, ended(held, 9, 'failed'));
+          transaction.deliveries.discardPending('a', 9);
+          return window;
+        },
+        { failuresOf: ['a'] },
+      );
+      expect(seen).toEqual({ start: 5, count: 1 });
+      expect(await store.deliveries.find('a2')).toEqual(failed);
+      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 2 });
+      expect(await fail(store, 'a2', 2)).toBeUndefined();
+    });
+
+    it('deactivates exactly once if many deliveries fail at the same moment', async () => {
+      const store = await open();
+      const ids = Array.from({ length: 8 }, (_, index) => `a${index}`);
+      await publish(store, ...ids.map((id) => delivery(id, 1)));
+      await claim(store, 1);
+      const outcomes = await Promise.all(ids.map((id) => fail(store, id, 5)));
+      const stored = outcomes.filter((outcome) => outcome?.deactivates === false);
+      expect(stored).toHaveLength(4);
+      expect(outcomes.filter((outcome) => outcome?.deactivates)).toHaveLength(4);
+      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 4 });
+      expect(store.deliveries.pending().count).toBe(4);
+    });
+
+    it('counts nothing if the claim was lost', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('a2', 1));
+      await claim(store, 1);
+      await store.deliveries.release([claimed(store, 'a1')]);
+      expect(await fail(store, 'a1', 9)).toBeUndefined();
+      expect(await store.deliveries.failureWindow('a')).toBeNull();
+      await deleteAll(store, 'a');
+      expect(await fail(store, 'a2', 9)).toBeUndefined();
+      expect(await store.deliveries.failureWindows()).toEqual(new Map());
+    });
+
+    it('leaves the failure window alone if there is nothing to count', async () => {
+      const store = await open();
+      await publish(store, delivery('a1', 1), delivery('a2', 1), delivery('a3', 1));
+      await claim(store, 1);
+      await fail(store, 'a1', 9);
+      await end(store, 'a2', 9);
+      await retry(store, 'a3', 9);
+      await discard(store, 'a', 10);
+      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 1 });
+    });
+  });
+});

@@ -1,0 +1,374 @@
+// Runs random operations on the delivery queue of every store and compares the results with the model.
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { createMemoryStore } from '../../src/store/memory/store.ts';
+import type { Completion } from '../../src/store/delivery-queue.ts';
+import type { Store } from '../../src/store/store.ts';
+import { LostClaim, type Transaction } from '../../src/store/transaction.ts';
+import type { Delivery } from '../../src/webhooks/delivery.ts';
+import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
+import { timelessRuntime } from '../kit/runtime.ts';
+import { createTestDatabase } from './backends.ts';
+import { attempted, bytesOf, claimAll, delivery, ended } from './deliveries.ts';
+import {
+  type Change,
+  type Command,
+  type Model,
+  type Outcome,
+  type Update,
+  command,
+  createModel,
+  webhookIds,
+} from './delivery-model.ts';
+
+const runs = Number(process.env.FUZZ_RUNS ?? 400);
+
+type Of<K extends Command['kind']> = Extract<Command, { kind: K }>;
+
+type System = {
+  store: Store;
+  model: Model;
+  /** Deliveries that were claimed and not completed. */
+  held: Delivery[];
+  /** For each webhook with a delivery that could be claimed: the webhooks that had a turn since. */
+  passedOver: Map<string, Set<string>>;
+  /** The number of deliveries of each remembered event. */
+  events: Map<string, number>;
+  ids: number;
+  /** Goes up, so that the order of ends is the order of calls. */
+  clock: number;
+};
+
+const create = (
+  system: System,
+  { added }: { added: readonly { webhookId: string; isPing: boolean; createdAt: number }[] },
+) =>
+  added.map(({ webhookId, isPing, createdAt }) =>
+    delivery(`${webhookId}${(system.ids += 1)}`, createdAt, { isPing }),
+  );
+
+function take(system: System, which: number): Delivery | undefined {
+  return system.held.length === 0 ? undefined : system.held.splice(which % system.held.length, 1)[0];
+}
+
+function apply(system: System, held: Delivery, outcome: Exclude<Outcome, { to: 'deleted' }>): Delivery {
+  const at = (system.clock += 1);
+  if (outcome.to === 'unchanged') return { ...held };
+  // A ping is attempted once.
+  if (outcome.to === 'retry') return held.isPing ? ended(held, at, 'failed') : attempted(held, outcome.at);
+  const state = outcome.to;
+  return ended(state === 'discarded' ? held : attempted(held, at), at, state);
+}
+
+const countUpTo = (limit: number) => (window: FailureWindow | null) => {
+  const counted = { start: window?.start ?? 1, count: (window?.count ?? 0) + 1 };
+  return { window: counted, deactivates: counted.count >= limit };
+};
+
+type Act = { onStore: (transaction: Transaction) => void; onModel: () => boolean };
+
+/** Returns the change for the store and for the model. The model returns false if a claim is lost. */
+function toAct(system: System, change: Change, settled: Delivery[]): Act {
+  const { model } = system;
+  switch (change.kind) {
+    case 'enqueue': {
+      const added = create(system, change);
+      return {
+        onStore: ({ deliveries }) => deliveries.enqueue(added),
+        onModel: () => (model.add(...added), true),
+      };
+    }
+    case 'complete': {
+      const held = take(system, change.which);
+      if (!held || change.outcome.to === 'deleted') {
+        if (held) system.held.push(held);
+        return { onStore: () => undefined, onModel: () => true };
+      }
+      settled.push(held);
+      const by = apply(system, held, change.outcome);
+      return {
+        onStore: ({ deliveries }) => deliveries.complete(held, by),
+        onModel: () => {
+          if (!model.holds(held)) return false;
+          model.complete(held, by);
+          return true;
+        },
+      };
+    }
+    case 'discard': {
+      const at = (system.clock += 1);
+      return {
+        onStore: ({ deliveries }) => deliveries.discardPending(change.webhookId, at),
+        onModel: () => (model.discard(change.webhookId, at), true),
+      };
+    }
+    case 'delete':
+      return {
+        onStore: ({ deliveries }) => deliveries.deleteAll(change.webhookId),
+        onModel: () => (model.delete(change.webhookId), true),
+      };
+    case 'reset':
+      return {
+        onStore: ({ deliveries }) => deliveries.setFailures(change.webhookId, null),
+        onModel: () => (model.setWindow(change.webhookId, null), true),
+      };
+  }
+}
+
+/** Runs the update on the model. Returns the rule for the store and its expected outcome. */
+function prepare(system: System, { changes, throws }: Update) {
+  const { model } = system;
+  const settled: Delivery[] = [];
+  const acts = changes.map((change) => toAct(system, change, settled));
+  const rule = (transaction: Transaction) => {
+    for (const { onStore } of acts) onStore(transaction);
+    if (throws) throw new Error('no');
+  };
+  const isDone = model.attempt(() => acts.every(({ onModel }) => onModel()) && !throws);
+  // The update failed, so its deliveries are still claimed.
+  if (!isDone) system.held.push(...settled);
+  return { rule, outcome: isDone ? 'done' : throws ? 'Error' : LostClaim.name };
+}
+
+async function update(system: System, { updates }: Of<'updates'>): Promise<void> {
+  const prepared = updates.map((one) => prepare(system, one));
+  const results = await Promise.allSettled(prepared.map(({ rule }) => system.store.update(rule)));
+  const outcomes = results.map((result) =>
+    result.status === 'fulfilled' ? 'done' : (result.reason as Error).name,
+  );
+  expect(outcomes).toEqual(prepared.map(({ outcome }) => outcome));
+  // A webhook that had no pending deliveries for a moment may have lost its turn.
+  const kinds = updates.flatMap(({ changes }) => changes.map(({ kind }) => kind));
+  if (kinds.includes('discard') || kinds.includes('delete')) system.passedOver.clear();
+}
+
+async function publish(system: System, { events }: Of<'publish'>): Promise<void> {
+  const { store, model, events: known } = system;
+  const calls = events.map(({ added, eventId, throws }) => {
+    const id = eventId === undefined ? undefined : `event ${eventId}`;
+    const made = create(system, { added }).map((one) =>
+      id === undefined ? one : { ...one, event: { ...one.event, id } },
+    );
+    const earlier = id === undefined ? undefined : known.get(id);
+    const expected = earlier ?? (throws ? 'no' : made.length);
+    if (earlier === undefined && !throws) {
+      model.add(...made);
+      if (id !== undefined) known.set(id, made.length);
+    }
+    const rule = () => {
+      // A store may run the rule of an event that it knows already.
+      if (throws && earlier === undefined) throw new Error('no');
+      return made;
+    };
+    return { rule, expected, remember: id === undefined ? undefined : { eventId: id, at: 1 } };
+  });
+  const results = await Promise.all(
+    calls.map(({ rule, remember }) =>
+      store.deliveries.publish(rule, remember).catch((error: unknown) => (error as Error).message),
+    ),
+  );
+  expect(results).toEqual(calls.map(({ expected }) => expected));
+  for (const [eventId, deliveries] of known)
+    expect(await store.deliveries.findEvent(eventId, 2)).toEqual({ eventId, deliveries, publishedAt: 1 });
+}
+
+async function complete(system: System, { completions }: Of<'complete'>): Promise<void> {
+  const { store, model } = system;
+  const calls = completions.flatMap(({ which, outcome }) => {
+    const held = take(system, which);
+    return held ? [{ held, ...planCompletion(system, held, outcome) }] : [];
+  });
+  const results = await Promise.all(
+    calls.map(({ held, completion }) => store.deliveries.complete(held, () => completion)),
+  );
+  // Stores may count the failures of one moment in any order.
+  for (const [index, { held, completion, count }] of calls.entries()) {
+    const isHeld = model.holds(held);
+    const result = results[index];
+    expect(result !== undefined).toBe(isHeld);
+    if (!result || !isHeld) continue;
+    expect(result.delivery).toEqual(completion.delivery);
+    if (countedIn(calls, held) === 1)
+      expect(result.deactivates).toBe(count?.(model.window(held.webhookId)).deactivates ?? false);
+    if (result.deactivates) {
+      system.held.push(held);
+      continue;
+    }
+    if (completion.delivery === 'deleted') {
+      model.remove(held);
+      continue;
+    }
+    if (count) model.setWindow(held.webhookId, count(model.window(held.webhookId)).window);
+    model.complete(held, completion.delivery);
+  }
+  for (const [index, { held, count }] of calls.entries()) {
+    const result = results[index];
+    // After all of them, a failure that was not stored would still deactivate the webhook.
+    if (result?.deactivates) expect(count?.(model.window(held.webhookId)).deactivates).toBe(true);
+  }
+}
+
+type Call = { held: Delivery; count: ReturnType<typeof countUpTo> | undefined };
+
+/** How many failures of the webhook the calls count. */
+const countedIn = (calls: readonly Call[], { webhookId }: Delivery) =>
+  calls.filter(({ held, count }) => held.webhookId === webhookId && count).length;
+
+function planCompletion(system: System, held: Delivery, outcome: Outcome) {
+  if (outcome.to === 'deleted') {
+    const completion: Completion = { delivery: 'deleted' };
+    return { completion, count: undefined };
+  }
+  const by = apply(system, held, outcome);
+  const count = outcome.to === 'failed' ? countUpTo(outcome.limit) : undefined;
+  const completion: Completion = count ? { delivery: by, count } : { delivery: by };
+  return { completion, count };
+}
+
+async function release(system: System, { which }: Of<'release'>): Promise<void> {
+  const { store, model } = system;
+  const released = which.flatMap((one) => take(system, one) ?? []);
+  await store.deliveries.release(released);
+  for (const held of released) if (model.holds(held)) model.complete(held, held);
+}
+
+async function claim(system: System, request: Of<'claim'>): Promise<void> {
+  const { store, model, held, passedOver } = system;
+  const { at, most, retryWaitMs, receivers, rooms } = request;
+  const receiverOf = (webhookId: string) => String(receivers[webhookIds.indexOf(webhookId)]);
+  const roomFor = (receiver: string) => rooms[Number(receiver)] ?? NaN;
+  const { deliveries, nextAt } = await store.deliveries.claim({ at, most, retryWaitMs, receiverOf, roomFor });
+
+  const claimable = () => model.claimable(retryWaitMs);
+  const hasRoom = (webhookId: string, taken: readonly Delivery[]) => {
+    const receiver = receiverOf(webhookId);
+    return taken.filter((other) => receiverOf(other.webhookId) === receiver).length < roomFor(receiver);
+  };
+  /** The deliveries of a webhook that may be claimed next: one, or several that wait since the same time. */
+  const nextOf = (webhookId: string, taken: readonly Delivery[]) => {
+    if (!hasRoom(webhookId, taken)) return [];
+    const due = claimable().filter((entry) => entry.delivery.webhookId === webhookId && entry.due <= at);
+    const priority = Math.min(...due.map((entry) => entry.priority));
+    const among = due.filter((entry) => entry.priority === priority);
+    const since = Math.min(...among.map((entry) => entry.since));
+    return among.filter((entry) => entry.since === since).map((entry) => entry.delivery);
+  };
+  for (const [index, one] of deliveries.entries()) {
+    const taken = deliveries.slice(0, index);
+    expect(nextOf(one.webhookId, taken)).toContainEqual(one);
+    for (const other of webhookIds) {
+      if (other === one.webhookId || nextOf(other, taken).length === 0) passedOver.delete(other);
+      else {
+        const ahead = passedOver.get(other) ?? new Set();
+        expect(ahead.has(one.webhookId), `${one.webhookId} goes twice while ${other} waits`).toBe(false);
+        passedOver.set(other, ahead.add(one.webhookId));
+      }
+    }
+    model.claim(one);
+    held.push(one);
+  }
+  expect(deliveries.length).toBeLessThanOrEqual(most);
+  const left = webhookIds.flatMap((webhookId) => nextOf(webhookId, deliveries));
+  // A store may claim in portions: it claims something, and asks to look again.
+  const asksAgain = deliveries.length > 0 && nextAt !== undefined && nextAt <= at;
+  if (deliveries.length < most && !asksAgain) expect(left).toEqual([]);
+
+  if (most === 0) return;
+  if (left.length > 0) expect(nextAt).toBeLessThanOrEqual(at);
+  if (left.length > 0 || asksAgain) return;
+  // A webhook without room, or with due deliveries that have no room, may be left out.
+  const later = claimable().filter(({ due }) => due > at);
+  const isLeftOut = ({ webhookId }: Delivery) =>
+    !hasRoom(webhookId, deliveries) ||
+    claimable().some((entry) => entry.delivery.webhookId === webhookId && entry.due <= at);
+  const required = later.filter((entry) => !isLeftOut(entry.delivery)).map(({ due }) => due);
+  if (required.length > 0) expect(nextAt).toBeLessThanOrEqual(Math.min(...required));
+  if (nextAt !== undefined) expect(later.map(({ due }) => due)).toContain(nextAt);
+}
+
+async function check({ store: { deliveries }, model }: System): Promise<void> {
+  const pending = model.deliveries().filter(({ state }) => state === 'pending');
+  expect(deliveries.pending()).toEqual({ count: pending.length, bytes: bytesOf(...pending) });
+  const oldest = await deliveries.oldestPendingAt();
+  if (pending.length === 0) expect(oldest).toBeUndefined();
+  else expect(pending.map(({ createdAt }) => createdAt)).toContain(oldest);
+  expect(await deliveries.failureWindows()).toEqual(model.windows());
+  for (const webhookId of webhookIds) {
+    const newestFirst = model.deliveries(webhookId).reverse();
+    const total = newestFirst.length;
+    expect(await deliveries.page(webhookId, 0, 1000)).toEqual({ deliveries: newestFirst, total });
+    expect(await deliveries.page(webhookId, 1, 2)).toEqual({ deliveries: newestFirst.slice(1, 3), total });
+  }
+  for (const one of model.deliveries()) expect(await deliveries.find(one.id)).toEqual(one);
+}
+
+async function run(system: System, request: Command): Promise<void> {
+  if (request.kind === 'claim') return claim(system, request);
+  if (request.kind === 'updates') return update(system, request);
+  if (request.kind === 'publish') return publish(system, request);
+  if (request.kind === 'complete') return complete(system, request);
+  if (request.kind === 'release') return release(system, request);
+  await system.store.deliveries.forgetEvents(1e12);
+  system.events.clear();
+}
+
+// The stores run no background tasks. PostgreSQL removes finished deliveries in the background, so it keeps all of them here.
+const stores: [string, (keep: number) => Promise<Store>, fc.Arbitrary<number>][] = [
+  [
+    'memory',
+    (keep) =>
+      Promise.resolve(
+        createMemoryStore({ retention: { deliveriesPerWebhook: keep, jobs: 1 }, maxEventIds: 100 }),
+      ),
+    fc.constantFrom(0, 1, 2, 3, 1000),
+  ],
+  [
+    'PostgreSQL',
+    async (keep) =>
+      (await createTestDatabase()).open({
+        runtime: timelessRuntime,
+        retention: { deliveriesPerWebhook: keep, jobs: 1 },
+      }),
+    fc.constant(1000),
+  ],
+];
+
+it.each(stores)(
+  'the delivery queue of the %s store behaves like the model',
+  async (name, open, keeps) => {
+    await fc.assert(
+      fc.asyncProperty(keeps, fc.array(command, { minLength: 5, maxLength: 60 }), async (keep, commands) => {
+        const store = await open(keep);
+        try {
+          const system: System = {
+            store,
+            model: createModel(keep),
+            held: [],
+            passedOver: new Map(),
+            events: new Map(),
+            ids: 0,
+            clock: 10_000,
+          };
+          const known = new Set<string>();
+          for (const request of commands) {
+            await run(system, request);
+            await check(system);
+            for (const { id } of system.model.deliveries()) known.add(id);
+          }
+          const left = new Set(system.model.deliveries().map(({ id }) => id));
+          for (const id of known) if (!left.has(id)) expect(await store.deliveries.find(id)).toBeUndefined();
+          // No delivery is lost: the last claims return exactly the pending, unclaimed ones.
+          const waiting = system.model.claimable(0).map((entry) => entry.delivery.id);
+          const { ids, nextAt } = await claimAll(store, 1e9);
+          expect(ids.sort()).toEqual(waiting.sort());
+          expect(nextAt).toBeUndefined();
+        } finally {
+          await store.close();
+        }
+      }),
+      // PostgreSQL is slower, so it gets fewer runs.
+      { numRuns: name === 'memory' ? runs : Math.ceil(runs / 20) },
+    );
+  },
+  300_000,
+);

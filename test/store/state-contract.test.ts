@@ -1,0 +1,362 @@
+// Contract of the replicated state and of updates; every store runs this suite.
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import { LostClaim } from '../../src/store/transaction.ts';
+import { backends, openElsewhere } from './backends.ts';
+import { cell, job, others, plan, row, rows, token, upload } from './definitions.ts';
+import { claim, claimed, deleteAll, delivery, ended, enqueue, list, snapshot } from './deliveries.ts';
+
+describe.each(backends)('the %s store', (_name, open) => {
+  it('stores rows by key, and cells with an initial value', async () => {
+    const store = await open();
+    expect(store.get(rows, 'a')).toBeUndefined();
+    expect(store.read(cell)).toEqual({ n: 0 });
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 1));
+      transaction.put(rows, row('a', 2));
+      transaction.put(rows, row('b'));
+      transaction.write(cell, { n: 5 });
+    });
+    expect(store.get(rows, 'a')).toEqual(row('a', 2));
+    expect([...store.all(rows)].map(({ id }) => id).sort()).toEqual(['a', 'b']);
+    expect(store.read(cell)).toEqual({ n: 5 });
+    await store.update((transaction) => transaction.remove(rows, 'a'));
+    expect(store.get(rows, 'a')).toBeUndefined();
+    const elsewhere = await openElsewhere(store);
+    expect([...elsewhere.all(rows)]).toEqual([row('b')]);
+    expect(elsewhere.read(cell)).toEqual({ n: 5 });
+  });
+
+  it('lets a transaction see its own writes', async () => {
+    const store = await open();
+    await store.update((transaction) => transaction.put(rows, row('a')));
+    const seen = await store.update((transaction) => {
+      transaction.put(rows, row('b'));
+      transaction.remove(rows, 'a');
+      transaction.write(cell, { n: 9 });
+      return {
+        a: transaction.get(rows, 'a'),
+        b: transaction.get(rows, 'b'),
+        all: [...transaction.all(rows)].map(({ id }) => id),
+        cell: transaction.read(cell),
+      };
+    });
+    expect(seen).toEqual({ a: undefined, b: row('b'), all: ['b'], cell: { n: 9 } });
+  });
+
+  it('counts the rows and the bytes of a table, in a transaction with its own writes', async () => {
+    const store = await open();
+    const sizeIn = (reader: Pick<Store, 'count' | 'bytes'>) => [reader.count(rows), reader.bytes(rows)];
+    expect(sizeIn(store)).toEqual([0, 0]);
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 5));
+      transaction.put(rows, row('b', 7));
+      expect(sizeIn(transaction)).toEqual([2, 12]);
+    });
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 1));
+      expect(sizeIn(transaction)).toEqual([2, 8]);
+      transaction.remove(rows, 'b');
+      transaction.remove(rows, 'never there');
+      transaction.put(rows, row('c', 2));
+      transaction.remove(rows, 'c');
+      expect(sizeIn(transaction)).toEqual([1, 1]);
+    });
+    expect(sizeIn(store)).toEqual([1, 1]);
+    expect(sizeIn(await openElsewhere(store))).toEqual([1, 1]);
+  });
+
+  it('changes nothing in any port if the rule throws', async () => {
+    const store = await open();
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 1));
+      transaction.jobs.savePlan(plan('job-2'));
+      transaction.jobs.appendMessages('job-2', 0, [{ code: 1, message: 'one', when: 1 }]);
+    });
+    await enqueue(store, delivery('a1', 1), delivery('a2', 2), delivery('b1', 1));
+    await claim(store, 1);
+    await store.tokens.issue(token('h'), 9);
+    await store.uploads.add(upload('u'), Buffer.from('x'), { bytes: 9, count: 9 });
+    const before = await snapshot(store);
+    const failed = store.update((transaction) => {
+      transaction.put(rows, row('a', 2));
+      transaction.put(others, row('x'));
+      transaction.write(cell, { n: 1 });
+      transaction.deliveries.enqueue([delivery('a3', 1)]);
+      transaction.deliveries.discardPending('a', 9);
+      transaction.deliveries.complete(claimed(store, 'b1'), ended(claimed(store, 'b1'), 9));
+      transaction.deliveries.setFailures('a', { start: 1, count: 1 });
+      transaction.deliveries.deleteAll('b');
+      transaction.jobs.savePlan(plan('job-3'));
+      transaction.jobs.deletePlan('job-2');
+      transaction.jobs.appendMessages('job-2', 1, [{ code: 2, message: 'two', when: 2 }]);
+      transaction.jobs.archive(job(1));
+      transaction.tokens.endAll('ann');
+      transaction.uploads.delete('u');
+      throw new Error('no');
+    });
+    await expect(failed).rejects.toThrow('no');
+    expect(store.get(rows, 'a')).toEqual(row('a', 1));
+    expect([...store.all(others)]).toEqual([]);
+    expect(store.read(cell)).toEqual({ n: 0 });
+    expect(await snapshot(store)).toEqual(before);
+    expect(await store.deliveries.find('a3')).toBeUndefined();
+    expect(await store.jobs.plan('job-3')).toBeUndefined();
+    expect(await store.jobs.plan('job-2')).toEqual(plan('job-2'));
+    expect(await store.jobs.messages('job-2')).toHaveLength(1);
+    expect(await store.jobs.find('job-1')).toBeUndefined();
+    expect(await store.tokens.find('h')).toEqual(token('h'));
+    expect(await store.uploads.find('u')).toEqual(upload('u'));
+    // The deliveries that were claimed before are still claimed, and the others are not.
+    expect((await claim(store, 5)).ids).toEqual(['a2']);
+  });
+
+  it('changes nothing in any port if a claim is lost', async () => {
+    const store = await open();
+    await enqueue(store, delivery('a1', 1), delivery('b1', 1), delivery('c1', 5));
+    await claim(store, 1);
+    await deleteAll(store, 'a');
+    const before = await snapshot(store);
+    const version = store.version(rows);
+    const lost = store.update((transaction) => {
+      transaction.put(rows, row('r'));
+      transaction.write(cell, { n: 1 });
+      transaction.deliveries.enqueue([delivery('b2', 1)]);
+      transaction.deliveries.complete(claimed(store, 'b1'), ended(claimed(store, 'b1'), 9));
+      transaction.deliveries.complete(claimed(store, 'a1'), ended(claimed(store, 'a1'), 9));
+      transaction.deliveries.discardPending('c', 9);
+      transaction.jobs.archive(job(1));
+      return 'done';
+    });
+    await expect(lost).rejects.toThrow(LostClaim);
+    expect(await snapshot(store)).toEqual(before);
+    expect(store.get(rows, 'r')).toBeUndefined();
+    expect(store.read(cell)).toEqual({ n: 0 });
+    expect(store.version(rows)).toBe(version);
+    expect(await store.jobs.find('job-1')).toBeUndefined();
+    expect(await store.deliveries.find('a1')).toBeUndefined();
+    // The other delivery is still claimed.
+    expect((await claim(store, 1)).ids).toEqual([]);
+    await store.update((transaction) =>
+      transaction.deliveries.complete(claimed(store, 'b1'), ended(claimed(store, 'b1'), 9)),
+    );
+    expect(await store.deliveries.find('b1')).toEqual(ended(delivery('b1', 1), 9));
+  });
+
+  it('commits the writes to all ports together, also for another process', async () => {
+    const store = await open();
+    await store.tokens.issue(token('h'), 9);
+    await store.uploads.add(upload('u'), Buffer.from('x'), { bytes: 9, count: 9 });
+    await store.update((transaction) => {
+      transaction.put(rows, row('a', 3));
+      transaction.deliveries.enqueue([delivery('a1', 1)]);
+      transaction.deliveries.setFailures('a', { start: 1, count: 2 });
+      transaction.jobs.archive(job(1));
+      transaction.jobs.savePlan(plan('job-2'));
+      transaction.tokens.endAll('ann');
+      transaction.uploads.delete('u');
+    });
+    const elsewhere = await openElsewhere(store);
+    expect(elsewhere.get(rows, 'a')).toEqual(row('a', 3));
+    expect(await list(elsewhere, 'a')).toEqual(['a1']);
+    expect(await elsewhere.deliveries.failureWindow('a')).toEqual({ start: 1, count: 2 });
+    expect(await elsewhere.jobs.find('job-1')).toEqual(job(1));
+    expect(await elsewhere.jobs.plan('job-2')).toEqual(plan('job-2'));
+    expect(await elsewhere.tokens.find('h')).toBeUndefined();
+    expect(await elsewhere.uploads.find('u')).toBeUndefined();
+  });
+
+  it('performs the writes to a port in the order of the calls', async () => {
+    const store = await open();
+    await enqueue(store, delivery('a1', 1));
+    await store.update((transaction) => {
+      transaction.deliveries.deleteAll('a');
+      transaction.deliveries.enqueue([delivery('a2', 2), delivery('b1', 2)]);
+      transaction.deliveries.discardPending('b', 3);
+      transaction.deliveries.enqueue([delivery('b2', 3)]);
+      transaction.deliveries.setFailures('a', { start: 1, count: 1 });
+      transaction.deliveries.setFailures('a', { start: 1, count: 2 });
+      transaction.jobs.savePlan(plan('job-1', { workloads: 1 }));
+      transaction.jobs.savePlan(plan('job-1', { workloads: 2 }));
+      transaction.jobs.savePlan(plan('job-2'));
+      transaction.jobs.deletePlan('job-2');
+      transaction.jobs.appendMessages('job-1', 0, [{ code: 1, message: 'one', when: 1 }]);
+      transaction.jobs.appendMessages('job-1', 1, [{ code: 2, message: 'two', when: 1 }]);
+    });
+    expect(await list(store, 'a')).toEqual(['a2']);
+    expect(await store.deliveries.find('b1')).toMatchObject({ state: 'discarded' });
+    expect(await store.deliveries.find('b2')).toMatchObject({ state: 'pending' });
+    expect(await store.deliveries.failureWindow('a')).toEqual({ start: 1, count: 2 });
+    expect(await store.jobs.plan('job-1')).toMatchObject({ workloads: 2 });
+    expect(await store.jobs.plan('job-2')).toBeUndefined();
+    expect((await store.jobs.messages('job-1')).map(({ message }) => message)).toEqual(['one', 'two']);
+  });
+
+  it('commits updates although others fail at the same moment', async () => {
+    const store = await open();
+    const results = await Promise.allSettled(
+      Array.from({ length: 9 }, (_, n) =>
+        store.update((transaction) => {
+          transaction.put(rows, row(`r${n}`));
+          transaction.deliveries.enqueue([delivery(`a${n}`, 1)]);
+          transaction.write(cell, { n: transaction.read(cell).n + 1 });
+          if (n % 3 === 1) throw new Error('no');
+          return n;
+        }),
+      ),
+    );
+    const done = results.map((result) => (result.status === 'fulfilled' ? result.value : 'no'));
+    expect(done).toEqual([0, 'no', 2, 3, 'no', 5, 6, 'no', 8]);
+    expect([...store.all(rows)].map(({ id }) => id).sort()).toEqual(['r0', 'r2', 'r3', 'r5', 'r6', 'r8']);
+    expect((await list(store, 'a')).sort()).toEqual(['a0', 'a2', 'a3', 'a5', 'a6', 'a8']);
+    expect(store.read(cell)).toEqual({ n: 6 });
+  });
+
+  it('runs updates one after another', async () => {
+    const store = await open();
+    await Promise.all(
+      Array.from({ length: 50 }, () =>
+        store.update((transaction) => transaction.write(cell, { n: transaction.read(cell).n + 1 })),
+      ),
+    );
+    expect(store.read(cell)).toEqual({ n: 50 });
+  });
+
+  it('changes the version of the tables and cells that an update touched, and of no others', async () => {
+    const store = await open();
+    const before = [store.version(rows), store.version(others), store.version(cell)];
+    await store.update((transaction) => {
+      transaction.put(rows, row('a'));
+      transaction.deliveries.enqueue([delivery('a1', 1)]);
+    });
+    expect(store.version(rows)).not.toBe(before[0]);
+    expect([store.version(others), store.version(cell)]).toEqual(before.slice(1));
+    const version = store.version(rows);
+    const failed = store.update((transaction) => {
+      transaction.put(rows, row('b'));
+      throw new Error('no');
+    });
+    await expect(failed).rejects.toThrow('no');
+    expect(store.version(rows)).toBe(version);
+  });
+
+  it('calls a listener after every update until it unsubscribes', async () => {
+    const store = await open();
+    let calls = 0;
+    const stop = store.onUpdate(() => (calls += 1));
+    await store.update((transaction) => transaction.put(rows, row('a')));
+    expect(calls).toBeGreaterThan(0);
+    const before = calls;
+    await store.update((transaction) => transaction.put(rows, row('b')));
+    expect(calls).toBeGreaterThan(before);
+    stop();
+    const last = calls;
+    await store.update((transaction) => transaction.put(rows, row('c')));
+    expect(calls).toBe(last);
+  });
+
+  it('calls listeners when the change can be read', async () => {
+    const store = await open();
+    const seen = new Set<number>();
+    store.onUpdate(() => seen.add(store.read(cell).n));
+    for (const n of [1, 2]) await store.update((transaction) => transaction.write(cell, { n }));
+    expect(seen).toContain(1);
+    expect(seen).toContain(2);
+  });
+
+  it('returns frozen values', async () => {
+    const store = await open();
+    await store.update((transaction) => {
+      transaction.put(rows, { id: 'a', inner: { n: 1 } });
+      transaction.write(cell, { n: 1 });
+    });
+    for (const reader of [store, await openElsewhere(store)]) {
+      const kept = [reader.get(rows, 'a')?.inner, [...reader.all(rows)][0]?.inner, reader.read(cell)];
+      for (const value of kept) expect(() => Object.assign(value ?? {}, { n: 2 })).toThrow(TypeError);
+    }
+  });
+
+  it('reports its own process as alive, and unknown processes as not alive', async () => {
+    const store = await open();
+    expect(store.isAlive(store.self)).toBe(true);
+    expect(store.isAlive('unknown')).toBe(false);
+    expect(store.isAlive('')).toBe(false);
+  });
+
+  it('reports no problems while it works', async () => {
+    const store = await open();
+    expect(store.problems()).toEqual([]);
+    await store.refresh();
+    expect(store.problems()).toEqual([]);
+  });
+
+  describe('the needs of an update', () => {
+    it('let the rule read a token', async () => {
+      const store = await open();
+      await store.tokens.issue(token('h'), 9);
+      const read = (hash: string) => store.update((transaction) => transaction.token(hash), { token: hash });
+      expect(await read('h')).toEqual(token('h'));
+      expect(await read('unknown')).toBeUndefined();
+      await store.tokens.end('h');
+      expect(await read('h')).toBeUndefined();
+    });
+
+    it('let the rule read uploads', async () => {
+      const store = await open();
+      for (const id of ['u1', 'u2'])
+        await store.uploads.add(upload(id), Buffer.from('x'), { bytes: 9, count: 9 });
+      const ids = ['u2', 'u3', 'u1'];
+      const read = () => store.update((transaction) => ids.map(transaction.upload), { uploads: ids });
+      expect(await read()).toEqual([upload('u2'), undefined, upload('u1')]);
+      await store.update((transaction) => transaction.uploads.delete('u2'));
+      expect(await read()).toEqual([undefined, undefined, upload('u1')]);
+    });
+
+    it('let the rule read failure windows, with its own changes', async () => {
+      const store = await open();
+      const window = { start: 1, count: 2 };
+      await store.update((transaction) => transaction.deliveries.setFailures('a', window));
+      const seen = await store.update(
+        (transaction) => {
+          const before = ['a', 'b'].map(transaction.failures);
+          transaction.deliveries.setFailures('a', null);
+          transaction.deliveries.setFailures('b', { start: 5, count: 1 });
+          const between = ['a', 'b'].map(transaction.failures);
+          transaction.deliveries.deleteAll('b');
+          return [before, between, ['a', 'b'].map(transaction.failures)];
+        },
+        { failuresOf: ['a', 'b'] },
+      );
+      expect(seen).toEqual([
+        [window, null],
+        [null, { start: 5, count: 1 }],
+        [null, null],
+      ]);
+      expect(await store.deliveries.failureWindows()).toEqual(new Map());
+    });
+
+    it('show every rule what the rules before it have changed', async () => {
+      const store = await open();
+      const increment = () =>
+        store.update(
+          (transaction) => {
+            const count = (transaction.failures('a')?.count ?? 0) + 1;
+            transaction.deliveries.setFailures('a', { start: 1, count });
+          },
+          { failuresOf: ['a'] },
+        );
+      await Promise.all(Array.from({ length: 20 }, increment));
+      expect(await store.deliveries.failureWindow('a')).toEqual({ start: 1, count: 20 });
+      await store.tokens.issue(token('h'), 9);
+      const needs = { token: 'h' };
+      const seen = await Promise.all([
+        store.update((transaction) => {
+          transaction.tokens.endAll('ANN');
+          return transaction.token('h') !== undefined;
+        }, needs),
+        store.update((transaction) => transaction.token('h') !== undefined, needs),
+      ]);
+      expect(seen[1]).toBe(false);
+    });
+  });
+});

@@ -15,7 +15,7 @@ import {
 } from './receiver.ts';
 import { type Steward, createRandom, pause, signInEverywhere } from './steward.ts';
 
-const kills = Number(process.env.CRASH_KILLS ?? 6);
+const kills = Number(process.env.CRASH_KILLS ?? 3);
 /**
  * A kill interrupts at most four attempts for each receiver, the limit of simultaneous attempts over all processes; the killed process has
  * a third of them.

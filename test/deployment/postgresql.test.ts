@@ -83,7 +83,9 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeou
   it('a schema of its own makes a separate deployment', async () => {
     await follow(commandsOf('Several deployments in one database')[0]);
     const owner = await connectAsOwner();
-    const { rows } = await owner.query<{ name: string }>('select folder_name as name from harbour.folders');
+    const { rows } = await owner.query<{ name: string }>(
+      `select value ->> 'folderName' as name from harbour.state where kind = 'folders'`,
+    );
     await owner.end();
     expect(rows.map(({ name }) => name)).toContain('Maps');
     expect(rows.map(({ name }) => name)).not.toContain('Harbour');

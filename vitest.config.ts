@@ -13,7 +13,7 @@ const slow = [
 
 /** Tests of pages and of hostile input. They run on the memory store only, because the store has no influence on them. */
 const memoryOnly =
-  /^test\/(browser\/|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
+  /^test\/(browser\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
@@ -30,8 +30,8 @@ const all = ['test/**/*.test.ts'];
 const projects = {
   memory: { name: 'memory', include: all, exclude: crash, globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
-  // Three workers on two cores: these tests wait most of the time, for leases and timeouts.
-  crash: { name: 'crash', include: crash, globalSetup, maxWorkers: 3, sequence: { groupOrder: 1 } },
+  // Four workers on two cores: these tests wait most of the time, for leases and timeouts.
+  crash: { name: 'crash', include: crash, globalSetup, maxWorkers: 4, sequence: { groupOrder: 1 } },
 };
 
 const modes = {

@@ -69,6 +69,15 @@ describe('a browser', () => {
     expect(response.body).toContain('<input type="hidden" name="next" value="/admin/services/Maps" />');
   });
 
+  it('without a session is led back to a page with its query, but only to the path if the query is long', async () => {
+    const next = async (query: string) => {
+      const { body } = await server.get(`/admin/services?q=${query}`, { accept: 'text/html' });
+      return /name="next" value="([^"]*)"/.exec(body)?.[1];
+    };
+    expect(await next('map')).toBe('/admin/services?q=map');
+    expect(await next('m'.repeat(5_000))).toBe('/admin/services');
+  });
+
   it('with a wrong password gets the form again with the user name, without the password', async () => {
     const response = await server.post(signInPath, { ...form, password: 'wrong-secret' });
     expect(response.statusCode).toBe(401);

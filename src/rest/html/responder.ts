@@ -170,7 +170,8 @@ export class HtmlResponder {
   }
 
   #requestedPath(rest: RestRequest | null): string {
-    const query = rest && !rest.isPost ? pageQuery(rest).toString() : '';
+    const isShort = rest && !rest.isPost && shortText(rest.queryText) !== undefined;
+    const query = isShort ? pageQuery(rest).toString() : '';
     return this.#path(rest?.segments ?? []) + (query === '' ? '' : `?${query}`);
   }
 }
@@ -205,7 +206,7 @@ function withDone(path: string, operation: string): string {
 
 const maxShownLength = 4096;
 
-/** Anyone may send a long text, and escaping it takes long. */
+/** Anyone may send a long text, and decoding and escaping it takes long. */
 function shortText(text: string | undefined): string | undefined {
   return text !== undefined && text.length > maxShownLength ? undefined : text;
 }

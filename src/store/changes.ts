@@ -17,6 +17,10 @@ export type Changes = {
   writes: RecordedWrite[];
   /** The failure windows that `writes` sets, by webhook. */
   failures: Map<string, FailureWindow | null>;
+  /** The users, in lower case, whose tokens `writes` ends. */
+  endedTokens: Set<string>;
+  /** The uploads that `writes` deletes. */
+  deletedUploads: Set<string>;
 };
 
 export type RecordedWrite = (writes: TransactionWrites) => Promise<void>;
@@ -25,7 +29,14 @@ export type RecordedWrite = (writes: TransactionWrites) => Promise<void>;
 export type Facts = Pick<Transaction, 'token' | 'upload' | 'failures'>;
 
 export function createChanges(): Changes {
-  return { tables: new Map(), cells: new Map(), writes: [], failures: new Map() };
+  return {
+    tables: new Map(),
+    cells: new Map(),
+    writes: [],
+    failures: new Map(),
+    endedTokens: new Set(),
+    deletedUploads: new Set(),
+  };
 }
 
 /** Replaces the maps instead of clearing them: a map that is cleared again and again keeps its memory. */
@@ -34,6 +45,8 @@ export function clear(changes: Changes): void {
   if (changes.cells.size > 0) changes.cells = new Map();
   if (changes.writes.length > 0) changes.writes = [];
   if (changes.failures.size > 0) changes.failures = new Map();
+  if (changes.endedTokens.size > 0) changes.endedTokens = new Set();
+  if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
 }
 
 export function isEmpty({ tables, cells, writes }: Changes): boolean {
@@ -49,6 +62,8 @@ export function merge(into: Changes, later: Changes): void {
   for (const [cell, value] of later.cells) into.cells.set(cell, value);
   for (const write of later.writes) into.writes.push(write);
   for (const [webhookId, window] of later.failures) into.failures.set(webhookId, window);
+  for (const username of later.endedTokens) into.endedTokens.add(username);
+  for (const id of later.deletedUploads) into.deletedUploads.add(id);
 }
 
 /** A reader that shows `base` with the changes applied. */
@@ -68,6 +83,21 @@ export function readThrough(base: Reader, changes: Changes): Reader {
   };
 }
 
+/** Shows `facts` with the changes applied. */
+export function factsThrough(facts: Facts, changes: Changes): Facts {
+  return {
+    token: (hash) => {
+      const token = facts.token(hash);
+      return token && changes.endedTokens.has(token.username.toLowerCase()) ? undefined : token;
+    },
+    upload: (id) => (changes.deletedUploads.has(id) ? undefined : facts.upload(id)),
+    failures: (webhookId) => {
+      const changed = changes.failures.get(webhookId);
+      return changed === undefined ? facts.failures(webhookId) : changed;
+    },
+  };
+}
+
 /** A transaction that records its writes in `changes` and reads through them. */
 export function createTransaction(base: Reader, changes: Changes, facts: Facts): Transaction {
   const record = (write: RecordedWrite) => void changes.writes.push(write);
@@ -76,12 +106,7 @@ export function createTransaction(base: Reader, changes: Changes, facts: Facts):
     put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
     remove: (table, key) => void rowsIn(changes, table).set(key, undefined),
     write: (cell, value) => void changes.cells.set(cell, freeze(value)),
-    token: facts.token,
-    upload: facts.upload,
-    failures: (webhookId) => {
-      const changed = changes.failures.get(webhookId);
-      return changed === undefined ? facts.failures(webhookId) : changed;
-    },
+    ...factsThrough(facts, changes),
     deliveries: {
       enqueue: (deliveries) => {
         const added = deliveries.map(freeze);
@@ -117,10 +142,16 @@ export function createTransaction(base: Reader, changes: Changes, facts: Facts):
       },
     },
     tokens: {
-      endAll: (username) => record((writes) => writes.tokens.endAll(username)),
+      endAll: (username) => {
+        changes.endedTokens.add(username.toLowerCase());
+        record((writes) => writes.tokens.endAll(username));
+      },
     },
     uploads: {
-      delete: (id) => record((writes) => writes.uploads.delete(id)),
+      delete: (id) => {
+        changes.deletedUploads.add(id);
+        record((writes) => writes.uploads.delete(id));
+      },
     },
   };
 }

@@ -1,7 +1,7 @@
 // Contract of the replicated state and of updates; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { LostClaim } from '../../src/store/transaction.ts';
+import { LostClaim, type Transaction } from '../../src/store/transaction.ts';
 import { backends, openElsewhere } from './backends.ts';
 import { cell, job, others, plan, row, rows, token, upload } from './definitions.ts';
 import { claim, claimed, deleteAll, delivery, ended, enqueue, list, snapshot } from './deliveries.ts';
@@ -348,15 +348,22 @@ describe.each(backends)('the %s store', (_name, open) => {
       await Promise.all(Array.from({ length: 20 }, increment));
       expect(await store.deliveries.failureWindow('a')).toEqual({ start: 1, count: 20 });
       await store.tokens.issue(token('h'), 9);
-      const needs = { token: 'h' };
+      await store.uploads.add(upload('u'), Buffer.from('x'), { bytes: 9, count: 9 });
+      const needs = { token: 'h', uploads: ['u'] };
+      const readBoth = (transaction: Transaction) => [transaction.token('h'), transaction.upload('u')];
       const seen = await Promise.all([
+        // The others wait for this one, and then run together.
+        store.update(() => undefined),
         store.update((transaction) => {
+          const before = readBoth(transaction);
           transaction.tokens.endAll('ANN');
-          return transaction.token('h') !== undefined;
+          transaction.uploads.delete('u');
+          return [before, readBoth(transaction)];
         }, needs),
-        store.update((transaction) => transaction.token('h') !== undefined, needs),
+        store.update(readBoth, needs),
       ]);
-      expect(seen[1]).toBe(false);
+      const nothing = [undefined, undefined];
+      expect(seen).toEqual([undefined, [[token('h'), upload('u')], nothing], nothing]);
     });
   });
 });

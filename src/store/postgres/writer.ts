@@ -18,6 +18,7 @@ import {
   clear,
   createChanges,
   createTransaction,
+  factsThrough,
   isEmpty,
   merge,
   readThrough,
@@ -143,13 +144,7 @@ export class Writer {
   #runRules(updates: readonly Update[], changes: Changes, facts: Facts): readonly (Result | Error)[] {
     const own = createChanges();
     const base = readThrough(this.#options.reader, changes);
-    const transaction = createTransaction(base, own, {
-      ...facts,
-      failures: (webhookId) => {
-        const changed = changes.failures.get(webhookId);
-        return changed === undefined ? facts.failures(webhookId) : changed;
-      },
-    });
+    const transaction = createTransaction(base, own, factsThrough(facts, changes));
     return updates.map(({ rule }) => {
       try {
         const value = rule(transaction);

@@ -68,10 +68,11 @@ class GuardedHttpClient implements HttpClient {
   async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
     const undici = await (this.#undici ??= import('undici'));
     if (signal.aborted) throw requestAborted(signal);
-    const { protocol, origin } = new URL(request.url);
+    const url = new URL(request.url);
+    const { protocol, origin } = url;
     if (!/^https?:$/.test(protocol)) throw new RequestError('The address is not http or https.');
     const connection = this.#idle.get(origin)?.pop() ?? this.#open(undici, origin);
-    return this.#send(connection, request, signal);
+    return this.#send(connection, url, request, signal);
   }
 
   async close(): Promise<void> {
@@ -112,10 +113,10 @@ class GuardedHttpClient implements HttpClient {
 
   #send(
     connection: Connection,
-    { url, headers, body }: OutgoingRequest,
+    { pathname, search }: URL,
+    { headers, body }: OutgoingRequest,
     signal: AbortSignal,
   ): Promise<ReceivedResponse> {
-    const { pathname, search } = new URL(url);
     return new Promise((resolve, reject) => {
       let status = 0;
       let received = 0;

@@ -73,7 +73,10 @@ export type ClaimRequest = {
 
 export type Claimed = {
   readonly deliveries: readonly Delivery[];
-  /** When the next delivery that this process can claim is due; in the past if this call left some that are due. */
+  /**
+   * When the next delivery that this process can claim is due. Not after the `at` of a call that returns deliveries and may have left some
+   * that are due.
+   */
   readonly nextAt: number | undefined;
 };
 

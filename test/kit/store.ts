@@ -71,6 +71,8 @@ async function openAt(database: Database, options: TestStoreOptions): Promise<Te
     secretKey: undefined,
     previousSecretKey: undefined,
     retention: options.retention,
+    // The tests claim and complete few deliveries at a time.
+    pace: { claimPauseMs: 0, completeWaitMs: 0 },
     logger: undefined,
   });
   let running = 0;

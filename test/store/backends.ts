@@ -68,6 +68,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
       secretKey: 'the key of the tests',
       previousSecretKey: undefined,
       retention: unlimited,
+      pace: { claimPauseMs: 0, completeWaitMs: 0 },
       logger: undefined,
       ...options,
     });

@@ -81,16 +81,28 @@ export const unlimited: Omit<ClaimRequest, 'at' | 'most'> = {
   roomFor: () => Infinity,
 };
 
-/** Returns the ids of the claimed deliveries. */
+/** Returns the ids of the claimed deliveries, and when the next one is due. */
 export async function claim(store: Store, at: number, most = 100, limits: Partial<typeof unlimited> = {}) {
-  const { deliveries, nextAt } = await store.deliveries.claim({ at, most, ...unlimited, ...limits });
+  const request = { at, most, ...unlimited, ...limits };
+  const { deliveries, nextAt } = await store.deliveries.claim(request);
   const ofStore = claimedDeliveries.get(store) ?? new Map<string, Delivery>();
   claimedDeliveries.set(store, ofStore);
   for (const one of deliveries) ofStore.set(one.id, one);
-  return { ids: deliveries.map(({ id }) => id), nextAt };
+  const ids = deliveries.map(({ id }) => id);
+  const mayHaveLeftSome = ids.length > 0 && nextAt !== undefined && nextAt <= at;
+  if (!mayHaveLeftSome || ids.length === most) return { ids, nextAt };
+  // The next call finds out. It must not claim more than the first could have.
+  const taken = (receiver: string) =>
+    deliveries.filter(({ webhookId }) => request.receiverOf(webhookId) === receiver).length;
+  const again = await store.deliveries.claim({
+    ...request,
+    most: most - ids.length,
+    roomFor: (receiver) => request.roomFor(receiver) - taken(receiver),
+  });
+  for (const one of again.deliveries) ofStore.set(one.id, one);
+  return { ids: [...ids, ...again.deliveries.map(({ id }) => id)], nextAt: again.nextAt };
 }
 
-/** Claims until nothing is due. */
 export async function claimAll(store: Store, at: number, limits: Partial<typeof unlimited> = {}) {
   const all: string[] = [];
   for (;;) {

@@ -8,6 +8,8 @@ export type BatchOptions<I, O> = {
    */
   readonly run: (items: readonly I[]) => Promise<readonly (O | Error)[]>;
   readonly mostItems: number;
+  /** Delays a batch, so that it gets more items. */
+  readonly waitForMore?: () => Promise<void>;
   /** A batch takes no further item when it has this many bytes. */
   readonly mostBytes?: number;
   readonly bytesOf?: (item: I) => number;
@@ -39,7 +41,10 @@ export class Batcher<I, O> {
 
   async #runAll(): Promise<void> {
     this.#isRunning = true;
-    while (this.#waiting.length > 0) await this.#runBatch(this.#nextBatch());
+    while (this.#waiting.length > 0) {
+      if (this.#options.waitForMore) await this.#options.waitForMore();
+      await this.#runBatch(this.#nextBatch());
+    }
     this.#isRunning = false;
   }
 

@@ -13,6 +13,7 @@
 //
 // `for update skip locked` keeps two processes from claiming the same delivery.
 import { createMutex } from '../../lib/async.ts';
+import type { Runtime } from '../../runtime.ts';
 import type { Delivery } from '../../webhooks/delivery.ts';
 import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
 import { type Client, type Database, query } from './database.ts';
@@ -46,31 +47,55 @@ const countOthers = `select d.webhook_id, count(*) from processes p join deliver
 
 /** `rank` numbers the deliveries of a webhook, `place` those of a receiver. */
 const claimDue = `with due as (
-    select r.id, t.receiver, t.room, t.turn,
+    select r.ctid, t.receiver, t.room, t.turn,
       row_number() over (partition by t.webhook_id order by r.priority, r.since, r.placed) as rank
     from unnest($1::text[], $2::text[], $3::int[]) with ordinality t(webhook_id, receiver, room, turn)
     cross join (values (0::smallint, $4::bigint), (1::smallint, $5::bigint), (2::smallint, $4::bigint)) p(priority, until)
     cross join lateral (
-      select d.id, d.priority, d.since, d.placed from deliveries d
+      select d.ctid, d.priority, d.since, d.placed from deliveries d
       where ${isFree} and d.webhook_id = t.webhook_id and d.priority = p.priority and d.since <= p.until
       order by d.since, d.placed limit least(t.room, $6::int)) r),
   placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= $6::int),
-  chosen as (select id, rank, turn from placed where place <= room order by rank, turn limit $7::int),
+  chosen as (select ctid from placed where place <= room order by rank, turn limit $7::int),
   locked as (
-    select d.id from deliveries d where d.id = any(array(select id from chosen)) and ${isStillFree}
+    select d.ctid from deliveries d where d.ctid = any(array(select ctid from chosen)) and ${isStillFree}
     and exists (select from processes p where p.id = $8 and p.alive_until > clock_timestamp())
     for update of d skip locked)
-  update deliveries d set claimed_by = $8, claim = nextval('claim_numbers') where d.id = any(array(select id from locked))
-  returning ${deliveryColumns}, d.claim, (select c.rank from chosen c where c.id = d.id) as rank,
-    (select c.turn from chosen c where c.id = d.id) as turn`;
+  update deliveries d set claimed_by = $8, claim = nextval('claim_numbers') where d.ctid = any(array(select ctid from locked))
+  returning ${deliveryColumns}, d.claim, d.priority, d.since, d.placed`;
 
 type Waiting = { readonly webhook_id: string; readonly priority: number; readonly since: number | null };
-type ClaimedRow = DeliveryRow & { readonly claim: number; readonly rank: number; readonly turn: number };
+type ClaimedRow = DeliveryRow & {
+  readonly claim: number;
+  readonly priority: number;
+  readonly since: number;
+  readonly placed: number;
+};
 type Candidate = { readonly webhookId: string; readonly receiver: string; readonly room: number };
+
+/** One statement for many deliveries costs far less than many statements for few, so a process waits until there are more. */
+export type Pace = {
+  /**
+   * After a claim that used less than half of the free slots, the next one waits this long: few deliveries are due, or other processes
+   * have claimed most of what the receivers may get.
+   */
+  readonly claimPauseMs: number;
+  /** Completed deliveries wait this long for others that complete. */
+  readonly completeWaitMs: number;
+};
+
+export type ClaimsOptions = {
+  readonly database: Database;
+  readonly self: string;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly pace: Pace;
+};
 
 export class Claims {
   readonly #database: Database;
   readonly #self: string;
+  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly #pauseMs: number;
   readonly #numbers = new WeakMap<Delivery, number>();
   readonly #held = new Set<number>();
   /** Webhooks that may have free deliveries, in the order of their turns. */
@@ -80,11 +105,14 @@ export class Claims {
    * claim releases them first; without this, those deliveries would stay claimed for as long as the process lives.
    */
   #isUncertain = false;
+  #pausedUntil = 0;
   readonly #mutex = createMutex();
 
-  constructor(database: Database, self: string) {
+  constructor({ database, self, runtime, pace }: ClaimsOptions) {
     this.#database = database;
     this.#self = self;
+    this.#runtime = runtime;
+    this.#pauseMs = pace.claimPauseMs;
   }
 
   /** The number of the claim; undefined if this process does not hold it. `claimed` is the object that `claim` returned. */
@@ -101,7 +129,14 @@ export class Claims {
   async claim(request: ClaimRequest): Promise<Claimed> {
     if (request.most <= 0) return { deliveries: [], nextAt: undefined };
     this.#database.requireWritable();
-    return this.#mutex(() => this.#database.use((client) => this.#claim(client, request)));
+    return this.#mutex(async () => {
+      const pause = this.#pausedUntil - this.#runtime.now();
+      if (pause > 0) await this.#runtime.sleep(pause);
+      const claimed = await this.#database.use((client) => this.#claim(client, request));
+      const { length } = claimed.deliveries;
+      if (length > 0 && length < request.most / 2) this.#pausedUntil = this.#runtime.now() + this.#pauseMs;
+      return claimed;
+    });
   }
 
   async release(claimed: readonly Delivery[]): Promise<void> {
@@ -131,23 +166,19 @@ export class Claims {
     const candidates = this.#candidates(request, taken);
     const due = candidates.filter(({ webhookId }) => (dueTimes.get(webhookId) ?? Infinity) <= at);
     if (due.length === 0) return { deliveries: [], nextAt: nextDue(dueTimes, candidates, at) };
-    // The claims are known when both queries have succeeded: if the second fails, the caller gets none of them.
     this.#isUncertain = true;
-    const [, , rows, { rows: left }] = await Promise.all([
+    const [, , rows] = await Promise.all([
       query(client, 'begin'),
       // The commit need not wait for the disk: a claim that a crash of the database undoes is claimed again.
       query(client, 'set local synchronous_commit to off'),
       this.#take(client, due, request),
-      query<Waiting>(client, selectWaiting),
       query(client, 'commit'),
     ]);
     this.#isUncertain = false;
     const deliveries = rows.map((row) => this.#hold(row));
-    for (const { webhookId } of deliveries) add(taken, request.receiverOf(webhookId), 1);
-    const nextAt = nextDue(firstDueTimes(left, retryWaitMs), this.#candidates(request, taken), at);
-    // Another process was faster, and its claims may not be visible yet.
-    const isTaken = deliveries.length === 0 && nextAt !== undefined && nextAt <= at;
-    return { deliveries, nextAt: isTaken ? at + lookAgainMs : nextAt };
+    // After a claim of some deliveries, the next claim finds out when more are due. If there are none, another process was faster, and its
+    // claims may not be visible yet.
+    return { deliveries, nextAt: deliveries.length > 0 ? at : at + lookAgainMs };
   }
 
   async #releaseUnknown(client: Client): Promise<void> {
@@ -194,7 +225,7 @@ export class Claims {
       most,
       this.#self,
     ]);
-    return rows.sort((a, b) => a.rank - b.rank || a.turn - b.turn);
+    return inTurns(rows, due);
   }
 
   #hold(row: ClaimedRow): Delivery {
@@ -205,6 +236,18 @@ export class Claims {
     this.#turns.add(delivery.webhookId);
     return delivery;
   }
+}
+
+/** The first delivery of each webhook in the order of their turns, then the second of each, and so on. */
+function inTurns(rows: readonly ClaimedRow[], due: readonly Candidate[]): readonly ClaimedRow[] {
+  const rowsOf = new Map<string, ClaimedRow[]>(due.map(({ webhookId }) => [webhookId, []]));
+  const ordered = rows.toSorted(
+    (a, b) => a.priority - b.priority || a.since - b.since || a.placed - b.placed,
+  );
+  for (const row of ordered) rowsOf.get(row.webhook_id)?.push(row);
+  const queues = [...rowsOf.values()];
+  const longest = Math.max(...queues.map((queue) => queue.length));
+  return Array.from({ length: longest }, (_, rank) => queues.flatMap((queue) => queue[rank] ?? [])).flat();
 }
 
 function add(counts: Map<string, number>, key: string, count: number): void {

@@ -8,7 +8,7 @@ import type { FailureWindow } from '../../webhooks/failure-window.ts';
 import type { Completed, Completion } from '../delivery-queue.ts';
 import type { Reader } from '../state.ts';
 import { Batcher, attempt } from './batcher.ts';
-import type { Claims } from './claims.ts';
+import type { Claims, ClaimsOptions } from './claims.ts';
 import { type Client, isAborted, query } from './database.ts';
 import {
   type Held,
@@ -23,11 +23,12 @@ import { deleteInPortions } from './portions.ts';
 import type { PublishingOptions } from './publishing.ts';
 import { anyVersion, areOutcomesOutdated } from './staleness.ts';
 
-export type CompletingOptions = PublishingOptions & {
-  readonly claims: Claims;
-  /** Finished deliveries to keep per webhook. */
-  readonly keep: number;
-};
+export type CompletingOptions = PublishingOptions &
+  ClaimsOptions & {
+    readonly claims: Claims;
+    /** Finished deliveries to keep per webhook. */
+    readonly keep: number;
+  };
 
 type Complete = { readonly claimed: Delivery; readonly rule: (reader: Reader) => Completion };
 
@@ -76,6 +77,10 @@ export class Completing {
     this.#options = options;
     this.#batcher = new Batcher({
       run: (items) => options.pending.during(() => this.#completeAll(items)),
+      waitForMore: async () => {
+        const { completeWaitMs } = options.pace;
+        if (completeWaitMs > 0) await options.runtime.sleep(completeWaitMs);
+      },
       mostItems: mostAtOnce,
       // The second of two calls with the same claim finds that it has ended.
       keyOf: ({ claimed }) => claimed.id,
@@ -244,7 +249,7 @@ export class Completing {
   /** Trims the webhooks of which enough deliveries have finished: finding the surplus costs as much as the kept ones are many. */
   async #trim(): Promise<void> {
     const { database, keep } = this.#options;
-    const slack = Math.floor(keep / 10);
+    const slack = Math.floor(keep / 5);
     const webhookIds = [...this.#finished].flatMap(([id, finished]) => (finished > slack ? id : []));
     if (webhookIds.length === 0) return;
     for (const id of webhookIds) this.#finished.delete(id);

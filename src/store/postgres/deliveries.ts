@@ -33,7 +33,7 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   constructor(options: DeliveriesOptions) {
     this.#options = options;
-    this.#claims = new Claims(options.database, options.self);
+    this.#claims = new Claims(options);
     const shared = { ...options, pending: this.#pending, claims: this.#claims };
     this.#publishing = new Publishing(shared);
     this.#completing = new Completing(shared);

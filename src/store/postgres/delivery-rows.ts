@@ -119,9 +119,9 @@ export function bytesOfAll(deliveries: readonly Delivery[]): number {
 }
 
 /** Deletes at most $3 finished deliveries of the webhooks $1 beyond the $2 that each keeps. */
-export const trimStatement = `delete from deliveries where id = any(array(
-  select r.id from unnest($1::text[]) t(webhook_id) cross join lateral (
-    select d.id from deliveries d where d.webhook_id = t.webhook_id and d.state <> 'pending'
+export const trimStatement = `delete from deliveries where ctid = any(array(
+  select r.ctid from unnest($1::text[]) t(webhook_id) cross join lateral (
+    select d.ctid from deliveries d where d.webhook_id = t.webhook_id and d.state <> 'pending'
     order by d.untried, d.ended_at desc, d.placed desc offset $2) r
   limit $3))`;
 

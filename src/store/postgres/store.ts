@@ -24,6 +24,7 @@ import { createTasks } from '../../tasks.ts';
 import { createCopy } from '../copy.ts';
 import type { Table } from '../state.ts';
 import type { Retention, Store } from '../store.ts';
+import type { Pace } from './claims.ts';
 import { type Client, Database, type StoreLogger } from './database.ts';
 import { PostgresDeliveries } from './deliveries.ts';
 import { Follower } from './follower.ts';
@@ -45,12 +46,15 @@ export type PostgresOptions = {
   readonly migrations: readonly string[];
   readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId'>;
   readonly retention: Retention;
+  readonly pace?: Pace;
   readonly secretKey?: string | undefined;
   /** Decrypts only, while the key is rotated. */
   readonly previousSecretKey?: string | undefined;
   /** Logs when the database becomes unavailable and available again. */
   readonly logger?: StoreLogger | undefined;
 };
+
+const defaultPace: Pace = { claimPauseMs: 30, completeWaitMs: 10 };
 
 /** How long the start waits for a database that is starting at the same time. */
 const connectWithinMs = 30_000;
@@ -88,7 +92,7 @@ async function migrateWhenReachable(
 }
 
 async function openMigrated(database: Database, options: PostgresOptions): Promise<Store> {
-  const { runtime, retention, logger } = options;
+  const { runtime, retention, logger, pace = defaultPace } = options;
   const self = runtime.newId();
   const channel = await channelOf(database);
   const secrets = createSecrets({ current: options.secretKey, previous: options.previousSecretKey });
@@ -107,6 +111,8 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     replica,
     refresh: () => follower.look(),
     self,
+    runtime,
+    pace,
     keep: retention.deliveriesPerWebhook,
   });
   const writer = new Writer({

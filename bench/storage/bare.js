@@ -3,9 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { concurrency, send, servePublishing } from './peer.js';
+import { concurrencyOf, send, servePublishing } from './peer.js';
 
-const [databaseUrl, ...urls] = process.argv.slice(2);
+const [databaseUrl, processes, ...urls] = process.argv.slice(2);
+const concurrency = concurrencyOf(urls.length, Number(processes));
 const history = 100;
 const smallestBatch = concurrency / 2;
 const pollMs = 10;

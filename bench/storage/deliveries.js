@@ -12,9 +12,9 @@ import { createWebhooks, startServers } from '../server.js';
 const receiverCount = 32;
 const publishers = 16;
 const counts = [1, 3];
-/** The measurement begins after this many deliveries: until then, processes compile their code and connect. */
-const warmUpDeliveries = 1_600;
-const warmUpWithinMs = 15_000;
+/** The measurement begins after this many deliveries of each process: until then, the processes compile their code and connect. */
+const warmUpDeliveries = 10_000;
+const warmUpWithinMs = 30_000;
 const leastOfBare = 0.6;
 
 // The publishers pause while this many deliveries are pending. Without a limit, each queue would spend another share of the machine on
@@ -50,15 +50,15 @@ const queues = {
 
 async function startPeers(file, databaseUrl, count, urls) {
   const peers = [];
-  for (let n = 0; n < count; n += 1) peers.push(await startPeer(file, databaseUrl, urls));
+  for (let n = 0; n < count; n += 1) peers.push(await startPeer(file, databaseUrl, count, urls));
   return {
     publish: (index) => peers[index].publish(),
     stop: () => Promise.all(peers.map((peer) => peer.stop())),
   };
 }
 
-async function startPeer(file, databaseUrl, urls) {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), [databaseUrl, ...urls]);
+async function startPeer(file, databaseUrl, count, urls) {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), [databaseUrl, count, ...urls]);
   const [address] = await Promise.race([
     once(child, 'message'),
     once(child, 'exit').then(() => Promise.reject(new Error(`${file} ended`))),
@@ -97,7 +97,10 @@ async function measureOnce(queue, count, receivers, ms) {
   const publishing = Promise.all(Array.from({ length: publishers }, (_, n) => publish(n % count)));
   publishing.catch(() => undefined);
   const begin = performance.now();
-  while (receivers.received() - before < warmUpDeliveries && performance.now() - begin < warmUpWithinMs)
+  while (
+    receivers.received() - before < warmUpDeliveries * count &&
+    performance.now() - begin < warmUpWithinMs
+  )
     await pause(5);
   const [from, received] = [performance.now(), receivers.received()];
   await pause(ms);

@@ -2,9 +2,10 @@
 // as Steward, and the number of connections that its documentation recommends for them.
 import { Logger, run } from 'graphile-worker';
 import pg from 'pg';
-import { concurrency, send, servePublishing } from './peer.js';
+import { concurrencyOf, send, servePublishing } from './peer.js';
 
-const [databaseUrl, ...urls] = process.argv.slice(2);
+const [databaseUrl, processes, ...urls] = process.argv.slice(2);
+const concurrency = concurrencyOf(urls.length, Number(processes));
 
 const pool = new pg.Pool({ connectionString: databaseUrl, max: concurrency + 2 });
 pool.on('error', () => undefined);

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { Agent, request } from 'undici';
 
-/** As many as Steward sends at the same time. */
-export const concurrency = 64;
+/** Steward sends at most four requests to one receiver at the same time, over all processes. The others send as many in total. */
+export const concurrencyOf = (receivers, processes) => Math.ceil((4 * receivers) / processes);
 
 const dispatcher = new Agent();
 const headers = { 'content-type': 'application/json', 'user-agent': 'Steward/bench' };

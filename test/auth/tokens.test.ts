@@ -1,5 +1,6 @@
 // Signing in and its limits, the bindings of tokens, and revoking them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hashPassword, saltBytes } from '../../src/auth/password.ts';
 import { hashToken } from '../../src/auth/token.ts';
 import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
@@ -259,6 +260,11 @@ describe('a password that changes while a sign-in hashes the old one', () => {
     ['when the user is removed', (transaction) => transaction.remove(users, 'member')],
   ])('refuses the sign-in: %s', async (_what, change) => {
     const other = await startServer({ store: await server.store.reopen() });
+    const slow = await hashPassword(password, Buffer.alloc(saltBytes));
+    await server.store.update((transaction) => {
+      const user = findUser(transaction, 'member');
+      if (user) transaction.put(users, { ...user, passwordHash: slow });
+    });
     const issued = await server.store.tokens.list('member');
     const begun = hashBegins(server);
     const response = server.post(signInPath, { username: 'member', password });

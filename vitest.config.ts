@@ -46,7 +46,8 @@ export default defineConfig(({ mode }) => ({
     pool: 'threads',
     // The files of a worker share their modules: importing the server once per file would take a third of the time.
     isolate: false,
-    maxWorkers: 2,
+    // Three on two cores: some tests wait for a browser, a database or a process.
+    maxWorkers: 3,
     testTimeout: 20_000 * timeoutFactor,
     hookTimeout: 30_000,
     // Processes may start slowly on a busy machine.

@@ -15,8 +15,8 @@ const subscribers = 3;
 /** Events may be published faster than they are delivered. */
 const env = { WEBHOOK_MAX_PENDING: '10000000', WEBHOOK_MAX_PENDING_BYTES: String(2 ** 40) };
 /** The measurement begins when each process has accepted this many events: until then, it compiles its code. */
-const warmUpEvents = 300;
-const warmUpWithinMs = 8_000;
+const warmUpEvents = 2_000;
+const warmUpWithinMs = 40_000;
 /** Beyond this, the processor is the bottleneck and not the store. */
 const mostBusy = 0.9;
 const mostWaiting = 0.05;

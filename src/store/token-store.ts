@@ -1,8 +1,11 @@
-// The port of tokens and sign-ins. A token that another process has ended is found for at most half a second longer.
+// The port of tokens and sign-ins.
 import type { Token } from '../auth/token.ts';
 
 export type TokenStore = {
-  /** A PostgreSQL store keeps a token in a bounded cache for half a second, and for longer while the database is unavailable. */
+  /**
+   * A token that another process has ended may be found for half a second longer. While the database is unavailable, a token is found that
+   * was valid in the minute before.
+   */
   find: (hash: string) => Promise<Token | undefined>;
   /** Stores a token, ends the oldest tokens of the user so that at most `max` are left, and records the time of the sign-in. */
   issue: (token: Token, max: number) => Promise<void>;
@@ -12,5 +15,5 @@ export type TokenStore = {
   /** When each user signed in last, by name in lower case. */
   lastSignIns: () => Promise<ReadonlyMap<string, number>>;
   /** Deletes the tokens that expire at `at` or earlier, in portions. */
-  removeExpired: (at: number) => Promise<void>;
+  removeExpired: (at: number, stopping?: AbortSignal) => Promise<void>;
 };

@@ -9,7 +9,7 @@ import type { Completed, Completion } from '../delivery-queue.ts';
 import type { Reader } from '../state.ts';
 import { Batcher, attempt } from './batcher.ts';
 import type { Claims, ClaimsOptions } from './claims.ts';
-import { type Client, isAborted, query } from './database.ts';
+import { type Client, isAborted, outdatedProgram, query } from './database.ts';
 import {
   type Held,
   completeDeliveries,
@@ -99,7 +99,9 @@ export class Completing {
     if (outdated.length > 0) {
       await refresh();
       database.requireWritable();
-      await this.#completeAt(outdated, anyVersion, results);
+      const again = await this.#completeAt(outdated, anyVersion, results);
+      // A newer version has changed the schema meanwhile.
+      for (const item of again) results.set(item, outdatedProgram());
     }
     await this.#trim();
     return items.map((item) => results.get(item));
@@ -257,7 +259,7 @@ export class Completing {
       await deleteInPortions(database, trimStatement, [webhookIds, keep]);
     } catch (error) {
       // The deliveries are completed. The next ones that finish are trimmed together with these.
-      if (!isUnavailable(error)) throw error;
+      if (!isUnavailable(error) && !isAborted(error)) throw error;
     }
   }
 }

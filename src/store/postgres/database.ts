@@ -45,11 +45,12 @@ export type DatabaseOptions = {
   readonly knownSchema: number;
   /** Logs when the database becomes unavailable and available again. */
   readonly logger: StoreLogger | undefined;
+  readonly now: () => number;
 };
 
 export type StoreLogger = Readonly<Record<'info' | 'warn' | 'error', (facts: object, text: string) => void>>;
 
-const outdatedProgram =
+const programProblem =
   'a newer version of the program has changed the database, so this version must not write to it';
 
 /**
@@ -60,7 +61,7 @@ export class Database {
   readonly #options: DatabaseOptions;
   readonly #connection: pg.ClientConfig;
   #pool: pg.Pool;
-  #failure: Error | undefined;
+  #failure: { readonly error: Error; readonly at: number } | undefined;
   #oldestWriter = 0;
 
   constructor(options: DatabaseOptions) {
@@ -71,14 +72,19 @@ export class Database {
 
   /** Why the database is unavailable; undefined while it is available. */
   get failure(): Error | undefined {
-    return this.#failure;
+    return this.#failure?.error;
+  }
+
+  /** Since when the database is unavailable. */
+  get failedAt(): number | undefined {
+    return this.#failure?.at;
   }
 
   /** The reasons why this program cannot use the database. */
   get problems(): readonly string[] {
     return [
       ...(this.#failure ? ['the database cannot be reached'] : []),
-      ...(this.isOutdated ? [outdatedProgram] : []),
+      ...(this.isOutdated ? [programProblem] : []),
     ];
   }
 
@@ -97,9 +103,7 @@ export class Database {
   }
 
   requireWritable(): void {
-    if (!this.isOutdated) return;
-    const message = `The server cannot write: ${outdatedProgram}.`;
-    throw new ServiceError('unavailable', message, { retryAfterSeconds: 5 });
+    if (this.isOutdated) throw outdatedProgram();
   }
 
   /** Runs one statement that reads. */
@@ -221,7 +225,7 @@ export class Database {
       const failure = error as Error;
       if (!this.#failure)
         this.#options.logger?.warn({ reason: failure.message }, 'the database cannot be reached');
-      this.#failure = failure;
+      this.#failure = { error: failure, at: this.#failure?.at ?? this.#options.now() };
       throw unreachable();
     }
   }
@@ -231,7 +235,12 @@ function busy(): ServiceError {
   return new ServiceError('unavailable', 'The database is busy.', { retryAfterSeconds: 5 });
 }
 
-export function unreachable(): ServiceError {
+export function outdatedProgram(): ServiceError {
+  const message = `The server cannot write: ${programProblem}.`;
+  return new ServiceError('unavailable', message, { retryAfterSeconds: 5 });
+}
+
+function unreachable(): ServiceError {
   return new ServiceError('unavailable', 'The database cannot be reached.', { retryAfterSeconds: 5 });
 }
 

@@ -9,7 +9,7 @@ import { rememberedForMs } from '../../webhooks/idempotency.ts';
 import type { Remembered } from '../delivery-queue.ts';
 import type { Reader } from '../state.ts';
 import { Batcher, attempt } from './batcher.ts';
-import { type Database, unreachable } from './database.ts';
+import { type Database, outdatedProgram } from './database.ts';
 import { countPending, insertDeliveries, insertParameters, insertValues } from './delivery-rows.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Replica } from './replica.ts';
@@ -34,8 +34,9 @@ type Plan = { readonly deliveries: readonly Delivery[] | Error; readonly remembe
 type Planned = Plan & { readonly deliveries: readonly Delivery[] };
 
 const mostAtOnce = 500;
-/** A statement is in memory as a whole. */
+/** A statement is in memory as a whole, and must not take long. */
 const mostBytesAtOnce = 8 * 1024 ** 2;
+const mostDeliveriesAtOnce = 5_000;
 
 const isCurrent = 'not (select is_outdated from current)';
 
@@ -88,7 +89,8 @@ export class Publishing {
     await refresh();
     database.requireWritable();
     const repeated = await this.#publishAt(items, anyVersion);
-    if (!repeated) throw unreachable();
+    // A newer version has changed the schema meanwhile.
+    if (!repeated) throw outdatedProgram();
     return repeated;
   }
 
@@ -108,7 +110,7 @@ export class Publishing {
         stored.flatMap(({ deliveries }) => deliveries),
         new Map(
           stored.flatMap(({ deliveries, remember }) =>
-            remember ? deliveries.map((delivery) => [delivery, remember.eventId] as const) : [],
+            remember ? deliveries.map(({ event }) => [event, remember.eventId] as const) : [],
           ),
         ),
       ),
@@ -139,13 +141,15 @@ export class Publishing {
     const { reader, pending } = this.#options;
     const plans: Plan[] = [];
     let statementBytes = 0;
+    let count = 0;
     for (const { rule, remember } of items) {
-      if (statementBytes > mostBytesAtOnce) break;
+      if (statementBytes > mostBytesAtOnce || count > mostDeliveriesAtOnce) break;
       const deliveries = attempt(() => rule(reader));
       plans.push({ deliveries, remember });
       const [first] = deliveries instanceof Error ? [] : deliveries;
       if (!first || deliveries instanceof Error) continue;
       statementBytes += bytesOfPayload(first.event);
+      count += deliveries.length;
       pending.plan(deliveries);
     }
     pending.endPlan();

@@ -27,7 +27,7 @@ import type { Retention, Store } from '../store.ts';
 import type { Pace } from './claims.ts';
 import { type Client, Database, type StoreLogger } from './database.ts';
 import { PostgresDeliveries } from './deliveries.ts';
-import { Follower } from './follower.ts';
+import { Follower, lookTask } from './follower.ts';
 import { PostgresJobs } from './jobs.ts';
 import { migrate } from './migrations.ts';
 import { Peers } from './peers.ts';
@@ -62,7 +62,7 @@ const reconnectAfterMs = 500;
 
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { url, migrations, logger } = options;
-  const database = new Database({ url, knownSchema: migrations.length, logger });
+  const database = new Database({ url, knownSchema: migrations.length, logger, now: options.runtime.now });
   try {
     await migrateWhenReachable(database, options);
     return await openMigrated(database, options);
@@ -100,7 +100,16 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
 
   const copy = createCopy();
   const mutex = createMutex();
-  const replica = new Replica({ database, copy, tables: options.tables, secrets });
+  const replica = new Replica({
+    database,
+    copy,
+    tables: options.tables,
+    secrets,
+    onChange: () => {
+      copy.notify();
+      tasks.start('store secrets', encrypt);
+    },
+  });
   const peers = new Peers(database, self);
   const tokens = new PostgresTokens(database, runtime);
   const uploads = new PostgresUploads(database);
@@ -126,11 +135,10 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     self,
     onCommit: copy.notify,
   });
-  /** Whether a background task has failed although the database is available. */
-  let hasTaskFailed = false;
+  let hasLookFailed = false;
   const tasks = createTasks(runtime, (task, error) => {
     if (isUnavailable(error)) return;
-    hasTaskFailed = true;
+    if (task === lookTask) hasLookFailed = true;
     logger?.error({ err: error, task }, 'a background task of the store failed');
   });
   const encrypt = () => encryptSecrets(database, { replica, writer, secrets });
@@ -145,9 +153,8 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     runtime,
     channel,
     self,
-    onLook: () => (hasTaskFailed = false),
-    afterChange: encrypt,
-    removeOld: () => jobs.removeOld(),
+    onLook: () => (hasLookFailed = false),
+    removeOld: (stopping) => jobs.removeOld(stopping),
   });
 
   await database.usePatiently((client) => replica.follow(client));
@@ -174,7 +181,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     onUpdate: copy.onUpdate,
     problems: () => [
       ...database.problems,
-      ...(hasTaskFailed ? ['changes of other processes cannot be read from the database'] : []),
+      ...(hasLookFailed ? ['changes of other processes cannot be read from the database'] : []),
     ],
     async close() {
       await tasks.stop();
@@ -216,12 +223,12 @@ async function channelOf(database: Database): Promise<string> {
 
 const sealContext = 'clock seal';
 
-/** Throws if this process cannot read what others have encrypted. The seal tells which key was configured last. */
+/** Throws if this process cannot read what others have encrypted. The seal shows which key was configured last. */
 async function checkKey(database: Database, secrets: Secrets, secretKey: string | undefined): Promise<void> {
   const [clock] = await database.ask<{ seal: string | null }>('select seal from clock');
   const isCurrent = clock?.seal ? secrets.open(clock.seal, sealContext).isCurrent : false;
   if (secretKey !== undefined && !isCurrent)
-    await database.ask('update clock set seal = $1', [secrets.seal('', sealContext)]);
+    await database.write('update clock set seal = $1', [secrets.seal('', sealContext)]);
 }
 
 /**

@@ -9,6 +9,8 @@ import { deleteInPortions } from './portions.ts';
 
 /** How long other processes may still accept an ended token. */
 const freshForMs = 500;
+/** While the database is unavailable, a token stays valid that was valid this long before. */
+const keptDuringFailureMs = 60_000;
 const mostCached = 10_000;
 
 export type TokenRow = {
@@ -47,11 +49,12 @@ export class PostgresTokens implements TokenStore {
     this.#runtime = runtime;
   }
 
-  /** While the database is unavailable, no process can end a token, so a cached one stays valid. */
   async find(hash: string): Promise<Token | undefined> {
     const cached = this.#cache.get(hash);
-    const isValid = this.#database.failure || (cached?.readAt ?? 0) > this.#runtime.now() - freshForMs;
-    return cached && isValid ? cached.token : this.#lookUpOnce(hash);
+    const { failedAt } = this.#database;
+    const validSince =
+      failedAt === undefined ? this.#runtime.now() - freshForMs : failedAt - keptDuringFailureMs;
+    return cached && cached.readAt > validSince ? cached.token : this.#lookUpOnce(hash);
   }
 
   async issue(token: Token, max: number): Promise<void> {
@@ -76,7 +79,7 @@ export class PostgresTokens implements TokenStore {
         max - 1,
       ],
     );
-    for (const { hash } of ended) this.#cache.delete(hash);
+    for (const { hash } of ended) this.#forget(hash);
   }
 
   async list(username: string): Promise<readonly Token[]> {
@@ -89,7 +92,7 @@ export class PostgresTokens implements TokenStore {
 
   async end(hash: string): Promise<void> {
     await this.#database.write('delete from tokens where hash = $1', [hash]);
-    this.#cache.delete(hash);
+    this.#forget(hash);
   }
 
   async lastSignIns(): Promise<ReadonlyMap<string, number>> {
@@ -99,12 +102,13 @@ export class PostgresTokens implements TokenStore {
     return new Map(rows.map(({ username, at }) => [username, at]));
   }
 
-  async removeExpired(at: number): Promise<void> {
+  async removeExpired(at: number, stopping?: AbortSignal): Promise<void> {
     await deleteInPortions(
       this.#database,
       `delete from tokens where hash = any(array(
          select hash from tokens where expires <= $1 order by expires limit $2 for update skip locked))`,
       [at],
+      stopping,
     );
   }
 
@@ -117,31 +121,49 @@ export class PostgresTokens implements TokenStore {
       },
       committed: () => {
         if (ended.size === 0) return;
+        // A lookup in progress may be of one of these users.
+        this.#lookups.clear();
         for (const [hash, { token }] of this.#cache)
           if (ended.has(token.username.toLowerCase())) this.#cache.delete(hash);
       },
     };
   }
 
+  /** The result of a lookup in progress may be outdated, so it is not cached. */
+  #forget(hash: string): void {
+    this.#cache.delete(hash);
+    this.#lookups.delete(hash);
+  }
+
   #lookUpOnce(hash: string): Promise<Token | undefined> {
     const running = this.#lookups.get(hash);
     if (running) return running;
-    const lookup = this.#lookUp(hash).finally(() => this.#lookups.delete(hash));
+    const readAt = this.#runtime.now();
+    const isCurrent = () => this.#lookups.get(hash) === lookup;
+    const lookup = this.#lookUp(hash)
+      .then((token) => {
+        if (isCurrent()) this.#keep(hash, token && { token, readAt });
+        return token;
+      })
+      .finally(() => {
+        if (isCurrent()) this.#lookups.delete(hash);
+      });
     this.#lookups.set(hash, lookup);
     return lookup;
   }
 
   async #lookUp(hash: string): Promise<Token | undefined> {
-    const readAt = this.#runtime.now();
     const [row] = await this.#database.ask<TokenRow>(`${selectTokens} where hash = $1`, [hash]);
+    return row && toToken(row);
+  }
+
+  #keep(hash: string, found: Cached | undefined): void {
     this.#cache.delete(hash);
-    if (!row) return undefined;
-    const token = toToken(row);
-    this.#cache.set(hash, { token, readAt });
+    if (!found) return;
+    this.#cache.set(hash, found);
     for (const oldest of this.#cache.keys()) {
       if (this.#cache.size <= mostCached) break;
       this.#cache.delete(oldest);
     }
-    return token;
   }
 }

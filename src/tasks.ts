@@ -5,7 +5,7 @@ import type { Runtime } from './runtime.ts';
 export type Tasks = {
   /** The work must end soon after its signal is aborted, because `stop` waits for it. */
   start: (name: string, work: (signal: AbortSignal) => Promise<void>) => void;
-  every: (name: string, ms: number, work: () => Promise<void>) => void;
+  every: (name: string, ms: number, work: (signal: AbortSignal) => Promise<void>) => void;
   idle: () => Promise<void>;
   stop: () => Promise<void>;
 };
@@ -34,12 +34,12 @@ export function createTasks(
     running.add(task);
   }
 
-  function every(name: string, ms: number, work: () => Promise<void>): void {
+  function every(name: string, ms: number, work: (signal: AbortSignal) => Promise<void>): void {
     start(name, async (signal) => {
       for (;;) {
         await sleep(ms, signal);
         try {
-          await work();
+          await work(signal);
         } catch (error) {
           onFailure(name, error);
         }

@@ -59,8 +59,8 @@ export class TokenService {
     this.#runtime = runtime;
     this.#maxTokensPerUser = maxTokensPerUser;
     // Processes may have been stopped for longer than the interval.
-    tasks.start('token sweep', () => this.#sweep());
-    tasks.every('token sweep', sweepEveryMs, () => this.#sweep());
+    tasks.start('token sweep', (stopping) => this.#sweep(stopping));
+    tasks.every('token sweep', sweepEveryMs, (stopping) => this.#sweep(stopping));
   }
 
   async identify(credentials: Credentials): Promise<Identity | undefined> {
@@ -175,10 +175,10 @@ export class TokenService {
       throw new ServiceError('too-many-requests', 'Too many sign-in attempts.', { retryAfterSeconds });
   }
 
-  async #sweep(): Promise<void> {
+  async #sweep(stopping: AbortSignal): Promise<void> {
     const at = this.#runtime.now();
     this.#signInLimit.removeExpired(at);
-    await this.#store.tokens.removeExpired(at);
+    await this.#store.tokens.removeExpired(at, stopping);
   }
 }
 

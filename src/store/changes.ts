@@ -156,7 +156,7 @@ export function createTransaction(base: Reader, changes: Changes, facts: Facts):
   };
 }
 
-function rowsIn(changes: Changes, table: Table<never>): Rows {
+export function rowsIn(changes: Changes, table: Table<never>): Rows {
   const rows = changes.tables.get(table) ?? new Map<string, unknown>();
   changes.tables.set(table, rows);
   return rows;

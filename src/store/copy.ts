@@ -4,9 +4,6 @@ import type { Cell, Reader, Table } from './state.ts';
 
 export type Copy = Reader & {
   apply: (changes: Changes) => void;
-  /** Sets a row to the value in the database; `undefined` removes it. */
-  setRow: (table: Table<never>, key: string, row: unknown) => void;
-  setCell: (name: string, value: unknown) => void;
   clear: () => void;
   version: (of: { name: string }) => number;
   onUpdate: (listener: () => void) => () => void;
@@ -57,14 +54,6 @@ export function createCopy(): Copy {
         cells.set(name, value);
         touch(name);
       }
-    },
-    setRow(table, key, row) {
-      put(table, key, row);
-      touch(table.name);
-    },
-    setCell(name, value) {
-      cells.set(name, value);
-      touch(name);
     },
     clear() {
       for (const name of tables.keys()) touch(name);

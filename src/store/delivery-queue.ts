@@ -27,8 +27,8 @@ export type DeliveryQueue = {
   publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
   /** The event that was published with this id less than 24 hours before `at`. */
   findEvent: (eventId: string, at: number) => Promise<RememberedEvent | undefined>;
-  /** Deletes the event ids that were published 24 hours before `at` or earlier, in portions. */
-  forgetEvents: (at: number) => Promise<void>;
+  /** Deletes the event ids that were published 24 hours before `at` or earlier, in portions until `stopping`. */
+  forgetEvents: (at: number, stopping?: AbortSignal) => Promise<void>;
   claim: (request: ClaimRequest) => Promise<Claimed>;
   /** Replaces a claimed delivery and releases the claim. Undefined if the claim has ended. */
   complete: (claimed: Delivery, rule: (reader: Reader) => Completion) => Promise<Completed | undefined>;

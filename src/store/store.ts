@@ -41,6 +41,6 @@ export type Store = Reader & {
 export type Retention = {
   /** Finished deliveries of each webhook. */
   readonly deliveriesPerWebhook: number;
-  /** Finished jobs that keep their messages. */
+  /** Jobs before the newest that keep their messages. */
   readonly jobs: number;
 };

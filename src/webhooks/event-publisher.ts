@@ -35,7 +35,7 @@ export class EventPublisher {
     this.#store = store;
     this.#runtime = runtime;
     this.#limits = limits;
-    const forget = () => store.deliveries.forgetEvents(runtime.now());
+    const forget = (stopping: AbortSignal) => store.deliveries.forgetEvents(runtime.now(), stopping);
     // Processes may have been stopped for longer than the interval.
     tasks.start('sweep of remembered event ids', forget);
     tasks.every('sweep of remembered event ids', forgetEveryMs, forget);

@@ -9,11 +9,11 @@ import type { Delivery } from '../../src/webhooks/delivery.ts';
 import { EventPublisher } from '../../src/webhooks/event-publisher.ts';
 import { createWebhook } from '../../src/webhooks/registry.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
-import { defaultStoreOptions, migrations } from '../kit/store.ts';
+import { defaultStoreOptions, migrations, noPauses } from '../kit/store.ts';
 
 function open(url: string, runtime: Runtime): Promise<Store> {
   const { retention } = defaultStoreOptions;
-  return openPostgresStore({ url, tables, migrations, runtime, retention });
+  return openPostgresStore({ url, tables, migrations, runtime, retention, pace: noPauses });
 }
 
 /** Opens a store that does nothing by itself: it does not renew its lease, and does not look for changes without a notification. */

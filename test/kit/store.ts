@@ -44,6 +44,9 @@ export const migrations = await readMigrations(
   new URL('../../src/store/postgres/migrations/', import.meta.url),
 );
 
+/** The tests claim and complete few deliveries at a time, and need not wait for more. */
+export const noPauses = { claimPauseMs: 0, completeWaitMs: 0 };
+
 type Database = Awaited<ReturnType<typeof createDatabase>>;
 
 /** Databases of closed stores. It is faster to empty one than to create one. */
@@ -71,8 +74,7 @@ async function openAt(database: Database, options: TestStoreOptions): Promise<Te
     secretKey: undefined,
     previousSecretKey: undefined,
     retention: options.retention,
-    // The tests claim and complete few deliveries at a time.
-    pace: { claimPauseMs: 0, completeWaitMs: 0 },
+    pace: noPauses,
     logger: undefined,
   });
   let running = 0;

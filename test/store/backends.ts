@@ -6,7 +6,7 @@ import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Retention, Store } from '../../src/store/store.ts';
 import { realRuntime } from '../../src/runtime.ts';
 import { createDatabase } from '../kit/postgres.ts';
-import { migrations } from '../kit/store.ts';
+import { migrations, noPauses } from '../kit/store.ts';
 import { tables } from './definitions.ts';
 
 type Options = Partial<Parameters<typeof openPostgresStore>[0]>;
@@ -68,7 +68,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
       secretKey: 'the key of the tests',
       previousSecretKey: undefined,
       retention: unlimited,
-      pace: { claimPauseMs: 0, completeWaitMs: 0 },
+      pace: noPauses,
       logger: undefined,
       ...options,
     });

@@ -527,3 +527,15 @@ describe('an event that PostgreSQL rejects', () => {
     expect(store.problems()).toEqual([]);
   });
 });
+
+it('events with very many deliveries are stored in statements of their own', async () => {
+  const { open, ask } = await createTestDatabase();
+  const store = await open();
+  const deliveriesOf = (webhookId: string) =>
+    Array.from({ length: 6_000 }, (_, n) => delivery(`${webhookId}${n}`, 1));
+  await Promise.all(['a', 'b', 'c'].map((webhookId) => publish(store, ...deliveriesOf(webhookId))));
+  // Each statement commits by itself.
+  expect(
+    await ask('select count(distinct xmin::text)::int as statements, count(*)::int from deliveries'),
+  ).toEqual([{ statements: 3, count: 18_000 }]);
+});

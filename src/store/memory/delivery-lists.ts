@@ -8,7 +8,7 @@ import { type Delivery, discard, isUntried, priorityOf, waitingSince } from '../
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import { freeze } from '../changes.ts';
 import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
-import { type Heap, createHeap } from '../heap.ts';
+import { type Heap, createHeap } from './heap.ts';
 
 /** The most bytes of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
 const maxFinishedBytes = 64 * 1024 ** 2;

@@ -10,9 +10,6 @@ export type BatchOptions<I, O> = {
   readonly mostItems: number;
   /** Delays a batch, so that it gets more items. */
   readonly waitForMore?: () => Promise<void>;
-  /** A batch takes no further item when it has this many bytes. */
-  readonly mostBytes?: number;
-  readonly bytesOf?: (item: I) => number;
   /** Items with the same key run in different batches. */
   readonly keyOf?: (item: I) => string | undefined;
 };
@@ -49,20 +46,17 @@ export class Batcher<I, O> {
   }
 
   #nextBatch(): Call<I, O>[] {
-    const { mostItems, mostBytes = Infinity, bytesOf = () => 0, keyOf = () => undefined } = this.#options;
+    const { mostItems, keyOf = () => undefined } = this.#options;
     const batch: Call<I, O>[] = [];
     const later: Call<I, O>[] = [];
     const keys = new Set<string>();
-    let bytes = 0;
     for (const call of this.#waiting) {
       const key = keyOf(call.item);
-      const isFull = batch.length >= mostItems || bytes > mostBytes;
-      if (isFull || (key !== undefined && keys.has(key))) {
+      if (batch.length >= mostItems || (key !== undefined && keys.has(key))) {
         later.push(call);
         continue;
       }
       batch.push(call);
-      bytes += bytesOf(call.item);
       if (key !== undefined) keys.add(key);
     }
     this.#waiting = later;

@@ -163,9 +163,11 @@ export class Claims {
     const dueTimes = firstDueTimes(waiting, retryWaitMs);
     this.#updateTurns([...dueTimes.keys()]);
     const taken = countByReceiver(request, others);
-    const candidates = this.#candidates(request, taken);
-    const due = candidates.filter(({ webhookId }) => (dueTimes.get(webhookId) ?? Infinity) <= at);
-    if (due.length === 0) return { deliveries: [], nextAt: nextDue(dueTimes, candidates, at) };
+    const due = this.#candidates(request, taken).filter(
+      ({ webhookId }) => (dueTimes.get(webhookId) ?? Infinity) <= at,
+    );
+    // What is due now has to wait until its receiver has room.
+    if (due.length === 0) return { deliveries: [], nextAt: firstAfter(at, dueTimes.values()) };
     this.#isUncertain = true;
     const [, , rows] = await Promise.all([
       query(client, 'begin'),
@@ -263,15 +265,9 @@ function countByReceiver(
   return counts;
 }
 
-/** Leaves out deliveries that are due now and whose receivers have no room. */
-function nextDue(
-  dueTimes: ReadonlyMap<string, number>,
-  candidates: readonly Candidate[],
-  at: number,
-): number | undefined {
-  const haveRoom = new Set(candidates.map(({ webhookId }) => webhookId));
-  const times = [...dueTimes].flatMap(([id, dueAt]) => (dueAt > at || haveRoom.has(id) ? dueAt : []));
-  return times.length === 0 ? undefined : Math.min(...times);
+function firstAfter(at: number, times: Iterable<number>): number | undefined {
+  const later = [...times].filter((time) => time > at);
+  return later.length === 0 ? undefined : Math.min(...later);
 }
 
 /** When the first delivery of each webhook is due. */

@@ -28,11 +28,12 @@ export class PostgresDeliveries implements DeliveryQueue {
   readonly #claims: Claims;
   readonly #publishing: Publishing;
   readonly #completing: Completing;
-  readonly #pending = new PendingCount();
+  readonly #pending: PendingCount;
   readonly #listeners = new Set<() => void>();
 
   constructor(options: DeliveriesOptions) {
     this.#options = options;
+    this.#pending = new PendingCount(options.self);
     this.#claims = new Claims(options);
     const shared = { ...options, pending: this.#pending, claims: this.#claims };
     this.#publishing = new Publishing(shared);
@@ -53,12 +54,13 @@ export class PostgresDeliveries implements DeliveryQueue {
     return row && { eventId, deliveries: row.deliveries, publishedAt: row.published_at };
   }
 
-  async forgetEvents(at: number): Promise<void> {
+  async forgetEvents(at: number, stopping?: AbortSignal): Promise<void> {
     await deleteInPortions(
       this.#options.database,
       `delete from event_ids where id = any(array(
          select id from event_ids where published_at <= $1 order by published_at limit $2 for update skip locked))`,
       [at - rememberedForMs],
+      stopping,
     );
   }
 
@@ -68,7 +70,8 @@ export class PostgresDeliveries implements DeliveryQueue {
 
   async complete(claimed: Delivery, rule: (reader: Reader) => Completion): Promise<Completed | undefined> {
     const completed = await this.#completing.complete(claimed, rule);
-    this.notify();
+    const isRetried = completed && completed.delivery !== 'deleted' && completed.delivery.state === 'pending';
+    if (isRetried) this.notify();
     return completed;
   }
 
@@ -149,6 +152,6 @@ export class PostgresDeliveries implements DeliveryQueue {
   noteCommit({ ended, pending }: TransactionDeliveries): void {
     for (const claimed of ended) this.#claims.forget(claimed);
     this.#pending.add(pending);
-    this.notify();
+    if (pending.count > 0 || ended.length > 0) this.notify();
   }
 }

@@ -44,11 +44,9 @@ export function toDelivery(row: DeliveryRow): Delivery {
 /** The values of `insertDeliveries`. Each event is sent once, however many deliveries it has. */
 export function insertValues(
   deliveries: readonly Delivery[],
-  rememberedAs: ReadonlyMap<Delivery, string> = new Map(),
+  rememberedAs: ReadonlyMap<WebhookEvent, string> = new Map(),
 ): unknown[] {
-  const first = new Map<WebhookEvent, Delivery>();
-  for (const delivery of deliveries) if (!first.has(delivery.event)) first.set(delivery.event, delivery);
-  const events = [...first.keys()];
+  const events = [...new Set(deliveries.map(({ event }) => event))];
   const places = new Map(events.map((event, index) => [event, index]));
   return [
     events.map((_event, index) => index),
@@ -58,7 +56,7 @@ export function insertValues(
     events.map(({ service }) => service),
     events.map(({ data }) => data),
     events.map(bytesOfPayload),
-    [...first.values()].map((delivery) => rememberedAs.get(delivery) ?? null),
+    events.map((event) => rememberedAs.get(event) ?? null),
     deliveries.map(({ id }) => id),
     deliveries.map(({ webhookId }) => webhookId),
     deliveries.map(({ event }) => places.get(event)),
@@ -71,7 +69,11 @@ export function insertValues(
 
 export const insertParameters = 15;
 
-/** Inserts new deliveries, which have no attempts. `condition` may refer to the event `e` and the id `e.remembered_as`. */
+/**
+ * Inserts new deliveries, which have no attempts. `condition` may refer to the event `e` and the id `e.remembered_as`. Every event has
+ * deliveries and every delivery has an event, so the full join finds the same pairs as an inner one. PostgreSQL uses a hash for it; for an
+ * inner join it would compare every event with every delivery, because it expects few of both.
+ */
 export function insertDeliveries(condition = 'true'): string {
   return `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
       attempts, priority, since, untried)
@@ -79,7 +81,7 @@ export function insertDeliveries(condition = 'true'): string {
       v.since, false
     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::text[])
         e(place, id, type, at, service, data, bytes, remembered_as)
-      join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::smallint[], $15::bigint[])
+      full join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::smallint[], $15::bigint[])
         with ordinality v(id, webhook_id, place, is_ping, created_at, priority, since, index) on v.place = e.place
     where ${condition} order by v.index returning bytes`;
 }

@@ -20,6 +20,12 @@ import { setFailureWindows } from './failure-windows.ts';
 
 export type WritesOptions = { readonly claims: Claims; readonly self: string; readonly keep: number };
 
+/**
+ * A transaction discards or deletes at most this many pending deliveries of a webhook, because it must not take long. The worker discards
+ * the others one by one: their webhook is inactive or does not exist.
+ */
+const mostAtOnce = 100_000;
+
 /** Counts the rows of `gone`, which are no longer pending. */
 const countGone = 'select -count(*) as count, -coalesce(sum(bytes), 0)::bigint as bytes from gone';
 
@@ -53,14 +59,16 @@ export class TransactionDeliveries implements DeliveryWrites {
     await Promise.all([
       // Retention would remove these. There may be very many, and it is faster to delete them than to update them first.
       this.#end(
-        `delete from deliveries where id = any(array(
-           select d.id from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority = 2
-           order by d.since desc, d.placed desc offset $2)) returning bytes`,
+        `delete from deliveries where ctid = any(array(
+           select d.ctid from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority = 2
+           order by d.since desc, d.placed desc offset $2 limit ${mostAtOnce})) returning bytes`,
         [webhookId, keep],
       ),
       this.#end(
         `update deliveries d set state = 'discarded', ended_at = $2::bigint, untried = d.priority = 2
-         where ${isFree} and d.webhook_id = $1 and d.priority <> 0 returning d.bytes`,
+         where d.ctid = any(array(
+           select d.ctid from deliveries d where ${isFree} and d.webhook_id = $1 and d.priority <> 0
+           order by d.priority, d.since, d.placed limit ${mostAtOnce})) and ${isFree} returning d.bytes`,
         [webhookId, at],
       ),
       this.#trim(webhookId),
@@ -69,11 +77,15 @@ export class TransactionDeliveries implements DeliveryWrites {
 
   async deleteAll(webhookId: string): Promise<void> {
     await Promise.all([
-      this.#end(`delete from deliveries where webhook_id = $1 and state = 'pending' returning bytes`, [
-        webhookId,
-      ]),
-      query(this.#client, 'delete from deliveries where webhook_id = $1', [webhookId]),
+      // First, as when a failure is counted: otherwise the two could wait for each other.
       query(this.#client, 'delete from failure_windows where webhook_id = $1', [webhookId]),
+      this.#end(
+        `delete from deliveries where ctid = any(array(
+           select d.ctid from deliveries d where d.webhook_id = $1 and d.state = 'pending'
+           order by d.placed limit ${mostAtOnce})) returning bytes`,
+        [webhookId],
+      ),
+      query(this.#client, `delete from deliveries where webhook_id = $1 and state <> 'pending'`, [webhookId]),
     ]);
   }
 

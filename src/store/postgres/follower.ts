@@ -11,6 +11,9 @@ import type { PostgresDeliveries } from './deliveries.ts';
 import type { Peers } from './peers.ts';
 import type { Replica } from './replica.ts';
 
+/** The name of the task that reads the changes of other processes. */
+export const lookTask = 'store look';
+
 const lookEveryMs = 500;
 /** While the database is unavailable. An attempt to connect may take two seconds. */
 const reconnectEveryMs = 250;
@@ -34,10 +37,8 @@ export type FollowerOptions = {
   readonly self: string;
   /** Called after each look that succeeded. */
   readonly onLook: () => void;
-  /** Called in the background when other processes have changed the state. */
-  readonly afterChange: () => Promise<void>;
   /** Removes finished data beyond its retention. */
-  readonly removeOld: () => Promise<void>;
+  readonly removeOld: (stopping: AbortSignal) => Promise<void>;
 };
 
 export class Follower {
@@ -51,7 +52,7 @@ export class Follower {
     this.#options = options;
   }
 
-  /** Updates the copy, and notifies the listeners if something changed. */
+  /** Updates the copy. */
   look(): Promise<void> {
     this.#nextLook ??= this.#options.mutex(() => {
       this.#nextLook = undefined;
@@ -62,29 +63,28 @@ export class Follower {
 
   start(): void {
     const { tasks, peers, deliveries, removeOld } = this.#options;
-    tasks.start('store look', (stopping) => this.#keepLooking(stopping));
+    tasks.start(lookTask, (stopping) => this.#keepLooking(stopping));
     tasks.start('store listening', (stopping) => this.#keepListening(stopping));
     tasks.every('store lease', renewLeaseEveryMs, async () => {
       if (await peers.keepAlive()) deliveries.notify();
     });
     tasks.start('store retention', removeOld);
-    tasks.every('store retention', removeEveryMs, async () => {
-      await removeOld();
+    tasks.every('store retention', removeEveryMs, async (stopping) => {
+      await removeOld(stopping);
       await this.#removeRows();
     });
   }
 
   async #look(): Promise<void> {
-    const { database, copy, replica, peers, deliveries, tasks, onLook, afterChange } = this.#options;
+    const { database, copy, replica, peers, deliveries, onLook } = this.#options;
     await database.probe(async (client) => {
-      const [hasChanged, havePeersChanged] = await Promise.all([
+      const [, havePeersChanged] = await Promise.all([
         replica.follow(client),
         peers.look(client),
         deliveries.look(client),
       ]);
       onLook();
-      if (hasChanged) tasks.start('store secrets', afterChange);
-      if (hasChanged || havePeersChanged) copy.notify();
+      if (havePeersChanged) copy.notify();
     });
   }
 
@@ -95,7 +95,7 @@ export class Follower {
       // A task of its own, so that a failure is reported and the next look still happens.
       await new Promise<void>((resolve) => {
         if (stopping.aborted) resolve();
-        else tasks.start('store look', () => this.look().finally(resolve));
+        else tasks.start(lookTask, () => this.look().finally(resolve));
       });
     }
   }
@@ -114,6 +114,7 @@ export class Follower {
   /** Deletes the marks of rows that were removed more than five minutes ago. */
   async #removeRows(): Promise<void> {
     const { database, runtime, replica } = this.#options;
+    if (database.isOutdated) return;
     const at = runtime.now();
     this.#milestones.push({ at, version: replica.seen });
     let old: number | undefined;
@@ -122,8 +123,13 @@ export class Follower {
     await database.use((client) =>
       Promise.all([
         query(client, 'begin'),
-        query(client, 'update clock set pruned_to = greatest(pruned_to, $1)', [old]),
-        query(client, `delete from state where value is null and kind <> 'cell' and version <= $1`, [old]),
+        query(client, 'select from clock for update'),
+        query(
+          client,
+          `with removed as (delete from state where value is null and kind <> 'cell' and version <= $1 returning 1)
+           update clock set pruned_to = greatest(pruned_to, $1) where exists (select from removed)`,
+          [old],
+        ),
         query(client, 'commit'),
       ]),
     );

@@ -60,13 +60,14 @@ export class PostgresJobs implements JobStore {
   }
 
   /** Deletes the messages of archived jobs beyond the retention. There are such jobs if it was longer before. */
-  async removeOld(): Promise<void> {
+  async removeOld(stopping: AbortSignal): Promise<void> {
     await deleteInPortions(
       this.#database,
       `delete from messages where ctid = any(array(
          select m.ctid from jobs j cross join lateral (select m.ctid from messages m where m.job_id = j.id) m
          where j.number <= (select max(number) from jobs) - $1 order by j.number limit $2))`,
       [this.#keep],
+      stopping,
     );
   }
 

@@ -7,9 +7,7 @@ import { type Client, query } from './database.ts';
 import { lockFailureWindows } from './failure-windows.ts';
 import { type TokenRow, selectTokens, toToken } from './tokens.ts';
 
-export type LoadedNeeds = Facts;
-
-export async function loadNeeds(client: Client, all: readonly Needs[]): Promise<LoadedNeeds> {
+export async function loadNeeds(client: Client, all: readonly Needs[]): Promise<Facts> {
   const hashes = all.flatMap(({ token }) => token ?? []);
   const uploadIds = all.flatMap(({ uploads }) => uploads ?? []);
   const webhookIds = all.flatMap(({ failuresOf }) => failuresOf ?? []);

@@ -30,14 +30,13 @@ export class Peers {
     return this.#database.use(async (client) => {
       await query(
         client,
-        `with renewed as (
-           insert into processes as p (id, alive_until) values ($1, clock_timestamp() + ${lease})
-           on conflict (id) do update set alive_until = excluded.alive_until,
-             since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end)
-         insert into pending_counts (process, lane) values ($1, '') on conflict do nothing`,
+        `insert into processes as p (id, alive_until) values ($1, clock_timestamp() + ${lease})
+         on conflict (id) do update set alive_until = excluded.alive_until,
+           since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end`,
         [this.#self],
         soonMs,
       );
+      if (this.#database.isOutdated) return false;
       // A process that ended before it released the claims of a dead one leaves the counts of that one. The release may also fail, or
       // the dead process may have committed a claim after it: then claims are left without counts.
       const { rows: dead } = await query<{ id: string }>(

@@ -1,16 +1,18 @@
-// How many deliveries are pending. Every process counts what it adds and completes, and reads what the others have counted twice a second.
+// How many deliveries are pending. Every process counts what it adds and completes, and twice a second reads the counts of the others.
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import type { Delivery } from '../../webhooks/delivery.ts';
 import { type Client, query } from './database.ts';
 import { type Counts, bytesOfAll } from './delivery-rows.ts';
 
-/** Looks whose result would overwrite a newer count are ignored, but not more often than this. */
+/** A look does not replace a newer count of this process, but not more often than this. */
 const mostIgnoredLooks = 4;
 
 const none: Counts = { count: 0, bytes: 0 };
 
 export class PendingCount {
-  #known = none;
+  readonly #self: string;
+  #own = none;
+  #others = none;
   /** The deliveries of a batch that is being planned. */
   #planned = none;
   /** How often a write that may change the count has begun or ended, and how many are in progress. */
@@ -18,8 +20,12 @@ export class PendingCount {
   #inProgress = 0;
   #ignoredLooks = 0;
 
+  constructor(self: string) {
+    this.#self = self;
+  }
+
   get value(): Counts {
-    return sum(this.#known, this.#planned);
+    return sum(sum(this.#own, this.#others), this.#planned);
   }
 
   /** Runs a write that may change the count. While it is in progress, it is not known whether the database has counted it already. */
@@ -35,7 +41,7 @@ export class PendingCount {
   }
 
   add(counts: Counts): void {
-    this.#known = sum(this.#known, counts);
+    this.#own = sum(this.#own, counts);
   }
 
   addAll(deliveries: readonly Delivery[]): void {
@@ -57,13 +63,16 @@ export class PendingCount {
 
   async look(client: Client): Promise<void> {
     const changes = this.#inProgress > 0 ? -1 : this.#changes;
-    const { rows } = await query<Counts>(
+    const { rows } = await query<Counts & { is_own: boolean }>(
       client,
-      'select coalesce(sum(count), 0)::bigint as count, coalesce(sum(bytes), 0)::bigint as bytes from pending_counts',
+      `select process = $1 as is_own, sum(count)::bigint as count, sum(bytes)::bigint as bytes from pending_counts group by 1`,
+      [this.#self],
     );
+    const countsOf = (isOwn: boolean) => rows.find((row) => row.is_own === isOwn) ?? none;
+    this.#others = countsOf(false);
     const isOutdated = changes !== this.#changes && this.#ignoredLooks < mostIgnoredLooks;
     this.#ignoredLooks = isOutdated ? this.#ignoredLooks + 1 : 0;
-    if (!isOutdated) this.#known = rows[0] ?? none;
+    if (!isOutdated) this.#own = countsOf(true);
   }
 }
 

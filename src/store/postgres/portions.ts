@@ -5,15 +5,16 @@ const portion = 1_000;
 
 /**
  * The last parameter of the statement is the number of rows to delete at most. It finds them with `= any(array(select …))`: the planner reads
- * that as few rows and uses the index, whereas a join might read the whole table for every portion.
+ * that as few rows and uses the index, whereas a join might read the whole table for every portion. `stopping` ends it between two portions.
  */
 export async function deleteInPortions(
   database: Database,
   statement: string,
   values: readonly unknown[],
+  stopping?: AbortSignal,
 ): Promise<void> {
   const counted = `with deleted as (${statement} returning 1) select count(*) from deleted`;
-  for (;;) {
+  while (stopping?.aborted !== true) {
     const [row] = await database.write<{ count: number }>(counted, [...values, portion]);
     if ((row?.count ?? 0) < portion) return;
   }

@@ -4,7 +4,7 @@
 // that the copy shows. `follow` reads the rows with a higher version and applies all of them together, so the copy always shows one
 // consistent version. It loads everything if rows that were removed since `seen` may have been pruned, or if the version is lower than
 // `seen` because a backup was restored.
-import { type Changes, freeze } from '../changes.ts';
+import { type Changes, createChanges, freeze, rowsIn } from '../changes.ts';
 import type { Copy } from '../copy.ts';
 import type { Table } from '../state.ts';
 import { type Client, type Database, query } from './database.ts';
@@ -15,6 +15,8 @@ export type ReplicaOptions = {
   readonly copy: Copy;
   readonly tables: readonly Table<never>[];
   readonly secrets: Secrets;
+  /** Called when the copy shows changes of other processes. */
+  readonly onChange: () => void;
 };
 
 type Clock = { readonly version: number; readonly pruned_to: number; readonly oldest_writer: number };
@@ -33,14 +35,16 @@ export class Replica {
   readonly #copy: Copy;
   readonly #tables: ReadonlyMap<string, Table<never>>;
   readonly #secrets: Secrets;
+  readonly #onChange: () => void;
   /** Rows with secrets that the current key does not encrypt, by table and key. */
   readonly #outdated = new Map<string, { readonly table: Table<never>; readonly key: string }>();
 
-  constructor({ database, copy, tables, secrets }: ReplicaOptions) {
+  constructor({ database, copy, tables, secrets, onChange }: ReplicaOptions) {
     this.#database = database;
     this.#copy = copy;
     this.#tables = new Map(tables.map((table) => [table.name, table]));
     this.#secrets = secrets;
+    this.#onChange = onChange;
   }
 
   /** Reads the changes since `seen`. Returns whether there were any. */
@@ -50,14 +54,16 @@ export class Replica {
     if (!clock) throw new Error('The table clock of the database is empty.');
     this.#database.noteSchema(clock.oldest_writer);
     if (clock.version === this.seen) return false;
-    if (this.seen >= 0 && (this.seen < clock.pruned_to || clock.version < this.seen)) {
-      const { rows: all } = await query<Clock & StateRow>(client, changedRows, [-1]);
-      this.#apply(all, () => this.#copy.clear());
-      this.seen = all[0]?.version ?? clock.version;
-      return true;
-    }
-    this.#apply(rows);
-    this.seen = clock.version;
+    const isReloaded = this.seen >= 0 && (this.seen < clock.pruned_to || clock.version < this.seen);
+    const { rows: changed } = isReloaded
+      ? await query<Clock & StateRow>(client, changedRows, [-1])
+      : { rows };
+    // Without decoding all rows first, a row that cannot be read would leave the copy between two versions.
+    const changes = this.#decode(changed);
+    if (isReloaded) this.#copy.clear();
+    this.#copy.apply(changes);
+    this.seen = changed[0]?.version ?? clock.version;
+    this.#onChange();
     return true;
   }
 
@@ -84,21 +90,22 @@ export class Replica {
     this.seen = version;
   }
 
-  /** Decodes all rows before it applies the first. Without this, a row that cannot be read would leave the copy between two versions. */
-  #apply(rows: readonly StateRow[], before: () => void = () => undefined): void {
-    const applies = rows.map((row) => this.#decode(row));
-    before();
-    for (const apply of applies) apply();
+  #decode(rows: readonly StateRow[]): Changes {
+    const changes = createChanges();
+    for (const { kind, key, value } of rows) {
+      const table = this.#tables.get(kind);
+      if (kind === cellKind) changes.cells.set({ name: key, initial: undefined }, freeze(value));
+      // A newer version may have tables that this one does not know.
+      else if (table) rowsIn(changes, table).set(key, this.#decodeRow(table, key, value));
+    }
+    return changes;
   }
 
-  #decode({ kind, key, value }: StateRow): () => void {
-    if (kind === cellKind) return () => this.#copy.setCell(key, freeze(value));
-    const table = this.#tables.get(kind);
-    // A newer version may have tables that this one does not know.
-    if (!table) return () => undefined;
-    if (value === null) return () => this.#copy.setRow(table, key, undefined);
-    const row = freeze(this.#openSecrets(table, key, value as Record<string, unknown>));
-    return () => this.#copy.setRow(table, key, row);
+  /** Undefined for a removed row. */
+  #decodeRow(table: Table<never>, key: string, value: unknown): unknown {
+    if (value !== null) return freeze(this.#openSecrets(table, key, value as Record<string, unknown>));
+    this.#outdated.delete(`${table.name} ${key}`);
+    return undefined;
   }
 
   #openSecrets(table: Table<never>, key: string, document: Record<string, unknown>): unknown {

@@ -1,4 +1,4 @@
-// SQL conditions that tell whether a rule ran on an outdated state.
+// SQL conditions that check whether a rule ran on an outdated state.
 import { webhookSettings } from '../../webhooks/settings.ts';
 import { webhooks } from '../../webhooks/webhook.ts';
 import { cellKind } from './replica.ts';

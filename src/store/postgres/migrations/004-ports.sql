@@ -15,6 +15,8 @@ create table state (
   primary key (kind, key)
 );
 create index state_version on state (version);
+create index state_kind on state (kind, version);
+create index state_removed on state (version) where value is null and kind <> 'cell';
 
 insert into state
 select 'users', key, json_build_object('username', username, 'role', role, 'passwordHash', password_hash,

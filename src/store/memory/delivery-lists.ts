@@ -2,7 +2,7 @@
 // removed.
 //
 // Every webhook has one heap of pending deliveries for each priority, ordered by the time since which they wait. A delivery that is
-// replaced, claimed or removed stays in its heap; reading the heap skips such outdated entries, and `tidy` rebuilds the heaps before they
+// replaced, claimed or removed stays in its heap; reading the heap skips such outdated entries, and `#rebuildHeaps` rebuilds the heaps before they
 // pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
 import { type Delivery, discard, isUntried, priorityOf, waitingSince } from '../../webhooks/delivery.ts';
 import { bytesOfPayload } from '../../webhooks/event.ts';
@@ -18,7 +18,7 @@ type Heaps = Readonly<Record<0 | 1 | 2, Heap<Delivery>>>;
 type Next = { readonly at: number; readonly delivery: Delivery; readonly heap: Heap<Delivery> };
 
 /** The deliveries of one webhook. */
-type Shelf = {
+type WebhookLists = {
   /** Oldest first. */
   readonly deliveries: Map<string, Delivery>;
   /** Pending deliveries, and outdated entries. */
@@ -30,7 +30,7 @@ type Shelf = {
 
 export class DeliveryLists {
   readonly #keep: number;
-  readonly #shelves = new Map<string, Shelf>();
+  readonly #byWebhook = new Map<string, WebhookLists>();
   readonly #deliveries = new Map<string, Delivery>();
   readonly #claimed = new Set<string>();
   /** Webhooks that may have pending deliveries, in the order of their turns. */
@@ -63,39 +63,39 @@ export class DeliveryLists {
   }
 
   page(webhookId: string, start: number, num: number): { deliveries: Delivery[]; total: number } {
-    const all = [...(this.#shelves.get(webhookId)?.deliveries.values() ?? [])];
+    const all = [...(this.#byWebhook.get(webhookId)?.deliveries.values() ?? [])];
     return { deliveries: all.reverse().slice(start, start + num), total: all.length };
   }
 
   /** Adds the delivery, or replaces the one with the same id. */
   put(delivery: Delivery): void {
     const { id, webhookId } = delivery;
-    const shelf = this.#shelfOf(webhookId);
+    const lists = this.#listsOf(webhookId);
     this.#count(this.#deliveries.get(id), -1);
     this.#count(delivery, 1);
     this.#deliveries.set(id, delivery);
-    shelf.deliveries.set(id, delivery);
+    lists.deliveries.set(id, delivery);
     if (delivery.state === 'pending') {
-      schedule(shelf, delivery);
-      this.#tidy(shelf);
+      schedule(lists, delivery);
+      this.#rebuildHeaps(lists);
       this.#turns.add(webhookId);
       return;
     }
-    (isUntried(delivery) ? shelf.untried : shelf.finished).add(id);
+    (isUntried(delivery) ? lists.untried : lists.finished).add(id);
     this.#finished.add(id);
-    this.#trim(shelf);
+    this.#trim(lists);
     this.#limitFinished();
   }
 
   delete(webhookId: string): void {
-    const shelf = this.#shelves.get(webhookId);
-    if (shelf) for (const id of shelf.deliveries.keys()) this.#remove(id, shelf);
-    this.#shelves.delete(webhookId);
+    const lists = this.#byWebhook.get(webhookId);
+    if (lists) for (const id of lists.deliveries.keys()) this.#remove(id, lists);
+    this.#byWebhook.delete(webhookId);
     this.#turns.delete(webhookId);
   }
 
   discardPending(webhookId: string, at: number): void {
-    for (const delivery of [...(this.#shelves.get(webhookId)?.deliveries.values() ?? [])]) {
+    for (const delivery of [...(this.#byWebhook.get(webhookId)?.deliveries.values() ?? [])]) {
       const { id, state, isPing } = delivery;
       if (state === 'pending' && !isPing && !this.#claimed.has(id)) this.put(freeze(discard(delivery, at)));
     }
@@ -110,7 +110,7 @@ export class DeliveryLists {
   complete(claimed: Delivery, delivery: Delivery | undefined): void {
     this.#claimed.delete(claimed.id);
     if (delivery) this.put(delivery);
-    else this.#remove(claimed.id, this.#shelfOf(claimed.webhookId));
+    else this.#remove(claimed.id, this.#listsOf(claimed.webhookId));
   }
 
   claim({ at, most, retryWaitMs, receiverOf, roomFor }: ClaimRequest): Claimed {
@@ -123,7 +123,7 @@ export class DeliveryLists {
     };
     // The loop adds a webhook to the end of the set it iterates over, so it visits the webhook again.
     for (const webhookId of this.#turns) {
-      const next = this.#nextOf(this.#shelfOf(webhookId), at, retryWaitMs);
+      const next = this.#nextOf(this.#listsOf(webhookId), at, retryWaitMs);
       if (next === undefined) {
         this.#turns.delete(webhookId);
         continue;
@@ -146,10 +146,10 @@ export class DeliveryLists {
     return { deliveries: taken, nextAt };
   }
 
-  #shelfOf(webhookId: string): Shelf {
-    const shelf = this.#shelves.get(webhookId) ?? createShelf();
-    this.#shelves.set(webhookId, shelf);
-    return shelf;
+  #listsOf(webhookId: string): WebhookLists {
+    const lists = this.#byWebhook.get(webhookId) ?? createLists();
+    this.#byWebhook.set(webhookId, lists);
+    return lists;
   }
 
   /** `sign` is 1 for a delivery that is added and -1 for one that is removed or replaced. */
@@ -164,21 +164,21 @@ export class DeliveryLists {
     }
   }
 
-  #remove(id: string, shelf: Shelf): void {
+  #remove(id: string, lists: WebhookLists): void {
     this.#count(this.#deliveries.get(id), -1);
     this.#deliveries.delete(id);
     this.#claimed.delete(id);
     this.#finished.delete(id);
-    shelf.deliveries.delete(id);
-    shelf.finished.delete(id);
-    shelf.untried.delete(id);
+    lists.deliveries.delete(id);
+    lists.finished.delete(id);
+    lists.untried.delete(id);
   }
 
-  #trim(shelf: Shelf): void {
-    for (const ids of [shelf.untried, shelf.finished]) {
+  #trim(lists: WebhookLists): void {
+    for (const ids of [lists.untried, lists.finished]) {
       for (const id of ids) {
-        if (shelf.untried.size + shelf.finished.size <= this.#keep) return;
-        this.#remove(id, shelf);
+        if (lists.untried.size + lists.finished.size <= this.#keep) return;
+        this.#remove(id, lists);
       }
     }
   }
@@ -187,22 +187,22 @@ export class DeliveryLists {
     for (const id of this.#finished) {
       const delivery = this.#deliveries.get(id);
       if (delivery === undefined || this.#finishedBytes <= maxFinishedBytes) return;
-      this.#remove(id, this.#shelfOf(delivery.webhookId));
+      this.#remove(id, this.#listsOf(delivery.webhookId));
     }
   }
 
   /** Rebuilds the heaps when they hold more than twice as many entries as the webhook has deliveries. */
-  #tidy(shelf: Shelf): void {
-    const entries = Object.values(shelf.heaps).reduce((sum, heap) => sum + heap.size(), 0);
-    if (entries <= 2 * shelf.deliveries.size + 16) return;
-    shelf.heaps = createHeaps();
-    for (const delivery of shelf.deliveries.values()) {
-      if (delivery.state === 'pending' && !this.#claimed.has(delivery.id)) schedule(shelf, delivery);
+  #rebuildHeaps(lists: WebhookLists): void {
+    const entries = Object.values(lists.heaps).reduce((sum, heap) => sum + heap.size(), 0);
+    if (entries <= 2 * lists.deliveries.size + 16) return;
+    lists.heaps = createHeaps();
+    for (const delivery of lists.deliveries.values()) {
+      if (delivery.state === 'pending' && !this.#claimed.has(delivery.id)) schedule(lists, delivery);
     }
   }
 
   /** The next delivery of the webhook: the first in the order of priorities that is due, or else the one that is due first. */
-  #nextOf({ heaps }: Shelf, at: number, retryWaitMs: number): Next | undefined {
+  #nextOf({ heaps }: WebhookLists, at: number, retryWaitMs: number): Next | undefined {
     const heads = [
       this.#headOf(heaps[0], 0),
       this.#headOf(heaps[1], retryWaitMs),
@@ -231,11 +231,11 @@ export class DeliveryLists {
   }
 }
 
-function schedule({ heaps }: Shelf, delivery: Delivery): void {
+function schedule({ heaps }: WebhookLists, delivery: Delivery): void {
   heaps[priorityOf(delivery)].push(waitingSince(delivery), delivery);
 }
 
-function createShelf(): Shelf {
+function createLists(): WebhookLists {
   return { deliveries: new Map(), heaps: createHeaps(), finished: new Set(), untried: new Set() };
 }
 

@@ -128,8 +128,12 @@ export const trimStatement = `delete from deliveries where ctid = any(array(
   limit $3))`;
 
 /** Adds to the counts of pending deliveries. `from` is a query with the columns `count` and `bytes`. */
-export function countPending(process: string, lane: 'publish' | 'complete' | 'update', from: string): string {
-  return `insert into pending_counts as p (process, lane, count, bytes)
-    select ${process}, '${lane}', s.count, s.bytes from (${from}) s
-    on conflict (process, lane) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`;
+export function countPending(
+  process: string,
+  statement: 'publish' | 'complete' | 'update',
+  from: string,
+): string {
+  return `insert into pending_counts as p (process, statement, count, bytes)
+    select ${process}, '${statement}', s.count, s.bytes from (${from}) s
+    on conflict (process, statement) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`;
 }

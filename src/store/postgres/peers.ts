@@ -90,9 +90,9 @@ export class Peers {
       query(
         client,
         `with gone as (delete from pending_counts where process = any($1::text[]) returning count, bytes)
-         insert into pending_counts as p (process, lane, count, bytes)
+         insert into pending_counts as p (process, statement, count, bytes)
          select '', '', coalesce(sum(count), 0), coalesce(sum(bytes), 0) from gone
-         on conflict (process, lane) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`,
+         on conflict (process, statement) do update set count = p.count + excluded.count, bytes = p.bytes + excluded.bytes`,
         [processes],
       ),
     ]);

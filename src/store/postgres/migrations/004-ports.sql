@@ -191,9 +191,10 @@ create sequence claim_numbers;
 -- another. The row of the process '' has the sum of processes that have ended.
 create table pending_counts (
   process text collate "C" not null,
-  lane text collate "C" not null,
+  -- The kind of statement that counted: publish, complete or update. Two kinds at the same moment do not wait for each other.
+  statement text collate "C" not null,
   count bigint not null default 0,
   bytes bigint not null default 0,
-  primary key (process, lane)
+  primary key (process, statement)
 );
 insert into pending_counts select '', '', count(*), coalesce(sum(bytes), 0) from deliveries where state = 'pending';

@@ -46,8 +46,7 @@ export default defineConfig(({ mode }) => ({
     pool: 'threads',
     // The files of a worker share their modules: importing the server once per file would take a third of the time.
     isolate: false,
-    // Three on two cores: some tests wait for a browser, a database or a process.
-    maxWorkers: 3,
+    maxWorkers: 2,
     testTimeout: 20_000 * timeoutFactor,
     hookTimeout: 30_000,
     // Processes may start slowly on a busy machine.

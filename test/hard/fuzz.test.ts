@@ -9,7 +9,7 @@ import { isSlowOnPurpose, pagesOf, requestsTo } from './fuzz-requests.ts';
 import { type Target, idsIn, isComplete, send, startTarget, stopTarget } from './fuzz-session.ts';
 import { cpuMs, judge } from './fuzz-verdict.ts';
 
-const requestCount = Number(process.env.FUZZ_REQUESTS ?? 5000);
+const requestCount = Number(process.env.FUZZ_REQUESTS ?? 3000);
 // The default run sends the same requests each time; a run with FUZZ_REQUESTS sends different ones.
 const defaultSeed =
   process.env.FUZZ_REQUESTS === undefined ? 528_027_505 : Math.floor(Math.random() * 2 ** 31);

@@ -5,6 +5,9 @@ import { defineConfig } from 'vitest/config';
 /** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
+/** Tests of what others cover with fewer repetitions. Only `--mode long` runs them. */
+const long = ['test/crash/deliveries.test.ts'];
+
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,examples,hard,interop,kubernetes,store}/**/*.test.ts',
@@ -31,13 +34,27 @@ const projects = {
   memory: { name: 'memory', include: all, exclude: crash, globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
   // Four workers on two cores: these tests wait most of the time, for leases and timeouts.
-  crash: { name: 'crash', include: crash, globalSetup, maxWorkers: 4, sequence: { groupOrder: 1 } },
+  crash: {
+    name: 'crash',
+    include: crash,
+    exclude: long,
+    globalSetup,
+    maxWorkers: 4,
+    sequence: { groupOrder: 1 },
+  },
 };
 
 const modes = {
   test: [projects.memory, projects.postgres, projects.crash],
   quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow] }],
-  long: [{ name: 'long', include: ['test/hard/fuzz.test.ts'], env: { FUZZ_REQUESTS: '100000' } }],
+  long: [
+    {
+      name: 'long',
+      include: ['test/hard/fuzz.test.ts', ...long],
+      env: { FUZZ_REQUESTS: '100000' },
+      globalSetup,
+    },
+  ],
 };
 
 export default defineConfig(({ mode }) => ({

@@ -5,7 +5,7 @@ import { createDatabase } from '../kit/postgres.ts';
 import { changeSettings, countPending, listDeliveries, register, startReceiver } from './receiver.ts';
 import { type Steward, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
 
-const kills = 6;
+const kills = 10;
 const killEveryMs = 500;
 const receivers = 3;
 /** Enough for attempts to run all the time, and few enough to be delivered soon after the last kill. */

@@ -55,6 +55,16 @@ it('finds a token while the database is unavailable if it was valid in the minut
   expect(await tokens.find('h')).toEqual(token('h'));
 });
 
+it('finds such a token also with the lookup that notices that the database is unavailable', async () => {
+  await tokens.find('h');
+  now += minuteMs - 1;
+  answer = () => {
+    failedAt = now;
+    return Promise.reject(new Error('unreachable'));
+  };
+  expect(await tokens.find('h')).toEqual(token('h'));
+});
+
 it('does not find a token while the database is unavailable if it was not looked up in the minute before', async () => {
   await tokens.find('h');
   now += minuteMs;

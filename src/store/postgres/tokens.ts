@@ -51,10 +51,16 @@ export class PostgresTokens implements TokenStore {
 
   async find(hash: string): Promise<Token | undefined> {
     const cached = this.#cache.get(hash);
-    const { failedAt } = this.#database;
-    const validSince =
-      failedAt === undefined ? this.#runtime.now() - freshForMs : failedAt - keptDuringFailureMs;
-    return cached && cached.readAt > validSince ? cached.token : this.#lookUpOnce(hash);
+    if (cached && cached.readAt > this.#runtime.now() - freshForMs) return cached.token;
+    try {
+      return await this.#lookUpOnce(hash);
+    } catch (error) {
+      const { failedAt } = this.#database;
+      const known = this.#cache.get(hash);
+      if (failedAt !== undefined && known && known.readAt > failedAt - keptDuringFailureMs)
+        return known.token;
+      throw error;
+    }
   }
 
   async issue(token: Token, max: number): Promise<void> {

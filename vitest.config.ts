@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 /** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
-/** Tests of what others cover with fewer repetitions. Only `--mode long` runs them. */
+/** Crash tests that repeat, with more kills, what others cover. Only `--mode long` runs them. */
 const long = ['test/crash/deliveries.test.ts'];
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
@@ -33,7 +33,7 @@ const all = ['test/**/*.test.ts'];
 const projects = {
   memory: { name: 'memory', include: all, exclude: crash, globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
-  // Four workers on two cores: these tests wait most of the time, for leases and timeouts.
+  // Four workers on two cores: while a test waits for a lease or a timeout, others run.
   crash: {
     name: 'crash',
     include: crash,

@@ -27,7 +27,7 @@ export type DeliveryQueue = {
   publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
   /** The event that was published with this id less than 24 hours before `at`. */
   findEvent: (eventId: string, at: number) => Promise<RememberedEvent | undefined>;
-  /** Deletes the event ids that were published 24 hours before `at` or earlier, in portions until `stopping`. */
+  /** Deletes the event ids that were published 24 hours before `at` or earlier, in portions. `stopping` ends it between two portions. */
   forgetEvents: (at: number, stopping?: AbortSignal) => Promise<void>;
   claim: (request: ClaimRequest) => Promise<Claimed>;
   /** Replaces a claimed delivery and releases the claim. Undefined if the claim has ended. */
@@ -74,8 +74,8 @@ export type ClaimRequest = {
 export type Claimed = {
   readonly deliveries: readonly Delivery[];
   /**
-   * When the next delivery that this process can claim is due. Not after the `at` of a call that returns deliveries and may have left some
-   * that are due.
+   * When the next delivery is due that this process can claim. A store that returns deliveries may return `at` instead: the next claim then
+   * returns the time.
    */
   readonly nextAt: number | undefined;
 };

@@ -2,8 +2,8 @@
 // removed.
 //
 // Every webhook has one heap of pending deliveries for each priority, ordered by the time since which they wait. A delivery that is
-// replaced, claimed or removed stays in its heap; reading the heap skips such outdated entries, and `#rebuildHeaps` rebuilds the heaps before they
-// pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
+// replaced, claimed or removed stays in its heap. Reading the heap skips such outdated entries, and `#rebuildHeaps` removes them before
+// they pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
 import { type Delivery, discard, isUntried, priorityOf, waitingSince } from '../../webhooks/delivery.ts';
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import { freeze } from '../changes.ts';

@@ -22,7 +22,7 @@ import { type DeliveryRow, deliveryColumns, toDelivery } from './delivery-rows.t
 /** SQL condition, which is the condition of the index `deliveries_free`. */
 export const isFree = `d.state = 'pending' and d.claimed_by is null`;
 
-/** The same in words that do not match the index: a few rows are looked up by their ids, and the planner must not read all free ones instead. */
+/** The same condition in a form that does not match the index: the planner must read only the chosen rows, not all free ones. */
 const isStillFree = `concat(d.state, d.claimed_by) = 'pending'`;
 
 /** A receiver without a limit has infinite room, which PostgreSQL cannot read as an integer. */

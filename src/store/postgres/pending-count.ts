@@ -4,7 +4,7 @@ import type { Delivery } from '../../webhooks/delivery.ts';
 import { type Client, query } from './database.ts';
 import { type Counts, bytesOfAll } from './delivery-rows.ts';
 
-/** A look does not replace a newer count of this process, but not more often than this. */
+/** How many looks in a row leave the count of this process unchanged, because the process has changed it during the look. */
 const mostIgnoredLooks = 4;
 
 const none: Counts = { count: 0, bytes: 0 };

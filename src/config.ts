@@ -101,6 +101,9 @@ const access = {
   MAX_TOKENS_PER_USER: integer(1, 10_000)
     .default(100)
     .describe('How many valid tokens a user may have. A further sign-in ends the oldest.'),
+  AUDIT_DAYS: integer(1, 36_500)
+    .default(365)
+    .describe('How many days the entries of the audit trail are kept.'),
   TRUSTED_PROXIES: addressRanges.describe(
     'The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses or CIDR ranges.',
   ),
@@ -313,6 +316,7 @@ export function readConfig(
     adminUsername: value.ADMIN_USERNAME,
     adminPassword: value.ADMIN_PASSWORD,
     maxTokensPerUser: value.MAX_TOKENS_PER_USER,
+    auditDays: value.AUDIT_DAYS,
     trustedProxies: value.TRUSTED_PROXIES,
     webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS,
     webhookConcurrency: value.WEBHOOK_CONCURRENCY,

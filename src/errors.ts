@@ -13,6 +13,7 @@ export type ErrorKind =
   | 'too-large'
   | 'unsupported-media-type'
   | 'too-many-requests'
+  | 'read-only'
   | 'unavailable';
 
 export type Problem = {

@@ -28,17 +28,24 @@ export async function mountRest(
   trees: readonly Tree[],
 ): Promise<void> {
   const { config, runtime } = options;
-  const { tokenService, retryAfterRefresh, admit } = services;
+  const { tokenService, auditService, retryAfterRefresh, admit } = services;
   const multipart = new MultipartReader({ maxFileBytes: config.maxUploadBytes, bodyLimits, runtime });
-  for (const { name: rootName, prefix, root } of trees) {
+  for (const { name, prefix, root } of trees) {
     await http.register(restRoutes, {
       prefix,
       root,
+      auditPrefix: name === 'admin' ? '' : `${name}/`,
+      auditService,
       authenticator: tokenService,
       retryAfterRefresh,
       admit,
       multipart,
-      responder: new HtmlResponder({ prefix, rootName, urls, assets: () => assets.hrefs(urls.linkBase) }),
+      responder: new HtmlResponder({
+        prefix,
+        rootName: name,
+        urls,
+        assets: () => assets.hrefs(urls.linkBase),
+      }),
       errorStatus200: config.errorStatus200,
     });
   }

@@ -1,4 +1,6 @@
 // Creates the services of the features and connects them: a feature calls another through a function that it gets here.
+import { AuditService } from './audit/audit-service.ts';
+import { auditResource } from './audit/audit.rest.ts';
 import { TokenService } from './auth/token-service.ts';
 import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
@@ -10,6 +12,7 @@ import type { Config } from './config.ts';
 import type { AssetFiles } from './http/assets.ts';
 import type { Runtime } from './runtime.ts';
 import type { Store } from './store/store.ts';
+import type { Transaction } from './store/transaction.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { showHome } from './home/pages/home.ts';
 import { rootResource } from './home/root.rest.ts';
@@ -28,7 +31,7 @@ import { systemResource } from './upgrades/upgrades.rest.ts';
 import { uploadsResource } from './uploads/rest.ts';
 import { DeliveryWorker } from './webhooks/delivery-worker.ts';
 import { EventPublisher } from './webhooks/event-publisher.ts';
-import { jobEvent, serviceEvent } from './webhooks/own-events.ts';
+import { type Deactivated, deactivatedEvent, jobEvent, serviceEvent } from './webhooks/own-events.ts';
 import { webhookStats } from './webhooks/stats.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
@@ -56,6 +59,13 @@ export function createServices(options: AppOptions) {
   const tasks = createTasks(runtime, (task, error) =>
     logger.error({ err: error, task }, 'background task failed'),
   );
+  const auditService = new AuditService({
+    store,
+    runtime,
+    tasks,
+    days: config.auditDays,
+    onLost: (auditEntry) => logger.error({ auditEntry }, 'an entry of the audit trail could not be stored'),
+  });
   const tokenService = new TokenService({
     store,
     runtime,
@@ -70,8 +80,22 @@ export function createServices(options: AppOptions) {
     tasks,
     limits: { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes },
   });
-  const notifyJob: OnJobChange = (transaction, job, at) =>
+  const notifyJob: OnJobChange = (transaction, job, at) => {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
+    if (job.state === 'in_progress') return;
+    auditService.recordWithin(transaction, {
+      operation: 'system/jobs/{job}/end',
+      target: `system/jobs/${job.id}`,
+      outcome: job.state === 'failed' ? 'failed' : 'success',
+    });
+  };
+  const notifyDeactivated = (transaction: Transaction, deactivated: Deactivated, at: number) => {
+    eventPublisher.publishWithin(transaction, deactivatedEvent(deactivated), at);
+    auditService.recordWithin(transaction, {
+      operation: 'services/webhooks/{webhook}/deactivate',
+      target: `services/webhooks/${deactivated.webhook.id}`,
+    });
+  };
   const jobRunner = new JobRunner({
     store,
     runtime,
@@ -91,7 +115,7 @@ export function createServices(options: AppOptions) {
       runtime,
       tasks,
       httpClient,
-      eventPublisher,
+      notify: notifyDeactivated,
       concurrency: config.webhookConcurrency,
       userAgent: `Steward/${version}`,
       onAttempt: ({ durationMs, error }, { state, isPing }) => {
@@ -114,6 +138,7 @@ export function createServices(options: AppOptions) {
   return {
     startedAt,
     tasks,
+    auditService,
     tokenService,
     catalogCache,
     metrics,
@@ -168,6 +193,7 @@ export function adminResource(
       jobRunner,
       jobWatcher,
       notify: notifyJob,
+      resources: { audit: auditResource(store) },
     }),
     uploads: uploadsResource({
       store,

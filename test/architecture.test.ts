@@ -11,7 +11,7 @@ const levelOf = (name: string) => layers.indexOf(layerOf(name));
 const folderOf = (name: string) => (name.includes('/') ? (name.split('/')[0] ?? '') : '');
 
 /** Folders that import no feature. */
-const shared = ['', 'lib', 'http', 'rest', 'soap'];
+const shared = ['', 'lib', 'audit', 'http', 'rest', 'soap'];
 const isOfFeature = (name: string) => ![...shared, 'store'].includes(folderOf(name));
 
 function importsOf(name: string): string[] {

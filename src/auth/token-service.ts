@@ -1,6 +1,7 @@
-// Signs users in, identifies callers by their tokens, and revokes tokens.
+// Signs users in, identifies callers by their tokens, checks and hashes passwords, and revokes tokens.
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Caller, Credentials, Identity } from '../caller.ts';
-import { ServiceError } from '../errors.ts';
+import { ServiceError, invalidField } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
@@ -39,12 +40,17 @@ export type TokenServiceOptions = {
   readonly maxTokensPerUser: number;
 };
 
-export type SignInRequest = {
+export type PasswordAttempt = {
   readonly username: string;
   readonly password: string;
   readonly address: string;
+};
+
+export type SignInRequest = PasswordAttempt & {
   readonly minutes: number;
   readonly binding: Binding;
+  /** The entry of the audit trail for a sign-in that succeeds. */
+  readonly entryOf: (user: User) => AuditEntry;
 };
 
 export class TokenService {
@@ -85,7 +91,7 @@ export class TokenService {
   }
 
   async signIn(request: SignInRequest): Promise<{ token: string; expires: number }> {
-    const { username, minutes, binding } = request;
+    const { username, minutes, binding, address, entryOf } = request;
     const user = await this.#checkPassword(request);
     // Any process may have changed the password during the hash.
     await this.#store.refresh();
@@ -96,19 +102,50 @@ export class TokenService {
     const expires = signedInAt + minutes * 60_000;
     const stored: Token = {
       hash: hashToken(token),
+      id: this.#runtime.newId(),
       username: current.username,
       credentialId: current.credentialId,
       createdAt: signedInAt,
       expires,
       binding,
+      address,
     };
-    await this.#store.tokens.issue(stored, this.#maxTokensPerUser);
+    await this.#store.tokens.issue(stored, this.#maxTokensPerUser, entryOf(current));
     return { token, expires };
   }
 
-  async revoke(token: string, cookie: string | undefined): Promise<void> {
+  findUsername(username: string): string | undefined {
+    return findUser(this.#store, username)?.username;
+  }
+
+  /** The session token that a form token stands for, or the given token itself. */
+  tokenToRevoke(token: string, cookie: string | undefined): string {
     const isOwnForm = isFormToken(token) && cookie !== undefined && formTokenMatches(token, cookie);
-    await this.#store.tokens.end(hashToken(isOwnForm ? cookie : token));
+    return isOwnForm ? cookie : token;
+  }
+
+  /** Undefined if the token is not valid. */
+  async ownerOf(token: string): Promise<Caller> {
+    try {
+      return this.#callerOf(await this.#findToken(hashToken(token)), this.#store);
+    } catch (error) {
+      if (error instanceof ServiceError && error.kind === 'token-invalid') return undefined;
+      throw error;
+    }
+  }
+
+  async revoke(token: string, entry?: AuditEntry): Promise<void> {
+    await this.#store.tokens.end(hashToken(token), entry);
+  }
+
+  /** Throws if the password is not that of the user. Wrong passwords count as failed sign-ins. */
+  async requirePassword(field: string, attempt: PasswordAttempt): Promise<void> {
+    try {
+      await this.#checkPassword(attempt);
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.kind !== 'wrong-credentials') throw error;
+      throw invalidField(field, 'is not the present password.');
+    }
   }
 
   async hashPassword(password: string): Promise<{ hash: string; credentialId: string }> {
@@ -138,9 +175,10 @@ export class TokenService {
 
   async #findToken(hash: string): Promise<Token | undefined> {
     const token = await this.#store.tokens.find(hash);
+    if (!token || ownerOf(token, this.#store)) return token;
     // Another process may have added the user or changed the password a moment ago.
-    if (token && !ownerOf(token, this.#store)) await this.#store.refresh();
-    return token;
+    await this.#store.refresh();
+    return ownerOf(token, this.#store) ? token : this.#store.tokens.findNow(hash);
   }
 
   #callerOf(token: Token | undefined, reader: Reader): NonNullable<Caller> {
@@ -149,7 +187,7 @@ export class TokenService {
     return { username: user.username, role: user.role };
   }
 
-  async #checkPassword({ username, password, address }: SignInRequest): Promise<User> {
+  async #checkPassword({ username, password, address }: PasswordAttempt): Promise<User> {
     const claimant = {
       username: username.toLowerCase(),
       subnet: subnetOf(address),

@@ -5,11 +5,15 @@ export type Binding = { readonly to: 'address' | 'referer'; readonly value: stri
 
 export type Token = {
   readonly hash: string;
+  /** Names the token without being a secret. */
+  readonly id: string;
   readonly username: string;
   readonly credentialId: string;
   readonly createdAt: number;
   readonly expires: number;
   readonly binding: Binding;
+  /** Where the user has signed in. Null: not recorded. */
+  readonly address: string | null;
 };
 
 export const expirationMinutes = { default: 120, max: 20160 } as const;

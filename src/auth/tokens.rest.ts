@@ -91,18 +91,24 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
     check: ({ values, request }) => ({
       problems: [...queryProblems(request), ...bindingProblems(values)],
     }),
-    run: async ({ values, request }): Promise<Outcome> => {
+    // Only an attempt with both is a sign-in. An unknown name may be a password in the wrong field.
+    actor: ({ values: { username, password } }) =>
+      username !== undefined && password !== undefined
+        ? { user: tokenService.findUsername(username) ?? null, role: null }
+        : undefined,
+    run: async ({ values, request, auditEntry }): Promise<Outcome> => {
       const { token, expires } = await tokenService.signIn({
         username: values.username,
         password: values.password,
         address: request.address,
         minutes: Math.min(values.expiration, expirationMinutes.max),
         binding: bindingOf(values, request.address),
+        entryOf: ({ username: user, role }) => auditEntry({ user, role, changes: [] }),
       });
       const json = { token, expires, ssl: urls.isHttps };
       if (request.format !== 'html') return { json };
       // The new session replaces the previous session of the browser.
-      if (request.cookie !== undefined) await tokenService.revoke(request.cookie, undefined);
+      if (request.cookie !== undefined) await tokenService.revoke(request.cookie);
       const next = ownPath(values.next ?? '') ?? urls.homePath;
       return { json, seeOther: next, headers: { 'set-cookie': cookie(token, urls) } };
     },
@@ -110,6 +116,8 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
 }
 
 function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation {
+  const tokenToRevoke = (token: string, { cookie }: RequestContext) =>
+    tokenService.tokenToRevoke(token.trim(), cookie);
   return operation({
     title: 'Revoke token',
     description: 'Ends a token at once. In a browser it ends the session.',
@@ -122,8 +130,13 @@ function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation 
     guard: ({ format, headers }) => {
       if (format === 'html' && isForeignSite(headers)) throw foreignForm();
     },
-    run: async ({ values, request }): Promise<Outcome> => {
-      await tokenService.revoke(values.token.trim(), request.cookie);
+    actor: async ({ values, request }) => {
+      const owner = values.token && (await tokenService.ownerOf(tokenToRevoke(values.token, request)));
+      return owner ? { user: owner.username, role: owner.role } : undefined;
+    },
+    run: async ({ values, request, actor, auditEntry }): Promise<Outcome> => {
+      const token = tokenToRevoke(values.token, request);
+      await tokenService.revoke(token, actor && auditEntry({ changes: [] }));
       return {
         ...success,
         seeOther: `${urls.tokensPath('generateToken')}?f=html`,

@@ -1,5 +1,6 @@
 // Users and the rules for changing them: names are unique, ignoring case, and at least one administrator remains.
-import type { Role } from '../caller.ts';
+import { Secret } from '../audit/value.ts';
+import type { Caller, Role } from '../caller.ts';
 import { type Problem, ServiceError, invalid } from '../errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -17,6 +18,7 @@ export type User = {
 export const users: Table<User> = {
   name: 'users',
   keyOf: (user) => user.username.toLowerCase(),
+  auditFields: ({ role, passwordHash }) => ({ role, password: new Secret(passwordHash) }),
 };
 
 export const usernames = {
@@ -78,11 +80,30 @@ export function updateUser(transaction: Transaction, username: string, change: U
   if (change.password) transaction.tokens.endAll(user.username);
 }
 
+/** Ends all other tokens of the user. */
+export function changeOwnPassword(
+  transaction: Transaction,
+  username: string,
+  { hash, credentialId }: NonNullable<UserChange['password']>,
+  ownToken: string,
+): void {
+  const user = requireUser(transaction, username);
+  transaction.put(users, { ...user, passwordHash: hash, credentialId });
+  transaction.tokens.endAll(user.username, { hash: ownToken, credentialId });
+}
+
 export function removeUser(transaction: Transaction, username: string): void {
   const user = requireUser(transaction, username);
   requireAnotherAdministrator(transaction, user);
   transaction.remove(users, users.keyOf(user));
   transaction.tokens.endAll(user.username);
+}
+
+/** The user may have been removed since the caller was identified. */
+export function requireOwnUser(reader: Reader, caller: Caller): User {
+  const user = caller && findUser(reader, caller.username);
+  if (!user) throw new ServiceError('token-invalid', 'Invalid token.');
+  return user;
 }
 
 /** The name comes from a form field, so an unknown user is a problem of that field. */

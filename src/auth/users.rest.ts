@@ -1,5 +1,6 @@
 // REST resources of users: `security` and `security/users`.
 import { z } from 'zod';
+import { compareFields } from '../audit/change.ts';
 import { roles } from '../caller.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import {
@@ -14,10 +15,11 @@ import {
 import { choice, required, text } from '../rest/fields.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
+import { lastSignInOf } from './last-sign-in.ts';
+import { selfResource } from './self.rest.ts';
 import type { TokenService } from './token-service.ts';
 import {
-  type User,
   addUser,
   findUser,
   listUsers,
@@ -27,7 +29,6 @@ import {
   unknownUser,
   updateUser,
   usernames,
-  users,
 } from './user.ts';
 
 const newUsername = text('The user name.', {
@@ -50,10 +51,15 @@ const usersAnswer = answerObject('Users', 'The users.', {
   ),
 });
 
-export function securityResource(store: Store, runtime: Runtime, tokenService: TokenService): Resource {
+export function securityResource(
+  store: ReadableStore,
+  runtime: Runtime,
+  tokenService: TokenService,
+): Resource {
   return folder(
     { title: 'Security', description: 'The users of this system.', access: 'administrator' },
     {
+      self: selfResource({ store, runtime, tokenService }),
       users: resource({
         title: 'Users',
         description: 'The users, their roles, and when they last signed in.',
@@ -63,6 +69,7 @@ export function securityResource(store: Store, runtime: Runtime, tokenService: T
           add: addOperation(store, runtime, tokenService),
           update: updateOperation(store, tokenService),
           remove: removeOperation(store),
+          endSessions: endSessionsOperation(store),
         },
         read: async () => {
           const signIns = await store.tokens.lastSignIns();
@@ -80,13 +87,9 @@ export function securityResource(store: Store, runtime: Runtime, tokenService: T
   );
 }
 
-/** An earlier sign-in was that of a removed user with the same name. */
-function lastSignInOf(user: User, signIns: ReadonlyMap<string, number>): number | null {
-  const at = signIns.get(users.keyOf(user));
-  return at !== undefined && at >= user.createdAt ? at : null;
-}
+const targetOf = (username: string) => `security/users/${username}`;
 
-function addOperation(store: Store, runtime: Runtime, tokenService: TokenService): Operation {
+function addOperation(store: ReadableStore, runtime: Runtime, tokenService: TokenService): Operation {
   return operation({
     title: 'Add user',
     description: 'Adds a user.',
@@ -94,7 +97,7 @@ function addOperation(store: Store, runtime: Runtime, tokenService: TokenService
     effect: 'writes',
     refusals: ['too-many-requests'],
     fields: { username: required(newUsername), password: required(password), role: required(role) },
-    run: async ({ values, requireCaller, needs }) => {
+    run: async ({ values, update }) => {
       requireFreeName(store, values.username);
       const { hash, credentialId } = await tokenService.hashPassword(values.password);
       const user = {
@@ -104,16 +107,13 @@ function addOperation(store: Store, runtime: Runtime, tokenService: TokenService
         credentialId,
         createdAt: runtime.now(),
       };
-      await store.update((transaction) => {
-        requireCaller(transaction);
-        addUser(transaction, user);
-      }, needs);
+      await update((transaction) => addUser(transaction, user), { target: targetOf(user.username) });
       return success;
     },
   });
 }
 
-function updateOperation(store: Store, tokenService: TokenService): Operation {
+function updateOperation(store: ReadableStore, tokenService: TokenService): Operation {
   return operation({
     title: 'Update user',
     description:
@@ -123,22 +123,21 @@ function updateOperation(store: Store, tokenService: TokenService): Operation {
     refusals: ['too-many-requests'],
     fields: { username: required(existingUsername), password, role },
     check: ({ values }) => userExists(store, values.username),
-    run: async ({ values, requireCaller, needs }) => {
+    run: async ({ values, update }) => {
       const change = {
         role: values.role,
         password:
           values.password === undefined ? undefined : await tokenService.hashPassword(values.password),
       };
-      await store.update((transaction) => {
-        requireCaller(transaction);
-        updateUser(transaction, values.username, change);
-      }, needs);
+      await update((transaction) => updateUser(transaction, values.username, change), {
+        target: targetOf(values.username),
+      });
       return success;
     },
   });
 }
 
-function removeOperation(store: Store): Operation {
+function removeOperation(store: ReadableStore): Operation {
   return operation({
     title: 'Remove user',
     description: 'Removes a user and ends all tokens of the user.',
@@ -146,11 +145,28 @@ function removeOperation(store: Store): Operation {
     effect: 'writes',
     fields: { username: required(existingUsername) },
     check: ({ values }) => userExists(store, values.username),
-    run: async ({ values, requireCaller, needs }) => {
-      await store.update((transaction) => {
-        requireCaller(transaction);
-        removeUser(transaction, values.username);
-      }, needs);
+    run: async ({ values: { username }, update }) => {
+      await update((transaction) => removeUser(transaction, username), { target: targetOf(username) });
+      return success;
+    },
+  });
+}
+
+function endSessionsOperation(store: ReadableStore): Operation {
+  return operation({
+    title: 'End sessions',
+    description: 'Ends all sessions of a user at once.',
+    access: 'administrator',
+    effect: 'writes',
+    whileReadOnly: 'allowed',
+    fields: { username: required(existingUsername) },
+    check: ({ values }) => userExists(store, values.username),
+    run: async ({ values: { username }, update }) => {
+      const sessions = (await store.tokens.list(username)).length;
+      await update((transaction) => transaction.tokens.endAll(username), {
+        target: targetOf(username),
+        changes: () => compareFields({ sessions }, { sessions: 0 }),
+      });
       return success;
     },
   });

@@ -5,7 +5,7 @@
 // change that was made before their calls.
 import { type Mutex, createMutex } from '../lib/async.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { type Folder, type Service, folders, services } from './catalog.ts';
 import {
   type Audience,
@@ -26,7 +26,7 @@ const partLength = 64 * 1024;
 const maxContentBytes = 64 * 1024 ** 2;
 
 export class CatalogCache {
-  readonly #store: Store;
+  readonly #store: ReadableStore;
   readonly #runtime: Pick<Runtime, 'yieldToEventLoop'>;
   readonly #folders = new SortedRows<Folder>(folderOrder);
   readonly #services = new SortedRows<Service>(serviceOrder);
@@ -40,7 +40,7 @@ export class CatalogCache {
   #foldersVersion = -1;
   #servicesVersion = -1;
 
-  constructor(store: Store, runtime: Pick<Runtime, 'yieldToEventLoop'>) {
+  constructor(store: ReadableStore, runtime: Pick<Runtime, 'yieldToEventLoop'>) {
     this.#store = store;
     this.#runtime = runtime;
   }

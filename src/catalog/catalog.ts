@@ -1,4 +1,5 @@
 // Folders and services, and the rules for changing them.
+import { SecretUrl, notAudited } from '../audit/value.ts';
 import type { Caller } from '../caller.ts';
 import { type Problem, ServiceError, invalid } from '../errors.ts';
 import { xmlBytes } from '../lib/text.ts';
@@ -41,6 +42,7 @@ export const folders: Table<Folder> = {
   name: 'folders',
   keyOf: (folder) => folder.folderName.toLowerCase(),
   bytesOf: ({ folderName, description }) => xmlBytes(folderName) + xmlBytes(description),
+  auditFields: ({ folderName, description }) => ({ folderName, description }),
 };
 export const services: Table<Service> = {
   name: 'services',
@@ -49,8 +51,22 @@ export const services: Table<Service> = {
     [folderName, serviceName, type, description, capabilities, parentType, url ?? '']
       .map(xmlBytes)
       .reduce((sum, bytes) => sum + bytes),
+  auditFields: ({ folderName, serviceName, type, description, capabilities, parentType, url, access }) => ({
+    folderName,
+    serviceName,
+    type,
+    description,
+    capabilities,
+    parentType,
+    url: url === null ? null : new SecretUrl(url),
+    access,
+  }),
 };
-export const catalogLoaded: Cell<boolean> = { name: 'catalogLoaded', initial: false };
+export const catalogLoaded: Cell<boolean> = {
+  name: 'catalogLoaded',
+  initial: false,
+  auditFields: notAudited,
+};
 
 export function keyOfService({ folderName, serviceName, type }: ServiceId): string {
   return `${folderName}/${serviceName}.${type}`.toLowerCase();

@@ -12,7 +12,7 @@ import {
   success,
 } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { catalogAnswer, folderAnswer, serviceAnswer } from './answers.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
@@ -29,6 +29,7 @@ import {
   findFolder,
   folderOrServiceNotFound,
   mayList,
+  pathOfService,
   requireMaySetAccess,
   rootFolder,
   serviceInFolder,
@@ -40,7 +41,7 @@ import { createCatalogViews } from './pages/browse.ts';
 import type { ServiceViewOptions } from './pages/service.ts';
 
 export type CatalogOptions = ServiceViewOptions & {
-  readonly store: Store;
+  readonly store: ReadableStore;
   readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;
   readonly limits: CatalogLimits;
@@ -75,7 +76,7 @@ export function catalogResource(options: CatalogOptions): Resource {
       services: servicesJson(options, subject.folderName, caller),
     }),
     view: views.folder,
-    operations: { deleteFolder: deleteFolderOperation(options) },
+    operations: { deleteFolder: deleteFolderOperation() },
     items: [serviceItems<Folder>(options, service, ({ folderName }) => folderName)],
   });
   return resource({
@@ -133,36 +134,37 @@ function serviceItems<S>(
   });
 }
 
-function createFolderOperation({ store, limits }: CatalogOptions): Operation {
+function createFolderOperation({ limits }: CatalogOptions): Operation {
   return operation({
     title: 'Create folder',
     description: 'Creates an empty folder.',
     access: 'publisher',
     effect: 'writes',
     fields: folderFields,
-    run: async ({ values }) => {
-      await store.update((transaction) => createFolder(transaction, values, limits));
+    run: async ({ values, update }) => {
+      const target = `services/${values.folderName}`;
+      await update((transaction) => createFolder(transaction, values, limits), { target });
       return success;
     },
   });
 }
 
-function deleteFolderOperation({ store }: CatalogOptions): Operation<Folder> {
+function deleteFolderOperation(): Operation<Folder> {
   return operation<Folder>({
     title: 'Delete folder',
     description: 'Deletes the folder, which must be empty.',
     access: 'publisher',
     effect: 'writes',
     fields: {},
-    run: async ({ subject }) => {
-      await store.update((transaction) => deleteFolder(transaction, subject));
+    run: async ({ subject, update }) => {
+      await update((transaction) => deleteFolder(transaction, subject));
       return success;
     },
   });
 }
 
 function createServiceOperation(options: CatalogOptions): Operation {
-  const { store, runtime, limits, notify } = options;
+  const { runtime, limits, notify } = options;
   return operation({
     title: 'Create service',
     description: 'Adds a service to the catalog.',
@@ -173,21 +175,24 @@ function createServiceOperation(options: CatalogOptions): Operation {
       const exists = folderName === rootFolder || visibleFolder(options, folderName, caller) !== undefined;
       return { problems: exists ? [] : [unknownFolder(folderName)] };
     },
-    run: async ({ values, caller }) => {
+    run: async ({ values, caller, update }) => {
       const { folderName = rootFolder, serviceName, type, url = null, ...traits } = values;
       requireMaySetAccess(caller, values.access);
       const at = runtime.now();
       const id = { folderName, serviceName, type };
-      await store.update((transaction) => {
-        createService(transaction, id, { ...traits, url }, { at, limits });
-        notify(transaction, 'Created', id, at);
-      });
+      await update(
+        (transaction) => {
+          createService(transaction, id, { ...traits, url }, { at, limits });
+          notify(transaction, 'Created', id, at);
+        },
+        { target: `services/${pathOfService(id)}` },
+      );
       return success;
     },
   });
 }
 
-function editOperation({ store, runtime, limits, notify }: CatalogOptions): Operation<Service> {
+function editOperation({ runtime, limits, notify }: CatalogOptions): Operation<Service> {
   return operation<Service, typeof editFields>({
     title: 'Edit service',
     description: 'Changes the given fields. An empty text clears the field.',
@@ -201,12 +206,12 @@ function editOperation({ store, runtime, limits, notify }: CatalogOptions): Oper
       url: service.url ?? '',
       access: service.access,
     }),
-    run: async ({ subject, values, caller }) => {
+    run: async ({ subject, values, caller, update }) => {
       const at = runtime.now();
       requireMaySetAccess(caller, values.access);
       const { url, ...rest } = values;
       const change = { ...definedOnly(rest), ...(url !== undefined && { url: url === '' ? null : url }) };
-      await store.update((transaction) => {
+      await update((transaction) => {
         editService(transaction, subject, change, { at, limits });
         notify(transaction, 'Updated', subject, at);
       });
@@ -215,16 +220,16 @@ function editOperation({ store, runtime, limits, notify }: CatalogOptions): Oper
   });
 }
 
-function deleteOperation({ store, runtime, notify }: CatalogOptions): Operation<Service> {
+function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service> {
   return operation<Service>({
     title: 'Delete service',
     description: 'Removes the service from the catalog.',
     access: 'publisher',
     effect: 'writes',
     fields: {},
-    run: async ({ subject }) => {
+    run: async ({ subject, update }) => {
       const at = runtime.now();
-      await store.update((transaction) => {
+      await update((transaction) => {
         deleteService(transaction, subject);
         notify(transaction, 'Deleted', subject, at);
       });

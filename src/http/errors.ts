@@ -17,6 +17,7 @@ const table: Record<ErrorKind, { status: number; code: number }> = {
   'too-large': { status: 413, code: 413 },
   'unsupported-media-type': { status: 415, code: 415 },
   'too-many-requests': { status: 429, code: 429 },
+  'read-only': { status: 503, code: 503 },
   unavailable: { status: 503, code: 503 },
 };
 

@@ -1,20 +1,39 @@
 // The access log and the request metrics, in one hook.
+//
+// Refused and failed requests are logged as warnings, so that they do not depend on the level `info`.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
 
+declare module 'fastify' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyRequest {
+    /** The id of the entry in the audit trail that records the refusal or failure of this request. */
+    auditEntry: string | undefined;
+  }
+}
+
 const refusals = [401, 403, 429];
 
 export function logRequests(app: FastifyInstance, metrics: Metrics): void {
-  const isLogging = ['trace', 'debug', 'info'].includes(app.log.level);
+  const isLoggingAll = ['trace', 'debug', 'info'].includes(app.log.level);
+  app.decorateRequest('auditEntry', undefined);
   app.addHook('onResponse', (request, reply, done) => {
     const { method } = request;
     const { statusCode: status, elapsedTime: ms } = reply;
     metrics.observeRequest({ method, route: routeLabel(request), status, seconds: ms / 1000 });
-    if (isLogging) {
-      const address = refusals.includes(status) ? { address: clientAddress(request) } : {};
-      const path = pathOf(request);
-      request.log.info({ method, path, status, ...address, ms: Math.round(ms * 10) / 10 }, 'request');
+    const { auditEntry } = request;
+    const isRefusal = refusals.includes(status) || status >= 500 || auditEntry !== undefined;
+    if (isRefusal || isLoggingAll) {
+      const facts = {
+        method,
+        path: pathOf(request),
+        status,
+        ...(isRefusal && { address: clientAddress(request) }),
+        ...(auditEntry !== undefined && { auditEntry }),
+        ms: Math.round(ms * 10) / 10,
+      };
+      request.log[isRefusal ? 'warn' : 'info'](facts, 'request');
     }
     done();
   });

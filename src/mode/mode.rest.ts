@@ -5,10 +5,10 @@ import { answerObject } from '../rest/answer.ts';
 import { type Entry, type Resource, operation, resource, success } from '../rest/resource.ts';
 import { boolean, clearable, required, text } from '../rest/fields.ts';
 import type { Reader } from '../store/state.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
 
-export function createAdmission(store: Store, isJobRunning: (reader: Reader) => boolean) {
+export function createAdmission(store: Reader, isJobRunning: (reader: Reader) => boolean) {
   return ({ operation, resource }: Entry, showsForm: boolean): void => {
     if ((operation ?? resource).duringJob === 'closed' && isJobRunning(store)) {
       throw new ServiceError(
@@ -31,7 +31,7 @@ const modeAnswer = answerObject('Mode', 'Whether the system is read-only.', {
   message: z.string().describe('The message for users; may be empty.'),
 });
 
-export function modeResource(store: Store, isJobRunning: (reader: Reader) => boolean): Resource {
+export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader) => boolean): Resource {
   return resource({
     title: 'Mode',
     description: 'Whether the system is read-only, and why.',
@@ -53,8 +53,8 @@ export function modeResource(store: Store, isJobRunning: (reader: Reader) => boo
           const { isReadOnly, message } = store.read(modeSetting);
           return { isReadOnly: String(isReadOnly), message };
         },
-        run: async ({ values: { isReadOnly, message } }) => {
-          await store.update((transaction) =>
+        run: async ({ values: { isReadOnly, message }, update }) => {
+          await update((transaction) =>
             changeMode(transaction, isReadOnly, message, isJobRunning(transaction)),
           );
           return success;

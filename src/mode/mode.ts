@@ -5,7 +5,11 @@ import type { Transaction } from '../store/transaction.ts';
 
 export type ModeSetting = { readonly isReadOnly: boolean; readonly message: string };
 
-export const modeSetting: Cell<ModeSetting> = { name: 'mode', initial: { isReadOnly: false, message: '' } };
+export const modeSetting: Cell<ModeSetting> = {
+  name: 'mode',
+  initial: { isReadOnly: false, message: '' },
+  auditFields: ({ isReadOnly, message }) => ({ isReadOnly, message }),
+};
 
 export type Mode = {
   readonly isReadOnly: boolean;
@@ -37,7 +41,7 @@ export function changeMode(
 
 export function refuseWhileReadOnly({ isReadOnly, message }: Mode): void {
   if (!isReadOnly) return;
-  throw new ServiceError('unavailable', 'The system is in read-only mode.', {
+  throw new ServiceError('read-only', 'The system is in read-only mode.', {
     problems: message === '' ? [] : [{ message }],
     retryAfterSeconds: 60,
   });

@@ -9,7 +9,8 @@ import { notFound } from '../http/errors.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
 import { type Entry, type RequestContext, accessOf } from './resource.ts';
-import { type Format, readFormat } from './response.ts';
+import type { RequestAudit } from './request-audit.ts';
+import { type Format, formats, readFormat } from './response.ts';
 
 export const sessionCookie = 'steward_session';
 
@@ -49,6 +50,8 @@ export class RestRequest implements RequestContext {
   query: Form = emptyForm;
   format: Format | undefined;
   identity: Identity | undefined;
+  /** Undefined for requests that the audit trail does not record. */
+  audit: RequestAudit | undefined;
   /** Undefined until the ids in the path are resolved. */
   subject: { readonly found: unknown } | undefined;
   readonly #request: FastifyRequest;
@@ -72,6 +75,11 @@ export class RestRequest implements RequestContext {
 
   get showsForm(): boolean {
     return this.entry.operation !== undefined && !this.isPost;
+  }
+
+  get formats(): readonly Format[] {
+    const { operation, resource } = this.entry;
+    return operation === undefined && resource.csv ? [...formats, 'csv'] : formats;
   }
 
   get address(): string {

@@ -1,5 +1,7 @@
 // The tree of resources and operations, which the features describe. Routes, checks, pages, curl commands and the OpenAPI document
 // are derived from it.
+import type { Change } from '../audit/change.ts';
+import type { Actor, AuditEntry } from '../audit/entry.ts';
 import type { Access, Caller } from '../caller.ts';
 import type { ErrorKind, Problem } from '../errors.ts';
 import type { CachedJson, Json } from '../lib/json.ts';
@@ -15,18 +17,36 @@ export type Call<S, V> = {
   readonly subject: S;
   readonly values: V;
   readonly caller: Caller;
-  /**
-   * Identifies and authorizes the caller again, with the errors of the first check. An operation that waits before its transaction calls
-   * this inside of it: meanwhile the token may have ended, or the user may have been removed or got another role. The transaction reads
-   * the token, so the update must get `needs`: `store.update((transaction) => { requireCaller(transaction); … }, needs)`.
-   */
-  readonly requireCaller: (transaction: Transaction) => Caller;
-  /** What `requireCaller` reads in a transaction. An update that reads more adds it: `{ ...needs, uploads }`. */
-  readonly needs: Needs;
-  /** The same check outside of a transaction, for a read that waits before its answer. */
+  /** Names the token of the caller in the store. */
+  readonly tokenHash: string | undefined;
+  /** Identifies and authorizes the caller again, for a read that waits before its answer. */
   readonly requireCallerNow: () => Promise<Caller>;
   readonly request: RequestContext;
 };
+
+/** The call of an operation. An operation that writes calls `update` or `auditEntry` once. */
+export type OperationCall<S, V> = Call<S, V> & {
+  /**
+   * Updates the store and records the change in the audit trail, in one transaction. The transaction first identifies and authorizes the
+   * caller again, with the errors of the first check: meanwhile the token may have ended, or the user may have been removed or got another
+   * role.
+   */
+  readonly update: <T>(rule: (transaction: Transaction) => T, options?: AuditedUpdate<T>) => Promise<T>;
+  /** The entry of the audit trail for a write that is no update: the port stores it together with the change. */
+  readonly auditEntry: (facts: AuditedFacts) => AuditEntry;
+  /** Who acts, as the audit trail records it. */
+  readonly actor: Actor | undefined;
+};
+
+export type AuditedUpdate<T> = {
+  readonly needs?: Needs;
+  /** The path of what the operation concerns. Default: the path of its resource. */
+  readonly target?: string;
+  /** Changes that are no rows of the replicated state. */
+  readonly changes?: (result: T) => readonly Change[];
+};
+
+export type AuditedFacts = { readonly target?: string; readonly changes: readonly Change[] } & Partial<Actor>;
 
 export type RequestContext = {
   readonly format: Format | undefined;
@@ -39,7 +59,7 @@ export type RequestContext = {
 /** A check without problems must set `prepared`, which `run` gets. */
 export type Checked<P = unknown> = { readonly problems: readonly Problem[]; readonly prepared?: P };
 
-export type PreparedCall<S, V, P> = Call<S, V> & { readonly prepared: P };
+export type PreparedCall<S, V, P> = OperationCall<S, V> & { readonly prepared: P };
 
 export type Answer = Json | CachedJson;
 
@@ -52,6 +72,16 @@ export type Outcome = {
   readonly names?: Readonly<Record<string, string>>;
 };
 
+/** The data of a resource as a file, with f=csv. */
+export type CsvExport<S = unknown, V = never> = {
+  readonly fileName: string;
+  readonly header: readonly string[];
+  /** In portions. */
+  readonly rows: (call: Call<S, V>) => AsyncIterable<readonly CsvRow[]>;
+};
+
+export type CsvRow = readonly (string | number | null)[];
+
 export type Resource<S = unknown> = {
   readonly title: string;
   readonly description: string;
@@ -60,6 +90,7 @@ export type Resource<S = unknown> = {
   readonly fields: Fields;
   readonly answer: AnswerSchema;
   readonly read: (call: Call<S, never>) => Answer | Promise<Answer>;
+  readonly csv: CsvExport<S> | undefined;
   readonly onPost: Operation<S> | undefined;
   readonly view: View<S> | undefined;
   readonly titleOf: (subject: S) => string;
@@ -88,6 +119,8 @@ export type Operation<S = unknown> = {
   readonly description: string;
   readonly access: Access;
   readonly effect: 'reads' | 'writes';
+  /** Whether the audit trail records the requests. */
+  readonly isAudited: boolean;
   readonly whileReadOnly: 'refused' | 'allowed';
   readonly duringJob: 'open' | 'closed';
   readonly fields: Fields;
@@ -98,6 +131,8 @@ export type Operation<S = unknown> = {
   readonly guard: (request: RequestContext) => void;
   /** Gets only the fields that could be read. */
   readonly check: ((call: Call<S, never>) => Checked | Promise<Checked>) | undefined;
+  /** Who calls an operation that needs no token. Undefined: nobody is known, so the audit trail records nothing. */
+  readonly actor: ((call: Call<S, never>) => Actor | undefined | Promise<Actor | undefined>) | undefined;
   readonly form: 'derived' | 'sign-in';
   /** For the OpenAPI document: the errors that do not follow from the other properties. */
   readonly refusals: readonly ErrorKind[];
@@ -123,6 +158,7 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     fields?: F;
     answer: AnswerSchema;
     read: (call: Call<S, Values<F>>) => Answer | Promise<Answer>;
+    csv?: CsvExport<S, Values<F>>;
     onPost?: Operation<S>;
     view?: View<S>;
     titleOf?: (subject: S) => string;
@@ -134,6 +170,7 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
   return {
     duringJob: 'open',
     fields: {},
+    csv: undefined,
     onPost: undefined,
     view: undefined,
     titleOf: () => described.title,
@@ -158,23 +195,28 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     /** Where the operation returns more than its success. */
     answer?: AnswerSchema;
     effect: 'reads' | 'writes';
+    /** Default: every operation that writes. */
+    isAudited?: false;
     whileReadOnly?: 'allowed';
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
     guard?: (request: RequestContext) => void;
     check?: (call: Call<S, Partial<Values<F>>>) => Checked<P> | Promise<Checked<P>>;
+    actor?: (call: Call<S, Partial<Values<F>>>) => Actor | undefined | Promise<Actor | undefined>;
     form?: 'sign-in';
     refusals?: readonly ErrorKind[];
     run: (call: PreparedCall<S, Values<F>, P>) => Outcome | Promise<Outcome>;
   },
 ): Operation<S> {
   return {
+    isAudited: described.effect === 'writes',
     whileReadOnly: 'refused',
     duringJob: 'open',
     answer: successAnswer,
     present: () => ({}),
     guard: () => undefined,
     check: undefined,
+    actor: undefined,
     form: 'derived',
     refusals: [],
     ...described,

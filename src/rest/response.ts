@@ -1,4 +1,4 @@
-// The format of an answer: json, pjson (indented) or html.
+// The format of an answer: json, pjson (indented), html, or csv where a resource has an export.
 import type { FastifyReply } from 'fastify';
 import { prefersHtml } from '../http/accept.ts';
 import { sendJson } from '../http/json.ts';
@@ -6,12 +6,16 @@ import { CachedJson, type Json, plainJson } from '../lib/json.ts';
 
 export const formats = ['json', 'pjson', 'html'] as const;
 
-export type Format = (typeof formats)[number];
+export type Format = (typeof formats)[number] | 'csv';
 
-export function readFormat(f: string | undefined, accept: string | undefined): Format | undefined {
+export function readFormat(
+  f: string | undefined,
+  accept: string | undefined,
+  allowed: readonly Format[] = formats,
+): Format | undefined {
   const name = f?.trim().toLowerCase() ?? '';
   if (name === '') return prefersHtml(accept) ? 'html' : 'json';
-  return formats.find((format) => format === name);
+  return allowed.find((format) => format === name);
 }
 
 export function sendAnswer(

@@ -9,16 +9,22 @@ import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from 
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type FieldValues, readFields, requestedFields } from './fields.ts';
+import type { AuditService } from '../audit/audit-service.ts';
+import { sendCsv } from './csv.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
 import type { MultipartReader } from './multipart.ts';
+import { RequestAudit } from './request-audit.ts';
 import { type Authenticator, RestRequest, credentialsOf, guessFormat, identifySession } from './request.ts';
-import { type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
-import { formats, readFormat, sendAnswer } from './response.ts';
+import { type Call, type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
+import { readFormat, sendAnswer } from './response.ts';
 
 export type RestOptions = {
   readonly prefix: string;
   readonly root: Resource;
+  /** Precedes the paths of operations in the audit trail. */
+  readonly auditPrefix: string;
+  readonly auditService: AuditService;
   readonly authenticator: Authenticator;
   readonly retryAfterRefresh: RetryAfterRefresh;
   readonly admit: (entry: Entry, showsForm: boolean) => void;
@@ -103,6 +109,8 @@ async function checkTarget(request: FastifyRequest, options: RestOptions): Promi
   request.rest = rest;
   if (rest.showsForm && guessFormat(request) !== 'html') throw methodNotAllowed(request.method, ['POST']);
   if (!rest.isPost) return;
+  if (route.entry.operation?.isAudited)
+    rest.audit = new RequestAudit(options.auditService, rest, options.auditPrefix + route.entry.route);
   const credentials = credentialsOf(request, undefined);
   if (rest.access !== 'anyone' && credentials.bearer !== undefined)
     rest.identity = await options.authenticator.identify(credentials);
@@ -124,8 +132,12 @@ async function checkRequest(
   const rest = restOf(request);
   readForm(rest, request);
   if (request.isMultipart()) rest.form = await options.multipart.read(request, reply, rest.requestedFields);
-  rest.format = readFormat(textIn(rest.form, 'f') ?? textIn(rest.query, 'f'), request.headers.accept);
-  if (rest.format === undefined) throw invalidField('f', `must be one of ${formats.join(', ')}.`);
+  rest.format = readFormat(
+    textIn(rest.form, 'f') ?? textIn(rest.query, 'f'),
+    request.headers.accept,
+    rest.formats,
+  );
+  if (rest.format === undefined) throw invalidField('f', `must be one of ${rest.formats.join(', ')}.`);
   // The form may carry the token, and a bearer token may have ended while the body arrived.
   rest.identity = await identifyCaller(rest, request, options.authenticator);
   const caller = rest.identity?.caller;
@@ -179,6 +191,8 @@ async function respond(
   { responder, authenticator }: RestOptions,
 ): Promise<FastifyReply> {
   if (rest.showsForm) return responder.sendForm(rest, reply);
+  if (rest.format === 'csv' && rest.entry.resource.csv)
+    return sendCsv(reply, rest.entry.resource.csv, readCall(rest, authenticator));
   const outcome = await execute(rest, authenticator);
   if (outcome.headers) void reply.headers(outcome.headers);
   return rest.format === 'html'
@@ -187,31 +201,56 @@ async function respond(
 }
 
 async function execute(rest: RestRequest, authenticator: Authenticator): Promise<Outcome> {
+  const { operation, resource } = rest.entry;
+  if (!operation) return { json: await resource.read(readCall(rest, authenticator)) };
+  const { audit } = rest;
+  const { call, problems, authorization } = openCall(rest, authenticator);
+  if (operation.actor) audit?.actAs(await operation.actor(call));
+  const checked = operation.check ? await operation.check(call) : { problems: [] };
+  refuseInvalid([...problems, ...checked.problems]);
+  return operation.run({
+    ...call,
+    prepared: checked.prepared as never,
+    update: (rule, options = {}) => requireAudit(audit).update(rule, authorization, options),
+    auditEntry: (facts) => requireAudit(audit).createEntry(facts),
+    actor: audit?.actor,
+  });
+}
+
+/** The call of a resource. Throws if a field is not acceptable. */
+function readCall(rest: RestRequest, authenticator: Authenticator): Call<unknown, never> {
+  const { call, problems } = openCall(rest, authenticator);
+  refuseInvalid(problems);
+  return call;
+}
+
+function openCall(rest: RestRequest, authenticator: Authenticator) {
   const { entry, access, identity } = rest;
-  const { operation, resource } = entry;
   const { values, problems }: FieldValues = readFields(fieldsOf(entry), rest.form);
   const known = access === 'anyone' ? undefined : identity;
   const authorize = (again: Identity | undefined) => {
     requireRole(again?.caller, access);
     return again?.caller;
   };
-  const call = {
+  const call: Call<unknown, never> = {
     subject: rest.subject?.found,
     values: values as never,
     caller: identity?.caller,
-    requireCaller: (transaction: Transaction) =>
-      authorize(known && authenticator.identifyWithin(transaction, known)),
-    needs: known ? { token: known.tokenHash } : {},
+    tokenHash: known?.tokenHash,
     requireCallerNow: async () => authorize(known && (await authenticator.identifyAgain(known))),
     request: rest,
   };
-  if (!operation) {
-    refuseInvalid(problems);
-    return { json: await resource.read(call) };
-  }
-  const checked = operation.check ? await operation.check(call) : { problems: [] };
-  refuseInvalid([...problems, ...checked.problems]);
-  return operation.run({ ...call, prepared: checked.prepared as never });
+  const authorization = {
+    requireCaller: (transaction: Transaction) =>
+      authorize(known && authenticator.identifyWithin(transaction, known)),
+    needs: known ? { token: known.tokenHash } : {},
+  };
+  return { call, problems, authorization };
+}
+
+function requireAudit(audit: RequestAudit | undefined): RequestAudit {
+  if (!audit) throw new Error('The operation is described as one that changes nothing.');
+  return audit;
 }
 
 function refuseInvalid(problems: readonly Problem[]): void {
@@ -225,8 +264,10 @@ async function sendError(
   { responder, authenticator, errorStatus200 }: RestOptions,
 ): Promise<FastifyReply> {
   const error = asServiceError(thrown);
-  if (!error) request.log.error({ err: thrown }, 'request failed');
   const response = toErrorResponse(error);
+  const auditEntry = await request.rest?.audit?.recordError(error, response);
+  request.auditEntry = auditEntry;
+  if (!error) request.log.error({ err: thrown, auditEntry }, 'request failed');
   void reply.headers(response.headers);
   const format = request.rest?.format ?? guessFormat(request);
   if (format === 'html') {

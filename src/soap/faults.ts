@@ -41,6 +41,7 @@ const table: Record<ErrorKind, { code: 'Client' | 'Server'; errorCode: number; s
   'too-large': { code: 'Client', errorCode: 413, status: 413 },
   'unsupported-media-type': { code: 'Client', errorCode: 415, status: 415 },
   'too-many-requests': { code: 'Client', errorCode: 429 },
+  'read-only': { code: 'Server', errorCode: 503 },
   unavailable: { code: 'Server', errorCode: 503 },
 };
 

@@ -4,20 +4,22 @@
 // transaction itself; writes to the other ports are recorded as a list of calls. The store then either performs the whole record or drops
 // it. Every store shares this part; only the commit differs.
 import type { FailureWindow } from '../webhooks/failure-window.ts';
-import type { Cell, Reader, Table } from './state.ts';
-import type { Transaction, TransactionWrites } from './transaction.ts';
+import type { AnyCell, Cell, ChangedRow, Reader, Table } from './state.ts';
+import type { KeptToken, Transaction, TransactionWrites } from './transaction.ts';
 
 export type Rows = Map<string, unknown>;
 
 export type Changes = {
   /** Rows by table and key; `undefined` marks a removed row. */
   tables: Map<Table<never>, Rows>;
-  cells: Map<Cell<unknown>, unknown>;
+  cells: Map<AnyCell, unknown>;
   /** Writes to the other ports, in call order. */
   writes: RecordedWrite[];
   /** The failure windows that `writes` sets, by webhook. */
   failures: Map<string, FailureWindow | null>;
-  /** The users, in lower case, whose tokens `writes` ends. */
+  /** The users, in lower case, whose tokens `writes` ends, and the token that each of them keeps. */
+  endedUsers: Map<string, KeptToken | undefined>;
+  /** The hashes of other tokens that `writes` ends. */
   endedTokens: Set<string>;
   /** The uploads that `writes` deletes. */
   deletedUploads: Set<string>;
@@ -34,6 +36,7 @@ export function createChanges(): Changes {
     cells: new Map(),
     writes: [],
     failures: new Map(),
+    endedUsers: new Map(),
     endedTokens: new Set(),
     deletedUploads: new Set(),
   };
@@ -45,6 +48,7 @@ export function clear(changes: Changes): void {
   if (changes.cells.size > 0) changes.cells = new Map();
   if (changes.writes.length > 0) changes.writes = [];
   if (changes.failures.size > 0) changes.failures = new Map();
+  if (changes.endedUsers.size > 0) changes.endedUsers = new Map();
   if (changes.endedTokens.size > 0) changes.endedTokens = new Set();
   if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
 }
@@ -62,7 +66,8 @@ export function merge(into: Changes, later: Changes): void {
   for (const [cell, value] of later.cells) into.cells.set(cell, value);
   for (const write of later.writes) into.writes.push(write);
   for (const [webhookId, window] of later.failures) into.failures.set(webhookId, window);
-  for (const username of later.endedTokens) into.endedTokens.add(username);
+  for (const [username, kept] of later.endedUsers) into.endedUsers.set(username, kept);
+  for (const hash of later.endedTokens) into.endedTokens.add(hash);
   for (const id of later.deletedUploads) into.deletedUploads.add(id);
 }
 
@@ -88,7 +93,11 @@ export function factsThrough(facts: Facts, changes: Changes): Facts {
   return {
     token: (hash) => {
       const token = facts.token(hash);
-      return token && changes.endedTokens.has(token.username.toLowerCase()) ? undefined : token;
+      if (!token || changes.endedTokens.has(hash)) return undefined;
+      const username = token.username.toLowerCase();
+      if (!changes.endedUsers.has(username)) return token;
+      const kept = changes.endedUsers.get(username);
+      return kept?.hash === hash ? { ...token, credentialId: kept.credentialId } : undefined;
     },
     upload: (id) => (changes.deletedUploads.has(id) ? undefined : facts.upload(id)),
     failures: (webhookId) => {
@@ -106,7 +115,14 @@ export function createTransaction(base: Reader, changes: Changes, facts: Facts):
     put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
     remove: (table, key) => void rowsIn(changes, table).set(key, undefined),
     write: (cell, value) => void changes.cells.set(cell, freeze(value)),
+    changed: () => changedRows(base, changes),
     ...factsThrough(facts, changes),
+    audit: {
+      record: (entry) => {
+        freeze(entry);
+        record((writes) => writes.audit.record(entry));
+      },
+    },
     deliveries: {
       enqueue: (deliveries) => {
         const added = deliveries.map(freeze);
@@ -142,9 +158,13 @@ export function createTransaction(base: Reader, changes: Changes, facts: Facts):
       },
     },
     tokens: {
-      endAll: (username) => {
-        changes.endedTokens.add(username.toLowerCase());
-        record((writes) => writes.tokens.endAll(username));
+      endAll: (username, except) => {
+        changes.endedUsers.set(username.toLowerCase(), except);
+        record((writes) => writes.tokens.endAll(username, except));
+      },
+      end: (hash) => {
+        changes.endedTokens.add(hash);
+        record((writes) => writes.tokens.end(hash));
       },
     },
     uploads: {
@@ -160,6 +180,17 @@ export function rowsIn(changes: Changes, table: Table<never>): Rows {
   const rows = changes.tables.get(table) ?? new Map<string, unknown>();
   changes.tables.set(table, rows);
   return rows;
+}
+
+function changedRows(base: Reader, { tables, cells }: Changes): ChangedRow[] {
+  const rows = [...tables].flatMap(([table, changed]) =>
+    [...changed].map(([key, after]) => ({ of: table, key, before: base.get(table, key), after })),
+  );
+  const values = [...cells].map(([cell, after]) => {
+    const before: unknown = base.read(cell as Cell<unknown>);
+    return { of: cell, key: null, before, after };
+  });
+  return [...rows, ...values];
 }
 
 /** How much the changes add to the sum of `weigh` over the rows of the table. */

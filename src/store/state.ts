@@ -2,6 +2,7 @@
 //
 // A table holds rows by key; a cell holds one value that always exists. All values are immutable. `Store.update` is the only way to change
 // them (transaction.ts).
+import type { AuditFields } from '../audit/value.ts';
 
 export type Table<T> = {
   readonly name: string;
@@ -10,9 +11,37 @@ export type Table<T> = {
   readonly secretFields?: readonly (keyof T & string)[];
   /** What the row adds to `Reader.bytes`. Absent: nothing. */
   readonly bytesOf?: (row: T) => number;
+  /** What the audit trail shows of a row. */
+  readonly auditFields: (row: T) => AuditFields;
 };
 
-export type Cell<T> = { readonly name: string; readonly initial: T };
+export type Cell<T> = {
+  readonly name: string;
+  readonly initial: T;
+  /** What the audit trail shows of the value. The names differ from those of every other cell. */
+  readonly auditFields: (value: T) => AuditFields;
+  /** A value with another id replaces the one before and is not compared with it. */
+  readonly idOf?: (value: T) => string | undefined;
+};
+
+/** A cell of any type. */
+export type AnyCell = {
+  readonly name: string;
+  readonly initial: unknown;
+  readonly auditFields: (value: never) => AuditFields;
+  readonly idOf?: (value: never) => string | undefined;
+};
+
+/** A row or a cell that a transaction has written. */
+export type ChangedRow = {
+  readonly of: Table<never> | AnyCell;
+  /** Null for a cell. */
+  readonly key: string | null;
+  /** Undefined: there was no such row. */
+  readonly before: unknown;
+  /** Undefined: the row is removed. */
+  readonly after: unknown;
+};
 
 export type Reader = {
   get: <T>(table: Table<T>, key: string) => T | undefined;

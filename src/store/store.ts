@@ -5,14 +5,16 @@
 //
 // All other data grows with use, so it is never copied. Its ports read by key or page, and every call returns a promise. While the database
 // is unavailable, every asynchronous method except `refresh` throws `unavailable`.
+import type { AuditStore } from './audit-store.ts';
 import type { DeliveryQueue } from './delivery-queue.ts';
 import type { JobStore } from './job-store.ts';
-import type { Cell, Reader, Table } from './state.ts';
+import type { AnyCell, Reader, Table } from './state.ts';
 import type { TokenStore } from './token-store.ts';
 import type { Needs, Transaction } from './transaction.ts';
 import type { UploadStore } from './upload-store.ts';
 
 export type Store = Reader & {
+  readonly audit: AuditStore;
   readonly deliveries: DeliveryQueue;
   readonly jobs: JobStore;
   readonly tokens: TokenStore;
@@ -29,13 +31,18 @@ export type Store = Reader & {
   /** Reads the changes of other processes into memory. Does nothing while the database is unavailable. */
   refresh: () => Promise<void>;
   /** A number that changes with every update of the table or cell. */
-  version: (of: Table<never> | Cell<unknown>) => number;
+  version: (of: Table<never> | AnyCell) => number;
   /** Calls the listener after every update of any process, and when a process starts or ends. Returns the function that unsubscribes. */
   onUpdate: (listener: () => void) => () => void;
   /** The reasons why the store is not ready; empty when it is. */
   problems: () => readonly string[];
   close: () => Promise<void>;
 };
+
+/**
+ * The store as the resources see it. They change it through `Call.update` and `Call.audited`, which record the change in the audit trail.
+ */
+export type ReadableStore = Omit<Store, 'update'>;
 
 /** How much finished data a store keeps. It removes the rest in the background. */
 export type Retention = {

@@ -1,4 +1,5 @@
 // The port of tokens and sign-ins.
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Token } from '../auth/token.ts';
 
 export type TokenStore = {
@@ -7,11 +8,17 @@ export type TokenStore = {
    * was valid in the minute before.
    */
   find: (hash: string) => Promise<Token | undefined>;
-  /** Stores a token, ends the oldest tokens of the user so that at most `max` are left, and records the time of the sign-in. */
-  issue: (token: Token, max: number) => Promise<void>;
+  /** Like `find`, but always reads the newest state. */
+  findNow: (hash: string) => Promise<Token | undefined>;
+  /**
+   * Stores a token, ends the oldest tokens of the user so that at most `max` are left, and records the sign-in: its time and its entry in
+   * the audit trail.
+   */
+  issue: (token: Token, max: number, entry: AuditEntry) => Promise<void>;
   /** The tokens of a user, ignoring case, newest first. */
   list: (username: string) => Promise<readonly Token[]>;
-  end: (hash: string) => Promise<void>;
+  /** Records the entry only if there is such a token. */
+  end: (hash: string, entry: AuditEntry | undefined) => Promise<void>;
   /** When each user signed in last, by name in lower case. */
   lastSignIns: () => Promise<ReadonlyMap<string, number>>;
   /** Deletes the tokens that expire at `at` or earlier, in portions. */

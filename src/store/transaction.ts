@@ -2,13 +2,14 @@
 //
 // A rule is synchronous and may run more than once, so it must do nothing but read and write the transaction. A write that belongs to
 // another port but must commit with the change, such as the deliveries of an event, is a method of the transaction too.
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Token } from '../auth/token.ts';
 import type { StoredPlan, Job } from '../upgrades/job-table.ts';
 import type { Message } from '../upgrades/messages.ts';
 import type { Upload } from '../uploads/upload.ts';
 import type { Delivery } from '../webhooks/delivery.ts';
 import type { FailureWindow } from '../webhooks/failure-window.ts';
-import type { Cell, Reader, Table } from './state.ts';
+import type { Cell, ChangedRow, Reader, Table } from './state.ts';
 
 /** Rows of other ports that a rule reads. The store reads them in the transaction, before it runs the rule. */
 export type Needs = {
@@ -25,6 +26,8 @@ export type Transaction = Reader & {
   put: <T>(table: Table<T>, row: T) => void;
   remove: (table: Table<never>, key: string) => void;
   write: <T>(cell: Cell<T>, value: T) => void;
+  /** What the transaction has put, removed and written so far. */
+  changed: () => readonly ChangedRow[];
   /** Reads a token that `Needs` names. */
   token: (hash: string) => Token | undefined;
   /** Reads an upload that `Needs` names. */
@@ -35,6 +38,7 @@ export type Transaction = Reader & {
 
 /** Writes to the other ports. They take effect with the commit, in the order of the calls. */
 export type TransactionWrites = {
+  readonly audit: AuditWrites;
   readonly deliveries: DeliveryWrites;
   readonly jobs: JobWrites;
   readonly tokens: TokenWrites;
@@ -44,6 +48,10 @@ export type TransactionWrites = {
 /** The same methods, which record the call and return nothing. */
 type RecordedWrites<W> = {
   readonly [M in keyof W]: W[M] extends (...args: infer A) => unknown ? (...args: A) => void : never;
+};
+
+export type AuditWrites = {
+  record: (entry: AuditEntry) => Promise<void>;
 };
 
 export type DeliveryWrites = {
@@ -68,9 +76,12 @@ export type JobWrites = {
 };
 
 export type TokenWrites = {
-  /** Ends all tokens of the user, ignoring case. */
-  endAll: (username: string) => Promise<void>;
+  /** Ends all tokens of the user, ignoring case, except one, which stays valid with another credential id. */
+  endAll: (username: string, except?: KeptToken) => Promise<void>;
+  end: (hash: string) => Promise<void>;
 };
+
+export type KeptToken = Pick<Token, 'hash' | 'credentialId'>;
 
 export type UploadWrites = {
   delete: (id: string) => Promise<void>;

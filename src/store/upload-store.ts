@@ -1,4 +1,5 @@
 // The port of uploaded files. `Transaction.uploads` deletes one.
+import type { AuditEntry } from '../audit/entry.ts';
 import type { Upload } from '../uploads/upload.ts';
 
 export type UploadStore = {
@@ -6,8 +7,10 @@ export type UploadStore = {
   list: () => Promise<readonly Upload[]>;
   find: (id: string) => Promise<Upload | undefined>;
   content: (id: string) => Promise<Uint8Array | undefined>;
-  /** Stores the file, unless all uploads together would then exceed a limit: the result names it. */
-  add: (upload: Upload, bytes: Uint8Array, limits: UploadLimits) => Promise<'stored' | keyof UploadLimits>;
+  /** Stores the file and the entry, unless all uploads together would then exceed a limit: the result names it. */
+  add: (upload: NewUpload, limits: UploadLimits, entry: AuditEntry) => Promise<'stored' | keyof UploadLimits>;
 };
+
+export type NewUpload = { readonly upload: Upload; readonly bytes: Uint8Array };
 
 export type UploadLimits = { readonly bytes: number; readonly count: number };

@@ -11,11 +11,19 @@ export type Deployment = { readonly release: Version; readonly patches: readonly
 export const deployment: Cell<Deployment> = {
   name: 'deployment',
   initial: { release: freshRelease, patches: [] },
+  auditFields: (present) => ({ installedVersion: formatVersion(newestInstalled(present)) }),
 };
 
 export type ImportedManifest = { readonly versions: readonly Version[]; readonly importedAt: number };
 
-export const importedManifest: Cell<ImportedManifest | null> = { name: 'importedManifest', initial: null };
+export const importedManifest: Cell<ImportedManifest | null> = {
+  name: 'importedManifest',
+  initial: null,
+  auditFields: (imported) => ({
+    manifestVersions: imported && imported.versions.length,
+    manifestImportedAt: imported && imported.importedAt,
+  }),
+};
 
 export function currentManifest(reader: Reader): readonly Version[] {
   return reader.read(importedManifest)?.versions ?? builtInManifest;

@@ -1,5 +1,5 @@
 // Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the messages of both.
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import type { JobMessages } from './job-status.ts';
 import { type Job, newestJob } from './job-table.ts';
 import type { Message } from './messages.ts';
@@ -12,10 +12,10 @@ type KnownMessages = {
 };
 
 export class JobService {
-  readonly #store: Store;
+  readonly #store: ReadableStore;
   #known: KnownMessages = { jobId: '', messages: [], reading: undefined };
 
-  constructor(store: Store) {
+  constructor(store: ReadableStore) {
     this.#store = store;
   }
 
@@ -81,7 +81,7 @@ export class JobService {
 }
 
 /** False for a job that the store does not know. */
-export async function hasJobEnded(store: Store, id: string): Promise<boolean> {
+export async function hasJobEnded(store: ReadableStore, id: string): Promise<boolean> {
   const job = await new JobService(store).find(id);
   return job !== undefined && job.state !== 'in_progress';
 }

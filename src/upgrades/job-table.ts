@@ -1,4 +1,5 @@
 // The stored records of jobs: the newest job, which is replicated state, and the plan of a job.
+import { notAudited } from '../audit/value.ts';
 import type { Cell, Reader } from '../store/state.ts';
 import type { Plan } from './plan.ts';
 import type { Deployment } from './deployment.ts';
@@ -45,10 +46,25 @@ export type Job = {
 /** The plan is stored apart from the job, because the job is stored again with every step and the plan never changes. */
 export type StoredPlan = Plan & { readonly jobId: string; readonly after: Deployment };
 
-export const newestJob: Cell<Job | null> = { name: 'newestJob', initial: null };
+export const newestJob: Cell<Job | null> = {
+  name: 'newestJob',
+  initial: null,
+  auditFields: (job) =>
+    job === null
+      ? {}
+      : {
+          operation: job.operation,
+          from: job.from,
+          to: job.to,
+          state: job.state,
+          reason: job.reason,
+          cancelledBy: job.cancelledBy,
+        },
+  idOf: (job) => job?.id,
+};
 
 /** The newest of the earlier jobs that were not cancelled. A cancelled job has changed nothing, so this one decides what may start. */
-export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null };
+export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, auditFields: notAudited };
 
 export function isJobRunning(reader: Reader): boolean {
   return reader.read(newestJob)?.state === 'in_progress';

@@ -1,15 +1,15 @@
 // Lets requests wait until a job changes, so that clients need not poll.
 import type { Runtime } from '../runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { type Job, newestJob } from './job-table.ts';
 
 export class JobWatcher {
-  readonly #store: Store;
+  readonly #store: ReadableStore;
   readonly #runtime: Pick<Runtime, 'sleep'>;
   readonly #waiting = new Set<AbortController>();
   #isStopped = false;
 
-  constructor(store: Store, runtime: Pick<Runtime, 'sleep'>) {
+  constructor(store: ReadableStore, runtime: Pick<Runtime, 'sleep'>) {
     this.#store = store;
     this.#runtime = runtime;
   }

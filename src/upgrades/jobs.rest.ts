@@ -5,7 +5,7 @@ import { defaultTo, integer } from '../rest/fields.ts';
 import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.ts';
 import { requestCancel, resumeJob } from './job.ts';
 import type { JobRunner } from './job-runner.ts';
@@ -14,7 +14,12 @@ import { jobStatus, jobToHistoryEntry } from './job-status.ts';
 import { type Job, newestJob } from './job-table.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
 
-export type JobsOptions = { store: Store; runtime: Runtime; jobRunner: JobRunner; jobService: JobService };
+export type JobsOptions = {
+  store: ReadableStore;
+  runtime: Runtime;
+  jobRunner: JobRunner;
+  jobService: JobService;
+};
 
 const pageFields = {
   start: defaultTo(integer('How many of the newest jobs to skip.', 0, 1_000_000_000), 0),
@@ -105,12 +110,11 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     whileReadOnly: 'allowed',
     fields: {},
     answer: statusAnswer,
-    run: async ({ subject, caller, requireCaller, needs }) => {
+    run: async ({ subject, caller, update }) => {
       const plan = await store.jobs.plan(subject.id);
-      const job = await store.update((transaction) => {
-        requireCaller(transaction);
-        return requestCancel(transaction, readAgain(transaction, subject), plan, caller?.username ?? '');
-      }, needs);
+      const job = await update((transaction) =>
+        requestCancel(transaction, readAgain(transaction, subject), plan, caller?.username ?? ''),
+      );
       return { json: await readStatus(options, job) };
     },
   });
@@ -126,14 +130,13 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
     whileReadOnly: 'allowed',
     fields: {},
     answer: statusAnswer,
-    run: async ({ subject, caller, requireCaller, needs }) => {
+    run: async ({ subject, caller, update }) => {
       const at = runtime.now();
       const by = caller?.username ?? '';
       const job = await jobRunner.run(() =>
-        store.update((transaction) => {
-          requireCaller(transaction);
-          return resumeJob(transaction, readAgain(transaction, subject), { by, runner: store.self }, at);
-        }, needs),
+        update((transaction) =>
+          resumeJob(transaction, readAgain(transaction, subject), { by, runner: store.self }, at),
+        ),
       );
       return { json: await readStatus(options, job) };
     },

@@ -2,9 +2,9 @@
 import { ServiceError, formatProblem, invalid } from '../errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import { type Field, boolean, file, jsonObject, reference, refine, required, text } from '../rest/fields.ts';
-import { type Checked, type Operation, operation, success } from '../rest/resource.ts';
+import { type Checked, type Operation, type OperationCall, operation, success } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
 import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.ts';
 import {
@@ -33,7 +33,7 @@ import {
 } from './upgrade-request.ts';
 
 export type OperationsOptions = {
-  store: Store;
+  store: ReadableStore;
   runtime: Runtime;
   executor: Executor;
   jobRunner: JobRunner;
@@ -48,20 +48,20 @@ export function upgradeOperations(options: OperationsOptions): Record<string, Op
     upgrade: upgradeOperation(options),
     rollback: rollbackOperation(options),
     importManifest: importManifestOperation(options),
-    deleteImportedManifest: deleteImportedManifestOperation(options),
+    deleteImportedManifest: deleteImportedManifestOperation(),
   };
 }
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
-function manifestField(store: Store, description: string): Field<readonly Version[] | undefined> {
+function manifestField(store: ReadableStore, description: string): Field<readonly Version[] | undefined> {
   return refine(file(description), ({ bytes }) => {
     const result = readManifest(bytes, installedVersions(store.read(deployment)));
     return 'versions' in result ? { value: result.versions } : { problem: result.problems };
   });
 }
 
-function upgradeFields(store: Store) {
+function upgradeFields(store: ReadableStore) {
   return {
     versionManifest: versionField,
     upgradeSettings: jsonObject(
@@ -143,10 +143,10 @@ function upgradeOperation(options: OperationsOptions): Operation {
     fields: { ...upgradeFields(options.store), planDigest: planDigestField },
     answer: statusAnswer,
     check: ({ values }) => checkUpgrade(options, values),
-    run: async ({ values, caller, requireCaller, needs, prepared: inputs }) => ({
+    run: async ({ values, caller, update, prepared: inputs }) => ({
       json: await start(options, {
-        requireCaller,
-        needs: { ...needs, uploads: inputs.uploadIds },
+        update,
+        needs: { uploads: inputs.uploadIds },
         prepareIn: (transaction) => prepare(transaction, values, inputs, transaction.upload),
         startedBy: caller?.username ?? '',
         manifest: values.versionManifestFile,
@@ -181,11 +181,10 @@ function rollbackOperation(options: OperationsOptions): Operation {
     effect: 'writes',
     fields: { versionManifest: versionField },
     answer: statusAnswer,
-    run: async ({ values, caller, requireCaller, needs }) => {
+    run: async ({ values, caller, update }) => {
       const inventory = await options.executor.inventory();
       const json = await start(options, {
-        requireCaller,
-        needs,
+        update,
         prepareIn: (transaction) => prepareRollback(transaction, values.versionManifest, inventory),
         startedBy: caller?.username ?? '',
       });
@@ -195,9 +194,9 @@ function rollbackOperation(options: OperationsOptions): Operation {
 }
 
 type StartRequest = {
-  readonly requireCaller: (transaction: Transaction) => unknown;
-  /** The rows that `requireCaller` and `prepareIn` read. */
-  readonly needs: Needs;
+  readonly update: OperationCall<unknown, unknown>['update'];
+  /** The rows that `prepareIn` reads. */
+  readonly needs?: Needs;
   /** Runs inside the transaction, so that it checks the state from which the job starts. */
   readonly prepareIn: (transaction: Transaction) => PreparedJob;
   readonly startedBy: string;
@@ -207,22 +206,24 @@ type StartRequest = {
 
 async function start(
   { store, runtime, jobRunner, jobService, notify }: OperationsOptions,
-  { requireCaller, needs, prepareIn, startedBy, manifest, planDigest }: StartRequest,
+  { update, needs, prepareIn, startedBy, manifest, planDigest }: StartRequest,
 ): Promise<Json> {
   const id = runtime.newId();
   const at = runtime.now();
   const job = await jobRunner.run(() =>
-    store.update((transaction) => {
-      requireCaller(transaction);
-      const prepared = prepareIn(transaction);
-      const { problems, to } = prepared;
-      if (problems.length > 0 || to === null) throw invalid(problems);
-      if (planDigest !== undefined && planDigest !== digestPlan(prepared)) throw planHasChanged();
-      if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
-      const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
-      notify(transaction, started, at);
-      return started;
-    }, needs),
+    update(
+      (transaction) => {
+        const prepared = prepareIn(transaction);
+        const { problems, to } = prepared;
+        if (problems.length > 0 || to === null) throw invalid(problems);
+        if (planDigest !== undefined && planDigest !== digestPlan(prepared)) throw planHasChanged();
+        if (manifest) transaction.write(importedManifest, { versions: manifest, importedAt: at });
+        const started = startJob(transaction, { ...prepared, id, startedBy, runner: store.self, to }, at);
+        notify(transaction, started, at);
+        return started;
+      },
+      { target: `system/jobs/${id}`, ...(needs && { needs }) },
+    ),
   );
   return asJson(jobStatus(job, await jobService.messages(job), at));
 }
@@ -244,30 +245,24 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
         manifestField(store, 'A version manifest: a JSON array of versions, or {"versions": […]}.'),
       ),
     },
-    run: async ({ values, requireCaller, needs }) => {
+    run: async ({ values, update }) => {
       const { manifestFile: versions } = values;
       const importedAt = runtime.now();
-      await store.update((transaction) => {
-        requireCaller(transaction);
-        transaction.write(importedManifest, { versions, importedAt });
-      }, needs);
+      await update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
       return success;
     },
   });
 }
 
-function deleteImportedManifestOperation({ store }: OperationsOptions): Operation {
+function deleteImportedManifestOperation(): Operation {
   return operation({
     title: 'Delete imported manifest',
     description: 'Deletes the imported version manifest, so that the built-in one is used again.',
     access: 'administrator',
     effect: 'writes',
     fields: {},
-    run: async ({ requireCaller, needs }) => {
-      await store.update((transaction) => {
-        requireCaller(transaction);
-        transaction.write(importedManifest, null);
-      }, needs);
+    run: async ({ update }) => {
+      await update((transaction) => transaction.write(importedManifest, null));
       return success;
     },
   });

@@ -1,6 +1,6 @@
 // The request for an upgrade: its fields, the inputs it needs, and its check.
 import type { Reader } from '../store/state.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import type { Upload } from '../uploads/upload.ts';
 import { currentManifest, deployment, findVersion } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
@@ -39,7 +39,7 @@ export type UpgradeInputs = {
 };
 
 export async function readUpgradeInputs(
-  store: Store,
+  store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
 ): Promise<UpgradeInputs> {
@@ -60,7 +60,7 @@ export async function readUpgradeInputs(
 }
 
 async function readFiles(
-  store: Store,
+  store: ReadableStore,
   { versionManifest, versionManifestFile, upgradeSettings }: UpgradeValues,
   uploads: ReadonlyMap<string, Upload>,
 ): Promise<ReadonlyMap<string, SettingFile>> {
@@ -109,7 +109,7 @@ export function prepare(
 }
 
 export async function planUpgrade(
-  store: Store,
+  store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
 ): Promise<PreparedJob> {

@@ -29,11 +29,14 @@ import { upgradesPage } from './pages/upgrades.ts';
 
 export type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
-export function systemResource(given: Omit<UpgradesOptions, 'jobService'>): Resource {
+/** `resources` are those of other features. */
+export type SystemOptions = Omit<UpgradesOptions, 'jobService'> & { resources: Record<string, Resource> };
+
+export function systemResource({ resources, ...given }: SystemOptions): Resource {
   const options = { ...given, jobService: new JobService(given.store) };
   return folder(
     { title: 'System', description: 'The deployment as a whole.', access: 'administrator' },
-    { upgrades: closeBeneathDuringJob(upgradesResource(options)), jobs: jobsResource(options) },
+    { upgrades: closeBeneathDuringJob(upgradesResource(options)), jobs: jobsResource(options), ...resources },
   );
 }
 

@@ -2,13 +2,15 @@
 import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import { asJson } from '../lib/json.ts';
+import { compareFields } from '../audit/change.ts';
+import { type AuditFields } from '../audit/value.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { defaultTo, file, required, text } from '../rest/fields.ts';
 import { type Operation, type Resource, items, operation, resource, success } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { type Upload, inUse, maxUploads, noRoom, plainFileName } from './upload.ts';
 
 const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
@@ -29,7 +31,7 @@ const uploadedAnswer = answerObject('Uploaded', 'The new upload.', {
 });
 
 export type UploadsOptions = {
-  readonly store: Store;
+  readonly store: ReadableStore;
   readonly runtime: Runtime;
   readonly maxTotalBytes: number;
   readonly isInUse: (reader: Reader, itemID: string) => boolean;
@@ -59,7 +61,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
   });
 }
 
-function uploadResource({ store, isInUse }: UploadsOptions): Resource<Upload> {
+function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
   return resource<Upload>({
     title: 'Upload',
     titleOf: ({ itemName }) => itemName,
@@ -74,11 +76,14 @@ function uploadResource({ store, isInUse }: UploadsOptions): Resource<Upload> {
         access: 'administrator',
         effect: 'writes',
         fields: {},
-        run: async ({ subject }) => {
-          await store.update((transaction) => {
-            if (isInUse(transaction, subject.itemID)) throw inUse(subject);
-            transaction.uploads.delete(subject.itemID);
-          });
+        run: async ({ subject, update }) => {
+          await update(
+            (transaction) => {
+              if (isInUse(transaction, subject.itemID)) throw inUse(subject);
+              transaction.uploads.delete(subject.itemID);
+            },
+            { changes: () => compareFields(auditFieldsOf(subject), {}) },
+          );
           return success;
         },
       }),
@@ -104,7 +109,7 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       const message = 'must be a file with a name of at most 255 characters.';
       return { problems: isNamed ? [] : [{ field: 'itemFile', message }] };
     },
-    run: async ({ values: { itemFile, description } }) => {
+    run: async ({ values: { itemFile, description }, auditEntry }) => {
       const item: Upload = {
         itemID: runtime.newId(),
         itemName: plainFileName(itemFile.filename),
@@ -115,9 +120,17 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
         size: itemFile.bytes.length,
       };
       const limits = { bytes: maxTotalBytes, count: maxUploads };
-      const result = await store.uploads.add(item, itemFile.bytes, limits);
+      const entry = auditEntry({
+        target: `uploads/${item.itemID}`,
+        changes: compareFields({}, auditFieldsOf(item)),
+      });
+      const result = await store.uploads.add({ upload: item, bytes: itemFile.bytes }, limits, entry);
       if (result !== 'stored') throw noRoom(result, maxTotalBytes);
       return { json: { status: 'success', item: asJson(item) }, names: { itemID: item.itemID } };
     },
   });
+}
+
+function auditFieldsOf({ itemName, description, contentType, size }: Upload): AuditFields {
+  return { itemName, description, contentType, size };
 }

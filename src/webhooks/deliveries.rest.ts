@@ -1,10 +1,11 @@
 // REST resources of the deliveries of a webhook, with redelivery.
+import { compareFields } from '../audit/change.ts';
 import { ServiceError } from '../errors.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
 import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { deliveriesAnswer, deliveryAnswer, deliveryCreatedAnswer } from './answers.ts';
 import { type Delivery, newDelivery, nextAttemptAt } from './delivery.ts';
 import { showDeliveries, showDelivery } from './pages/deliveries.ts';
@@ -18,7 +19,7 @@ const pageFields = {
   num: defaultTo(integer('How many to show.', 1, maxPerPage), 25),
 };
 
-export function deliveriesResource(store: Store, runtime: Runtime): Resource<Webhook> {
+export function deliveriesResource(store: ReadableStore, runtime: Runtime): Resource<Webhook> {
   return resource<Webhook, typeof pageFields>({
     title: 'Deliveries',
     description: 'The finished and pending deliveries of the webhook, newest first.',
@@ -35,7 +36,7 @@ export function deliveriesResource(store: Store, runtime: Runtime): Resource<Web
   });
 }
 
-function deliveryItems(store: Store, runtime: Runtime): Items<Webhook> {
+function deliveryItems(store: ReadableStore, runtime: Runtime): Items<Webhook> {
   return items<Webhook, Delivery>({
     param: 'delivery',
     find: async (webhook, id) => {
@@ -55,12 +56,12 @@ function deliveryItems(store: Store, runtime: Runtime): Items<Webhook> {
       answer: deliveryAnswer,
       read: ({ subject }) => toJson(subject, store.read(webhookSettings)),
       view: showDelivery(store),
-      operations: { redeliver: redeliverOperation(store, runtime) },
+      operations: { redeliver: redeliverOperation(runtime) },
     }),
   });
 }
 
-function redeliverOperation(store: Store, runtime: Runtime): Operation<Delivery> {
+function redeliverOperation(runtime: Runtime): Operation<Delivery> {
   return operation<Delivery>({
     title: 'Redeliver',
     description: 'Sends the same event again, as a new delivery.',
@@ -68,16 +69,18 @@ function redeliverOperation(store: Store, runtime: Runtime): Operation<Delivery>
     effect: 'writes',
     fields: {},
     answer: deliveryCreatedAnswer,
-    run: async ({ subject: { webhookId, event, isPing }, requireCaller, needs }) => {
+    run: async ({ subject: { webhookId, event, isPing }, update }) => {
       const id = runtime.newId();
       const at = runtime.now();
-      await store.update((transaction) => {
-        requireCaller(transaction);
-        const { name, active } = requireWebhook(transaction, webhookId);
-        if (!active)
-          throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);
-        transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing }, at)]);
-      }, needs);
+      await update(
+        (transaction) => {
+          const { name, active } = requireWebhook(transaction, webhookId);
+          if (!active)
+            throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);
+          transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing }, at)]);
+        },
+        { changes: () => compareFields({}, { deliveryId: id }) },
+      );
       return { json: { status: 'success', deliveryId: id } };
     },
   });

@@ -22,13 +22,12 @@ import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../lib/async
 import { formatCount } from '../lib/format.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
-import { LostClaim } from '../store/transaction.ts';
+import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import { type Attempt, type Delivery, bodyOf, endOf, nextAttemptAt, retryWaitMs } from './delivery.ts';
-import type { EventPublisher } from './event-publisher.ts';
 import type { HttpClient, OutgoingRequest } from './http-client.ts';
 import { completeWithin, outcomeOf, unattemptedOutcomeOf } from './outcome.ts';
-import { type Deactivated, deactivatedEvent } from './own-events.ts';
+import type { Deactivated } from './own-events.ts';
 import { webhookSettings } from './settings.ts';
 import { signBody } from './signature.ts';
 import { receiverOf } from './target-policy.ts';
@@ -46,7 +45,8 @@ export type DeliveryWorkerOptions = {
   runtime: Runtime;
   tasks: Tasks;
   httpClient: HttpClient;
-  eventPublisher: EventPublisher;
+  /** Runs in the update that deactivates a webhook for its failures. */
+  notify: (transaction: Transaction, deactivated: Deactivated, at: number) => void;
   concurrency: number;
   userAgent: string;
   onAttempt: (attempt: Attempt, delivery: Delivery) => void;
@@ -211,17 +211,12 @@ export class DeliveryWorker {
     sentTo: Webhook,
     stopping: AbortSignal,
   ): Promise<ReturnType<typeof completeWithin>> {
-    const { store, runtime, eventPublisher } = this.#options;
+    const { store, runtime, notify } = this.#options;
     const update = () =>
       store.update(
         (transaction) => {
           const completed = completeWithin(transaction, claimed, attempt, sentTo);
-          if (completed?.deactivated)
-            eventPublisher.publishWithin(
-              transaction,
-              deactivatedEvent(completed.deactivated),
-              endOf(attempt),
-            );
+          if (completed?.deactivated) notify(transaction, completed.deactivated, endOf(attempt));
           return completed;
         },
         { failuresOf: [claimed.webhookId] },

@@ -26,4 +26,5 @@ export const webhookSettings: Cell<WebhookSettings> = {
     daysInPast: 5,
     numberOfFailures: 5,
   },
+  auditFields: (settings) => settings,
 };

@@ -1,6 +1,6 @@
 // Computes the numbers about webhooks for the metrics and the home page.
 import { isUnavailable } from '../errors.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { webhooks } from './webhook.ts';
 
 export type WebhookStats = {
@@ -9,7 +9,7 @@ export type WebhookStats = {
   readonly deactivated: number;
 };
 
-export async function webhookStats(store: Store, at: number): Promise<WebhookStats> {
+export async function webhookStats(store: ReadableStore, at: number): Promise<WebhookStats> {
   const deactivated = [...store.all(webhooks)].filter(({ deactivatedBy }) => deactivatedBy === 'failures');
   return {
     pending: store.deliveries.pending().count,
@@ -19,7 +19,7 @@ export async function webhookStats(store: Store, at: number): Promise<WebhookSta
 }
 
 /** NaN while the database is unavailable, so that the metrics and the home page still show the other numbers. */
-async function ageOfOldest(store: Store, at: number): Promise<number> {
+async function ageOfOldest(store: ReadableStore, at: number): Promise<number> {
   try {
     const oldestAt = await store.deliveries.oldestPendingAt();
     return oldestAt === undefined ? 0 : Math.max(0, at - oldestAt) / 1000;

@@ -1,10 +1,12 @@
 // REST resource of one webhook, and its operations.
 import type { BlockList } from 'node:net';
+import { compareFields } from '../audit/change.ts';
 import { type AnswerSchema, successAnswer } from '../rest/answer.ts';
 import { definedOnly, defaultTo, integer } from '../rest/fields.ts';
 import {
   type Items,
   type Operation,
+  type OperationCall,
   type Outcome,
   type Resource,
   items,
@@ -13,7 +15,7 @@ import {
   success,
 } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { deliveryCreatedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
@@ -28,7 +30,7 @@ import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
 import { type Webhook, previousKeyUntil, requireWebhook, webhookToJson } from './webhook.ts';
 
 export type WebhookDeps = {
-  store: Store;
+  store: ReadableStore;
   runtime: Runtime;
   /** Special addresses that receivers may have. */
   allowed: BlockList;
@@ -60,25 +62,27 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
     resources: { deliveries: deliveriesResource(store, runtime) },
     operations: {
       edit: editOperation(deps),
-      delete: actOperation('Delete webhook', 'Deletes the webhook and its deliveries.', ({ id }) =>
-        change(deps, (transaction) => deleteWebhook(transaction, id)),
+      delete: actOperation('Delete webhook', 'Deletes the webhook and its deliveries.', (call) =>
+        change(deps, call, (transaction) => deleteWebhook(transaction, call.subject.id)),
       ),
       activate: actOperation(
         'Activate webhook',
         'Sends events to the webhook again and resets its failure count.',
-        ({ id }) => change(deps, (transaction, at) => activateWebhook(transaction, id, at)),
+        (call) => change(deps, call, (transaction, at) => activateWebhook(transaction, call.subject.id, at)),
       ),
       deactivate: actOperation(
         'Deactivate webhook',
         'Sends no more events to the webhook and discards its pending deliveries.',
-        ({ id }) =>
-          change(deps, (transaction, at) => deactivateWebhook(transaction, id, 'administrator', at)),
+        (call) =>
+          change(deps, call, (transaction, at) =>
+            deactivateWebhook(transaction, call.subject.id, 'administrator', at),
+          ),
       ),
       rotateKey: rotateKeyOperation(deps),
       ping: actOperation(
         'Ping',
         'Sends one event of the type Ping, in one attempt, even if the webhook is inactive.',
-        ({ id }) => ping(deps, id),
+        (call) => ping(deps, call),
         deliveryCreatedAnswer,
       ),
     },
@@ -112,12 +116,13 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
           ? []
           : serviceProblems(deps.store, values.service || undefined, caller),
     }),
-    run: ({ subject, values: { service, ...values } }) => {
+    run: (call) => {
+      const { service, ...values } = call.values;
       const edit = {
         ...definedOnly(values),
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
-      return change(deps, (transaction, at) => editWebhook(transaction, subject.id, edit, at));
+      return change(deps, call, (transaction, at) => editWebhook(transaction, call.subject.id, edit, at));
     },
   });
 }
@@ -127,7 +132,7 @@ const rotateFields = {
 };
 
 function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
-  const { store, runtime } = deps;
+  const { runtime } = deps;
   return operation<Webhook, typeof rotateFields>({
     title: 'Rotate key',
     description:
@@ -136,10 +141,10 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
     effect: 'writes',
     fields: rotateFields,
     answer: keyRotatedAnswer,
-    run: async ({ subject, values: { graceHours } }) => {
+    run: async ({ subject, values: { graceHours }, update }) => {
       const key = newSignatureKey(deps);
       const at = runtime.now();
-      const webhook = await store.update((transaction) =>
+      const webhook = await update((transaction) =>
         rotateKey(transaction, subject.id, { key, graceMs: graceHours * 3_600_000 }, at),
       );
       return {
@@ -149,10 +154,12 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
   });
 }
 
+type WebhookCall = Pick<OperationCall<Webhook, unknown>, 'subject' | 'update'>;
+
 function actOperation(
   title: string,
   description: string,
-  run: (webhook: Webhook) => Promise<Outcome>,
+  run: (call: WebhookCall) => Promise<Outcome>,
   answer: AnswerSchema = successAnswer,
 ): Operation<Webhook> {
   return operation<Webhook>({
@@ -162,26 +169,31 @@ function actOperation(
     effect: 'writes',
     fields: {},
     answer,
-    run: ({ subject }) => run(subject),
+    run,
   });
 }
 
 async function change(
-  { store, runtime }: WebhookDeps,
+  { runtime }: WebhookDeps,
+  { update }: WebhookCall,
   rule: (transaction: Transaction, at: number) => void,
 ): Promise<Outcome> {
   const at = runtime.now();
-  await store.update((transaction) => rule(transaction, at));
+  await update((transaction) => rule(transaction, at));
   return success;
 }
 
-async function ping({ store, runtime }: WebhookDeps, webhookId: string): Promise<Outcome> {
+async function ping({ runtime }: WebhookDeps, { subject, update }: WebhookCall): Promise<Outcome> {
+  const { id: webhookId } = subject;
   const at = runtime.now();
   const id = runtime.newId();
   const event = eventOf(pingEvent, runtime.newId(), at);
-  await store.update((transaction) => {
-    requireWebhook(transaction, webhookId);
-    transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
-  });
+  await update(
+    (transaction) => {
+      requireWebhook(transaction, webhookId);
+      transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
+    },
+    { changes: () => compareFields({}, { deliveryId: id }) },
+  );
   return { json: { status: 'success', deliveryId: id } };
 }

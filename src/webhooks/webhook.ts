@@ -1,4 +1,5 @@
 // Webhooks: their receivers, subscriptions, states and keys. registry.ts has the rules for changing them.
+import { Secret, SecretUrl } from '../audit/value.ts';
 import { ServiceError } from '../errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { EventDraft } from './event.ts';
@@ -32,6 +33,17 @@ export const webhooks: Table<Webhook> = {
   name: 'webhooks',
   keyOf: ({ id }) => id,
   secretFields: ['signatureKey', 'previousKeys'],
+  auditFields: (webhook) => ({
+    name: webhook.name,
+    hookUrl: new SecretUrl(webhook.hookUrl),
+    changeTypes: webhook.changeTypes,
+    service: webhook.service,
+    contentType: webhook.contentType,
+    active: webhook.active,
+    deactivatedBy: webhook.deactivatedBy,
+    signatureKey: new Secret(webhook.signatureKey),
+    previousKeys: new Secret(webhook.previousKeys),
+  }),
 };
 
 export function listWebhooks(reader: Reader, service?: string): Webhook[] {

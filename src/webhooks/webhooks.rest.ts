@@ -2,8 +2,15 @@
 import { type Service, pathOfService } from '../catalog/catalog.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { defaultTo, definedOnly, integer, jsonText, required, text } from '../rest/fields.ts';
-import { type Operation, type Outcome, type Resource, operation, resource } from '../rest/resource.ts';
-import type { Store } from '../store/store.ts';
+import {
+  type Operation,
+  type OperationCall,
+  type Outcome,
+  type Resource,
+  operation,
+  resource,
+} from '../rest/resource.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import type { EventPublisher } from './event-publisher.ts';
@@ -69,7 +76,7 @@ function createOperation(deps: WebhookDeps): Operation {
     ...createDescription,
     fields: webhookFields(deps.allowed).createForAll,
     check: ({ values, caller }) => ({ problems: serviceProblems(deps.store, values.service, caller) }),
-    run: ({ values }) => create(deps, { ...values, service: values.service ?? null }),
+    run: ({ values, update }) => create(deps, update, { ...values, service: values.service ?? null }),
   });
 }
 
@@ -78,20 +85,23 @@ function createForServiceOperation(deps: WebhookDeps): Operation<Service> {
   return operation<Service, typeof fields>({
     ...createDescription,
     fields,
-    run: ({ subject, values }) => create(deps, { ...values, service: pathOfService(subject) }),
+    run: ({ subject, values, update }) =>
+      create(deps, update, { ...values, service: pathOfService(subject) }),
   });
 }
 
 async function create(
   deps: WebhookDeps,
+  update: OperationCall<unknown, unknown>['update'],
   given: WebhookTraits & { active: boolean; signatureKey: string | undefined },
 ): Promise<Outcome> {
   const { store, runtime } = deps;
   const at = runtime.now();
   const signatureKey = given.signatureKey ?? newSignatureKey(deps);
   const id = runtime.newId();
-  const webhook = await store.update((transaction) =>
-    createWebhook(transaction, { ...given, id, signatureKey }, at),
+  const webhook = await update(
+    (transaction) => createWebhook(transaction, { ...given, id, signatureKey }, at),
+    { target: `services/webhooks/${id}` },
   );
   const json = webhookToJson(webhook, null, store.read(webhookSettings), at);
   return { json: { status: 'success', webhook: json, signatureKey } };
@@ -110,12 +120,14 @@ const publishFields = {
   }),
 };
 
-function publishOperation(store: Store, eventPublisher: EventPublisher): Operation {
+function publishOperation(store: ReadableStore, eventPublisher: EventPublisher): Operation {
   return operation<unknown, typeof publishFields>({
     title: 'Publish event',
     description: 'Sends an event to every active webhook that subscribes to it.',
     access: 'publisher',
     effect: 'writes',
+    // Every delivery is recorded anyway, and there may be thousands of events a second.
+    isAudited: false,
     fields: publishFields,
     answer: eventPublishedAnswer,
     // A repeated event gets the first response, even if its service was deleted meanwhile.
@@ -154,7 +166,7 @@ const settingFields = {
   ),
 };
 
-function settingsResource(store: Store): Resource {
+function settingsResource(store: ReadableStore): Resource {
   return resource({
     title: 'Webhook settings',
     description: 'How often deliveries are attempted, the timeout, and when a webhook is deactivated.',
@@ -173,10 +185,8 @@ function settingsResource(store: Store): Resource {
         Object.fromEntries(
           Object.entries(store.read(webhookSettings)).map(([name, value]) => [name, String(value)]),
         ),
-      run: async ({ values }) => {
-        const settings = await store.update((transaction) =>
-          changeSettings(transaction, definedOnly(values)),
-        );
+      run: async ({ values, update }) => {
+        const settings = await update((transaction) => changeSettings(transaction, definedOnly(values)));
         return { json: settingsToJson(settings) };
       },
     }),

@@ -10,6 +10,7 @@ import { newestJob } from '../../src/upgrades/job-table.ts';
 import { openWire } from '../hard/wire.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { type Server, startServer } from '../kit/server.ts';
+import { auditEntry } from '../store/definitions.ts';
 
 /** A call that waits until the test lets it continue. */
 class Gate {
@@ -46,13 +47,16 @@ beforeEach(async () => {
   await one.store.tokens.issue(
     {
       hash: hashToken(bearer),
+      id: 'session',
       username: 'administrator',
       credentialId: 'administrator',
       createdAt,
       expires: createdAt + lifetimeMs,
       binding: null,
+      address: null,
     },
     100,
+    auditEntry(),
   );
 });
 afterEach(async () => {
@@ -80,7 +84,7 @@ const endings: [string, number, () => Promise<void>][] = [
   ],
   ['the user gets a lower role', 403, () => changeUser({ role: 'member' })],
   ['the user gets a new password', 401, () => changeUser({ credentialId: 'new' })],
-  ['the token is revoked', 401, () => other.store.tokens.end(hashToken(bearer))],
+  ['the token is revoked', 401, () => other.store.tokens.end(hashToken(bearer), undefined)],
   ['the token expires', 401, () => one.runtime.advance(lifetimeMs)],
 ];
 

@@ -6,6 +6,7 @@ import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
+import { auditEntry } from '../store/definitions.ts';
 
 let server: Server;
 beforeEach(async () => {
@@ -225,10 +226,18 @@ describe('the number of tokens of a user', () => {
   it('counts valid tokens only', async () => {
     const own = await startServer({ env: { MAX_TOKENS_PER_USER: '3' } });
     const { signIn, statusOf } = tokensOf(() => own);
-    const token = { username: 'member', credentialId: 'member', binding: null };
+    const token = { id: 'session', username: 'member', credentialId: 'member', binding: null, address: null };
     const expires = own.runtime.now() + 60_000;
-    await own.store.tokens.issue({ ...token, hash: hashToken('old'), createdAt: 1, expires }, 3);
-    await own.store.tokens.issue({ ...token, hash: hashToken('expired'), createdAt: 2, expires: 3 }, 3);
+    await own.store.tokens.issue(
+      { ...token, hash: hashToken('old'), createdAt: 1, expires },
+      3,
+      auditEntry(),
+    );
+    await own.store.tokens.issue(
+      { ...token, hash: hashToken('expired'), createdAt: 2, expires: 3 },
+      3,
+      auditEntry(),
+    );
     const first = await signIn();
     expect(await statusOf('old')).toBe(200);
     const second = await signIn();
@@ -244,9 +253,11 @@ describe('a password that changes while a sign-in hashes the old one', () => {
   /** Resolves when the sign-in has read the user, which it does immediately before the hash. */
   function hashBegins(own: Server): Promise<void> {
     const { get } = own.store;
+    let reads = 0;
     return new Promise((resolve) => {
       own.store.get = (table, key) => {
-        if (table.name === users.name) {
+        // The first read names the user in the audit trail.
+        if (table.name === users.name && (reads += 1) === 2) {
           own.store.get = get;
           resolve();
         }

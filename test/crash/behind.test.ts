@@ -11,6 +11,7 @@ import {
   deactivateWebhook,
   deleteWebhook,
 } from '../../src/webhooks/registry.ts';
+import { deactivatedEvent } from '../../src/webhooks/own-events.ts';
 import { type WebhookSettings, webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Receiver, createFakeHttpClient } from '../kit/http-client.ts';
@@ -68,7 +69,8 @@ function startWorker(store: Store, respond: Receiver) {
     runtime,
     tasks,
     httpClient,
-    eventPublisher,
+    notify: (transaction, deactivated, at) =>
+      eventPublisher.publishWithin(transaction, deactivatedEvent(deactivated), at),
     concurrency: 8,
     userAgent: 'test',
     onAttempt: ignore,

@@ -1,6 +1,8 @@
 // A job whose process dies before it reads the plan, in every step, and before and after each step is recorded: the other process takes
 // over each time, and the messages are those of a job without deaths. The dead processes wake up later and change nothing.
 import { afterEach, expect, it } from 'vitest';
+import { notAudited } from '../../src/audit/value.ts';
+import type { Cell } from '../../src/store/state.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { startJob } from '../../src/upgrades/job.ts';
@@ -21,6 +23,9 @@ import {
 import { type HaltPoint, startPeer } from './peer.ts';
 import { connect } from './steward.ts';
 import { openPeerStore } from './store-kit.ts';
+
+/** Its updates notify the processes. */
+const hint: Cell<number> = { name: 'hint', initial: 0, auditFields: notAudited };
 
 /** Versions with every kind of step and few containers. */
 const small = (version: Version, names: string[]): Version => ({
@@ -69,7 +74,7 @@ async function startPair(fails?: (workload: string) => boolean) {
          on conflict (id) do update set since = excluded.since, alive_until = excluded.alive_until`,
         [self],
       );
-    await observer.update((transaction) => transaction.write({ name: 'hint', initial: 0 }, (hints += 1)));
+    await observer.update((transaction) => transaction.write(hint, (hints += 1)));
     const areAlive = () => processes.every(({ self }) => [...pair].every(({ store }) => store.isAlive(self)));
     if (state === 'alive') await expect.poll(areAlive, pollOptions).toBe(true);
   }

@@ -6,6 +6,7 @@ import { hashToken } from '../../src/auth/token.ts';
 import { begin, kinds } from '../hard/bodies-kit.ts';
 import { openWire, write } from '../hard/wire.ts';
 import { type Server, startServer } from '../kit/server.ts';
+import { auditEntry } from '../store/definitions.ts';
 
 let server: Server;
 beforeEach(async () => {
@@ -28,13 +29,16 @@ it.each<[string, Buffer]>([
   await tokens.issue(
     {
       hash: hashToken('bound'),
+      id: 'session',
       username: 'member',
       credentialId: 'member',
       createdAt: server.runtime.now(),
       expires: server.runtime.now() + 60_000,
       binding: { to: 'address', value: '198.51.100.1' },
+      address: null,
     },
     100,
+    auditEntry(),
   );
   let isFound = false;
   let goOn: () => void = () => undefined;

@@ -90,7 +90,7 @@ describe('the admin root', () => {
       resources: ['mode', 'security', 'services', 'system', 'uploads'],
     });
     expect((await server.get('/admin/security?token=token-of-the-administrator')).json()).toEqual({
-      resources: ['users'],
+      resources: ['self', 'users'],
     });
   });
 });

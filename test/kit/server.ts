@@ -16,6 +16,7 @@ import { noteLog, noteSecret } from './leaks.ts';
 import { type TestStore, createTestStore, storeOptionsOf } from './store.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { createFakeRuntime } from './runtime.ts';
+import { auditEntry } from '../store/definitions.ts';
 
 export const password = 'a password for tests';
 
@@ -84,8 +85,17 @@ export async function startServer({
     // A sign-in before the user existed does not count as one of this user.
     const createdAt = runtime.now() - 1;
     const expires = runtime.now() + 1000 * 86_400_000;
-    const issued = { hash, username: role, credentialId: role, createdAt, expires, binding: null };
-    await store.tokens.issue(issued, config.maxTokensPerUser);
+    const issued = {
+      hash,
+      id: `session of the ${role}`,
+      username: role,
+      credentialId: role,
+      createdAt,
+      expires,
+      binding: null,
+      address: null,
+    };
+    await store.tokens.issue(issued, config.maxTokensPerUser, auditEntry());
   }
   const logLines: string[] = [];
   const write = (line: string) => {

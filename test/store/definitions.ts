@@ -1,4 +1,6 @@
 // Defines the tables and cells of the suites, and sample records of every port.
+import { notAudited } from '../../src/audit/value.ts';
+import type { AuditEntry } from '../../src/audit/entry.ts';
 import type { Token } from '../../src/auth/token.ts';
 import type { Cell, Table } from '../../src/store/state.ts';
 import type { Job, StoredPlan } from '../../src/upgrades/job-table.ts';
@@ -7,9 +9,18 @@ import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 
 export type Row = { readonly id: string; readonly inner: { readonly n: number } };
 
-export const rows: Table<Row> = { name: 'rows', keyOf: ({ id }) => id, bytesOf: ({ inner }) => inner.n };
+export const rows: Table<Row> = {
+  name: 'rows',
+  keyOf: ({ id }) => id,
+  bytesOf: ({ inner }) => inner.n,
+  auditFields: ({ inner }) => ({ n: inner.n }),
+};
 export const others: Table<Row> = { ...rows, name: 'others' };
-export const cell: Cell<{ readonly n: number }> = { name: 'cell', initial: { n: 0 } };
+export const cell: Cell<{ readonly n: number }> = {
+  name: 'cell',
+  initial: { n: 0 },
+  auditFields: ({ n }) => ({ n }),
+};
 
 export const row = (id: string, n = 0): Row => ({ id, inner: { n } });
 
@@ -20,8 +31,13 @@ export const keepsakes: Table<Keepsake> = {
   name: 'keepsakes',
   keyOf: ({ id }) => id,
   secretFields: ['signatureID'],
+  auditFields: notAudited,
 };
-export const notebook: Cell<{ readonly data: unknown }> = { name: 'notebook', initial: { data: null } };
+export const notebook: Cell<{ readonly data: unknown }> = {
+  name: 'notebook',
+  initial: { data: null },
+  auditFields: notAudited,
+};
 
 export const tables: readonly Table<never>[] = [rows, others, keepsakes, webhooks];
 
@@ -45,11 +61,30 @@ export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => (
 
 export const token = (hash: string, createdAt = 0, traits: Partial<Token> = {}): Token => ({
   hash,
+  id: `id of ${hash}`,
   username: 'Ann',
   credentialId: 'c',
   createdAt,
   expires: createdAt + 1000,
   binding: null,
+  address: null,
+  ...traits,
+});
+
+let entries = 0;
+
+export const auditEntry = (traits: Partial<AuditEntry> = {}): AuditEntry => ({
+  id: `entry-${(entries += 1)}`,
+  at: 1,
+  user: 'Ann',
+  role: 'administrator',
+  address: '192.0.2.1',
+  operation: 'services/createFolder',
+  target: 'services',
+  outcome: 'success',
+  code: 200,
+  count: 1,
+  changes: [],
   ...traits,
 });
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { openMemory } from './backends.ts';
-import { token, upload } from './definitions.ts';
+import { auditEntry, token, upload } from './definitions.ts';
 import {
   claim,
   claimed,
@@ -121,8 +121,12 @@ it('returns when a delivery is due also if its receiver has no room yet', async 
 
 it('refuses a rule that reads what its update does not name', async () => {
   const store = await openMemory();
-  await store.tokens.issue(token('h'), 9);
-  await store.uploads.add(upload('u'), Buffer.from('x'), { bytes: 9, count: 9 });
+  await store.tokens.issue(token('h'), 9, auditEntry());
+  await store.uploads.add(
+    { upload: upload('u'), bytes: Buffer.from('x') },
+    { bytes: 9, count: 9 },
+    auditEntry(),
+  );
   const message = 'The rule reads a row that its update does not name.';
   const needs = { token: 'other', uploads: ['other'], failuresOf: ['other'] };
   for (const given of [undefined, {}, needs]) {

@@ -11,7 +11,18 @@ import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { migrations } from '../kit/store.ts';
 import { type TestDatabase, createTestDatabase } from './backends.ts';
-import { type Keepsake, cell, job, keepsakes, row, rows, token, upload, webhook } from './definitions.ts';
+import {
+  auditEntry,
+  type Keepsake,
+  cell,
+  job,
+  keepsakes,
+  row,
+  rows,
+  token,
+  upload,
+  webhook,
+} from './definitions.ts';
 import { claimAll, claimed, delivery, end, enqueue, list, publish } from './deliveries.ts';
 
 const soon = { timeout: 2_000, interval: 10 };
@@ -226,16 +237,24 @@ describe('a database of version 0.1.0', () => {
         await add('upload_contents', { key, bytes: '\\x000102' });
       }
     });
-    const migrated = token('h', 0, { expires: 50, binding });
+    const migrated = token('h', 0, { id: expect.any(String) as string, expires: 50, binding });
     expect(await store.tokens.find('h')).toEqual({ ...migrated, createdAt: expect.any(Number) as number });
     expect(await store.uploads.list()).toEqual([upload('u2', 3, { date: 8 }), upload('u1', 3, { date: 9 })]);
     expect([...((await store.uploads.content('u1')) ?? [])]).toEqual([0, 1, 2]);
-    expect(await store.uploads.add(upload('u3', 3), Buffer.from('abc'), { bytes: 8, count: 9 })).toBe(
-      'bytes',
-    );
-    expect(await store.uploads.add(upload('u3', 3), Buffer.from('abc'), { bytes: 9, count: 3 })).toBe(
-      'stored',
-    );
+    expect(
+      await store.uploads.add(
+        { upload: upload('u3', 3), bytes: Buffer.from('abc') },
+        { bytes: 8, count: 9 },
+        auditEntry(),
+      ),
+    ).toBe('bytes');
+    expect(
+      await store.uploads.add(
+        { upload: upload('u3', 3), bytes: Buffer.from('abc') },
+        { bytes: 9, count: 3 },
+        auditEntry(),
+      ),
+    ).toBe('stored');
   });
 
   const jobRow = (number: number, state: string) => {

@@ -7,11 +7,13 @@ import { token } from './definitions.ts';
 const minuteMs = 60_000;
 const row = {
   hash: 'h',
+  id: 'id of h',
   username: 'Ann',
   credential_id: 'c',
   created_at: 0,
   expires: 1000,
   binding: null,
+  address: null,
 };
 
 let now: number;
@@ -76,7 +78,7 @@ it('does not keep the result of a lookup that began before the token ended', asy
   let respond: (rows: object[]) => void = () => undefined;
   answer = () => new Promise((resolve) => (respond = resolve));
   const early = tokens.find('h');
-  await tokens.end('h');
+  await tokens.end('h', undefined);
   const [respondEarly, later] = [respond, tokens.find('h')];
   respond([]);
   expect(await later).toBeUndefined();

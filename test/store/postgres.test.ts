@@ -7,7 +7,7 @@ import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';
-import { cell, others, row, rows, token, upload, webhook } from './definitions.ts';
+import { auditEntry, cell, others, row, rows, token, upload, webhook } from './definitions.ts';
 import {
   attempted,
   bytesOf,
@@ -216,17 +216,17 @@ describe('two processes on one PostgreSQL', () => {
 
   it('end tokens for each other within a second', async () => {
     const [one, other] = await openTwice();
-    await one.tokens.issue(token('h1', 1), 9);
-    await one.tokens.issue(token('h2', 2), 9);
+    await one.tokens.issue(token('h1', 1), 9, auditEntry());
+    await one.tokens.issue(token('h2', 2), 9, auditEntry());
     for (const hash of ['h1', 'h2']) expect(await other.tokens.find(hash)).toBeDefined();
-    await one.tokens.end('h1');
+    await one.tokens.end('h1', undefined);
     await expect.poll(() => other.tokens.find('h1'), soon).toBeUndefined();
     await one.update((transaction) => transaction.tokens.endAll('ann'));
     await expect.poll(() => other.tokens.find('h2'), soon).toBeUndefined();
     // An update does not wait: it reads the token itself.
-    await one.tokens.issue(token('h3', 3), 9);
+    await one.tokens.issue(token('h3', 3), 9, auditEntry());
     expect(await other.tokens.find('h3')).toBeDefined();
-    await one.tokens.end('h3');
+    await one.tokens.end('h3', undefined);
     expect(await other.update((transaction) => transaction.token('h3'), { token: 'h3' })).toBeUndefined();
   });
 
@@ -234,10 +234,14 @@ describe('two processes on one PostgreSQL', () => {
     const [one, other] = await openTwice();
     const results = await Promise.all(
       count(10).map((n) =>
-        (n % 2 === 0 ? one : other).uploads.add(upload(`u${n}`, 3), Buffer.from('abc'), {
-          bytes: 10,
-          count: 9,
-        }),
+        (n % 2 === 0 ? one : other).uploads.add(
+          { upload: upload(`u${n}`, 3), bytes: Buffer.from('abc') },
+          {
+            bytes: 10,
+            count: 9,
+          },
+          auditEntry(),
+        ),
       ),
     );
     expect(results.filter((result) => result === 'stored')).toHaveLength(3);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { LostClaim, type Transaction } from '../../src/store/transaction.ts';
 import { backends, openElsewhere } from './backends.ts';
-import { cell, job, others, plan, row, rows, token, upload } from './definitions.ts';
+import { auditEntry, cell, job, others, plan, row, rows, token, upload } from './definitions.ts';
 import { claim, claimed, deleteAll, delivery, ended, enqueue, list, snapshot } from './deliveries.ts';
 
 describe.each(backends)('the %s store', (_name, open) => {
@@ -75,8 +75,12 @@ describe.each(backends)('the %s store', (_name, open) => {
     });
     await enqueue(store, delivery('a1', 1), delivery('a2', 2), delivery('b1', 1));
     await claim(store, 1);
-    await store.tokens.issue(token('h'), 9);
-    await store.uploads.add(upload('u'), Buffer.from('x'), { bytes: 9, count: 9 });
+    await store.tokens.issue(token('h'), 9, auditEntry());
+    await store.uploads.add(
+      { upload: upload('u'), bytes: Buffer.from('x') },
+      { bytes: 9, count: 9 },
+      auditEntry(),
+    );
     const before = await snapshot(store);
     const failed = store.update((transaction) => {
       transaction.put(rows, row('a', 2));
@@ -145,8 +149,12 @@ describe.each(backends)('the %s store', (_name, open) => {
 
   it('commits the writes to all ports together, also for another process', async () => {
     const store = await open();
-    await store.tokens.issue(token('h'), 9);
-    await store.uploads.add(upload('u'), Buffer.from('x'), { bytes: 9, count: 9 });
+    await store.tokens.issue(token('h'), 9, auditEntry());
+    await store.uploads.add(
+      { upload: upload('u'), bytes: Buffer.from('x') },
+      { bytes: 9, count: 9 },
+      auditEntry(),
+    );
     await store.update((transaction) => {
       transaction.put(rows, row('a', 3));
       transaction.deliveries.enqueue([delivery('a1', 1)]);
@@ -293,18 +301,22 @@ describe.each(backends)('the %s store', (_name, open) => {
   describe('the needs of an update', () => {
     it('let the rule read a token', async () => {
       const store = await open();
-      await store.tokens.issue(token('h'), 9);
+      await store.tokens.issue(token('h'), 9, auditEntry());
       const read = (hash: string) => store.update((transaction) => transaction.token(hash), { token: hash });
       expect(await read('h')).toEqual(token('h'));
       expect(await read('unknown')).toBeUndefined();
-      await store.tokens.end('h');
+      await store.tokens.end('h', undefined);
       expect(await read('h')).toBeUndefined();
     });
 
     it('let the rule read uploads', async () => {
       const store = await open();
       for (const id of ['u1', 'u2'])
-        await store.uploads.add(upload(id), Buffer.from('x'), { bytes: 9, count: 9 });
+        await store.uploads.add(
+          { upload: upload(id), bytes: Buffer.from('x') },
+          { bytes: 9, count: 9 },
+          auditEntry(),
+        );
       const ids = ['u2', 'u3', 'u1'];
       const read = () => store.update((transaction) => ids.map(transaction.upload), { uploads: ids });
       expect(await read()).toEqual([upload('u2'), undefined, upload('u1')]);
@@ -347,8 +359,12 @@ describe.each(backends)('the %s store', (_name, open) => {
         );
       await Promise.all(Array.from({ length: 20 }, increment));
       expect(await store.deliveries.failureWindow('a')).toEqual({ start: 1, count: 20 });
-      await store.tokens.issue(token('h'), 9);
-      await store.uploads.add(upload('u'), Buffer.from('x'), { bytes: 9, count: 9 });
+      await store.tokens.issue(token('h'), 9, auditEntry());
+      await store.uploads.add(
+        { upload: upload('u'), bytes: Buffer.from('x') },
+        { bytes: 9, count: 9 },
+        auditEntry(),
+      );
       const needs = { token: 'h', uploads: ['u'] };
       const readBoth = (transaction: Transaction) => [transaction.token('h'), transaction.upload('u')];
       const seen = await Promise.all([

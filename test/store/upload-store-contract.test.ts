@@ -4,12 +4,16 @@ import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import type { Upload } from '../../src/uploads/upload.ts';
 import { backends, openElsewhere } from './backends.ts';
-import { tryToChange, upload } from './definitions.ts';
+import { auditEntry, tryToChange, upload } from './definitions.ts';
 
 const unlimited = { bytes: 1e9, count: 1000 };
 
 const add = ({ uploads }: Store, one: Upload, content: Uint8Array | string = 'x', limits = unlimited) =>
-  uploads.add(one, typeof content === 'string' ? Buffer.from(content) : content, limits);
+  uploads.add(
+    { upload: one, bytes: typeof content === 'string' ? Buffer.from(content) : content },
+    limits,
+    auditEntry(),
+  );
 
 /** Converts the bytes to text: comparing large arrays is slow. */
 async function contentOf({ uploads }: Store, id: string): Promise<string | undefined> {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Step } from '../../src/upgrades/plan.ts';
 import type { Delivery } from '../../src/webhooks/delivery.ts';
 import { backends, openElsewhere } from './backends.ts';
-import { type Keepsake, job, keepsakes, notebook, plan, token, upload } from './definitions.ts';
+import { auditEntry, type Keepsake, job, keepsakes, notebook, plan, token, upload } from './definitions.ts';
 import { attempted, claim, claimed, complete, delivery, publish } from './deliveries.ts';
 
 const texts = [
@@ -245,9 +245,17 @@ describe.each(backends)('the %s store returns values unchanged', (_name, open) =
     const short = texts.filter((text) => text.length < 1000);
     for (const [index, value] of short.entries()) {
       const binding = { to: 'referer', value } as const;
-      await store.tokens.issue(token(`h${index}`, index, { binding, username: `u${index}` }), 9);
+      await store.tokens.issue(
+        token(`h${index}`, index, { binding, username: `u${index}` }),
+        9,
+        auditEntry(),
+      );
       const described = upload(`u${index}`, 0, { itemName: value, description: value, contentType: value });
-      await store.uploads.add(described, new Uint8Array(), { bytes: 1, count: 1000 });
+      await store.uploads.add(
+        { upload: described, bytes: new Uint8Array() },
+        { bytes: 1, count: 1000 },
+        auditEntry(),
+      );
     }
     const elsewhere = await openElsewhere(store);
     for (const [index, value] of short.entries()) {

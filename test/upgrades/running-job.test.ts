@@ -88,7 +88,7 @@ describe('while a job runs', () => {
     await upgrade(patch1);
     const waiting = server.get(`${upgrades}?after=1000&wait=3&token=${admin}`);
     await new Promise(setImmediate);
-    await server.store.tokens.end(hashToken(admin));
+    await server.store.tokens.end(hashToken(admin), undefined);
     await server.runtime.advance(3000);
     expect((await waiting).statusCode).toBe(401);
   });

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { plainFileName } from '../../src/uploads/upload.ts';
 import { type Server, startServer } from '../kit/server.ts';
+import { auditEntry } from '../store/definitions.ts';
 
 let server: Server;
 beforeEach(async () => {
@@ -60,7 +61,11 @@ describe('uploads', () => {
     };
     const limits = { bytes: 0, count: 10_000 };
     for (let count = 0; count < 9_999; count += 1)
-      await server.store.uploads.add({ ...item, itemID: `upload-${count}` }, Buffer.alloc(0), limits);
+      await server.store.uploads.add(
+        { upload: { ...item, itemID: `upload-${count}` }, bytes: Buffer.alloc(0) },
+        limits,
+        auditEntry(),
+      );
     expect((await upload('a', 'x')).statusCode).toBe(200);
     const refused = await upload('a', 'x');
     expect(refused.statusCode).toBe(413);

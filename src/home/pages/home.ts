@@ -5,7 +5,7 @@ import { audienceOf } from '../../catalog/listing.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderTime } from '../../rest/html/json.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/job-table.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
@@ -15,7 +15,7 @@ import { currentMode } from '../../mode/mode.ts';
 import type { InstalledVersion } from '../root.rest.ts';
 
 export type HomeOptions = {
-  readonly store: Store;
+  readonly store: ReadableStore;
   readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;
   readonly installed: () => InstalledVersion;
@@ -133,7 +133,11 @@ function jobCard(job: Job | null, { href }: PageContext<unknown>): Card {
   };
 }
 
-async function webhookCards(store: Store, at: number, { href }: PageContext<unknown>): Promise<Card[]> {
+async function webhookCards(
+  store: ReadableStore,
+  at: number,
+  { href }: PageContext<unknown>,
+): Promise<Card[]> {
   const { pending, oldestPendingSeconds, deactivated } = await webhookStats(store, at);
   const all = listWebhooks(store);
   const others = all.filter(({ active }) => !active).length - deactivated;

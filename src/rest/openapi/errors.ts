@@ -39,9 +39,10 @@ const refusals: Record<ErrorKind, { readonly response: string; readonly when: st
     response: 'TooManyRequests',
     when: 'There were too many attempts to sign in, or too many passwords are being checked.',
   },
+  'read-only': { response: 'Unavailable', when: 'The system is read-only.' },
   unavailable: {
     response: 'Unavailable',
-    when: 'The system is read-only, overloaded or shutting down, or its store is unavailable.',
+    when: 'The server is overloaded or shutting down, or its store is unavailable.',
   },
 };
 

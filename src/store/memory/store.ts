@@ -7,6 +7,7 @@ import { createCopy } from '../copy.ts';
 import type { Reader } from '../state.ts';
 import type { Retention, Store } from '../store.ts';
 import type { Needs, TransactionWrites } from '../transaction.ts';
+import { MemoryAudit } from './audit.ts';
 import { MemoryDeliveries } from './deliveries.ts';
 import { MemoryJobs } from './jobs.ts';
 import { done } from './run.ts';
@@ -21,8 +22,9 @@ const doNothing = () => done;
 
 /** Writes that never fail, so there is nothing to check before the commit. */
 const noWrites: Omit<TransactionWrites, 'deliveries'> = {
+  audit: { record: doNothing },
   jobs: { savePlan: doNothing, deletePlan: doNothing, appendMessages: doNothing, archive: doNothing },
-  tokens: { endAll: doNothing },
+  tokens: { endAll: doNothing, end: doNothing },
   uploads: { delete: doNothing },
 };
 
@@ -32,15 +34,20 @@ export type MemoryStoreOptions = {
   readonly maxEventIds: number;
 };
 
+/** The other entries are refused and failed requests. */
+const auditLimits = { successes: 10_000, others: 2_000 };
+
 export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions): Store {
   const copy = createCopy();
   const { get, all, count, bytes, read } = copy;
   const reader: Reader = { get, all, count, bytes, read };
   const deliveries = new MemoryDeliveries({ reader, keep: retention.deliveriesPerWebhook, maxEventIds });
   const jobs = new MemoryJobs(retention.jobs);
-  const tokens = new MemoryTokens();
-  const uploads = new MemoryUploads();
+  const audit = new MemoryAudit(auditLimits);
+  const tokens = new MemoryTokens(audit);
+  const uploads = new MemoryUploads(audit);
   const writes: TransactionWrites = {
+    audit: audit.writes,
     deliveries: deliveries.writes,
     jobs: jobs.writes,
     tokens: tokens.writes,
@@ -83,6 +90,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   return {
     ...reader,
     self,
+    audit: audit.port,
     deliveries: deliveries.queue,
     jobs: jobs.port,
     tokens: tokens.port,

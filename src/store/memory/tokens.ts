@@ -1,21 +1,33 @@
 // Tokens and sign-ins in memory.
+import type { AuditEntry } from '../../audit/entry.ts';
 import type { Token } from '../../auth/token.ts';
 import { freeze } from '../changes.ts';
 import type { TokenStore } from '../token-store.ts';
 import type { TokenWrites } from '../transaction.ts';
+import type { MemoryAudit } from './audit.ts';
 import { done, run } from './run.ts';
 
 export class MemoryTokens {
+  readonly #audit: MemoryAudit;
   readonly #tokens = new Map<string, Token>();
   /** The hashes of each user's tokens, by name in lower case. */
   readonly #hashes = new Map<string, Set<string>>();
   readonly #lastSignIns = new Map<string, number>();
 
+  constructor(audit: MemoryAudit) {
+    this.#audit = audit;
+  }
+
   readonly port: TokenStore = {
     find: (hash) => run(() => this.find(hash)),
-    issue: (token, max) => run(() => this.#issue(token, max)),
+    findNow: (hash) => run(() => this.find(hash)),
+    issue: (token, max, entry) => run(() => this.#issue(token, max, entry)),
     list: (username) => run(() => this.#list(username)),
-    end: (hash) => run(() => this.#end(hash)),
+    end: (hash, entry) =>
+      run(() => {
+        if (entry && this.find(hash)) this.#audit.add(entry);
+        this.#end(hash);
+      }),
     lastSignIns: () => run(() => new Map(this.#lastSignIns)),
     removeExpired: (at) =>
       run(() => {
@@ -24,8 +36,15 @@ export class MemoryTokens {
   };
 
   readonly writes: TokenWrites = {
-    endAll: (username) => {
-      for (const { hash } of this.#list(username)) this.#end(hash);
+    endAll: (username, except) => {
+      for (const token of this.#list(username)) {
+        if (token.hash !== except?.hash) this.#end(token.hash);
+        else this.#tokens.set(token.hash, freeze({ ...token, credentialId: except.credentialId }));
+      }
+      return done;
+    },
+    end: (hash) => {
+      this.#end(hash);
       return done;
     },
   };
@@ -40,7 +59,8 @@ export class MemoryTokens {
     return tokens.reverse().sort((a, b) => b.createdAt - a.createdAt);
   }
 
-  #issue(token: Token, max: number): void {
+  #issue(token: Token, max: number, entry: AuditEntry): void {
+    this.#audit.add(entry);
     const name = token.username.toLowerCase();
     const hashes = this.#hashes.get(name) ?? new Set();
     this.#hashes.set(name, hashes.add(token.hash));

@@ -1,13 +1,20 @@
 // Uploaded files in memory.
+import type { AuditEntry } from '../../audit/entry.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import { freeze } from '../changes.ts';
 import type { UploadWrites } from '../transaction.ts';
-import type { UploadLimits, UploadStore } from '../upload-store.ts';
+import type { NewUpload, UploadLimits, UploadStore } from '../upload-store.ts';
+import type { MemoryAudit } from './audit.ts';
 import { done, run } from './run.ts';
 
 export class MemoryUploads {
+  readonly #audit: MemoryAudit;
   readonly #files = new Map<string, { readonly upload: Upload; readonly bytes: Uint8Array }>();
   #bytes = 0;
+
+  constructor(audit: MemoryAudit) {
+    this.#audit = audit;
+  }
 
   readonly port: UploadStore = {
     list: () =>
@@ -18,7 +25,7 @@ export class MemoryUploads {
       ),
     find: (id) => run(() => this.find(id)),
     content: (id) => run(() => this.#files.get(id)?.bytes),
-    add: (upload, bytes, limits) => run(() => this.#add(upload, bytes, limits)),
+    add: (added, limits, entry) => run(() => this.#add(added, limits, entry)),
   };
 
   readonly writes: UploadWrites = {
@@ -33,11 +40,12 @@ export class MemoryUploads {
     return this.#files.get(id)?.upload;
   }
 
-  #add(upload: Upload, bytes: Uint8Array, limits: UploadLimits): 'stored' | keyof UploadLimits {
+  #add({ upload, bytes }: NewUpload, limits: UploadLimits, entry: AuditEntry): 'stored' | keyof UploadLimits {
     if (this.#bytes + upload.size > limits.bytes) return 'bytes';
     if (this.#files.size + 1 > limits.count) return 'count';
     this.#files.set(upload.itemID, { upload: freeze(upload), bytes });
     this.#bytes += upload.size;
+    this.#audit.add(entry);
     return 'stored';
   }
 }

@@ -5,6 +5,7 @@
 // consistent version. It loads everything if rows that were removed since `seen` may have been pruned, or if the version is lower than
 // `seen` because a backup was restored.
 import { type Changes, createChanges, freeze, rowsIn } from '../changes.ts';
+import { notAudited } from '../../audit/value.ts';
 import type { Copy } from '../copy.ts';
 import type { Table } from '../state.ts';
 import { type Client, type Database, query } from './database.ts';
@@ -94,7 +95,8 @@ export class Replica {
     const changes = createChanges();
     for (const { kind, key, value } of rows) {
       const table = this.#tables.get(kind);
-      if (kind === cellKind) changes.cells.set({ name: key, initial: undefined }, freeze(value));
+      if (kind === cellKind)
+        changes.cells.set({ name: key, initial: undefined, auditFields: notAudited }, freeze(value));
       // A newer version may have tables that this one does not know.
       else if (table) rowsIn(changes, table).set(key, this.#decodeRow(table, key, value));
     }

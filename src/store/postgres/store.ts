@@ -10,7 +10,7 @@
 //    (follower.ts, replica.ts).
 // 3. A removed row stays for five minutes. A process that was disconnected for longer loads everything again.
 //
-// Growing data. deliveries.ts, jobs.ts, tokens.ts and uploads.ts read it by key or page and write it with single statements that lock the
+// Growing data. audit.ts, deliveries.ts, jobs.ts, tokens.ts and uploads.ts read it by key or page and write it with single statements that lock the
 // rows they write and nothing else. peers.ts tracks which processes are alive.
 //
 // Failure. If a query fails because the database is unavailable, the store remembers it and rejects all further calls at once until the
@@ -24,6 +24,7 @@ import { createTasks } from '../../tasks.ts';
 import { createCopy } from '../copy.ts';
 import type { Table } from '../state.ts';
 import type { Retention, Store } from '../store.ts';
+import { PostgresAudit } from './audit.ts';
 import type { Pace } from './claims.ts';
 import { type Client, Database, type StoreLogger } from './database.ts';
 import { PostgresDeliveries } from './deliveries.ts';
@@ -111,6 +112,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     },
   });
   const peers = new Peers(database, self);
+  const audit = new PostgresAudit(database);
   const tokens = new PostgresTokens(database, runtime);
   const uploads = new PostgresUploads(database);
   const jobs = new PostgresJobs(database, retention.jobs);
@@ -130,7 +132,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     reader: copy,
     mutex,
     during: (transaction) => deliveries.during(transaction),
-    writesOn: (client) => writesOn(client, { deliveries, jobs, tokens, uploads }),
+    writesOn: (client) => writesOn(client, { audit, deliveries, jobs, tokens, uploads }),
     channel,
     self,
     onCommit: copy.notify,
@@ -170,6 +172,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     bytes: copy.bytes,
     read: copy.read,
     self,
+    audit,
     deliveries,
     jobs,
     tokens,
@@ -192,16 +195,18 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
 }
 
 type Ports = {
+  readonly audit: PostgresAudit;
   readonly deliveries: PostgresDeliveries;
   readonly jobs: PostgresJobs;
   readonly tokens: PostgresTokens;
   readonly uploads: PostgresUploads;
 };
 
-function writesOn(client: Client, { deliveries, jobs, tokens, uploads }: Ports): Writes {
+function writesOn(client: Client, { audit, deliveries, jobs, tokens, uploads }: Ports): Writes {
   const deliveryWrites = deliveries.writesOn(client);
   const tokenWrites = tokens.writesOn(client);
   return {
+    audit: audit.writesOn(client),
     deliveries: deliveryWrites,
     jobs: jobs.writesOn(client),
     tokens: tokenWrites,

@@ -1,9 +1,11 @@
 // Tokens and sign-ins in PostgreSQL, with a small cache: a token that is used often is looked up twice a second, not for every request.
+import type { AuditEntry } from '../../audit/entry.ts';
 import type { Token } from '../../auth/token.ts';
 import type { Runtime } from '../../runtime.ts';
 import { freeze } from '../changes.ts';
 import type { TokenStore } from '../token-store.ts';
 import type { TokenWrites } from '../transaction.ts';
+import { insertEntry } from './audit.ts';
 import { type Client, type Database, query } from './database.ts';
 import { deleteInPortions } from './portions.ts';
 
@@ -15,23 +17,28 @@ const mostCached = 10_000;
 
 export type TokenRow = {
   readonly hash: string;
+  readonly id: string;
   readonly username: string;
   readonly credential_id: string;
   readonly created_at: number;
   readonly expires: number;
   readonly binding: Token['binding'];
+  readonly address: string | null;
 };
 
-export const selectTokens = 'select hash, username, credential_id, created_at, expires, binding from tokens';
+export const selectTokens =
+  'select hash, id, username, credential_id, created_at, expires, binding, address from tokens';
 
 export function toToken(row: TokenRow): Token {
   return freeze({
     hash: row.hash,
+    id: row.id,
     username: row.username,
     credentialId: row.credential_id,
     createdAt: row.created_at,
     expires: row.expires,
     binding: row.binding,
+    address: row.address,
   });
 }
 
@@ -63,11 +70,17 @@ export class PostgresTokens implements TokenStore {
     }
   }
 
-  async issue(token: Token, max: number): Promise<void> {
+  findNow(hash: string): Promise<Token | undefined> {
+    this.#forget(hash);
+    return this.find(hash);
+  }
+
+  async issue(token: Token, max: number, entry: AuditEntry): Promise<void> {
     const ended = await this.#database.write<{ hash: string }>(
       `with issued as (
-         insert into tokens (hash, username, credential_id, created_at, expires, binding)
-         values ($1, $2, $3, $4, $5, $6)),
+         insert into tokens (hash, username, credential_id, created_at, expires, binding, id, address)
+         values ($1, $2, $3, $4, $5, $6, $8, $9)),
+       audited as (${insertEntry('$10')}),
        recorded as (
          insert into sign_ins as s (username, at) values (lower($2), $4)
          on conflict (username) do update set at = greatest(s.at, excluded.at))
@@ -83,6 +96,9 @@ export class PostgresTokens implements TokenStore {
         token.expires,
         JSON.stringify(token.binding),
         max - 1,
+        token.id,
+        token.address,
+        JSON.stringify(entry),
       ],
     );
     for (const { hash } of ended) this.#forget(hash);
@@ -96,8 +112,14 @@ export class PostgresTokens implements TokenStore {
     return rows.map(toToken);
   }
 
-  async end(hash: string): Promise<void> {
-    await this.#database.write('delete from tokens where hash = $1', [hash]);
+  async end(hash: string, entry: AuditEntry | undefined): Promise<void> {
+    const deletion = 'delete from tokens where hash = $1';
+    if (entry)
+      await this.#database.write(
+        `with ended as (${deletion} returning 1) ${insertEntry('$2', 'where exists (select from ended)')}`,
+        [hash, JSON.stringify(entry)],
+      );
+    else await this.#database.write(deletion, [hash]);
     this.#forget(hash);
   }
 
@@ -119,18 +141,34 @@ export class PostgresTokens implements TokenStore {
   }
 
   writesOn(client: Client): TokenWrites & { committed: () => void } {
-    const ended = new Set<string>();
+    const endedUsers = new Set<string>();
+    const endedTokens = new Set<string>();
     return {
-      endAll: async (username) => {
-        ended.add(username.toLowerCase());
-        await query(client, 'delete from tokens where lower(username) = lower($1)', [username]);
+      endAll: async (username, except) => {
+        endedUsers.add(username.toLowerCase());
+        await Promise.all([
+          query(client, 'delete from tokens where lower(username) = lower($1) and hash is distinct from $2', [
+            username,
+            except?.hash,
+          ]),
+          except &&
+            query(client, 'update tokens set credential_id = $2 where hash = $1', [
+              except.hash,
+              except.credentialId,
+            ]),
+        ]);
+      },
+      end: async (hash) => {
+        endedTokens.add(hash);
+        await query(client, 'delete from tokens where hash = $1', [hash]);
       },
       committed: () => {
-        if (ended.size === 0) return;
+        for (const hash of endedTokens) this.#forget(hash);
+        if (endedUsers.size === 0) return;
         // A lookup in progress may be of one of these users.
         this.#lookups.clear();
         for (const [hash, { token }] of this.#cache)
-          if (ended.has(token.username.toLowerCase())) this.#cache.delete(hash);
+          if (endedUsers.has(token.username.toLowerCase())) this.#cache.delete(hash);
       },
     };
   }

@@ -1,7 +1,9 @@
 // Uploaded files in PostgreSQL. A row counts all files and their bytes, so that the limits hold without reading every file.
+import type { AuditEntry } from '../../audit/entry.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { UploadWrites } from '../transaction.ts';
-import type { UploadLimits, UploadStore } from '../upload-store.ts';
+import type { NewUpload, UploadLimits, UploadStore } from '../upload-store.ts';
+import { insertEntry } from './audit.ts';
 import { type Client, type Database, query } from './database.ts';
 
 export class PostgresUploads implements UploadStore {
@@ -30,14 +32,27 @@ export class PostgresUploads implements UploadStore {
     return row?.content;
   }
 
-  async add(upload: Upload, bytes: Uint8Array, limits: UploadLimits): Promise<'stored' | keyof UploadLimits> {
+  async add(
+    { upload, bytes }: NewUpload,
+    limits: UploadLimits,
+    entry: AuditEntry,
+  ): Promise<'stored' | keyof UploadLimits> {
     const stored = await this.#database.write(
       `with counted as (
          update upload_totals set count = count + 1, bytes = bytes + $3
-         where bytes + $3 <= $5 and count < $6 returning 1)
+         where bytes + $3 <= $5 and count < $6 returning 1),
+       audited as (${insertEntry('$7', 'where exists (select from counted)')})
        insert into uploads (id, upload, size, content)
        select $1, $2, $3, $4 where exists (select from counted) returning 1`,
-      [upload.itemID, JSON.stringify(upload), upload.size, bytes, limits.bytes, limits.count],
+      [
+        upload.itemID,
+        JSON.stringify(upload),
+        upload.size,
+        bytes,
+        limits.bytes,
+        limits.count,
+        JSON.stringify(entry),
+      ],
     );
     if (stored.length > 0) return 'stored';
     const [totals] = await this.#database.ask<{ bytes: number }>('select bytes from upload_totals');

@@ -6,7 +6,7 @@ import { html, type Html } from '../../rest/html/html.ts';
 import { renderTime } from '../../rest/html/json.ts';
 import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
 import type { Runtime } from '../../runtime.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import { formatDuration } from '../../lib/format.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
 import type { JobService } from '../job-service.ts';
@@ -50,7 +50,7 @@ export function jobListView(jobService: JobService): View<unknown> {
   };
 }
 
-export type JobViewOptions = { store: Store; runtime: Runtime; jobService: JobService };
+export type JobViewOptions = { store: ReadableStore; runtime: Runtime; jobService: JobService };
 
 export async function jobView(
   { store, runtime, jobService }: JobViewOptions,
@@ -129,7 +129,7 @@ export function signInHint({ here }: PageContext<unknown>, purpose: string): Htm
   return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
 }
 
-async function actions(store: Store, job: Job, page: PageContext<unknown>): Promise<Html | false> {
+async function actions(store: ReadableStore, job: Job, page: PageContext<unknown>): Promise<Html | false> {
   const { href, here, formToken } = page;
   const button = (operation: 'cancel' | 'resume', label: string) =>
     formToken === ''

@@ -5,7 +5,7 @@ import { html, type Html } from '../../rest/html/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { renderTime } from '../../rest/html/json.ts';
 import { renderFacts } from '../../rest/html/table.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job.ts';
@@ -35,7 +35,7 @@ export async function installedView({
   store,
   jobService,
 }: {
-  store: Store;
+  store: ReadableStore;
   jobService: JobService;
 }): Promise<Html> {
   const present = store.read(deployment);
@@ -54,7 +54,7 @@ export async function installedView({
   </section>`;
 }
 
-export function availableView(store: Store, page: PageContext<unknown>): Html {
+export function availableView(store: ReadableStore, page: PageContext<unknown>): Html {
   const chosen = page.query.get('version');
   const versions = availableVersions(store);
   const failed = findJobToRepair(store);
@@ -119,7 +119,7 @@ function installableView(reasons: readonly string[]): Html {
     ${reasons.map((reason) => html`<p class="hint">${reason}</p> `)}`;
 }
 
-function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
+function manifestLine(store: ReadableStore, { here }: PageContext<unknown>): Html {
   const imported = store.read(importedManifest);
   const deleteLink = html`, or
     <a href="${here('deleteImportedManifest')}">go back to the built-in one</a>`;
@@ -133,7 +133,11 @@ function manifestLine(store: Store, { here }: PageContext<unknown>): Html {
   </p>`;
 }
 
-export function rollbackView(store: Store, mayStart: boolean, page: PageContext<unknown>): Html | false {
+export function rollbackView(
+  store: ReadableStore,
+  mayStart: boolean,
+  page: PageContext<unknown>,
+): Html | false {
   const present = store.read(deployment);
   const targets = rollbackTargets(present);
   const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });

@@ -7,7 +7,7 @@ import { renderTime } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning } from '../../upgrades/job-table.ts';
 import { type Attempt, type Delivery, bodyOf, nextAttemptAt } from '../delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
@@ -140,7 +140,7 @@ function renderAnswer({ response }: Attempt): Html | false {
   );
 }
 
-export function showDeliveries(store: Store): View<Webhook> {
+export function showDeliveries(store: ReadableStore): View<Webhook> {
   return async (page) => {
     const { subject: webhook } = page;
     const range = pageRange(page.query, { usual: 25 });
@@ -159,7 +159,7 @@ export function showDeliveries(store: Store): View<Webhook> {
   };
 }
 
-export function showDelivery(store: Store): View<Delivery> {
+export function showDelivery(store: ReadableStore): View<Delivery> {
   return (page) => {
     const { subject: delivery } = page;
     const { event, attempts } = delivery;

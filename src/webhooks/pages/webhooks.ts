@@ -7,7 +7,7 @@ import { renderTime } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { Runtime } from '../../runtime.ts';
-import type { Store } from '../../store/store.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../delivery.ts';
 import type { FailureWindow } from '../failure-window.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
@@ -25,7 +25,7 @@ const maxDeliveries = 25;
 const maxReceiverLength = 48;
 
 export function showWebhooks<S>(
-  store: Store,
+  store: ReadableStore,
   runtime: Runtime,
   pathOf: (subject: S) => string | undefined,
 ): View<S> {
@@ -72,7 +72,7 @@ type ListedWebhook = {
 
 function rowOf(
   page: PageContext<unknown>,
-  store: Store,
+  store: ReadableStore,
   { webhook, window, recent }: ListedWebhook,
   at: number,
 ): Row {
@@ -99,7 +99,7 @@ export function formatReceiver({ hookUrl }: Pick<Webhook, 'hookUrl'>, maxLength 
   return search === '' ? receiver : `${receiver}?…`;
 }
 
-function renderService(page: PageContext<unknown>, store: Store, { service }: Webhook): Html {
+function renderService(page: PageContext<unknown>, store: ReadableStore, { service }: Webhook): Html {
   if (service === null) return html`The whole organization`;
   if (!serviceAtPath(store, service)) return html`${service} <span class="none">(deleted)</span>`;
   return html`<a href="${page.href('services', ...service.split('/'))}">${service}</a>`;
@@ -144,7 +144,7 @@ function renderActions(page: PageContext<unknown>, { id, active }: Webhook): Htm
   </div>`;
 }
 
-export function showWebhook(store: Store, runtime: Runtime): View<Webhook> {
+export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhook> {
   return async (page) => {
     const { subject: webhook, here } = page;
     const { deliveries, total } = await store.deliveries.page(webhook.id, 0, maxDeliveries);
@@ -174,7 +174,7 @@ export function showWebhook(store: Store, runtime: Runtime): View<Webhook> {
 
 function factsOf(
   page: PageContext<Webhook>,
-  store: Store,
+  store: ReadableStore,
   stored: FailureWindow | null,
   at: number,
 ): [string, Html | string][] {
@@ -202,7 +202,7 @@ function factsOf(
   return facts;
 }
 
-export function showSettings(store: Store): View<unknown> {
+export function showSettings(store: ReadableStore): View<unknown> {
   return () => html`<p>${formatPolicy(store.read(webhookSettings))}</p>`;
 }
 

@@ -1,0 +1,128 @@
+// Writes the audit trail and removes old entries.
+//
+// An entry of a success is part of the update that makes the change. All other entries are stored on their own; while the database is
+// unavailable, they wait in memory.
+import { isUnavailable } from '../errors.ts';
+import { retryWhileUnavailable } from '../lib/async.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Store } from '../store/store.ts';
+import type { Needs, Transaction } from '../store/transaction.ts';
+import type { Tasks } from '../tasks.ts';
+import { changesOf } from './change.ts';
+import { type AuditEntry, mergeKeyOf } from './entry.ts';
+
+const sweepEveryMs = 600_000;
+const dayMs = 86_400_000;
+const mostWaiting = 1_000;
+
+/** What the writer of an entry knows; the service adds the rest. */
+export type AuditFacts = Pick<AuditEntry, 'operation' | 'target'> & Partial<AuditEntry>;
+
+export type AuditServiceOptions = {
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly tasks: Tasks;
+  /** How many days entries are kept. */
+  readonly days: number;
+  /** Called for an entry that could not be stored. */
+  readonly onLost: (entry: AuditEntry) => void;
+};
+
+export class AuditService {
+  readonly #options: AuditServiceOptions;
+  /** Entries that the store has not taken yet, oldest first. */
+  readonly #waiting: AuditEntry[] = [];
+  #isStoring = false;
+
+  constructor(options: AuditServiceOptions) {
+    this.#options = options;
+    const { tasks, store, runtime, days } = options;
+    const sweep = (stopping: AbortSignal) => store.audit.removeBefore(runtime.now() - days * dayMs, stopping);
+    // Processes may have been stopped for longer than the interval.
+    tasks.start('audit sweep', sweep);
+    tasks.every('audit sweep', sweepEveryMs, sweep);
+  }
+
+  newId(): string {
+    return this.#options.runtime.newId();
+  }
+
+  /** A success of the server itself, unless the facts say otherwise. */
+  createEntry(facts: AuditFacts): AuditEntry {
+    const { runtime } = this.#options;
+    return {
+      id: facts.id ?? runtime.newId(),
+      at: facts.at ?? runtime.now(),
+      user: facts.user ?? null,
+      role: facts.role ?? null,
+      address: facts.address ?? null,
+      operation: facts.operation,
+      target: facts.target,
+      outcome: facts.outcome ?? 'success',
+      code: facts.code ?? null,
+      count: facts.count ?? 1,
+      changes: facts.changes ?? [],
+    };
+  }
+
+  /** Runs the rule and records what it has changed, in one transaction. The rule returns the facts of the entry. */
+  update<T>(
+    rule: (transaction: Transaction) => { readonly result: T; readonly facts: AuditFacts },
+    needs: Needs,
+  ): Promise<T> {
+    return this.#options.store.update((transaction) => {
+      const { result, facts } = rule(transaction);
+      this.recordWithin(transaction, facts);
+      return result;
+    }, needs);
+  }
+
+  /** Records what the transaction has changed so far. */
+  recordWithin(transaction: Transaction, facts: AuditFacts): void {
+    const changes = [...changesOf(transaction.changed()), ...(facts.changes ?? [])];
+    transaction.audit.record(this.createEntry({ ...facts, changes }));
+  }
+
+  /** Stores an entry that describes no change. The result is the id of the entry that stands for it. */
+  async record(entry: AuditEntry): Promise<string> {
+    if (this.#isStoring) return this.#queue(entry);
+    try {
+      return await this.#options.store.audit.record(entry);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      return this.#queue(entry);
+    }
+  }
+
+  #queue(entry: AuditEntry): string {
+    const key = mergeKeyOf(entry);
+    const index = key === undefined ? -1 : this.#waiting.findIndex((other) => mergeKeyOf(other) === key);
+    const equal = this.#waiting[index];
+    if (equal) {
+      this.#waiting[index] = { ...equal, count: equal.count + entry.count };
+      return equal.id;
+    }
+    if (this.#waiting.length >= mostWaiting) {
+      this.#options.onLost(entry);
+      return entry.id;
+    }
+    this.#waiting.push(entry);
+    if (!this.#isStoring)
+      this.#options.tasks.start('audit trail', (stopping) => this.#storeWaiting(stopping));
+    return entry.id;
+  }
+
+  async #storeWaiting(stopping: AbortSignal): Promise<void> {
+    const { store, runtime, onLost } = this.#options;
+    this.#isStoring = true;
+    for (let entry = this.#waiting.shift(); entry; entry = this.#waiting.shift()) {
+      const next = entry;
+      try {
+        await retryWhileUnavailable(() => store.audit.record(next), runtime, stopping);
+      } catch {
+        onLost(next);
+      }
+    }
+    this.#isStoring = false;
+  }
+}

@@ -1,0 +1,102 @@
+// REST resource of the audit trail: `system/audit`.
+import { z } from 'zod';
+import { roles } from '../caller.ts';
+import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
+import { type Values, choice, integer, text } from '../rest/fields.ts';
+import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
+import type { ReadableStore } from '../store/store.ts';
+import { type AuditEntry, type AuditFilter, auditOutcomes } from './entry.ts';
+
+const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
+
+const entryAnswer = answerObject('AuditEntry', 'An entry of the audit trail.', {
+  id: z.string().describe('The log lines of a refused or failed request carry it as auditEntry.'),
+  at: time,
+  user: z.string().nullable().describe('Null: the server itself, or a sign-in with an unknown name.'),
+  role: z.enum(roles).nullable().describe('The role of the user at that time.'),
+  address: z.string().nullable().describe('The address of the client.'),
+  operation: z.string().describe('The path of the operation, with the names of ids in braces.'),
+  target: z.string().nullable().describe('The path of what the operation concerns.'),
+  outcome: z.enum(auditOutcomes).describe('refused: nothing was changed. failed: the server failed.'),
+  code: z.int().nullable().describe('The code of the answer. Null: the server itself acted.'),
+  count: z.int().positive().describe('How many equal refusals within a minute the entry stands for.'),
+  changes: z
+    .array(
+      answerObject('AuditChange', 'A field that was changed.', {
+        field: z.string(),
+        before: value.describe('Null: absent. Secrets are ***; texts are cut at 256 characters.'),
+        after: value.describe('Likewise.'),
+      }),
+    )
+    .describe('What was changed.'),
+});
+
+const auditAnswer = answerObject('AuditTrail', 'A page of the audit trail.', {
+  entries: z.array(entryAnswer),
+  total,
+});
+
+/** An integer field has at most 15 digits. */
+const lastMoment = 999_999_999_999_999;
+
+const fields = {
+  from: integer('The first moment, in milliseconds since the epoch.', 0, lastMoment),
+  to: integer('The last moment, in milliseconds since the epoch.', 0, lastMoment),
+  user: text('The name of the user who acted.', { to: 64, normalise: (name) => name.trim() }),
+  operation: text('The path of an operation or a part of it, such as security/users or delete.', {
+    to: 128,
+    normalise: (path) => path.trim().replace(/^\/+|\/+$/g, ''),
+  }),
+  outcome: choice('The outcome.', auditOutcomes),
+  start: integer('How many of the newest entries to skip. Default: 0.', 0, 1_000_000_000),
+  num: integer('How many to show. Default: 25, or with f=csv all, but at most 100,000.', 1, 100),
+};
+
+type AuditValues = Values<typeof fields>;
+
+export function auditResource(store: ReadableStore): Resource {
+  return resource<unknown, typeof fields>({
+    title: 'Audit trail',
+    description: 'Who has changed what, or tried to, newest first. f=csv returns a file.',
+    access: 'administrator',
+    fields,
+    answer: auditAnswer,
+    read: async ({ values }): Promise<AnswerOf<typeof auditAnswer>> =>
+      store.audit.page(filterOf(values), values.start ?? 0, values.num ?? 25),
+    csv: {
+      fileName: 'audit.csv',
+      header: Object.keys(columns),
+      rows: ({ values }) => rowsOf(store, values),
+    },
+  });
+}
+
+function filterOf({ from, to, user, operation, outcome }: AuditValues): AuditFilter {
+  return { from, to, user, operation, outcome };
+}
+
+const columns: Readonly<Record<string, (entry: AuditEntry) => string | number | null>> = {
+  id: ({ id }) => id,
+  at: ({ at }) => at,
+  time: ({ at }) => new Date(at).toISOString(),
+  user: ({ user }) => user,
+  role: ({ role }) => role,
+  address: ({ address }) => address,
+  operation: ({ operation }) => operation,
+  target: ({ target }) => target,
+  outcome: ({ outcome }) => outcome,
+  code: ({ code }) => code,
+  count: ({ count }) => count,
+  changes: ({ changes }) =>
+    changes.map(({ field, before, after }) => `${field}: ${before ?? ''} → ${after ?? ''}`).join('\n'),
+};
+
+async function* rowsOf(store: ReadableStore, values: AuditValues): AsyncIterable<readonly CsvRow[]> {
+  let left = values.num ?? Infinity;
+  for await (const entries of store.audit.read(filterOf(values), values.start ?? 0)) {
+    const shown = entries.slice(0, left);
+    left -= shown.length;
+    yield shown.map((entry) => Object.values(columns).map((column) => column(entry)));
+    if (left === 0) return;
+  }
+}

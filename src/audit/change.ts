@@ -1,0 +1,56 @@
+// What an update has changed, for people: the fields of its rows before and after, without secrets.
+import { truncate } from '../lib/text.ts';
+import type { AnyCell, ChangedRow } from '../store/state.ts';
+import { type AuditFields, type AuditValue, Secret } from './value.ts';
+
+export type Change = { readonly field: string; readonly before: AuditValue; readonly after: AuditValue };
+
+const maxTextLength = 256;
+const maxChanges = 50;
+
+export function changesOf(changed: readonly ChangedRow[]): readonly Change[] {
+  const rows = changed.filter(({ key }) => key !== null);
+  const changes = changed.flatMap(({ of, key, before, after }) => {
+    // One row needs no name: the target of the entry names it.
+    const prefix = key === null || rows.length === 1 ? '' : `${of.name}/${key}.`;
+    const fieldsOf = (row: unknown) => (row === undefined ? {} : of.auditFields(row as never));
+    const { idOf } = of as AnyCell;
+    const isReplaced = idOf?.(before as never) !== idOf?.(after as never);
+    return compareFields(isReplaced ? {} : fieldsOf(before), fieldsOf(after), prefix);
+  });
+  return limit(changes);
+}
+
+export function compareFields(before: AuditFields, after: AuditFields, prefix = ''): Change[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...names]
+    .filter((name) => textOf(before[name]) !== textOf(after[name]))
+    .map((name) => ({ field: prefix + name, before: shown(before[name]), after: shown(after[name]) }));
+}
+
+function limit(changes: readonly Change[]): readonly Change[] {
+  if (changes.length <= maxChanges) return changes;
+  const rest = changes.length - maxChanges;
+  return [...changes.slice(0, maxChanges), { field: '…', before: null, after: `${rest} more` }];
+}
+
+type Value = AuditFields[string] | undefined;
+
+/** Absent and empty values are equal, so that a new row lists only what was given. */
+function textOf(value: Value): string {
+  const plain = value instanceof Secret ? value.value : value;
+  return isEmpty(plain) ? '' : JSON.stringify(plain);
+}
+
+function isEmpty(value: unknown): boolean {
+  return (
+    value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
+  );
+}
+
+function shown(value: Value): AuditValue {
+  if (value === undefined || isEmpty(value instanceof Secret ? value.value : value)) return null;
+  if (value instanceof Secret) return truncate(value.shown, maxTextLength);
+  if (typeof value === 'string') return truncate(value, maxTextLength);
+  return Array.isArray(value) ? truncate(value.join(', '), maxTextLength) : (value as AuditValue);
+}

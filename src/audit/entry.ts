@@ -1,0 +1,58 @@
+// The entries of the audit trail: who did what, when, from where, with which outcome.
+import type { Role } from '../caller.ts';
+import type { Change } from './change.ts';
+
+export const auditOutcomes = ['success', 'refused', 'failed'] as const;
+
+export type AuditOutcome = (typeof auditOutcomes)[number];
+
+export type AuditEntry = {
+  readonly id: string;
+  readonly at: number;
+  /** Null for the server itself, and for a failed sign-in with an unknown name. */
+  readonly user: string | null;
+  readonly role: Role | null;
+  readonly address: string | null;
+  /** The path of the operation, such as `services/webhooks/{webhook}/delete`. */
+  readonly operation: string;
+  /** The path of what the operation concerns. */
+  readonly target: string | null;
+  readonly outcome: AuditOutcome;
+  /** The code of the answer. Null for what the server does itself. */
+  readonly code: number | null;
+  /** How many equal refusals the entry stands for. */
+  readonly count: number;
+  readonly changes: readonly Change[];
+};
+
+/** Who acts. A user who signs in is not identified yet, so `user` may be null. */
+export type Actor = Pick<AuditEntry, 'user' | 'role'>;
+
+export type AuditFilter = {
+  readonly from?: number | undefined;
+  /** The last moment. */
+  readonly to?: number | undefined;
+  /** Ignores case. */
+  readonly user?: string | undefined;
+  /** The path of an operation, or some consecutive segments of it. */
+  readonly operation?: string | undefined;
+  readonly outcome?: AuditOutcome | undefined;
+};
+
+export function matchesFilter(entry: AuditEntry, filter: AuditFilter): boolean {
+  const { from = -Infinity, to = Infinity, user, operation, outcome } = filter;
+  return (
+    entry.at >= from &&
+    entry.at <= to &&
+    (user === undefined || entry.user?.toLowerCase() === user.toLowerCase()) &&
+    (operation === undefined || `/${entry.operation}/`.includes(`/${operation}/`)) &&
+    (outcome === undefined || entry.outcome === outcome)
+  );
+}
+
+/** Refusals with the same key within a minute are one entry. Undefined: the entry stands for itself. */
+export function mergeKeyOf({ outcome, user, operation, code }: AuditEntry): string | undefined {
+  return outcome === 'refused' ? JSON.stringify([user?.toLowerCase() ?? null, operation, code]) : undefined;
+}
+
+export const mergeWithinMs = 60_000;

@@ -1,0 +1,134 @@
+// REST resource of the caller's own account: `security/self`, with the sessions and the password.
+import { z } from 'zod';
+import { compareFields } from '../audit/change.ts';
+import { roles } from '../caller.ts';
+import { invalidField } from '../errors.ts';
+import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
+import { required, text } from '../rest/fields.ts';
+import { type Call, type Operation, type Resource, operation, resource, success } from '../rest/resource.ts';
+import type { Runtime } from '../runtime.ts';
+import type { ReadableStore } from '../store/store.ts';
+import { lastSignInOf } from './last-sign-in.ts';
+import type { TokenService } from './token-service.ts';
+import type { Token } from './token.ts';
+import { type User, changeOwnPassword, passwordLength, requireOwnUser } from './user.ts';
+
+const selfAnswer = answerObject('Self', 'The account of the caller.', {
+  username: z.string(),
+  role: z.enum(roles),
+  createdAt: time,
+  lastSignIn: time.nullable().describe('Null: never.'),
+  sessions: z.array(
+    answerObject('Session', 'A valid token.', {
+      id: z.string().describe('endSession takes it. It is not the token.'),
+      createdAt: time.describe('When the user signed in, in milliseconds since the epoch.'),
+      expires: time,
+      address: z.string().nullable().describe('Where the user signed in. Null: not recorded.'),
+      current: z.boolean().describe('Whether this request uses the session.'),
+    }),
+  ),
+});
+
+export type SelfOptions = {
+  readonly store: ReadableStore;
+  readonly runtime: Runtime;
+  readonly tokenService: TokenService;
+};
+
+export function selfResource(options: SelfOptions): Resource {
+  return resource({
+    title: 'Own account',
+    description: 'The account of the caller and its sessions, newest first.',
+    access: 'member',
+    answer: selfAnswer,
+    read: (call) => readSelf(options, call),
+    operations: {
+      changePassword: changePasswordOperation(options),
+      endSession: endSessionOperation(options),
+    },
+  });
+}
+
+async function readSelf(
+  { store, runtime }: SelfOptions,
+  { caller, tokenHash }: Call<unknown, unknown>,
+): Promise<AnswerOf<typeof selfAnswer>> {
+  const user = requireOwnUser(store, caller);
+  const [signIns, tokens] = await Promise.all([
+    store.tokens.lastSignIns(),
+    validTokens(store, user, runtime.now()),
+  ]);
+  return {
+    username: user.username,
+    role: user.role,
+    createdAt: user.createdAt,
+    lastSignIn: lastSignInOf(user, signIns),
+    sessions: tokens.map(({ id, createdAt, expires, address, hash }) => ({
+      id,
+      createdAt,
+      expires,
+      address,
+      current: hash === tokenHash,
+    })),
+  };
+}
+
+async function validTokens(
+  store: ReadableStore,
+  { username, credentialId }: User,
+  at: number,
+): Promise<readonly Token[]> {
+  const tokens = await store.tokens.list(username);
+  return tokens.filter((token) => token.credentialId === credentialId && token.expires > at);
+}
+
+function changePasswordOperation({ tokenService }: SelfOptions): Operation {
+  return operation({
+    title: 'Change password',
+    description: 'Changes the own password and ends all other sessions of the user.',
+    access: 'member',
+    effect: 'writes',
+    refusals: ['too-many-requests'],
+    fields: {
+      password: required(text('The present password.', { to: 1024, secret: true })),
+      newPassword: required(text('The new password.', { ...passwordLength, secret: true })),
+    },
+    check: ({ values: { password, newPassword } }) => ({
+      problems:
+        newPassword !== undefined && newPassword === password
+          ? [{ field: 'newPassword', message: 'must differ from the present password.' }]
+          : [],
+    }),
+    run: async ({ values, caller, tokenHash = '', request, update }) => {
+      const username = caller?.username ?? '';
+      const attempt = { username, password: values.password, address: request.address };
+      await tokenService.requirePassword('password', attempt);
+      const password = await tokenService.hashPassword(values.newPassword);
+      await update((transaction) => changeOwnPassword(transaction, username, password, tokenHash), {
+        target: `security/users/${username}`,
+      });
+      return success;
+    },
+  });
+}
+
+function endSessionOperation({ store, runtime }: SelfOptions): Operation {
+  return operation({
+    title: 'End session',
+    description: 'Ends one of the own sessions at once.',
+    access: 'member',
+    effect: 'writes',
+    whileReadOnly: 'allowed',
+    fields: { id: required(text('The id of the session, as security/self lists it.', { to: 128 })) },
+    run: async ({ values: { id }, caller, update }) => {
+      const user = requireOwnUser(store, caller);
+      const token = (await validTokens(store, user, runtime.now())).find((some) => some.id === id);
+      if (!token) throw invalidField('id', 'must be the id of an own session.');
+      await update((transaction) => transaction.tokens.end(token.hash), {
+        target: `security/users/${user.username}`,
+        changes: () => compareFields({ session: id }, {}),
+      });
+      return success;
+    },
+  });
+}

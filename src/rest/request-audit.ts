@@ -1,0 +1,107 @@
+// The audit trail of one request that calls an operation: who acts, on what, and the entry that records it.
+import type { AuditFacts, AuditService } from '../audit/audit-service.ts';
+import type { Actor, AuditEntry } from '../audit/entry.ts';
+import type { Access, Caller, Identity } from '../caller.ts';
+import type { ServiceError } from '../errors.ts';
+import type { ErrorResponse } from '../http/errors.ts';
+import type { Needs, Transaction } from '../store/transaction.ts';
+import type { AuditedUpdate, Entry } from './resource.ts';
+
+/** The request as far as it is known: some of it is read after the audit begins. */
+export type AuditedRequest = {
+  readonly entry: Entry;
+  readonly segments: readonly string[];
+  readonly access: Access;
+  readonly address: string;
+  readonly identity: Identity | undefined;
+  readonly subject: { readonly found: unknown } | undefined;
+};
+
+export class RequestAudit {
+  readonly #service: AuditService;
+  readonly #request: AuditedRequest;
+  readonly #operation: string;
+  /** Success and failure share the id: if the answer of the store to a success is lost, the failure does not become a second entry. */
+  readonly #id: string;
+  #namedActor: Actor | undefined;
+  #hasRecorded = false;
+
+  constructor(service: AuditService, request: AuditedRequest, operation: string) {
+    this.#service = service;
+    this.#request = request;
+    this.#operation = operation;
+    this.#id = service.newId();
+  }
+
+  /** For an operation that needs no token. */
+  actAs(actor: Actor | undefined): void {
+    this.#namedActor = actor;
+  }
+
+  update<T>(
+    rule: (transaction: Transaction) => T,
+    { requireCaller, needs }: { requireCaller: (transaction: Transaction) => Caller; needs: Needs },
+    { needs: more, target, changes }: AuditedUpdate<T>,
+  ): Promise<T> {
+    this.#recordOnce();
+    return this.#service.update(
+      (transaction) => {
+        const caller = requireCaller(transaction);
+        const result = rule(transaction);
+        const facts = { ...(target !== undefined && { target }), changes: changes?.(result) ?? [] };
+        return { result, facts: this.#factsOf(actorOf(caller), { code: 200, ...facts }) };
+      },
+      { ...needs, ...more },
+    );
+  }
+
+  createEntry(facts: Partial<AuditFacts>): AuditEntry {
+    this.#recordOnce();
+    return this.#service.createEntry(this.#factsOf(this.actor, { code: 200, ...facts }));
+  }
+
+  /** The result is the id of the entry; undefined if nobody is known to have called. */
+  async recordError(error: ServiceError | undefined, response: ErrorResponse): Promise<string | undefined> {
+    const actor = this.actor;
+    if (!actor) return undefined;
+    const isRefused = response.status < 500 || error?.kind === 'read-only';
+    const outcome = isRefused ? ('refused' as const) : ('failed' as const);
+    const { code } = response.body.error;
+    return this.#service.record(this.#service.createEntry(this.#factsOf(actor, { outcome, code })));
+  }
+
+  get actor(): Actor | undefined {
+    return (
+      this.#namedActor ??
+      actorOf(this.#request.access === 'anyone' ? undefined : this.#request.identity?.caller)
+    );
+  }
+
+  #factsOf(actor: Actor | undefined, facts: Partial<AuditFacts>): AuditFacts {
+    return {
+      id: this.#id,
+      address: this.#request.address,
+      operation: this.#operation,
+      ...actor,
+      ...facts,
+      target: facts.target ?? this.#target,
+    };
+  }
+
+  /** The path of the resource. Until its ids are found, they may be any text, even a token. */
+  get #target(): string | null {
+    const { entry, segments, subject } = this.#request;
+    if (entry.items.length > 0 && subject?.found === undefined) return null;
+    const isOnPost = entry.operation === entry.resource.onPost;
+    return (isOnPost ? segments : segments.slice(0, -1)).join('/') || null;
+  }
+
+  #recordOnce(): void {
+    if (this.#hasRecorded) throw new Error(`The operation ${this.#operation} records more than one change.`);
+    this.#hasRecorded = true;
+  }
+}
+
+function actorOf(caller: Caller): Actor | undefined {
+  return caller && { user: caller.username, role: caller.role };
+}

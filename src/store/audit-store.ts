@@ -1,0 +1,20 @@
+// The port of the audit trail. `Transaction.audit` records an entry together with the change that it describes.
+import type { AuditEntry, AuditFilter } from '../audit/entry.ts';
+
+export type AuditStore = {
+  /** Newest first, and how many match. */
+  page: (
+    filter: AuditFilter,
+    start: number,
+    num: number,
+  ) => Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
+  /** All that match, newest first, in portions, so that entries that are added meanwhile move nothing. */
+  read: (filter: AuditFilter, start: number) => AsyncIterable<readonly AuditEntry[]>;
+  /**
+   * Stores an entry that describes no change. A refusal is counted in the entry of an equal one (`mergeKeyOf`) that is less than a minute
+   * old: the result is the id of the entry that counts it. An entry whose id is stored already is left out.
+   */
+  record: (entry: AuditEntry) => Promise<string>;
+  /** Deletes older entries, in portions. */
+  removeBefore: (at: number, stopping?: AbortSignal) => Promise<void>;
+};

@@ -88,7 +88,9 @@ const columns: Readonly<Record<string, (entry: AuditEntry) => string | number | 
   code: ({ code }) => code,
   count: ({ count }) => count,
   changes: ({ changes }) =>
-    changes.map(({ field, before, after }) => `${field}: ${before ?? ''} → ${after ?? ''}`).join('\n'),
+    changes
+      .map(({ field, before, after }) => `${field}: ${JSON.stringify(before)} → ${JSON.stringify(after)}`)
+      .join('\n'),
 };
 
 async function* rowsOf(store: ReadableStore, values: AuditValues): AsyncIterable<readonly CsvRow[]> {

@@ -1,10 +1,12 @@
-// Cleans up after every test and test file, and checks the logs for secrets. The kit cannot register these hooks itself: all files of a
+// Cleans up after every test and test file, and checks logs and audit trails for secrets. The kit cannot register these hooks itself: all files of a
 // worker share its modules.
 import { afterAll, afterEach } from 'vitest';
-import { expectNoSecretInLogs } from './leaks.ts';
+import { expectNoSecretRecorded } from './leaks.ts';
 import { removeDatabases } from './postgres.ts';
 import { killProcesses } from './process.ts';
 
 afterEach(killProcesses);
-afterAll(removeDatabases);
-afterAll(expectNoSecretInLogs);
+afterAll(async () => {
+  await removeDatabases();
+  expectNoSecretRecorded();
+});

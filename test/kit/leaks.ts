@@ -1,8 +1,8 @@
-// Fails a test file when one of its tokens, passwords or keys appears in a log line.
+// Fails a test file when one of its tokens, passwords or keys appears in a log line or in an entry of the audit trail.
 import { expect } from 'vitest';
 
 const secrets = new Set<string>();
-const logged: string[] = [];
+const recorded: string[] = [];
 
 /** Shorter secrets appear in other texts by chance. */
 const minLength = 8;
@@ -16,13 +16,14 @@ export function noteSecretBytes(bytes: Buffer): void {
   noteSecret(bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex'));
 }
 
-export function noteLog(text: string): void {
-  logged.push(text);
+/** Notes log lines or entries of the audit trail. */
+export function noteRecord(text: string): void {
+  recorded.push(text);
 }
 
-/** Checks what a test file has logged, and forgets it. */
-export function expectNoSecretInLogs(): void {
-  const text = logged.splice(0).join('\n');
+/** Checks what a test file has recorded, and forgets it. */
+export function expectNoSecretRecorded(): void {
+  const text = recorded.splice(0).join('\n');
   const leaked = [...secrets].filter((secret) => text.includes(secret));
   secrets.clear();
   expect(leaked).toEqual([]);

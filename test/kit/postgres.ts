@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { Pool, type QueryResultRow } from 'pg';
 import { inject } from 'vitest';
+import { noteRecord } from './leaks.ts';
 import { type PostgresServer, createPostgresServer } from './postgres-server.js';
 
 export type { PostgresServer };
@@ -35,11 +36,16 @@ export async function createDatabase() {
   await ask(`CREATE SCHEMA ${name}`);
   const url = new URL(inject('databaseUrl'));
   url.searchParams.set('options', `--search_path=${name}`);
+  async function noteAuditTrail(): Promise<void> {
+    const [audit] = await ask<{ name: string | null }>(`SELECT to_regclass('${name}.audit') AS name`);
+    if (audit?.name) noteRecord(JSON.stringify(await ask(`SELECT * FROM ${name}.audit`)));
+  }
   const database = {
     url: url.href,
     isDropped: false,
     /** Deletes all rows that the server has created, and keeps the tables. */
     async empty(): Promise<void> {
+      await noteAuditTrail();
       const tables = await ask<{ name: string }>(
         `SELECT table_name AS name FROM information_schema.tables
          WHERE table_schema = '${name}' AND table_name NOT IN ('migrations', 'clock')`,
@@ -53,6 +59,7 @@ export async function createDatabase() {
     async drop(): Promise<void> {
       if (!databases.delete(database)) return;
       database.isDropped = true;
+      await noteAuditTrail();
       // Renamed first, so that no connection uses it again while its tables are locked one by one.
       await ask(`ALTER SCHEMA ${name} RENAME TO dropped_${name}`);
       await ask(

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { noteLog, noteSecret } from './leaks.ts';
+import { noteRecord, noteSecret } from './leaks.ts';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 /** The process checks its own answers. */
@@ -45,7 +45,7 @@ export function startProcess(
 
   async function waitForExit(): Promise<number | null> {
     const [code] = (await once(child, 'close')) as [number | null];
-    noteLog(output.out);
+    noteRecord(output.out);
     running.delete(child);
     rmSync(cwd, { recursive: true });
     return code;

@@ -12,8 +12,8 @@ import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { noteLog, noteSecret } from './leaks.ts';
-import { type TestStore, createTestStore, storeOptionsOf } from './store.ts';
+import { noteRecord, noteSecret } from './leaks.ts';
+import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { createFakeRuntime } from './runtime.ts';
 import { auditEntry } from '../store/definitions.ts';
@@ -100,7 +100,7 @@ export async function startServer({
   const logLines: string[] = [];
   const write = (line: string) => {
     logLines.push(line);
-    noteLog(line);
+    noteRecord(line);
   };
   const logger = pino({ level: 'info' }, { write });
   const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
@@ -121,6 +121,9 @@ export async function startServer({
 
   let closed: Promise<void> | undefined;
   async function close(): Promise<void> {
+    // A database notes its entries itself, before it is emptied or dropped.
+    if (!isOnPostgres)
+      for await (const entries of store.audit.read({}, 0)) noteRecord(JSON.stringify(entries));
     const isClosed = app.close();
     // Attempts in progress have some seconds to end, which pass only on the fake clock.
     await runtime.advance(10_000);
@@ -146,7 +149,7 @@ export async function startServer({
       app.http.inject({ method: 'GET', url: path, headers }),
     /** Sends an urlencoded form. */
     post: (path: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) => {
-      noteSecret(fields.password, fields.token, fields.signatureKey);
+      noteSecret(fields.password, fields.token, fields.signatureKey, fields.newPassword);
       return app.http.inject({
         method: 'POST',
         url: path,

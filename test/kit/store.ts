@@ -63,7 +63,7 @@ async function createOnPostgres(options: TestStoreOptions): Promise<TestStore> {
 }
 
 /** Methods of ports that return no promise. */
-const synchronous = new Set(['pending', 'onFree']);
+const synchronous = new Set(['pending', 'onFree', 'read']);
 
 async function openAt(database: Database, options: TestStoreOptions): Promise<TestStore> {
   const store = await openPostgresStore({
@@ -111,6 +111,7 @@ async function openAt(database: Database, options: TestStoreOptions): Promise<Te
   return {
     ...store,
     update: counted(store.update),
+    audit: countedPort(store.audit),
     deliveries: countedPort(store.deliveries),
     jobs: countedPort(store.jobs),
     tokens: countedPort(store.tokens),

@@ -66,10 +66,17 @@ export class MemoryAudit {
       equal.entry = freeze({ ...equal.entry, count: equal.entry.count + entry.count });
       return equal.entry.id;
     }
+    // The request has failed after its change was stored.
+    if (entry.outcome === 'failed' && this.#has(entry.id)) return entry.id;
     this.#forgetRefusals(entry.at - mergeWithinMs);
     const numbered = this.add(entry);
     if (key !== undefined) this.#refusals.set(key, numbered);
     return entry.id;
+  }
+
+  #has(id: string): boolean {
+    for (const { entry } of this.#successes.all()) if (entry.id === id) return true;
+    return false;
   }
 
   #forgetRefusals(at: number): void {

@@ -1,0 +1,253 @@
+// Contract of the audit trail; every store runs this suite.
+import { describe, expect, it } from 'vitest';
+import type { AuditEntry, AuditFilter } from '../../src/audit/entry.ts';
+import type { Store } from '../../src/store/store.ts';
+import { backends, openElsewhere, openTwice } from './backends.ts';
+import { auditEntry, row, rows, token, tryToChange, upload } from './definitions.ts';
+
+const minuteMs = 60_000;
+
+const refusal = (traits: Partial<AuditEntry> = {}) =>
+  auditEntry({ outcome: 'refused', code: 403, changes: [], ...traits });
+
+async function entriesOf({ audit }: Store, filter: AuditFilter = {}): Promise<readonly AuditEntry[]> {
+  return (await audit.page(filter, 0, 1000)).entries;
+}
+
+const idsOf = async (store: Store, filter?: AuditFilter) =>
+  (await entriesOf(store, filter)).map(({ id }) => id);
+
+async function readAll({ audit }: Store, filter: AuditFilter, start = 0): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const entries of audit.read(filter, start)) ids.push(...entries.map(({ id }) => id));
+  return ids;
+}
+
+/** Stores each entry with an update of its own. */
+async function recordEach(store: Store, entries: readonly AuditEntry[]): Promise<void> {
+  for (const entry of entries) await store.update((transaction) => transaction.audit.record(entry));
+}
+
+const filters: [string, AuditFilter, string[]][] = [
+  ['a first moment', { from: 3 }, ['e', 'd', 'c']],
+  ['a last moment', { to: 3 }, ['c', 'b', 'a']],
+  ['both', { from: 2, to: 4 }, ['d', 'c', 'b']],
+  ['a user, ignoring case', { user: 'BOB' }, ['d', 'b']],
+  ['an operation', { operation: 'services/webhooks/{webhook}/delete' }, ['c']],
+  ['the beginning of an operation', { operation: 'services/webhooks' }, ['c', 'b']],
+  ['the end of an operation', { operation: 'delete' }, ['c', 'a']],
+  ['the middle of an operation', { operation: 'webhooks' }, ['c', 'b']],
+  ['no part of a segment', { operation: 'web' }, []],
+  ['no pattern', { operation: '%' }, []],
+  ['an outcome', { outcome: 'failed' }, ['e']],
+  ['several conditions', { user: 'bob', operation: 'create', to: 3 }, ['b']],
+  ['nothing that exists', { user: 'nobody' }, []],
+];
+
+describe.each(backends)('the audit trail of the %s store', (_name, open) => {
+  it('is empty at first', async () => {
+    const store = await open();
+    expect(await store.audit.page({}, 0, 10)).toEqual({ entries: [], total: 0 });
+    expect(await readAll(store, {})).toEqual([]);
+    await store.audit.removeBefore(1e15);
+  });
+
+  it('returns entries as they were recorded', async () => {
+    const store = await open();
+    const changes = [
+      { field: 'name', before: null, after: 'Ünï "→" \n 😀' },
+      { field: 'active', before: true, after: false },
+      { field: 'size', before: 1, after: 2.5 },
+    ];
+    const full = auditEntry({ at: 2, changes });
+    const server = auditEntry({ at: 1, user: null, role: null, address: null, target: null, code: null });
+    await recordEach(store, [server, full]);
+    expect(await entriesOf(store)).toEqual([full, server]);
+    expect(await entriesOf(await openElsewhere(store))).toEqual([full, server]);
+  });
+
+  it('returns entries through which the stored ones cannot be changed', async () => {
+    const store = await open();
+    const entry = auditEntry();
+    await recordEach(store, [entry]);
+    const [first] = await entriesOf(store);
+    tryToChange(first, { user: 'mallory' });
+    expect((await entriesOf(store))[0]?.user).toBe('Ann');
+  });
+
+  it('lists the newest first, in the order of recording if the time is equal', async () => {
+    const store = await open();
+    await recordEach(store, [
+      auditEntry({ id: 'a', at: 5 }),
+      auditEntry({ id: 'b', at: 7 }),
+      auditEntry({ id: 'c', at: 5 }),
+      auditEntry({ id: 'd', at: 6 }),
+    ]);
+    expect(await idsOf(store)).toEqual(['b', 'd', 'c', 'a']);
+    const { entries, total } = await store.audit.page({}, 1, 2);
+    expect([entries.map(({ id }) => id), total]).toEqual([['d', 'c'], 4]);
+  });
+
+  it('finds entries by every condition', async () => {
+    const store = await open();
+    await recordEach(store, [
+      auditEntry({ id: 'a', at: 1, operation: 'uploads/{itemID}/delete' }),
+      auditEntry({ id: 'b', at: 2, user: 'Bob', operation: 'services/webhooks/create' }),
+      auditEntry({ id: 'c', at: 3, operation: 'services/webhooks/{webhook}/delete' }),
+      auditEntry({ id: 'd', at: 4, user: 'bob', operation: 'mode/update' }),
+      auditEntry({ id: 'e', at: 5, user: null, operation: 'system/jobs/{job}/end', outcome: 'failed' }),
+    ]);
+    for (const [what, filter, ids] of filters) {
+      expect(await idsOf(store, filter), what).toEqual(ids);
+      expect((await store.audit.page(filter, 0, 1)).total, what).toBe(ids.length);
+      expect(await readAll(store, filter), what).toEqual(ids);
+      expect(await readAll(store, filter, 1), what).toEqual(ids.slice(1));
+    }
+  });
+
+  it('reads more entries than one portion, each once, also if entries are added meanwhile', async () => {
+    const store = await open();
+    const many = Array.from({ length: 2500 }, (_, index) =>
+      auditEntry({ id: `e${index}`, at: Math.floor(index / 3) }),
+    );
+    await store.update((transaction) => {
+      for (const entry of many) transaction.audit.record(entry);
+    });
+    const ids: string[] = [];
+    for await (const entries of store.audit.read({}, 0)) {
+      ids.push(...entries.map(({ id }) => id));
+      await recordEach(store, [auditEntry({ at: 1e9 })]);
+    }
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.sort()).toEqual(many.map(({ id }) => id).sort());
+  });
+
+  describe('with a change', () => {
+    it('records the entry of an update together with its change', async () => {
+      const store = await open();
+      const entry = auditEntry();
+      await store.update((transaction) => {
+        transaction.put(rows, row('a', 1));
+        transaction.audit.record(entry);
+      });
+      const refused = store.update((transaction) => {
+        transaction.put(rows, row('b', 1));
+        transaction.audit.record(auditEntry());
+        throw new Error('refused');
+      });
+      await expect(refused).rejects.toThrow('refused');
+      expect(await entriesOf(store)).toEqual([entry]);
+      expect(store.get(rows, 'b')).toBeUndefined();
+    });
+
+    it('records a sign-in with the token, and the end of a token that exists', async () => {
+      const store = await open();
+      const [signIn, signOut] = [auditEntry({ at: 1 }), auditEntry({ at: 2 })];
+      await store.tokens.issue(token('h'), 9, signIn);
+      await store.tokens.end('h', signOut);
+      await store.tokens.end('h', auditEntry({ at: 3 }));
+      expect(await entriesOf(store)).toEqual([signOut, signIn]);
+    });
+
+    it('records an upload that is stored, and none that is refused', async () => {
+      const store = await open();
+      const entry = auditEntry();
+      const file = (id: string) => ({ upload: upload(id), bytes: Buffer.from('x') });
+      await store.uploads.add(file('a'), { bytes: 1, count: 1 }, entry);
+      expect(await store.uploads.add(file('b'), { bytes: 1, count: 1 }, auditEntry())).toBe('bytes');
+      expect(await entriesOf(store)).toEqual([entry]);
+    });
+  });
+
+  describe('without a change', () => {
+    it('stores a failure, unless its id is stored already', async () => {
+      const store = await open();
+      const success = auditEntry({ id: 'one' });
+      const failure = auditEntry({ id: 'two', outcome: 'failed', code: 500 });
+      await recordEach(store, [success]);
+      expect(await store.audit.record(failure)).toBe('two');
+      expect(await store.audit.record({ ...failure, id: 'one' })).toBe('one');
+      expect(await entriesOf(store)).toEqual([failure, success]);
+    });
+
+    it('counts equal refusals within a minute in one entry', async () => {
+      const store = await open();
+      expect(await store.audit.record(refusal({ id: 'first', at: 10, target: 'a' }))).toBe('first');
+      expect(await store.audit.record(refusal({ user: 'ANN', at: 20, target: 'b' }))).toBe('first');
+      expect(await store.audit.record(refusal({ at: 9 + minuteMs }))).toBe('first');
+      expect(await store.audit.record(refusal({ id: 'second', at: 10 + minuteMs }))).toBe('second');
+      expect(await store.audit.record(refusal({ at: 11 + minuteMs }))).toBe('second');
+      expect(await entriesOf(store)).toMatchObject([
+        { id: 'second', at: 10 + minuteMs, count: 2 },
+        { id: 'first', at: 10, count: 3, target: 'a' },
+      ]);
+    });
+
+    it('keeps refusals apart that differ in user, operation, code or outcome', async () => {
+      const store = await open();
+      await store.audit.record(refusal({ id: 'one' }));
+      const others: Partial<AuditEntry>[] = [
+        { user: 'Bob' },
+        { user: null },
+        { operation: 'mode/update' },
+        { code: 404 },
+        { outcome: 'failed' },
+      ];
+      for (const [index, traits] of others.entries())
+        expect(await store.audit.record(refusal({ id: `other-${index}`, ...traits }))).toBe(`other-${index}`);
+      expect(await idsOf(store)).toHaveLength(6);
+    });
+
+    it('counts refusals that arrive at the same time', async () => {
+      const store = await open();
+      const users = ['ann', 'bob', 'eve'];
+      const many = Array.from({ length: 60 }, (_, index) => refusal({ user: users[index % 3] ?? '' }));
+      const ids = await Promise.all(many.map((entry) => store.audit.record(entry)));
+      expect(new Set(ids).size).toBe(3);
+      expect((await entriesOf(store)).map(({ count }) => count)).toEqual([20, 20, 20]);
+    });
+  });
+
+  it('removes entries older than a moment', async () => {
+    const store = await open();
+    await recordEach(store, [auditEntry({ id: 'a', at: 1 }), auditEntry({ id: 'b', at: 2 })]);
+    await store.audit.record(refusal({ id: 'c', at: 1 }));
+    await store.audit.removeBefore(2);
+    expect(await idsOf(store)).toEqual(['b']);
+    expect(await store.audit.record(refusal({ id: 'd', at: 3 }))).toBe('d');
+    expect(await entriesOf(store, { outcome: 'refused' })).toMatchObject([{ id: 'd', count: 1 }]);
+  });
+});
+
+it('processes that share a database count equal refusals in one entry', async () => {
+  const [one, other] = await openTwice();
+  const record = (_: unknown, index: number) =>
+    (index % 2 === 0 ? one : other).audit.record(refusal({ at: index }));
+  const ids = await Promise.all(Array.from({ length: 40 }, record));
+  expect(new Set(ids).size).toBe(1);
+  expect(await entriesOf(other)).toMatchObject([{ id: ids[0], count: 40 }]);
+});
+
+describe('the memory store', () => {
+  const memory = backends[0];
+
+  it('keeps 10,000 successes and 2,000 other entries', async () => {
+    const store = await (memory?.[1] ?? Promise.reject)();
+    await store.update((transaction) => {
+      for (let at = 0; at < 10_010; at += 1) transaction.audit.record(auditEntry({ at }));
+    });
+    for (let at = 0; at < 2_010; at += 1) await store.audit.record(refusal({ at, code: at, user: null }));
+    expect((await store.audit.page({ outcome: 'success' }, 0, 1)).total).toBe(10_000);
+    expect((await store.audit.page({ outcome: 'refused' }, 0, 1)).total).toBe(2_000);
+    expect((await store.audit.page({ outcome: 'refused', to: 9 }, 0, 1)).total).toBe(0);
+  });
+
+  it('lets no user push out the entries of another', async () => {
+    const store = await (memory?.[1] ?? Promise.reject)();
+    await store.audit.record(refusal({ id: 'of bob', user: 'bob' }));
+    await store.audit.record(refusal({ id: 'unknown', user: null }));
+    for (let code = 0; code < 5_000; code += 1) await store.audit.record(refusal({ user: 'flood', code }));
+    expect(await idsOf(store, { user: 'bob' })).toEqual(['of bob']);
+    expect((await store.audit.page({ user: 'flood' }, 0, 1)).total).toBe(1_998);
+  });
+});

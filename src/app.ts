@@ -100,6 +100,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       isClosing = true;
       services.jobWatcher.stop();
       await Promise.all([http.close(), services.tasks.stop()]);
+      services.auditService.close();
       await store.close();
     },
   };

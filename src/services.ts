@@ -64,7 +64,8 @@ export function createServices(options: AppOptions) {
     runtime,
     tasks,
     days: config.auditDays,
-    onLost: (auditEntry) => logger.error({ auditEntry }, 'an entry of the audit trail could not be stored'),
+    onLost: (entry, error) =>
+      logger.error({ entry, err: error }, 'an entry of the audit trail could not be stored'),
   });
   const tokenService = new TokenService({
     store,
@@ -84,6 +85,7 @@ export function createServices(options: AppOptions) {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
     if (job.state === 'in_progress') return;
     auditService.recordWithin(transaction, {
+      at,
       operation: 'system/jobs/{job}/end',
       target: `system/jobs/${job.id}`,
       outcome: job.state === 'failed' ? 'failed' : 'success',
@@ -92,6 +94,7 @@ export function createServices(options: AppOptions) {
   const notifyDeactivated = (transaction: Transaction, deactivated: Deactivated, at: number) => {
     eventPublisher.publishWithin(transaction, deactivatedEvent(deactivated), at);
     auditService.recordWithin(transaction, {
+      at,
       operation: 'services/webhooks/{webhook}/deactivate',
       target: `services/webhooks/${deactivated.webhook.id}`,
     });

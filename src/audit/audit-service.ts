@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import { changesOf } from './change.ts';
-import { type AuditEntry, mergeKeyOf } from './entry.ts';
+import { type AuditEntry, mergeKeyOf, mergeWithinMs } from './entry.ts';
 
 const sweepEveryMs = 600_000;
 const dayMs = 86_400_000;
@@ -25,13 +25,13 @@ export type AuditServiceOptions = {
   /** How many days entries are kept. */
   readonly days: number;
   /** Called for an entry that could not be stored. */
-  readonly onLost: (entry: AuditEntry) => void;
+  readonly onLost: (entry: AuditEntry, error?: unknown) => void;
 };
 
 export class AuditService {
   readonly #options: AuditServiceOptions;
   /** Entries that the store has not taken yet, oldest first. */
-  readonly #waiting: AuditEntry[] = [];
+  readonly #waiting = new Map<string, AuditEntry>();
   #isStoring = false;
 
   constructor(options: AuditServiceOptions) {
@@ -83,46 +83,70 @@ export class AuditService {
     transaction.audit.record(this.createEntry({ ...facts, changes }));
   }
 
-  /** Stores an entry that describes no change. The result is the id of the entry that stands for it. */
+  /**
+   * Stores an entry that describes no change, if possible at once. The result is the id of the entry that stands for it. Never throws:
+   * the answer to a request must not depend on the audit trail.
+   */
   async record(entry: AuditEntry): Promise<string> {
     if (this.#isStoring) return this.#queue(entry);
+    const { store, onLost } = this.#options;
     try {
-      return await this.#options.store.audit.record(entry);
+      if (entry.outcome === 'refused') return await store.audit.count(entry);
+      await store.audit.add(entry);
     } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      return this.#queue(entry);
+      if (isUnavailable(error)) return this.#queue(entry);
+      onLost(entry, error);
     }
+    return entry.id;
   }
 
+  /** Reports the entries that still wait. Called after the last request. */
+  close(): void {
+    for (const entry of this.#waiting.values()) this.#options.onLost(entry);
+    this.#waiting.clear();
+  }
+
+  /** Equal failures are counted here too: without this, one caller could use up the places of all others. */
   #queue(entry: AuditEntry): string {
-    const key = mergeKeyOf(entry);
-    const index = key === undefined ? -1 : this.#waiting.findIndex((other) => mergeKeyOf(other) === key);
-    const equal = this.#waiting[index];
-    if (equal) {
-      this.#waiting[index] = { ...equal, count: equal.count + entry.count };
+    const key = `${entry.outcome} ${mergeKeyOf(entry)}`;
+    const equal = this.#waiting.get(key);
+    if (equal && entry.at - equal.at < mergeWithinMs) {
+      this.#waiting.set(key, { ...equal, count: equal.count + entry.count });
       return equal.id;
     }
-    if (this.#waiting.length >= mostWaiting) {
+    if (this.#waiting.size >= mostWaiting) {
       this.#options.onLost(entry);
       return entry.id;
     }
-    this.#waiting.push(entry);
+    this.#waiting.set(equal ? entry.id : key, entry);
     if (!this.#isStoring)
       this.#options.tasks.start('audit trail', (stopping) => this.#storeWaiting(stopping));
     return entry.id;
   }
 
   async #storeWaiting(stopping: AbortSignal): Promise<void> {
-    const { store, runtime, onLost } = this.#options;
     this.#isStoring = true;
-    for (let entry = this.#waiting.shift(); entry; entry = this.#waiting.shift()) {
-      const next = entry;
-      try {
-        await retryWhileUnavailable(() => store.audit.record(next), runtime, stopping);
-      } catch {
-        onLost(next);
-      }
+    try {
+      while (this.#waiting.size > 0)
+        await retryWhileUnavailable(() => this.#storeOne(), this.#options.runtime, stopping);
+    } finally {
+      this.#isStoring = false;
     }
-    this.#isStoring = false;
+  }
+
+  /** The entry keeps its id, which log lines name already, so it is not counted in an entry of the store. */
+  async #storeOne(): Promise<void> {
+    const [first] = this.#waiting;
+    if (!first) return;
+    const [key, entry] = first;
+    this.#waiting.delete(key);
+    try {
+      await this.#options.store.audit.add(entry);
+    } catch (error) {
+      if (!isUnavailable(error)) return this.#options.onLost(entry, error);
+      const added = this.#waiting.get(key)?.count ?? 0;
+      this.#waiting.set(key, { ...entry, count: entry.count + added });
+      throw error;
+    }
   }
 }

@@ -45,7 +45,7 @@ const fields = {
   user: text('The name of the user who acted.', { to: 64, normalise: (name) => name.trim() }),
   operation: text('The path of an operation or a part of it, such as security/users or delete.', {
     to: 128,
-    normalise: (path) => path.trim().replace(/^\/+|\/+$/g, ''),
+    normalise: (path) => path.trim().split('/').filter(Boolean).join('/'),
   }),
   outcome: choice('The outcome.', auditOutcomes),
   start: integer('How many of the newest entries to skip. Default: 0.', 0, 1_000_000_000),

@@ -50,7 +50,12 @@ function isEmpty(value: unknown): boolean {
 
 function shown(value: Value): AuditValue {
   if (value === undefined || isEmpty(value instanceof Secret ? value.value : value)) return null;
-  if (value instanceof Secret) return truncate(value.shown, maxTextLength);
-  if (typeof value === 'string') return truncate(value, maxTextLength);
-  return Array.isArray(value) ? truncate(value.join(', '), maxTextLength) : (value as AuditValue);
+  if (value instanceof Secret) return cut(value.shown);
+  if (typeof value === 'string') return cut(value);
+  return Array.isArray(value) ? cut(value.join(', ')) : (value as AuditValue);
+}
+
+/** Copies the text: in V8, a part of a text keeps the whole text in memory. */
+function cut(text: string): string {
+  return text.length > maxTextLength ? Buffer.from(truncate(text, maxTextLength)).toString() : text;
 }

@@ -50,9 +50,9 @@ export function matchesFilter(entry: AuditEntry, filter: AuditFilter): boolean {
   );
 }
 
-/** Refusals with the same key within a minute are one entry. Undefined: the entry stands for itself. */
-export function mergeKeyOf({ outcome, user, operation, code }: AuditEntry): string | undefined {
-  return outcome === 'refused' ? JSON.stringify([user?.toLowerCase() ?? null, operation, code]) : undefined;
+/** Refusals with the same key within a minute are one entry. */
+export function mergeKeyOf({ user, operation, code }: AuditEntry): string {
+  return JSON.stringify([user?.toLowerCase() ?? null, operation, code]);
 }
 
 export const mergeWithinMs = 60_000;

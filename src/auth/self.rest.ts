@@ -2,16 +2,16 @@
 import { z } from 'zod';
 import { compareFields } from '../audit/change.ts';
 import { roles } from '../caller.ts';
-import { invalidField } from '../errors.ts';
+import { type ServiceError, invalidField } from '../errors.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
 import { required, text } from '../rest/fields.ts';
 import { type Call, type Operation, type Resource, operation, resource, success } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
+import { listSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
-import type { Token } from './token.ts';
-import { type User, changeOwnPassword, passwordLength, requireOwnUser } from './user.ts';
+import { changeOwnPassword, passwordLength, requireOwnUser } from './user.ts';
 
 const selfAnswer = answerObject('Self', 'The account of the caller.', {
   username: z.string(),
@@ -54,16 +54,16 @@ async function readSelf(
   { caller, tokenHash }: Call<unknown, unknown>,
 ): Promise<AnswerOf<typeof selfAnswer>> {
   const user = requireOwnUser(store, caller);
-  const [signIns, tokens] = await Promise.all([
-    store.tokens.lastSignIns(),
-    validTokens(store, user, runtime.now()),
+  const [signIn, sessions] = await Promise.all([
+    store.tokens.lastSignIn(user.username),
+    listSessions(store, user, runtime.now()),
   ]);
   return {
     username: user.username,
     role: user.role,
     createdAt: user.createdAt,
-    lastSignIn: lastSignInOf(user, signIns),
-    sessions: tokens.map(({ id, createdAt, expires, address, hash }) => ({
+    lastSignIn: lastSignInOf(user, signIn),
+    sessions: sessions.map(({ id, createdAt, expires, address, hash }) => ({
       id,
       createdAt,
       expires,
@@ -71,15 +71,6 @@ async function readSelf(
       current: hash === tokenHash,
     })),
   };
-}
-
-async function validTokens(
-  store: ReadableStore,
-  { username, credentialId }: User,
-  at: number,
-): Promise<readonly Token[]> {
-  const tokens = await store.tokens.list(username);
-  return tokens.filter((token) => token.credentialId === credentialId && token.expires > at);
 }
 
 function changePasswordOperation({ tokenService }: SelfOptions): Operation {
@@ -103,7 +94,7 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
       const username = caller?.username ?? '';
       const attempt = { username, password: values.password, address: request.address };
       await tokenService.requirePassword('password', attempt);
-      const password = await tokenService.hashPassword(values.newPassword);
+      const password = await tokenService.hashPassword(values.newPassword, attempt);
       await update((transaction) => changeOwnPassword(transaction, username, password, tokenHash), {
         target: `security/users/${username}`,
       });
@@ -122,13 +113,25 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
     fields: { id: required(text('The id of the session, as security/self lists it.', { to: 128 })) },
     run: async ({ values: { id }, caller, update }) => {
       const user = requireOwnUser(store, caller);
-      const token = (await validTokens(store, user, runtime.now())).find((some) => some.id === id);
-      if (!token) throw invalidField('id', 'must be the id of an own session.');
-      await update((transaction) => transaction.tokens.end(token.hash), {
-        target: `security/users/${user.username}`,
-        changes: () => compareFields({ session: id }, {}),
-      });
+      const session = (await listSessions(store, user, runtime.now())).find((some) => some.id === id);
+      if (!session) throw noSuchSession();
+      await update(
+        (transaction) => {
+          // Another request may have ended it meanwhile.
+          if (!transaction.token(session.hash)) throw noSuchSession();
+          transaction.tokens.end(session.hash);
+        },
+        {
+          needs: { tokens: [session.hash] },
+          target: `security/users/${user.username}`,
+          changes: () => compareFields({ session: id }, {}),
+        },
+      );
       return success;
     },
   });
+}
+
+function noSuchSession(): ServiceError {
+  return invalidField('id', 'must be the id of an own session.');
 }

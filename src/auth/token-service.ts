@@ -30,7 +30,7 @@ const sweepEveryMs = 600_000;
  */
 export const hashingLimits = { running: 3, waiting: 256, waitingPerUser: 64, waitingPerNetwork: 16 };
 
-/** Administrators set passwords. Their calls take turns with the networks of sign-ins. */
+/** Administrators set the passwords of others. Their calls take turns with the networks of sign-ins. */
 const newPasswords: Claimant = { username: '', subnet: '', network: 'new passwords' };
 
 export type TokenServiceOptions = {
@@ -148,9 +148,15 @@ export class TokenService {
     }
   }
 
-  async hashPassword(password: string): Promise<{ hash: string; credentialId: string }> {
+  /** `own` names the user who changes the own password. */
+  async hashPassword(
+    password: string,
+    own?: PasswordAttempt,
+  ): Promise<{ hash: string; credentialId: string }> {
     const salt = this.#runtime.newSecret(saltBytes);
-    const hash = await this.#hashing.run(newPasswords, () => hashPassword(password, salt));
+    const hash = await this.#hashing.run(own ? claimantOf(own) : newPasswords, () =>
+      hashPassword(password, salt),
+    );
     return { hash, credentialId: this.#runtime.newId() };
   }
 
@@ -187,15 +193,11 @@ export class TokenService {
     return { username: user.username, role: user.role };
   }
 
-  async #checkPassword({ username, password, address }: PasswordAttempt): Promise<User> {
-    const claimant = {
-      username: username.toLowerCase(),
-      subnet: subnetOf(address),
-      network: networkOf(address),
-    };
+  async #checkPassword(given: PasswordAttempt): Promise<User> {
+    const { username, password, address } = given;
     // Without this, calls that are refused in the end would take places from others.
     this.#requireAllowed({ username, address, at: this.#runtime.now() });
-    return this.#hashing.run(claimant, async () => {
+    return this.#hashing.run(claimantOf(given), async () => {
       const attempt = { username, address, at: this.#runtime.now() };
       this.#requireAllowed(attempt);
       this.#signInLimit.start(attempt);
@@ -218,6 +220,10 @@ export class TokenService {
     this.#signInLimit.removeExpired(at);
     await this.#store.tokens.removeExpired(at, stopping);
   }
+}
+
+function claimantOf({ username, address }: PasswordAttempt): Claimant {
+  return { username: username.toLowerCase(), subnet: subnetOf(address), network: networkOf(address) };
 }
 
 type PresentedToken = { readonly token: string; readonly formToken: string };

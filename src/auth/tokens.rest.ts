@@ -91,11 +91,11 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
     check: ({ values, request }) => ({
       problems: [...queryProblems(request), ...bindingProblems(values)],
     }),
-    // Only an attempt with both is a sign-in. An unknown name may be a password in the wrong field.
-    actor: ({ values: { username, password } }) =>
-      username !== undefined && password !== undefined
-        ? { user: tokenService.findUsername(username) ?? null, role: null }
-        : undefined,
+    // An unknown name is not recorded: it may be a password in the wrong field.
+    actor: ({ values: { username = '' } }) => ({
+      user: tokenService.findUsername(username) ?? null,
+      role: null,
+    }),
     run: async ({ values, request, auditEntry }): Promise<Outcome> => {
       const { token, expires } = await tokenService.signIn({
         username: values.username,

@@ -18,6 +18,7 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { selfResource } from './self.rest.ts';
+import { listSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import {
   addUser,
@@ -29,6 +30,7 @@ import {
   unknownUser,
   updateUser,
   usernames,
+  users,
 } from './user.ts';
 
 const newUsername = text('The user name.', {
@@ -69,7 +71,7 @@ export function securityResource(
           add: addOperation(store, runtime, tokenService),
           update: updateOperation(store, tokenService),
           remove: removeOperation(store),
-          endSessions: endSessionsOperation(store),
+          endSessions: endSessionsOperation(store, runtime),
         },
         read: async () => {
           const signIns = await store.tokens.lastSignIns();
@@ -78,7 +80,7 @@ export function securityResource(
               username: user.username,
               role: user.role,
               createdAt: user.createdAt,
-              lastSignIn: lastSignInOf(user, signIns),
+              lastSignIn: lastSignInOf(user, signIns.get(users.keyOf(user))),
             })),
           };
         },
@@ -152,7 +154,7 @@ function removeOperation(store: ReadableStore): Operation {
   });
 }
 
-function endSessionsOperation(store: ReadableStore): Operation {
+function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation {
   return operation({
     title: 'End sessions',
     description: 'Ends all sessions of a user at once.',
@@ -162,7 +164,8 @@ function endSessionsOperation(store: ReadableStore): Operation {
     fields: { username: required(existingUsername) },
     check: ({ values }) => userExists(store, values.username),
     run: async ({ values: { username }, update }) => {
-      const sessions = (await store.tokens.list(username)).length;
+      const user = findUser(store, username);
+      const sessions = user ? (await listSessions(store, user, runtime.now())).length : 0;
       await update((transaction) => transaction.tokens.endAll(username), {
         target: targetOf(username),
         changes: () => compareFields({ sessions }, { sessions: 0 }),

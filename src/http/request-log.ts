@@ -1,39 +1,57 @@
 // The access log and the request metrics, in one hook.
 //
-// Refused and failed requests are logged as warnings, so that they do not depend on the level `info`.
+// A request that is refused for security, that fails, or that the audit trail records as refused is logged as a warning. So these lines
+// do not depend on the level `info`.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { ErrorKind, ServiceError } from '../errors.ts';
 import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
 
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
-    /** The id of the entry in the audit trail that records the refusal or failure of this request. */
-    auditEntry: string | undefined;
+    warning: RequestWarning | undefined;
   }
 }
 
+type RequestWarning = {
+  readonly address: string;
+  /** The id of the entry in the audit trail that records the request. */
+  readonly auditEntry?: string;
+};
+
 const refusals = [401, 403, 429];
+
+/** A missing token is no reason for a warning: a browser without a session has none. */
+const warnedKinds: readonly ErrorKind[] = [
+  'wrong-credentials',
+  'token-invalid',
+  'forbidden',
+  'too-many-requests',
+  'unavailable',
+];
+
+/** Called by the error handlers. An undefined error is a defect of the server. */
+export function noteError(
+  request: FastifyRequest,
+  error: ServiceError | undefined,
+  recorded?: Required<RequestWarning>,
+): void {
+  if (recorded) request.warning = recorded;
+  else if (!error || warnedKinds.includes(error.kind)) request.warning = { address: clientAddress(request) };
+}
 
 export function logRequests(app: FastifyInstance, metrics: Metrics): void {
   const isLoggingAll = ['trace', 'debug', 'info'].includes(app.log.level);
-  app.decorateRequest('auditEntry', undefined);
+  app.decorateRequest('warning', undefined);
   app.addHook('onResponse', (request, reply, done) => {
-    const { method } = request;
+    const { method, warning } = request;
     const { statusCode: status, elapsedTime: ms } = reply;
     metrics.observeRequest({ method, route: routeLabel(request), status, seconds: ms / 1000 });
-    const { auditEntry } = request;
-    const isRefusal = refusals.includes(status) || status >= 500 || auditEntry !== undefined;
-    if (isRefusal || isLoggingAll) {
-      const facts = {
-        method,
-        path: pathOf(request),
-        status,
-        ...(isRefusal && { address: clientAddress(request) }),
-        ...(auditEntry !== undefined && { auditEntry }),
-        ms: Math.round(ms * 10) / 10,
-      };
-      request.log[isRefusal ? 'warn' : 'info'](facts, 'request');
+    if (warning || isLoggingAll) {
+      const known = warning ?? (refusals.includes(status) ? { address: clientAddress(request) } : {});
+      const facts = { method, path: pathOf(request), status, ...known, ms: Math.round(ms * 10) / 10 };
+      request.log[warning ? 'warn' : 'info'](facts, 'request');
     }
     done();
   });

@@ -26,7 +26,7 @@ import {
   requestTimeoutMs,
 } from './limits.ts';
 import type { Metrics } from './metrics.ts';
-import { logRequests } from './request-log.ts';
+import { logRequests, noteError } from './request-log.ts';
 
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
@@ -130,6 +130,7 @@ function sendError(
   { sendErrorPage }: ServerOptions,
 ): FastifyReply {
   const error = asServiceError(thrown);
+  noteError(request, error);
   if (error === undefined) request.log.error({ err: thrown }, 'request failed');
   const response = toErrorResponse(error);
   void reply.headers(response.headers);

@@ -20,7 +20,7 @@ export async function sendCsv<S>(
       'cache-control': 'no-store',
       'cross-origin-resource-policy': 'same-origin',
     })
-    .send(Readable.from(toText(header, first, portions)));
+    .send(reply.request.method === 'HEAD' ? '' : Readable.from(toText(header, first, portions)));
 }
 
 async function* toText(
@@ -30,10 +30,11 @@ async function* toText(
 ): AsyncIterable<string> {
   yield formatRow(header);
   let left = maxRows;
-  for (let next = first; next.done !== true && left > 0; next = await portions.next()) {
+  for (let next = first; next.done !== true; next = await portions.next()) {
     const shown = next.value.slice(0, left);
     left -= shown.length;
     yield shown.map(formatRow).join('');
+    if (left === 0) return;
   }
 }
 

@@ -23,6 +23,8 @@ export class RequestAudit {
   readonly #operation: string;
   /** Success and failure share the id: if the answer of the store to a success is lost, the failure does not become a second entry. */
   readonly #id: string;
+  /** Read at once: a connection that is closed has no address any more. */
+  readonly #address: string | null;
   #namedActor: Actor | undefined;
   #hasRecorded = false;
 
@@ -31,6 +33,15 @@ export class RequestAudit {
     this.#request = request;
     this.#operation = operation;
     this.#id = service.newId();
+    this.#address = request.address || null;
+  }
+
+  get address(): string | null {
+    return this.#address;
+  }
+
+  get hasRecorded(): boolean {
+    return this.#hasRecorded;
   }
 
   /** For an operation that needs no token. */
@@ -51,7 +62,7 @@ export class RequestAudit {
         const facts = { ...(target !== undefined && { target }), changes: changes?.(result) ?? [] };
         return { result, facts: this.#factsOf(actorOf(caller), { code: 200, ...facts }) };
       },
-      { ...needs, ...more },
+      { ...needs, ...more, tokens: [...(needs.tokens ?? []), ...(more?.tokens ?? [])] },
     );
   }
 
@@ -80,7 +91,7 @@ export class RequestAudit {
   #factsOf(actor: Actor | undefined, facts: Partial<AuditFacts>): AuditFacts {
     return {
       id: this.#id,
-      address: this.#request.address,
+      address: this.#address,
       operation: this.#operation,
       ...actor,
       ...facts,

@@ -3,13 +3,14 @@
 import formbody from '@fastify/formbody';
 import multipart from '@fastify/multipart';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { AuditService } from '../audit/audit-service.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
+import { noteError } from '../http/request-log.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type FieldValues, readFields, requestedFields } from './fields.ts';
-import type { AuditService } from '../audit/audit-service.ts';
 import { sendCsv } from './csv.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
@@ -205,16 +206,19 @@ async function execute(rest: RestRequest, authenticator: Authenticator): Promise
   if (!operation) return { json: await resource.read(readCall(rest, authenticator)) };
   const { audit } = rest;
   const { call, problems, authorization } = openCall(rest, authenticator);
-  if (operation.actor) audit?.actAs(await operation.actor(call));
   const checked = operation.check ? await operation.check(call) : { problems: [] };
   refuseInvalid([...problems, ...checked.problems]);
-  return operation.run({
+  if (operation.actor) audit?.actAs(await operation.actor(call));
+  const outcome = await operation.run({
     ...call,
     prepared: checked.prepared as never,
     update: (rule, options = {}) => requireAudit(audit).update(rule, authorization, options),
     auditEntry: (facts) => requireAudit(audit).createEntry(facts),
     actor: audit?.actor,
   });
+  // Without this, an operation could forget its entry.
+  if (audit?.actor && !audit.hasRecorded) throw new Error(`${operation.title} has recorded nothing.`);
+  return outcome;
 }
 
 /** The call of a resource. Throws if a field is not acceptable. */
@@ -243,7 +247,7 @@ function openCall(rest: RestRequest, authenticator: Authenticator) {
   const authorization = {
     requireCaller: (transaction: Transaction) =>
       authorize(known && authenticator.identifyWithin(transaction, known)),
-    needs: known ? { token: known.tokenHash } : {},
+    needs: known ? { tokens: [known.tokenHash] } : {},
   };
   return { call, problems, authorization };
 }
@@ -266,7 +270,8 @@ async function sendError(
   const error = asServiceError(thrown);
   const response = toErrorResponse(error);
   const auditEntry = await request.rest?.audit?.recordError(error, response);
-  request.auditEntry = auditEntry;
+  const address = request.rest?.audit?.address ?? '';
+  noteError(request, error, auditEntry === undefined ? undefined : { address, auditEntry });
   if (!error) request.log.error({ err: thrown, auditEntry }, 'request failed');
   void reply.headers(response.headers);
   const format = request.rest?.format ?? guessFormat(request);

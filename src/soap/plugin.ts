@@ -5,6 +5,7 @@ import { type Caller, type Identify, bearerToken } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
 import { clientAddress } from '../http/client-address.ts';
 import { notFound } from '../http/errors.ts';
+import { noteError } from '../http/request-log.ts';
 import { type SoapVersion, contentTypes } from './envelope.ts';
 import { SoapFaultError, toFault, toFaultResponse } from './faults.ts';
 import { type MessageFormat, type SoapHandler, maxRequestBytes, requestTooLarge } from './handler.ts';
@@ -150,7 +151,10 @@ function sendFault(
   const error = asServiceError(thrown);
   // An address beneath the endpoint is no SOAP address, so the error handler of the root answers.
   if (request.is404 && error?.kind === 'not-found') throw error;
-  if (!error && !(thrown instanceof SoapFaultError)) request.log.error({ err: thrown }, 'request failed');
+  if (!(thrown instanceof SoapFaultError)) {
+    noteError(request, error);
+    if (!error) request.log.error({ err: thrown }, 'request failed');
+  }
   const response =
     thrown instanceof SoapFaultError
       ? toFaultResponse(thrown.version ?? version, thrown.fault)

@@ -10,11 +10,13 @@ export type AuditStore = {
   ) => Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
   /** All that match, newest first, in portions, so that entries that are added meanwhile move nothing. */
   read: (filter: AuditFilter, start: number) => AsyncIterable<readonly AuditEntry[]>;
+  /** Stores an entry that describes no change, unless one with its id is stored already. */
+  add: (entry: AuditEntry) => Promise<void>;
   /**
-   * Stores an entry that describes no change. A refusal is counted in the entry of an equal one (`mergeKeyOf`) that is less than a minute
-   * old: the result is the id of the entry that counts it. An entry whose id is stored already is left out.
+   * Stores a refusal, or counts it in the entry of an equal one (`mergeKeyOf`) that is less than a minute old. The result is the id of the
+   * entry that counts it.
    */
-  record: (entry: AuditEntry) => Promise<string>;
+  count: (refusal: AuditEntry) => Promise<string>;
   /** Deletes older entries, in portions. */
   removeBefore: (at: number, stopping?: AbortSignal) => Promise<void>;
 };

@@ -39,10 +39,10 @@ export type Store = Reader & {
   close: () => Promise<void>;
 };
 
-/**
- * The store as the resources see it. They change it through `Call.update` and `Call.audited`, which record the change in the audit trail.
- */
-export type ReadableStore = Omit<Store, 'update'>;
+/** The store as the resources see it. They change it through `OperationCall.update`, which records the change in the audit trail. */
+export type ReadableStore = Omit<Store, 'update' | 'tokens'> & {
+  readonly tokens: Pick<TokenStore, 'list' | 'lastSignIn' | 'lastSignIns'>;
+};
 
 /** How much finished data a store keeps. It removes the rest in the background. */
 export type Retention = {

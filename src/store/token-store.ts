@@ -19,6 +19,8 @@ export type TokenStore = {
   list: (username: string) => Promise<readonly Token[]>;
   /** Records the entry only if there is such a token. */
   end: (hash: string, entry: AuditEntry | undefined) => Promise<void>;
+  /** When the user signed in last, ignoring case. */
+  lastSignIn: (username: string) => Promise<number | undefined>;
   /** When each user signed in last, by name in lower case. */
   lastSignIns: () => Promise<ReadonlyMap<string, number>>;
   /** Deletes the tokens that expire at `at` or earlier, in portions. */

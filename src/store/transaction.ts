@@ -13,8 +13,8 @@ import type { Cell, ChangedRow, Reader, Table } from './state.ts';
 
 /** Rows of other ports that a rule reads. The store reads them in the transaction, before it runs the rule. */
 export type Needs = {
-  /** The hash of a token. */
-  readonly token?: string | undefined;
+  /** Hashes of tokens. */
+  readonly tokens?: readonly string[] | undefined;
   /** Ids of uploads. */
   readonly uploads?: readonly string[] | undefined;
   /** Webhooks whose failure windows are read. No other update changes these windows until this one has ended. */

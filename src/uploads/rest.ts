@@ -51,7 +51,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
         param: 'itemID',
         find: async (_root, id) => {
           const found = await store.uploads.find(id);
-          if (!found) throw new ServiceError('not-found', 'There is no such upload.');
+          if (!found) throw noSuchUpload();
           return found;
         },
         list: async () => (await store.uploads.list()).map(({ itemID }) => itemID),
@@ -79,10 +79,15 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
         run: async ({ subject, update }) => {
           await update(
             (transaction) => {
+              // Another request may have deleted it meanwhile.
+              if (!transaction.upload(subject.itemID)) throw noSuchUpload();
               if (isInUse(transaction, subject.itemID)) throw inUse(subject);
               transaction.uploads.delete(subject.itemID);
             },
-            { changes: () => compareFields(auditFieldsOf(subject), {}) },
+            {
+              needs: { uploads: [subject.itemID] },
+              changes: () => compareFields(auditFieldsOf(subject), {}),
+            },
           );
           return success;
         },
@@ -129,6 +134,10 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       return { json: { status: 'success', item: asJson(item) }, names: { itemID: item.itemID } };
     },
   });
+}
+
+function noSuchUpload(): ServiceError {
+  return new ServiceError('not-found', 'There is no such upload.');
 }
 
 function auditFieldsOf({ itemName, description, contentType, size }: Upload): AuditFields {

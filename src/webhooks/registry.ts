@@ -62,6 +62,7 @@ export function deactivateWebhook(
 }
 
 export function deleteWebhook(transaction: Transaction, id: string): void {
+  requireWebhook(transaction, id);
   transaction.remove(webhooks, id);
   transaction.deliveries.deleteAll(id);
 }

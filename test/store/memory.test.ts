@@ -128,7 +128,7 @@ it('refuses a rule that reads what its update does not name', async () => {
     auditEntry(),
   );
   const message = 'The rule reads a row that its update does not name.';
-  const needs = { token: 'other', uploads: ['other'], failuresOf: ['other'] };
+  const needs = { tokens: ['other'], uploads: ['other'], failuresOf: ['other'] };
   for (const given of [undefined, {}, needs]) {
     await expect(store.update(({ token: read }) => read('h'), given)).rejects.toThrow(message);
     await expect(store.update(({ upload: read }) => read('u'), given)).rejects.toThrow(message);

@@ -227,7 +227,7 @@ describe('two processes on one PostgreSQL', () => {
     await one.tokens.issue(token('h3', 3), 9, auditEntry());
     expect(await other.tokens.find('h3')).toBeDefined();
     await one.tokens.end('h3', undefined);
-    expect(await other.update((transaction) => transaction.token('h3'), { token: 'h3' })).toBeUndefined();
+    expect(await other.update((transaction) => transaction.token('h3'), { tokens: ['h3'] })).toBeUndefined();
   });
 
   it('share the limits of uploads', async () => {

@@ -302,7 +302,8 @@ describe.each(backends)('the %s store', (_name, open) => {
     it('let the rule read a token', async () => {
       const store = await open();
       await store.tokens.issue(token('h'), 9, auditEntry());
-      const read = (hash: string) => store.update((transaction) => transaction.token(hash), { token: hash });
+      const read = (hash: string) =>
+        store.update((transaction) => transaction.token(hash), { tokens: [hash] });
       expect(await read('h')).toEqual(token('h'));
       expect(await read('unknown')).toBeUndefined();
       await store.tokens.end('h', undefined);
@@ -365,7 +366,7 @@ describe.each(backends)('the %s store', (_name, open) => {
         { bytes: 9, count: 9 },
         auditEntry(),
       );
-      const needs = { token: 'h', uploads: ['u'] };
+      const needs = { tokens: ['h'], uploads: ['u'] };
       const readBoth = (transaction: Transaction) => [transaction.token('h'), transaction.upload('u')];
       const seen = await Promise.all([
         // The others wait for this one, and then run together.

@@ -1,5 +1,5 @@
 // The audit trail in memory: a limited number of entries. The user with the most entries loses the oldest one first, so no user can push
-// out the entries of others.
+// out the entries of others. Entries without a user are grouped by their operation.
 import {
   type AuditEntry,
   type AuditFilter,
@@ -38,7 +38,11 @@ export class MemoryAudit {
     read: async function* (this: MemoryAudit, filter: AuditFilter, start: number) {
       yield await run(() => this.#find(filter).slice(start));
     }.bind(this),
-    record: (entry) => run(() => this.#record(entry)),
+    add: (entry) =>
+      run(() => {
+        if (!this.#has(entry.id)) this.add(entry);
+      }),
+    count: (refusal) => run(() => this.#count(refusal)),
     removeBefore: (at) =>
       run(() => {
         for (const trail of [this.#successes, this.#others]) trail.removeBefore(at);
@@ -59,24 +63,21 @@ export class MemoryAudit {
     return numbered;
   }
 
-  #record(entry: AuditEntry): string {
-    const key = mergeKeyOf(entry);
-    const equal = key === undefined ? undefined : this.#refusals.get(key);
-    if (equal && entry.at - equal.entry.at < mergeWithinMs) {
-      equal.entry = freeze({ ...equal.entry, count: equal.entry.count + entry.count });
+  #count(refusal: AuditEntry): string {
+    const key = mergeKeyOf(refusal);
+    const equal = this.#refusals.get(key);
+    if (equal && refusal.at - equal.entry.at < mergeWithinMs) {
+      equal.entry = freeze({ ...equal.entry, count: equal.entry.count + refusal.count });
       return equal.entry.id;
     }
-    // The request has failed after its change was stored.
-    if (entry.outcome === 'failed' && this.#has(entry.id)) return entry.id;
-    this.#forgetRefusals(entry.at - mergeWithinMs);
-    const numbered = this.add(entry);
-    if (key !== undefined) this.#refusals.set(key, numbered);
-    return entry.id;
+    this.#forgetRefusals(refusal.at - mergeWithinMs);
+    this.#refusals.set(key, this.add(refusal));
+    return refusal.id;
   }
 
+  /** Only failures are added by themselves, and these are rare. */
   #has(id: string): boolean {
-    for (const { entry } of this.#successes.all()) if (entry.id === id) return true;
-    return false;
+    return [...this.#successes.all(), ...this.#others.all()].some(({ entry }) => entry.id === id);
   }
 
   #forgetRefusals(at: number): void {
@@ -94,10 +95,10 @@ export class MemoryAudit {
   }
 }
 
-/** Entries of one kind, by user, oldest first. */
+/** Entries of one kind, by user or operation, oldest first. */
 class Trail {
   readonly #most: number;
-  readonly #byUser = new Map<string | null, Numbered[]>();
+  readonly #groups = new Map<string, Numbered[]>();
   #count = 0;
 
   constructor(most: number) {
@@ -105,38 +106,39 @@ class Trail {
   }
 
   add(numbered: Numbered): void {
-    const user = numbered.entry.user?.toLowerCase() ?? null;
-    const own = this.#byUser.get(user) ?? [];
-    this.#byUser.set(user, own);
-    own.push(numbered);
+    const { user, operation } = numbered.entry;
+    const name = user === null ? `operation ${operation}` : `user ${user.toLowerCase()}`;
+    const group = this.#groups.get(name);
+    if (group) group.push(numbered);
+    else this.#groups.set(name, [numbered]);
     this.#count += 1;
     if (this.#count > this.#most) this.#removeOne();
   }
 
   *all(): Iterable<Numbered> {
-    for (const entries of this.#byUser.values()) yield* entries;
+    for (const entries of this.#groups.values()) yield* entries;
   }
 
   removeBefore(at: number): void {
-    for (const [user, entries] of this.#byUser)
+    for (const [name, entries] of this.#groups)
       this.#keep(
-        user,
+        name,
         entries.filter(({ entry }) => entry.at >= at),
       );
-    this.#count = [...this.#byUser.values()].reduce((sum, { length }) => sum + length, 0);
+    this.#count = [...this.#groups.values()].reduce((sum, { length }) => sum + length, 0);
   }
 
   #removeOne(): void {
-    const [user, entries] = [...this.#byUser].reduce((most, some) =>
-      some[1].length > most[1].length ? some : most,
-    );
+    let largest: [string, Numbered[]] = ['', []];
+    for (const group of this.#groups) if (group[1].length > largest[1].length) largest = group;
+    const [name, entries] = largest;
     entries.shift();
-    this.#keep(user, entries);
+    this.#keep(name, entries);
     this.#count -= 1;
   }
 
-  #keep(user: string | null, entries: Numbered[]): void {
-    if (entries.length > 0) this.#byUser.set(user, entries);
-    else this.#byUser.delete(user);
+  #keep(name: string, entries: Numbered[]): void {
+    if (entries.length > 0) this.#groups.set(name, entries);
+    else this.#groups.delete(name);
   }
 }

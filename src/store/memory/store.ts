@@ -61,7 +61,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   }
   const facts: Facts = {
     token: (hash) => {
-      requireNeed(needs.token === hash);
+      requireNeed(needs.tokens?.includes(hash));
       return tokens.find(hash);
     },
     upload: (id) => {

@@ -28,6 +28,7 @@ export class MemoryTokens {
         if (entry && this.find(hash)) this.#audit.add(entry);
         this.#end(hash);
       }),
+    lastSignIn: (username) => run(() => this.#lastSignIns.get(username.toLowerCase())),
     lastSignIns: () => run(() => new Map(this.#lastSignIns)),
     removeExpired: (at) =>
       run(() => {

@@ -14,8 +14,9 @@ export function insertEntry(parameter: string, condition = ''): string {
   return `insert into audit (${columns}) select ${columns} from json_populate_record(null::audit, ${parameter}) ${condition}`;
 }
 
-/** A read needs several round trips, and another write may need the connections meanwhile. */
+/** How many entries one statement of an export reads. */
 const portion = 1_000;
+/** How many refusals one statement counts. */
 const mostAtOnce = 500;
 
 type Row = AuditEntry & { readonly placed: number };
@@ -26,7 +27,7 @@ export class PostgresAudit implements AuditStore {
 
   constructor(database: Database) {
     this.#database = database;
-    this.#batcher = new Batcher({ run: (entries) => this.#recordAll(entries), mostItems: mostAtOnce });
+    this.#batcher = new Batcher({ run: (refusals) => this.#countAll(refusals), mostItems: mostAtOnce });
   }
 
   async page(
@@ -53,8 +54,12 @@ export class PostgresAudit implements AuditStore {
     }
   }
 
-  record(entry: AuditEntry): Promise<string> {
-    return this.#batcher.submit(entry);
+  async add(entry: AuditEntry): Promise<void> {
+    await this.#database.write(insertEntry('$1', 'on conflict (id) do nothing'), [JSON.stringify(entry)]);
+  }
+
+  count(refusal: AuditEntry): Promise<string> {
+    return this.#batcher.submit(refusal);
   }
 
   async removeBefore(at: number, stopping?: AbortSignal): Promise<void> {
@@ -91,31 +96,30 @@ export class PostgresAudit implements AuditStore {
   }
 
   /** `refusals` has the entry that counts each kind of refusal. Its rows are locked in the order of their keys. */
-  async #recordAll(entries: readonly AuditEntry[]): Promise<readonly string[]> {
-    const keyOf = (entry: AuditEntry) => mergeKeyOf(entry) ?? entry.id;
-    const groups = [...groupBy(entries, keyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
+  async #countAll(refusals: readonly AuditEntry[]): Promise<readonly string[]> {
+    const groups = [...groupBy(refusals, mergeKeyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
     const given = groups.flatMap(([key, [first, ...others]]) =>
       first ? { ...first, key, count: others.reduce((sum, { count }) => sum + count, first.count) } : [],
     );
-    const recorded = await this.#database.write<{ key: string; entry: string }>(
+    const counted = await this.#database.write<{ key: string; entry: string }>(
       `with given as (
          select v.*, g ->> 'key' as key from json_array_elements($1) g, json_populate_record(null::audit, g) v),
        counted as (
-         insert into refusals as r (key, entry, at) select key, id, at from given where outcome = 'refused'
+         insert into refusals as r (key, entry, at) select key, id, at from given
          on conflict (key) do update set
            entry = case when r.at > excluded.at - $2 then r.entry else excluded.entry end,
            at = case when r.at > excluded.at - $2 then r.at else excluded.at end
          returning key, entry),
        stored as (
          insert into audit as a (${columns})
-         select coalesce(c.entry, id), at, "user", role, address, operation, target, outcome, code, count, changes
-         from given left join counted c using (key)
-         on conflict (id) do update set count = a.count + excluded.count where excluded.outcome = 'refused')
+         select c.entry, at, "user", role, address, operation, target, outcome, code, count, changes
+         from given join counted c using (key)
+         on conflict (id) do update set count = a.count + excluded.count)
        select key, entry from counted`,
       [JSON.stringify(given), mergeWithinMs],
     );
-    const entryOf = new Map(recorded.map(({ key, entry }) => [key, entry]));
-    return entries.map((entry) => entryOf.get(keyOf(entry)) ?? entry.id);
+    const entryOf = new Map(counted.map(({ key, entry }) => [key, entry]));
+    return refusals.map((refusal) => entryOf.get(mergeKeyOf(refusal)) ?? refusal.id);
   }
 }
 

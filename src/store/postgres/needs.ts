@@ -8,7 +8,7 @@ import { lockFailureWindows } from './failure-windows.ts';
 import { type TokenRow, selectTokens, toToken } from './tokens.ts';
 
 export async function loadNeeds(client: Client, all: readonly Needs[]): Promise<Facts> {
-  const hashes = all.flatMap(({ token }) => token ?? []);
+  const hashes = all.flatMap(({ tokens }) => tokens ?? []);
   const uploadIds = all.flatMap(({ uploads }) => uploads ?? []);
   const webhookIds = all.flatMap(({ failuresOf }) => failuresOf ?? []);
   const [tokens, uploads, windows] = await Promise.all([

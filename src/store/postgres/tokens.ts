@@ -114,13 +114,25 @@ export class PostgresTokens implements TokenStore {
 
   async end(hash: string, entry: AuditEntry | undefined): Promise<void> {
     const deletion = 'delete from tokens where hash = $1';
-    if (entry)
-      await this.#database.write(
-        `with ended as (${deletion} returning 1) ${insertEntry('$2', 'where exists (select from ended)')}`,
-        [hash, JSON.stringify(entry)],
-      );
-    else await this.#database.write(deletion, [hash]);
-    this.#forget(hash);
+    try {
+      if (entry)
+        await this.#database.write(
+          `with ended as (${deletion} returning 1) ${insertEntry('$2', 'where exists (select from ended)')}`,
+          [hash, JSON.stringify(entry)],
+        );
+      else await this.#database.write(deletion, [hash]);
+    } finally {
+      // The token may have ended even if the answer of the database was lost.
+      this.#forget(hash);
+    }
+  }
+
+  async lastSignIn(username: string): Promise<number | undefined> {
+    const [row] = await this.#database.ask<{ at: number }>(
+      'select at from sign_ins where username = lower($1)',
+      [username],
+    );
+    return row?.at;
   }
 
   async lastSignIns(): Promise<ReadonlyMap<string, number>> {

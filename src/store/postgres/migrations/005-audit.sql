@@ -25,5 +25,6 @@ create table refusals (
 );
 create index refusals_age on refusals (at);
 
-alter table tokens add column id text collate "C" not null default gen_random_uuid()::text;
-alter table tokens add column address text;
+alter table tokens
+  add column id text collate "C" not null default gen_random_uuid()::text,
+  add column address text;

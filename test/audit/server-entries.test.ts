@@ -1,0 +1,237 @@
+// Entries of sign-ins and of what the server does itself; entries while the database is unavailable; retention; log lines.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import { startHooks } from '../kit/hooks.ts';
+import { type Server, password, startServer } from '../kit/server.ts';
+import { entriesOf, newEntries } from './kit.ts';
+
+const generateToken = '/tokens/generateToken';
+const dayMs = 86_400_000;
+
+let server: Server;
+let admin: { authorization: string };
+
+beforeEach(async () => {
+  server = await startServer();
+  admin = { authorization: `Bearer ${server.token('administrator')}` };
+});
+afterEach(() => server.close());
+
+type LogLine = { level: number; msg: string; auditEntry?: string; address?: string; status?: number };
+const logLines = () => server.logLines.map((line) => JSON.parse(line) as LogLine);
+
+describe('a sign-in', () => {
+  it('names the user if it succeeds', async () => {
+    const entries = await newEntries(server, () =>
+      server.post(generateToken, { username: 'MEMBER', password }),
+    );
+    expect(entries).toMatchObject([
+      { user: 'member', role: 'member', operation: 'tokens/generateToken', outcome: 'success', changes: [] },
+    ]);
+  });
+
+  it('names the user if it fails, only if there is such a user', async () => {
+    const entries = await newEntries(server, async () => {
+      await server.post(generateToken, { username: 'member', password: 'a wrong one' });
+      await server.post(generateToken, { username: 'my password', password: 'a wrong one' });
+      await server.post(generateToken, { username: 'another name', password: 'a wrong one' });
+    });
+    expect(entries).toMatchObject([
+      { user: null, role: null, outcome: 'refused', code: 400, count: 2 },
+      { user: 'member', role: null, outcome: 'refused', code: 400, count: 1 },
+    ]);
+    expect(JSON.stringify(entries)).not.toContain('my password');
+  });
+
+  it('is recorded if it is refused after too many attempts', async () => {
+    const entries = await newEntries(server, async () => {
+      for (let attempt = 0; attempt < 12; attempt += 1)
+        await server.post(generateToken, { username: 'member', password: 'a wrong one' });
+    });
+    expect(entries).toMatchObject([
+      { user: 'member', code: 429, count: 2 },
+      { user: 'member', code: 400, count: 10 },
+    ]);
+  });
+
+  it('is not recorded if a field is not acceptable', async () => {
+    const entries = await newEntries(server, async () => {
+      await server.post(generateToken, { username: 'member' });
+      await server.post(generateToken, { username: 'member', password, client: 'referer' });
+    });
+    expect(entries).toEqual([]);
+  });
+});
+
+it('a sign-out names the user; the end of an unknown token is not recorded', async () => {
+  const { token } = (await server.post(generateToken, { username: 'member', password })).json<{
+    token: string;
+  }>();
+  const entries = await newEntries(server, async () => {
+    await server.post('/tokens/revokeToken', { token });
+    await server.post('/tokens/revokeToken', { token });
+    await server.post('/tokens/revokeToken', { token: 'nothing' });
+  });
+  expect(entries).toMatchObject([
+    { user: 'member', role: 'member', operation: 'tokens/revokeToken', outcome: 'success' },
+  ]);
+});
+
+it('the deactivation of a webhook for its failures is an entry of the server', async () => {
+  const hooks = await startHooks();
+  await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
+  const { id } = await hooks.register({ name: 'Broken' });
+  hooks.answerWith(500);
+  const entries = await newEntries(hooks, async () => {
+    await hooks.publish();
+    await hooks.runtime.advance(60_000);
+  });
+  expect(entries).toEqual([
+    {
+      id: expect.any(String) as string,
+      at: expect.any(Number) as number,
+      user: null,
+      role: null,
+      address: null,
+      operation: 'services/webhooks/{webhook}/deactivate',
+      target: `services/webhooks/${id}`,
+      outcome: 'success',
+      code: null,
+      count: 1,
+      changes: [
+        { field: 'active', before: true, after: false },
+        { field: 'deactivatedBy', before: null, after: 'failures' },
+      ],
+    },
+  ]);
+  await hooks.close();
+});
+
+it('the end of a job is an entry of the server', async () => {
+  const fields = { versionManifest: '{"id":"pat_17022022_1250"}' };
+  const started = await newEntries(server, () =>
+    server.post('/admin/system/upgrades/upgrade', fields, admin),
+  );
+  const ended = await newEntries(server, () => server.runtime.advance(3_600_000));
+  expect(started).toMatchObject([
+    {
+      user: 'administrator',
+      operation: 'system/upgrades/upgrade',
+      changes: [
+        { field: 'operation', before: null, after: 'upgrade' },
+        { field: 'from', before: null, after: '10.9.1.1234' },
+        { field: 'to', before: null, after: '10.9.1.1250' },
+        { field: 'state', before: null, after: 'in_progress' },
+      ],
+    },
+  ]);
+  expect(ended).toMatchObject([
+    {
+      user: null,
+      operation: 'system/jobs/{job}/end',
+      target: started[0]?.target,
+      outcome: 'success',
+      changes: [
+        { field: 'installedVersion', before: '10.9.1.1234', after: '10.9.1.1250' },
+        { field: 'state', before: 'in_progress', after: 'success' },
+      ],
+    },
+  ]);
+});
+
+it('the end of a failed job is a failure', async () => {
+  const own = await startServer({ env: { SIMULATED_FAILURES: 'gateway_proxy:1' } });
+  const fields = { token: own.token('administrator'), versionManifest: '{"id":"pat_17022022_1250"}' };
+  await own.post('/admin/system/upgrades/upgrade', fields);
+  await own.runtime.advance(3_600_000);
+  expect((await entriesOf(own))[0]).toMatchObject({ operation: 'system/jobs/{job}/end', outcome: 'failed' });
+  await own.close();
+});
+
+it('a target that is not found is not named: it may be anything, even a token', async () => {
+  const entries = await newEntries(server, () =>
+    server.post('/admin/services/webhooks/some-secret-text/delete', {}, admin),
+  );
+  expect(entries).toMatchObject([{ code: 404, target: null }]);
+  expect(JSON.stringify(entries)).not.toContain('some-secret-text');
+});
+
+describe('while the database is unavailable', () => {
+  it('entries wait in memory and are stored afterwards, equal refusals as one', async () => {
+    const { count } = server.store.audit;
+    const { add } = server.store.audit;
+    const fail = () => Promise.reject(new ServiceError('unavailable', 'unavailable'));
+    Object.assign(server.store.audit, { count: fail, add: fail });
+    const refuse = () => server.post('/admin/services/createFolder', {}, admin);
+    for (let n = 0; n < 3; n += 1) expect((await refuse()).statusCode).toBe(400);
+    expect((await server.post('/admin/mode/update', {}, admin)).statusCode).toBe(400);
+    expect(await entriesOf(server)).toEqual([]);
+    Object.assign(server.store.audit, { count, add });
+    await server.runtime.advance(1000);
+    const entries = await entriesOf(server);
+    expect(entries.map(({ operation }) => operation).sort()).toEqual([
+      'mode/update',
+      'services/createFolder',
+    ]);
+    expect(entries.reduce((sum, { count }) => sum + count, 0)).toBe(4);
+  });
+});
+
+it('entries older than AUDIT_DAYS are removed', async () => {
+  const own = await startServer({ env: { AUDIT_DAYS: '2' } });
+  const fields = { token: own.token('administrator'), folderName: 'New' };
+  await own.post('/admin/services/createFolder', fields);
+  await own.runtime.advance(2 * dayMs - 600_000);
+  expect(await entriesOf(own)).toHaveLength(1);
+  await own.runtime.advance(1_200_000);
+  expect(await entriesOf(own)).toHaveLength(0);
+  await own.close();
+});
+
+describe('the log', () => {
+  const requests = () => logLines().filter(({ msg }) => msg === 'request');
+
+  it('names the entry in the line of a refused request, as a warning', async () => {
+    const [entry] = await newEntries(server, () => server.post('/admin/services/createFolder', {}, admin));
+    expect(requests().at(-1)).toMatchObject({
+      level: 40,
+      status: 400,
+      address: '127.0.0.1',
+      auditEntry: entry?.id,
+    });
+    await server.post('/admin/services/createFolder', {}, admin);
+    expect(requests().at(-1)?.auditEntry).toBe(entry?.id);
+  });
+
+  it('names the entry in every line of a failed request', async () => {
+    const { update } = server.store;
+    server.store.update = () => Promise.reject(new Error('broken'));
+    const [entry] = await newEntries(server, () =>
+      server.post('/admin/services/createFolder', { folderName: 'New' }, admin),
+    );
+    server.store.update = update;
+    expect(logLines().filter(({ auditEntry: id }) => id === entry?.id)).toMatchObject([
+      { level: 50, msg: 'request failed' },
+      { level: 40, msg: 'request', status: 500 },
+    ]);
+  });
+
+  it('reports as a warning also a refusal without a known caller', async () => {
+    await server.get('/admin/services', { authorization: 'Bearer unknown' });
+    expect(requests().at(-1)).toMatchObject({ level: 40, status: 401, address: '127.0.0.1' });
+    expect(requests().at(-1)).not.toHaveProperty('auditEntry');
+  });
+
+  it('reports other requests as information', async () => {
+    await server.get('/admin/services', admin);
+    await server.get('/admin/nothing', admin);
+    await server.get('/admin/services');
+    await server.soap('<nonsense/>');
+    expect(requests().slice(-4)).toMatchObject([
+      { level: 30, status: 200 },
+      { level: 30, status: 404 },
+      { level: 30, status: 401, address: '127.0.0.1' },
+      { level: 30, status: 500 },
+    ]);
+  });
+});

@@ -1,0 +1,139 @@
+// The resource of the audit trail: pages, filters and the CSV file.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AuditEntry } from '../../src/audit/entry.ts';
+import { type Server, startServer } from '../kit/server.ts';
+import { auditEntry } from '../store/definitions.ts';
+
+const path = '/admin/system/audit';
+
+let server: Server;
+let headers: { authorization: string };
+
+type Page = { entries: AuditEntry[]; total: number };
+
+const get = (query = '') => server.get(path + query, headers);
+const read = async (query: string) => (await get(query)).json<Page>();
+const ids = async (query: string) => (await read(query)).entries.map(({ id }) => id);
+
+beforeAll(async () => {
+  server = await startServer();
+  headers = { authorization: `Bearer ${server.token('administrator')}` };
+  const at = server.runtime.now();
+  const changes = [{ field: 'description', before: '=1+1', after: 'a "quoted", text' }];
+  await server.store.update((transaction) => {
+    for (const entry of [
+      auditEntry({ id: 'a', at: at + 1, operation: 'mode/update', changes }),
+      auditEntry({ id: 'b', at: at + 2, user: 'bob', role: 'member', target: '=HYPERLINK("x")' }),
+      auditEntry({ id: 'c', at: at + 3, outcome: 'refused', code: 403, count: 7 }),
+      auditEntry({ id: 'd', at: at + 4, user: null, role: null, address: null, target: null, code: null }),
+    ])
+      transaction.audit.record(entry);
+  });
+});
+afterAll(() => server.close());
+
+it('is a page of entries, newest first, with their total', async () => {
+  expect(await read('')).toMatchObject({
+    entries: [{ id: 'd', user: null }, { id: 'c' }, { id: 'b' }, { id: 'a' }],
+    total: 4,
+  });
+  expect(await read('?start=1&num=2')).toMatchObject({ entries: [{ id: 'c' }, { id: 'b' }], total: 4 });
+});
+
+it('has filters', async () => {
+  const at = server.runtime.now();
+  expect(await ids('?user=BOB')).toEqual(['b']);
+  expect(await ids('?operation=/services/')).toEqual(['d', 'c', 'b']);
+  expect(await ids('?outcome=refused')).toEqual(['c']);
+  expect(await ids(`?from=${at + 2}&to=${at + 3}`)).toEqual(['c', 'b']);
+  expect(await read(`?from=${at + 9}`)).toEqual({ entries: [], total: 0 });
+});
+
+it.each([
+  ['?outcome=ok', 'outcome: must be one of success, refused, failed.'],
+  ['?num=0', 'num: must be an integer from 1 to 100.'],
+  ['?from=yesterday', 'from: must be an integer from 0 to 999999999999999.'],
+  ['?start=-1', 'start: must be an integer from 0 to 1000000000.'],
+  ['?f=xml', 'f: must be one of json, pjson, html, csv.'],
+  ['?f=csv&outcome=ok', 'outcome: must be one of success, refused, failed.'],
+])('refuses %s as JSON', async (query, problem) => {
+  const response = await get(query);
+  expect(response.statusCode).toBe(400);
+  expect(response.json<{ error: { details: string[] } }>().error.details).toEqual([problem]);
+});
+
+it('has a page', async () => {
+  const response = await get('?f=html');
+  expect(response.statusCode).toBe(200);
+  expect(response.body).toContain('f=csv');
+});
+
+describe('as a CSV file', () => {
+  it('has a header and one row per entry', async () => {
+    const response = await get('?f=csv');
+    expect(response.headers).toMatchObject({
+      'content-type': 'text/csv; charset=utf-8; header=present',
+      'content-disposition': 'attachment; filename="audit.csv"',
+      'cache-control': 'no-store',
+    });
+    const time = (later: number) => {
+      const at = server.runtime.now() + later;
+      return `${at},${new Date(at).toISOString()}`;
+    };
+    const operation = 'services/createFolder';
+    expect(response.body.split('\r\n')).toEqual([
+      'id,at,time,user,role,address,operation,target,outcome,code,count,changes',
+      `d,${time(4)},,,,${operation},,success,,1,`,
+      `c,${time(3)},Ann,administrator,192.0.2.1,${operation},services,refused,403,7,`,
+      `b,${time(2)},bob,member,192.0.2.1,${operation},"'=HYPERLINK(""x"")",success,200,1,`,
+      `a,${time(1)},Ann,administrator,192.0.2.1,mode/update,services,success,200,1,` +
+        `"description: ""=1+1"" → ""a \\""quoted\\"", text"""`,
+      '',
+    ]);
+  });
+
+  it('contains the entries that match', async () => {
+    const rows = async (query: string) =>
+      (await get(query)).body
+        .split('\r\n')
+        .slice(1, -1)
+        .map((line) => line[0]);
+    expect(await rows('?f=csv&outcome=success&start=1')).toEqual(['b', 'a']);
+    expect(await rows('?f=csv&num=2')).toEqual(['d', 'c']);
+  });
+
+  it('contains 100,000 rows at most', async () => {
+    const own = await startServer();
+    const { read } = own.store.audit;
+    const portion = Array.from({ length: 999 }, () => auditEntry());
+    own.store.audit.read = async function* () {
+      for (;;) yield await Promise.resolve(portion);
+    };
+    const response = await own.get(`${path}?f=csv`, {
+      authorization: `Bearer ${own.token('administrator')}`,
+    });
+    expect(response.body.split('\r\n')).toHaveLength(100_002);
+    own.store.audit.read = read;
+    await own.close();
+  });
+
+  it('is an error if the store is unavailable', async () => {
+    const own = await startServer();
+    const { read } = own.store.audit;
+    own.store.audit.read = async function* () {
+      yield await Promise.reject(new Error('broken'));
+    };
+    const response = await own.get(`${path}?f=csv`, {
+      authorization: `Bearer ${own.token('administrator')}`,
+    });
+    expect(response.statusCode).toBe(500);
+    expect(response.json()).toMatchObject({ status: 'error', error: { code: 500 } });
+    own.store.audit.read = read;
+    await own.close();
+  });
+
+  it('exists for no other resource', async () => {
+    const response = await server.get('/admin/system/jobs?f=csv', headers);
+    expect(response.json()).toMatchObject({ error: { details: ['f: must be one of json, pjson, html.'] } });
+  });
+});

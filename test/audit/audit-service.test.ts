@@ -63,7 +63,7 @@ it('are reported when the process ends', async () => {
   await service.record(refusal({ id: 'being stored' }));
   await service.record(refusal({ id: 'waiting', code: 404 }));
   await tasks.stop();
-  await service.record(refusal({ id: 'after the end' }));
+  await service.record(refusal({ id: 'after the end', code: 409 }));
   service.close();
   expect(lost.map(({ id }) => id).sort()).toEqual(['after the end', 'being stored', 'waiting']);
 });

@@ -1,0 +1,184 @@
+// The own account: what it shows, the own password, and the end of sessions, also in other processes.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Server, password, startServer } from '../kit/server.ts';
+import { isOnPostgres } from '../kit/store.ts';
+import { entriesOf } from '../audit/kit.ts';
+import { type Failure, tokensOf } from './tokens-kit.ts';
+
+const path = '/admin/security/self';
+const newPassword = 'battery staple';
+
+let server: Server;
+/** Another process on the same data. */
+let other: Server;
+
+beforeEach(async () => {
+  server = await startServer();
+  other = await startServer({ store: await server.store.reopen() });
+});
+afterEach(async () => {
+  await server.close();
+  await other.close();
+});
+
+type Session = { id: string; createdAt: number; expires: number; address: string | null; current: boolean };
+type Self = {
+  username: string;
+  role: string;
+  createdAt: number;
+  lastSignIn: number | null;
+  sessions: Session[];
+};
+
+const signIn = async (username = 'member', given = password) =>
+  (await tokensOf(() => server).signIn({ username, password: given })).token;
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+const read = async (token: string, on = server) => (await on.get(path, bearer(token))).json<Self>();
+const statusOf = async (token: string, on = server) => (await on.get('/admin', bearer(token))).statusCode;
+const act = (operation: string, token: string, fields: Record<string, string>) =>
+  server.post(`${path}/${operation}`, fields, bearer(token));
+const change = (token: string, fields: Record<string, string> = {}) =>
+  act('changePassword', token, { password, newPassword, ...fields });
+const detailsOf = (response: Awaited<ReturnType<typeof change>>) => response.json<Failure>().error.details;
+
+/** Other processes look a token up again after half a second. */
+const expectEndedElsewhere = (token: string) =>
+  expect.poll(() => statusOf(token, other), { timeout: isOnPostgres ? 5000 : 100 }).toBe(401);
+
+describe('the own account', () => {
+  it('shows the user and the sessions, newest first', async () => {
+    const at = server.runtime.now();
+    const first = await signIn();
+    await server.runtime.advance(1000);
+    const second = await signIn();
+    const { sessions, ...user } = await read(first);
+    expect(user).toEqual({ username: 'member', role: 'member', createdAt: at, lastSignIn: at + 1000 });
+    expect(sessions.slice(0, 2)).toEqual([
+      {
+        id: expect.any(String) as string,
+        createdAt: at + 1000,
+        expires: at + 1000 + 7_200_000,
+        address: '127.0.0.1',
+        current: false,
+      },
+      {
+        id: expect.any(String) as string,
+        createdAt: at,
+        expires: at + 7_200_000,
+        address: '127.0.0.1',
+        current: true,
+      },
+    ]);
+    expect((await read(second)).sessions.map(({ current }) => current).slice(0, 2)).toEqual([true, false]);
+    expect(JSON.stringify(sessions)).not.toContain(first);
+  });
+
+  it('leaves out sessions that have expired', async () => {
+    await signIn();
+    await server.runtime.advance(7_200_000);
+    expect((await read(server.token('member'))).sessions).toHaveLength(1);
+  });
+});
+
+describe('changePassword', () => {
+  it('changes the password, keeps this session and ends the others', async () => {
+    const [own, another] = [await signIn(), await signIn()];
+    expect((await change(own)).json()).toEqual({ status: 'success' });
+    for (const on of [server, other]) expect(await statusOf(own, on)).toBe(200);
+    expect(await statusOf(another)).toBe(401);
+    await expectEndedElsewhere(another);
+    expect((await read(own)).sessions).toHaveLength(1);
+    const { signIn: tryToSignIn } = tokensOf(() => server);
+    await expect(tryToSignIn({ username: 'member', password })).rejects.toThrow();
+    expect(await signIn('member', newPassword)).toEqual(expect.any(String));
+  });
+
+  it('is recorded without the passwords', async () => {
+    await change(await signIn());
+    expect((await entriesOf(server))[0]).toMatchObject({
+      user: 'member',
+      operation: 'security/self/changePassword',
+      target: 'security/users/member',
+      changes: [{ field: 'password', before: '***', after: '***' }],
+    });
+  });
+
+  it('refuses a wrong password, and too many of them', async () => {
+    const token = await signIn();
+    const wrong = await change(token, { password: 'a wrong one' });
+    expect([wrong.statusCode, detailsOf(wrong)]).toEqual([400, ['password: is not the present password.']]);
+    for (let attempt = 1; attempt < 10; attempt += 1) await change(token, { password: 'a wrong one' });
+    expect((await change(token)).statusCode).toBe(429);
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  it('refuses a new password that is too short or the old one', async () => {
+    const token = server.token('member');
+    expect(detailsOf(await change(token, { newPassword: 'short' }))).toEqual([
+      'newPassword: must be 8 to 256 characters.',
+    ]);
+    expect(detailsOf(await change(token, { newPassword: password }))).toEqual([
+      'newPassword: must differ from the present password.',
+    ]);
+  });
+
+  it('is refused in read-only mode', async () => {
+    await server.post('/admin/mode/update', { isReadOnly: 'true' }, bearer(server.token('administrator')));
+    expect((await change(server.token('member'))).statusCode).toBe(503);
+  });
+});
+
+describe('endSession', () => {
+  it('ends one session at once, and elsewhere within half a second', async () => {
+    const [own, another] = [await signIn(), await signIn()];
+    expect(await statusOf(another, other)).toBe(200);
+    const id = (await read(another)).sessions.find(({ current }) => current)?.id ?? '';
+    expect((await act('endSession', own, { id })).json()).toEqual({ status: 'success' });
+    expect(await statusOf(another)).toBe(401);
+    expect(await statusOf(own)).toBe(200);
+    await expectEndedElsewhere(another);
+  });
+
+  it('ends this session too', async () => {
+    const own = await signIn();
+    const id = (await read(own)).sessions.find(({ current }) => current)?.id ?? '';
+    expect((await act('endSession', own, { id })).statusCode).toBe(200);
+    expect(await statusOf(own)).toBe(401);
+  });
+
+  it('ends no session of another user, and none twice', async () => {
+    const [foreign] = (await read(server.token('administrator'))).sessions;
+    const own = await signIn();
+    const id = (await read(await signIn())).sessions.find(({ current }) => current)?.id ?? '';
+    const results = await Promise.all(
+      [id, id, foreign?.id ?? '', 'x'].map((one) => act('endSession', own, { id: one })),
+    );
+    expect(results.map(({ statusCode }) => statusCode)).toEqual([200, 400, 400, 400]);
+    expect(results.slice(1).map(detailsOf)[1]).toEqual(['id: must be the id of an own session.']);
+    expect(await statusOf(server.token('administrator'))).toBe(200);
+  });
+});
+
+describe('endSessions', () => {
+  const endSessions = (username: string, role: 'administrator' | 'publisher' = 'administrator') =>
+    server.post('/admin/security/users/endSessions', { username }, bearer(server.token(role)));
+
+  it('ends all sessions of a user', async () => {
+    const tokens = [await signIn(), server.token('member')];
+    for (const token of tokens) expect(await statusOf(token, other)).toBe(200);
+    expect((await endSessions('MEMBER')).json()).toEqual({ status: 'success' });
+    for (const token of tokens) expect(await statusOf(token)).toBe(401);
+    for (const token of tokens) await expectEndedElsewhere(token);
+    expect((await entriesOf(server))[0]?.changes).toEqual([{ field: 'sessions', before: 2, after: 0 }]);
+    expect(await statusOf(await signIn())).toBe(200);
+  });
+
+  it('needs the role administrator and a user that exists', async () => {
+    expect((await endSessions('member', 'publisher')).statusCode).toBe(403);
+    const unknown = await endSessions('nobody');
+    expect([unknown.statusCode, detailsOf(unknown)]).toEqual([
+      400,
+      ['username: there is no user named nobody.'],
+    ]);
+  });
+});

@@ -133,5 +133,5 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
 }
 
 function noSuchSession(): ServiceError {
-  return invalidField('id', 'must be the id of an own session.');
+  return invalidField('id', 'there is no own session with this id.');
 }

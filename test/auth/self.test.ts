@@ -154,7 +154,7 @@ describe('endSession', () => {
       [id, id, foreign?.id ?? '', 'x'].map((one) => act('endSession', own, { id: one })),
     );
     expect(results.map(({ statusCode }) => statusCode)).toEqual([200, 400, 400, 400]);
-    expect(results.slice(1).map(detailsOf)[1]).toEqual(['id: must be the id of an own session.']);
+    expect(results.slice(1).map(detailsOf)[1]).toEqual(['id: there is no own session with this id.']);
     expect(await statusOf(server.token('administrator'))).toBe(200);
   });
 });

@@ -40,7 +40,10 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
     paths,
     components: {
       schemas: { ...commonFields, ...answerComponents() },
-      parameters: { f: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/f' } } },
+      parameters: {
+        f: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/f' } },
+        fOrCsv: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/fOrCsv' } },
+      },
       responses: { SeeOther: seeOther, ...errorResponses() },
       securitySchemes,
     },
@@ -152,7 +155,7 @@ function operationObject(method: Method, tree: Tree, entry: Entry, facts: ApiFac
     parameters: [
       ...items.flatMap(pathParameters),
       ...(method === 'get' ? queryParameters(fields) : []),
-      { $ref: '#/components/parameters/f' },
+      { $ref: `#/components/parameters/${formatField(entry)}` },
     ],
     ...(method === 'post' && { requestBody: bodyOf(entry) }),
     responses: {
@@ -173,11 +176,16 @@ function operationIdOf(method: Method, tree: Tree, entry: Entry): string {
   return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
-function bodyOf({ operation, resource }: Entry): Json {
+function formatField({ operation, resource }: Entry): 'f' | 'fOrCsv' {
+  return operation === undefined && resource.csv ? 'fOrCsv' : 'f';
+}
+
+function bodyOf(entry: Entry): Json {
+  const { operation, resource } = entry;
   const { fields, access } = operation ?? resource;
-  const common = (['f', 'token', 'next'] as const).filter((name) => {
+  const common = ([formatField(entry), 'token', 'next'] as const).filter((name) => {
     if (name === 'token') return access !== 'anyone';
-    return name === 'f' || operation !== undefined;
+    return name !== 'next' || operation !== undefined;
   });
   const content = carriers.map(
     (carrier) => [carrier, { schema: formSchema(fields, common, carrier) }] as const,
@@ -196,6 +204,7 @@ function answerResponse(entry: Entry, { errorStatus200 }: ApiFacts): Json {
       'application/json': {
         schema: errorStatus200 ? { anyOf: [schema, answerReference(errorAnswer)] } : schema,
       },
+      ...(formatField(entry) === 'fOrCsv' && { 'text/csv': { schema: { type: 'string' } } }),
     },
   };
 }

@@ -16,6 +16,11 @@ export const commonFields = {
     description:
       'The format of the answer, in upper or lower case. Default: html where Accept prefers it, else json.',
   },
+  fOrCsv: {
+    type: 'string',
+    enum: ['json', 'pjson', 'html', 'csv'],
+    description: 'The format of the answer, as f; csv returns a file.',
+  },
   token: {
     type: 'string',
     description: 'The token, where it is not sent as a bearer token.',
@@ -36,7 +41,9 @@ export function formSchema(
   return {
     type: 'object',
     properties: {
-      ...Object.fromEntries(common.map((name) => [name, { $ref: `#/components/schemas/${name}` }])),
+      ...Object.fromEntries(
+        common.map((name) => [name === 'fOrCsv' ? 'f' : name, { $ref: `#/components/schemas/${name}` }]),
+      ),
       ...Object.fromEntries(own),
     },
     ...(needed.length > 0 && { required: needed }),

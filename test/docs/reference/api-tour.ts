@@ -140,7 +140,20 @@ async function visitSecurity(tour: Recorder): Promise<void> {
   await tour.get('/admin/security/users');
   await tour.post('/admin/security/users/add', { username: 'ann', password, role: 'publisher' });
   await tour.post('/admin/security/users/update', { username: 'ann', role: 'member' });
+  await tour.post('/admin/security/users/endSessions', { username: 'ann' });
   await tour.post('/admin/security/users/remove', { username: 'ann' });
+  await visitOwnAccount(tour);
+}
+
+async function visitOwnAccount(tour: Recorder): Promise<void> {
+  const self = '/admin/security/self';
+  await tour.server.post('/tokens/generateToken', { username: 'administrator', password });
+  const { sessions } = (await tour.get(self)) as { sessions: { id: string; current: boolean }[] };
+  const id = sessions.find(({ current }) => !current)?.id ?? '';
+  await tour.post(`${self}/endSession`, { id });
+  const another = 'another password';
+  await tour.post(`${self}/changePassword`, { password, newPassword: another });
+  await tour.post(`${self}/changePassword`, { password: another, newPassword: password });
 }
 
 const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
@@ -148,6 +161,7 @@ const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
 async function visitUpgrades(tour: Recorder): Promise<void> {
   const upgrades = '/admin/system/upgrades';
   await tour.get('/admin/system');
+  await tour.get('/admin/system/audit');
   const manifest = readFileSync(
     new URL('../../../deploy/scratch/version-manifest.json', import.meta.url),
     'utf8',

@@ -65,7 +65,7 @@ it.each([
 it('has a page', async () => {
   const response = await get('?f=html');
   expect(response.statusCode).toBe(200);
-  expect(response.body).toContain('f=csv');
+  expect(response.body).toContain('<a href="?f=csv">CSV</a>');
 });
 
 describe('as a CSV file', () => {

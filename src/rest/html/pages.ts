@@ -21,6 +21,7 @@ export type ResourceView = {
   readonly answer: AnswerSchema;
   readonly json: Json;
   readonly view: Html | undefined;
+  readonly hasCsv: boolean;
 };
 
 const mostLinks = 500;
@@ -45,6 +46,7 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
         [
           { name: 'JSON', href: asked('json') },
           { name: 'Pretty JSON', href: asked('pjson') },
+          ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
         ],
         answer,
       )}`,

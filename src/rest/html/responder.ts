@@ -96,6 +96,7 @@ export class HtmlResponder {
       answer: resource.answer,
       json,
       view,
+      hasCsv: resource.csv !== undefined,
     });
     return sendHtml(reply, 200, page);
   }

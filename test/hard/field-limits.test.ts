@@ -18,6 +18,9 @@ const patterns: Record<string, (length: number) => string> = {
   hookUrl: (length) => `https://hooks.example/${'x'.repeat(length - 'https://hooks.example/'.length)}`,
   url: (length) => `https://hooks.example/${'x'.repeat(length - 'https://hooks.example/'.length)}`,
   planDigest: (length) => 'a'.repeat(length),
+  // Other fields have the text of x, which the audit trail shows.
+  password: (length) => 'p'.repeat(length),
+  newPassword: (length) => 'n'.repeat(length),
   payload: (length) => `{"a":"${'x'.repeat(length - '{"a":""}'.length)}"}`,
   // White space extends the value to the given length.
   changeTypes: (length) => `A,B${' '.repeat(length - 'A,B'.length)}`,

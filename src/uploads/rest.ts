@@ -51,7 +51,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
         param: 'itemID',
         find: async (_root, id) => {
           const found = await store.uploads.find(id);
-          if (!found) throw new ServiceError('not-found', 'There is no such upload.');
+          if (!found) throw unknownUpload();
           return found;
         },
         list: async () => (await store.uploads.list()).map(({ itemID }) => itemID),
@@ -79,16 +79,24 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
         run: async ({ subject, update }) => {
           await update(
             (transaction) => {
+              if (!transaction.upload(subject.itemID)) throw unknownUpload();
               if (isInUse(transaction, subject.itemID)) throw inUse(subject);
               transaction.uploads.delete(subject.itemID);
             },
-            { changes: () => compareFields(auditFieldsOf(subject), {}) },
+            {
+              needs: { uploads: [subject.itemID] },
+              changes: () => compareFields(auditFieldsOf(subject), {}),
+            },
           );
           return success;
         },
       }),
     },
   });
+}
+
+function unknownUpload(): ServiceError {
+  return new ServiceError('not-found', 'There is no such upload.');
 }
 
 function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Operation {

@@ -14,7 +14,7 @@ import { done, run } from './run.ts';
 
 export type AuditLimits = { readonly successes: number; readonly others: number };
 
-/** The order of the entries is the order of `number`. */
+/** The order of the entries is the order of `number`. Entries are frozen when they are read: most never are. */
 type Numbered = { readonly number: number; entry: AuditEntry };
 
 export class MemoryAudit {
@@ -33,10 +33,10 @@ export class MemoryAudit {
     page: (filter, start, num) =>
       run(() => {
         const entries = this.#find(filter);
-        return { entries: entries.slice(start, start + num), total: entries.length };
+        return { entries: entries.slice(start, start + num).map(freeze), total: entries.length };
       }),
     read: async function* (this: MemoryAudit, filter: AuditFilter, start: number) {
-      yield await run(() => this.#find(filter).slice(start));
+      yield await run(() => this.#find(filter).slice(start).map(freeze));
     }.bind(this),
     record: (entry) => run(() => this.#record(entry)),
     removeBefore: (at) =>
@@ -54,7 +54,7 @@ export class MemoryAudit {
   };
 
   add(entry: AuditEntry): Numbered {
-    const numbered = { number: (this.#lastNumber += 1), entry: freeze(entry) };
+    const numbered = { number: (this.#lastNumber += 1), entry };
     (entry.outcome === 'success' ? this.#successes : this.#others).add(numbered);
     return numbered;
   }
@@ -63,7 +63,7 @@ export class MemoryAudit {
     const key = mergeKeyOf(entry);
     const equal = key === undefined ? undefined : this.#refusals.get(key);
     if (equal && entry.at - equal.entry.at < mergeWithinMs) {
-      equal.entry = freeze({ ...equal.entry, count: equal.entry.count + entry.count });
+      equal.entry = { ...equal.entry, count: equal.entry.count + entry.count };
       return equal.entry.id;
     }
     this.#forgetRefusals(entry.at - mergeWithinMs);
@@ -87,10 +87,10 @@ export class MemoryAudit {
   }
 }
 
-/** Entries of one kind, by user, oldest first. */
+/** Entries of one kind, by user. */
 class Trail {
   readonly #most: number;
-  readonly #byUser = new Map<string | null, Numbered[]>();
+  readonly #byUser = new Map<string | null, Queue>();
   #count = 0;
 
   constructor(most: number) {
@@ -99,37 +99,62 @@ class Trail {
 
   add(numbered: Numbered): void {
     const user = numbered.entry.user?.toLowerCase() ?? null;
-    const own = this.#byUser.get(user) ?? [];
-    this.#byUser.set(user, own);
-    own.push(numbered);
+    const own = this.#byUser.get(user) ?? new Queue();
+    if (own.length === 0) this.#byUser.set(user, own);
+    own.add(numbered);
     this.#count += 1;
     if (this.#count > this.#most) this.#removeOne();
   }
 
   *all(): Iterable<Numbered> {
-    for (const entries of this.#byUser.values()) yield* entries;
+    for (const own of this.#byUser.values()) yield* own.all();
   }
 
   removeBefore(at: number): void {
-    for (const [user, entries] of this.#byUser)
-      this.#keep(
-        user,
-        entries.filter(({ entry }) => entry.at >= at),
-      );
-    this.#count = [...this.#byUser.values()].reduce((sum, { length }) => sum + length, 0);
+    for (const [user, own] of this.#byUser) {
+      const length = own.length;
+      own.keepOnly(({ entry }) => entry.at >= at);
+      this.#count -= length - own.length;
+      if (own.length === 0) this.#byUser.delete(user);
+    }
   }
 
   #removeOne(): void {
-    const [user, entries] = [...this.#byUser].reduce((most, some) =>
-      some[1].length > most[1].length ? some : most,
-    );
-    entries.shift();
-    this.#keep(user, entries);
+    let user: string | null = null;
+    let longest = new Queue();
+    for (const [other, own] of this.#byUser) if (own.length > longest.length) [user, longest] = [other, own];
+    longest.removeOldest();
+    if (longest.length === 0) this.#byUser.delete(user);
     this.#count -= 1;
   }
+}
 
-  #keep(user: string | null, entries: Numbered[]): void {
-    if (entries.length > 0) this.#byUser.set(user, entries);
-    else this.#byUser.delete(user);
+/** Entries of one user, oldest first. */
+class Queue {
+  #entries: Numbered[] = [];
+  /** The index of the oldest entry. Moving all entries whenever one is removed would cost measurable time. */
+  #first = 0;
+
+  get length(): number {
+    return this.#entries.length - this.#first;
+  }
+
+  add(numbered: Numbered): void {
+    this.#entries.push(numbered);
+  }
+
+  removeOldest(): void {
+    this.#first += 1;
+    // Without this, the removed entries would stay in memory.
+    if (this.#first * 8 > this.#entries.length) this.keepOnly(() => true);
+  }
+
+  keepOnly(isKept: (numbered: Numbered) => boolean): void {
+    this.#entries = this.all().filter(isKept);
+    this.#first = 0;
+  }
+
+  all(): Numbered[] {
+    return this.#entries.slice(this.#first);
   }
 }

@@ -9,23 +9,32 @@ const maxTextLength = 256;
 const maxChanges = 50;
 
 export function changesOf(changed: readonly ChangedRow[]): readonly Change[] {
-  const rows = changed.filter(({ key }) => key !== null);
+  const hasOneRow = changed.filter(({ key }) => key !== null).length === 1;
   const changes = changed.flatMap(({ of, key, before, after }) => {
     // One row needs no name: the target of the entry names it.
-    const prefix = key === null || rows.length === 1 ? '' : `${of.name}/${key}.`;
-    const fieldsOf = (row: unknown) => (row === undefined ? {} : of.auditFields(row as never));
+    const prefix = key === null || hasOneRow ? '' : `${of.name}/${key}.`;
     const { idOf } = of as AnyCell;
     const isReplaced = idOf?.(before as never) !== idOf?.(after as never);
-    return compareFields(isReplaced ? {} : fieldsOf(before), fieldsOf(after), prefix);
+    return compareFields(isReplaced ? noFields : fieldsOf(of, before), fieldsOf(of, after), prefix);
   });
   return limit(changes);
 }
 
+const noFields: AuditFields = {};
+
+function fieldsOf({ auditFields }: ChangedRow['of'], row: unknown): AuditFields {
+  return row === undefined ? noFields : auditFields(row as never);
+}
+
 export function compareFields(before: AuditFields, after: AuditFields, prefix = ''): Change[] {
-  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return [...names]
-    .filter((name) => textOf(before[name]) !== textOf(after[name]))
-    .map((name) => ({ field: prefix + name, before: shown(before[name]), after: shown(after[name]) }));
+  const changes: Change[] = [];
+  const compare = (name: string) => {
+    if (!isEqual(before[name], after[name]))
+      changes.push({ field: prefix + name, before: shown(before[name]), after: shown(after[name]) });
+  };
+  for (const name of Object.keys(before)) compare(name);
+  for (const name of Object.keys(after)) if (!Object.hasOwn(before, name)) compare(name);
+  return changes;
 }
 
 function limit(changes: readonly Change[]): readonly Change[] {
@@ -37,6 +46,10 @@ function limit(changes: readonly Change[]): readonly Change[] {
 type Value = AuditFields[string] | undefined;
 
 /** Absent and empty values are equal, so that a new row lists only what was given. */
+function isEqual(one: Value, other: Value): boolean {
+  return one === other || textOf(one) === textOf(other);
+}
+
 function textOf(value: Value): string {
   const plain = value instanceof Secret ? value.value : value;
   return isEmpty(plain) ? '' : JSON.stringify(plain);

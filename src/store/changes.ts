@@ -118,10 +118,7 @@ export function createTransaction(base: Reader, changes: Changes, facts: Facts):
     changed: () => changedRows(base, changes),
     ...factsThrough(facts, changes),
     audit: {
-      record: (entry) => {
-        freeze(entry);
-        record((writes) => writes.audit.record(entry));
-      },
+      record: (entry) => record((writes) => writes.audit.record(entry)),
     },
     deliveries: {
       enqueue: (deliveries) => {
@@ -183,14 +180,12 @@ export function rowsIn(changes: Changes, table: Table<never>): Rows {
 }
 
 function changedRows(base: Reader, { tables, cells }: Changes): ChangedRow[] {
-  const rows = [...tables].flatMap(([table, changed]) =>
-    [...changed].map(([key, after]) => ({ of: table, key, before: base.get(table, key), after })),
-  );
-  const values = [...cells].map(([cell, after]) => {
-    const before: unknown = base.read(cell as Cell<unknown>);
-    return { of: cell, key: null, before, after };
-  });
-  return [...rows, ...values];
+  const rows: ChangedRow[] = [];
+  for (const [table, changed] of tables)
+    for (const [key, after] of changed) rows.push({ of: table, key, before: base.get(table, key), after });
+  for (const [cell, after] of cells)
+    rows.push({ of: cell, key: null, before: base.read(cell as Cell<unknown>), after });
+  return rows;
 }
 
 /** How much the changes add to the sum of `weigh` over the rows of the table. */

@@ -33,15 +33,16 @@ export class Fleet {
   /** Sends a request to the running processes in turn. Undefined if none runs. */
   async post(
     path: string,
-    fields: Record<string, string>,
+    fields: Record<string, string | Blob>,
     token: string,
     withinMs = 30_000,
+    headers: Record<string, string> = {},
   ): Promise<Answer | undefined> {
     const running = this.running();
     this.#turn += 1;
     const steward = running[this.#turn % running.length];
     if (!steward) return undefined;
-    const answered = steward.post(path, fields, token, withinMs);
+    const answered = steward.post(path, fields, token, withinMs, headers);
     const open = this.#openRequests.get(steward) ?? new Set();
     this.#openRequests.set(steward, open.add(answered));
     try {

@@ -208,6 +208,8 @@ it.each([
     });
     await expect.poll(() => observer.arrivals.size, pollOptions).toBe(expected.events);
     expect([...observer.arrivals.values()]).toEqual(expected.events === 1 ? [1] : []);
+    const deactivations = await query(`select from audit where operation like '%/deactivate'`);
+    expect(deactivations).toHaveLength(expected.events);
     expect([...failing.arrivals]).toEqual([['one', 1]]);
     expect(await query('select count(*)::int from deliveries')).toEqual([{ count: 1 + expected.events }]);
     await expect.poll(() => countPending(steward), pollOptions).toBe(expected.state === 'pending' ? 1 : 0);

@@ -63,9 +63,15 @@ export async function startSteward(
     ...started,
     ask,
     get: (path: string, token: string) => ask(path, { headers: by(token) }),
-    post: (path: string, fields: Record<string, string | Blob>, token: string, withinMs = 60_000) => {
+    post: (
+      path: string,
+      fields: Record<string, string | Blob>,
+      token: string,
+      withinMs = 60_000,
+      headers: Record<string, string> = {},
+    ) => {
       const signal = AbortSignal.timeout(withinMs);
-      return ask(path, { method: 'POST', headers: by(token), body: form(fields), signal });
+      return ask(path, { method: 'POST', headers: { ...by(token), ...headers }, body: form(fields), signal });
     },
     /** Ends the process as an operator does, and checks that it ends without an error. */
     async stop(): Promise<void> {

@@ -96,6 +96,8 @@ it('no fault loses or repeats anything', { timeout: 120_000 + kills * 10_000 }, 
   }
   expectOneRun(messages, codesOfPatch(4));
   expect(timesResumed(messages)).toBeGreaterThan(0);
+  const { body } = await fleet.at(1).get('/admin/system/audit?operation=system/jobs/%7Bjob%7D/end', token);
+  expect(body.entries).toMatchObject([{ user: null, outcome: 'success', count: 1 }]);
 
   const deliveries = receiverCount * tested.acknowledged.length;
   const duplicates = receivers.reduce((sum, receiver) => sum + receiver.duplicates(), 0);

@@ -37,6 +37,16 @@ describe('uploads', () => {
     expect((await server.get(`/admin/uploads/${item.itemID}?token=${admin}`)).statusCode).toBe(404);
   });
 
+  it('are deleted once by simultaneous requests', async () => {
+    const { item } = (await upload('license.json', '{}')).json<Item>();
+    const deletion = () => server.post(`/admin/uploads/${item.itemID}/delete`, { token: admin });
+    const answers = await Promise.all([deletion(), deletion()]);
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 404]);
+    const { body } = await server.get(`/admin/system/audit?operation=delete&token=${admin}`);
+    const { entries } = JSON.parse(body) as { entries: { outcome: string }[] };
+    expect(entries.map(({ outcome }) => outcome).sort()).toEqual(['refused', 'success']);
+  });
+
   it('have a limit for each file and for all files together', async () => {
     expect((await upload('a', Buffer.alloc(2000))).statusCode).toBe(200);
     const tooLarge = await upload('b', Buffer.alloc(2001));

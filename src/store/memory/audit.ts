@@ -14,7 +14,7 @@ import { done, run } from './run.ts';
 
 export type AuditLimits = { readonly successes: number; readonly others: number };
 
-/** The order of the entries is the order of `number`. */
+/** The order of the entries is the order of `number`. Entries are frozen when they are read: most never are. */
 type Numbered = { readonly number: number; entry: AuditEntry };
 
 export class MemoryAudit {
@@ -33,10 +33,10 @@ export class MemoryAudit {
     page: (filter, start, num) =>
       run(() => {
         const entries = this.#find(filter);
-        return { entries: entries.slice(start, start + num), total: entries.length };
+        return { entries: entries.slice(start, start + num).map(freeze), total: entries.length };
       }),
     read: async function* (this: MemoryAudit, filter: AuditFilter, start: number) {
-      yield await run(() => this.#find(filter).slice(start));
+      yield await run(() => this.#find(filter).slice(start).map(freeze));
     }.bind(this),
     add: (entry) =>
       run(() => {
@@ -58,7 +58,7 @@ export class MemoryAudit {
   };
 
   add(entry: AuditEntry): Numbered {
-    const numbered = { number: (this.#lastNumber += 1), entry: freeze(entry) };
+    const numbered = { number: (this.#lastNumber += 1), entry };
     (entry.outcome === 'success' ? this.#successes : this.#others).add(numbered);
     return numbered;
   }
@@ -67,7 +67,7 @@ export class MemoryAudit {
     const key = mergeKeyOf(refusal);
     const equal = this.#refusals.get(key);
     if (equal && refusal.at - equal.entry.at < mergeWithinMs) {
-      equal.entry = freeze({ ...equal.entry, count: equal.entry.count + refusal.count });
+      equal.entry = { ...equal.entry, count: equal.entry.count + refusal.count };
       return equal.entry.id;
     }
     this.#forgetRefusals(refusal.at - mergeWithinMs);
@@ -95,10 +95,10 @@ export class MemoryAudit {
   }
 }
 
-/** Entries of one kind, by user or operation, oldest first. */
+/** Entries of one kind, by user or operation. */
 class Trail {
   readonly #most: number;
-  readonly #groups = new Map<string, Numbered[]>();
+  readonly #groups = new Map<string, Queue>();
   #count = 0;
 
   constructor(most: number) {
@@ -108,37 +108,62 @@ class Trail {
   add(numbered: Numbered): void {
     const { user, operation } = numbered.entry;
     const name = user === null ? `operation ${operation}` : `user ${user.toLowerCase()}`;
-    const group = this.#groups.get(name);
-    if (group) group.push(numbered);
-    else this.#groups.set(name, [numbered]);
+    const group = this.#groups.get(name) ?? new Queue();
+    if (group.length === 0) this.#groups.set(name, group);
+    group.add(numbered);
     this.#count += 1;
     if (this.#count > this.#most) this.#removeOne();
   }
 
   *all(): Iterable<Numbered> {
-    for (const entries of this.#groups.values()) yield* entries;
+    for (const group of this.#groups.values()) yield* group.all();
   }
 
   removeBefore(at: number): void {
-    for (const [name, entries] of this.#groups)
-      this.#keep(
-        name,
-        entries.filter(({ entry }) => entry.at >= at),
-      );
-    this.#count = [...this.#groups.values()].reduce((sum, { length }) => sum + length, 0);
+    for (const [name, group] of this.#groups) {
+      const { length } = group;
+      group.keepOnly(({ entry }) => entry.at >= at);
+      this.#count -= length - group.length;
+      if (group.length === 0) this.#groups.delete(name);
+    }
   }
 
   #removeOne(): void {
-    let largest: [string, Numbered[]] = ['', []];
-    for (const group of this.#groups) if (group[1].length > largest[1].length) largest = group;
-    const [name, entries] = largest;
-    entries.shift();
-    this.#keep(name, entries);
+    let [name, largest] = ['', new Queue()];
+    for (const [other, group] of this.#groups)
+      if (group.length > largest.length) [name, largest] = [other, group];
+    largest.removeOldest();
+    if (largest.length === 0) this.#groups.delete(name);
     this.#count -= 1;
   }
+}
 
-  #keep(name: string, entries: Numbered[]): void {
-    if (entries.length > 0) this.#groups.set(name, entries);
-    else this.#groups.delete(name);
+/** Entries of one group, oldest first. */
+class Queue {
+  #entries: Numbered[] = [];
+  /** The index of the oldest entry. Moving all entries whenever one is removed would cost measurable time. */
+  #first = 0;
+
+  get length(): number {
+    return this.#entries.length - this.#first;
+  }
+
+  add(numbered: Numbered): void {
+    this.#entries.push(numbered);
+  }
+
+  removeOldest(): void {
+    this.#first += 1;
+    // Without this, the removed entries would stay in memory.
+    if (this.#first * 8 > this.#entries.length) this.keepOnly(() => true);
+  }
+
+  keepOnly(isKept: (numbered: Numbered) => boolean): void {
+    this.#entries = this.all().filter(isKept);
+    this.#first = 0;
+  }
+
+  all(): Numbered[] {
+    return this.#entries.slice(this.#first);
   }
 }

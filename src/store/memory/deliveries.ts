@@ -75,9 +75,10 @@ export class MemoryDeliveries {
   };
 
   /** Writes that change nothing and throw `LostClaim` where a claim would be lost after the writes before. */
-  createChecks(): DeliveryWrites {
+  createChecks(): DeliveryWrites & { begin: () => void } {
     const ended = new Set<string>();
     return {
+      begin: () => ended.clear(),
       enqueue: () => done,
       discardPending: () => done,
       deleteAll: (webhookId) => {

@@ -77,10 +77,12 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   // Updates run one after another, so all of them reuse one transaction. Creating one per update costs measurable time.
   const changes = createChanges();
   const transaction = createTransaction(reader, changes, facts);
+  const deliveryChecks = deliveries.createChecks();
+  const checks: TransactionWrites = { ...noWrites, deliveries: deliveryChecks };
 
   function commit(): void {
     if (changes.writes.length > 0) {
-      const checks = { ...noWrites, deliveries: deliveries.createChecks() };
+      deliveryChecks.begin();
       for (const write of changes.writes) void write(checks);
     }
     copy.apply(changes);

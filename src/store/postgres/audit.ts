@@ -2,16 +2,15 @@
 import { type AuditEntry, type AuditFilter, mergeKeyOf, mergeWithinMs } from '../../audit/entry.ts';
 import { groupBy } from '../../lib/collections.ts';
 import type { AuditStore } from '../audit-store.ts';
-import type { AuditWrites } from '../transaction.ts';
 import { Batcher } from './batcher.ts';
-import { type Client, type Database, query } from './database.ts';
+import type { Database } from './database.ts';
 import { deleteInPortions } from './portions.ts';
 
 const columns = 'id, at, "user", role, address, operation, target, outcome, code, count, changes';
 
-/** Inserts the entry that `parameter` holds as JSON. `condition` completes the statement. */
-export function insertEntry(parameter: string, condition = ''): string {
-  return `insert into audit (${columns}) select ${columns} from json_populate_record(null::audit, ${parameter}) ${condition}`;
+/** Inserts the entries that `parameter` holds as a JSON array. `condition` completes the statement. */
+export function insertEntries(parameter: string, condition = ''): string {
+  return `insert into audit (${columns}) select ${columns} from json_populate_recordset(null::audit, ${parameter}) ${condition}`;
 }
 
 /** How many entries one statement of an export reads. */
@@ -35,7 +34,7 @@ export class PostgresAudit implements AuditStore {
     start: number,
     num: number,
   ): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }> {
-    const where = new Where(filter);
+    const where = await this.#whereOf(filter);
     const [rows, [counted]] = await Promise.all([
       this.#select(where, start, num),
       this.#database.ask<{ count: number }>(`select count(*) from audit ${where.text}`, where.values),
@@ -44,7 +43,7 @@ export class PostgresAudit implements AuditStore {
   }
 
   async *read(filter: AuditFilter, start: number): AsyncIterable<readonly AuditEntry[]> {
-    const where = new Where(filter);
+    const where = await this.#whereOf(filter);
     let rows = await this.#select(where, start, portion);
     while (rows.length > 0) {
       yield rows.map(toEntry);
@@ -55,7 +54,7 @@ export class PostgresAudit implements AuditStore {
   }
 
   async add(entry: AuditEntry): Promise<void> {
-    await this.#database.write(insertEntry('$1', 'on conflict (id) do nothing'), [JSON.stringify(entry)]);
+    await this.#database.write(insertEntries('$1', 'on conflict (id) do nothing'), [JSON.stringify([entry])]);
   }
 
   count(refusal: AuditEntry): Promise<string> {
@@ -79,18 +78,31 @@ export class PostgresAudit implements AuditStore {
     );
   }
 
-  writesOn(client: Client): AuditWrites {
-    return {
-      record: async (entry) => {
-        await query(client, insertEntry('$1'), [JSON.stringify(entry)]);
-      },
-    };
+  /** Finds the operations that match, because an index can find entries by whole operations only. */
+  async #whereOf({ operation, ...filter }: AuditFilter): Promise<Where> {
+    if (operation === undefined) return new Where(filter);
+    const rows = await this.#database.ask<{ operation: string }>(
+      `with recursive known as (
+         (select operation from audit order by operation limit 1)
+         union all
+         select (select a.operation from audit a where a.operation > known.operation order by a.operation limit 1)
+         from known where known.operation is not null)
+       select operation from known where strpos('/' || operation || '/', '/' || $1 || '/') > 0`,
+      [operation],
+    );
+    return new Where({ ...filter, operations: rows.map((row) => row.operation) });
   }
 
-  #select({ text, values }: Where, start: number, num: number): Promise<readonly Row[]> {
+  #select(where: Where, start: number, num: number): Promise<readonly Row[]> {
+    const { values } = where;
+    const [first, most] = [`$${values.length + 1}::bigint`, `$${values.length + 2}::bigint`];
+    const order = 'order by at desc, placed desc';
+    const select = (text: string) => `select placed, ${columns} from audit ${text} ${order}`;
     return this.#database.ask<Row>(
-      `select placed, ${columns} from audit ${text} order by at desc, placed desc
-       offset $${values.length + 1} limit $${values.length + 2}`,
+      where.isByOperation
+        ? `select e.* from unnest($1::text[]) o(operation)
+           cross join lateral (${select(where.textOfEach)} limit ${first} + ${most}) e ${order} offset ${first} limit ${most}`
+        : `${select(where.text)} offset ${first} limit ${most}`,
       [...values, start, num],
     );
   }
@@ -127,35 +139,57 @@ function toEntry({ placed: _placed, ...entry }: Row): AuditEntry {
   return entry;
 }
 
+type EntryFilter = Omit<AuditFilter, 'operation'> & { readonly operations?: readonly string[] };
+
+type Condition = { readonly text: string; readonly values: readonly unknown[] };
+
+/** The condition for operations comes first, so that its values are $1. */
+const ofOperations = 'operation = any($1::text[])';
+
+function conditionsOf({ operations, user, from, to, outcome }: EntryFilter): Condition[] {
+  // The second part shows the planner that the index of errors has all these entries.
+  const ofOutcome = outcome === 'success' ? 'outcome = ?' : `outcome = ? and outcome <> 'success'`;
+  const all: readonly (readonly [string, unknown])[] = [
+    [ofOperations.replace('$1', '?'), operations],
+    ['lower("user") = lower(?)', user],
+    ['at >= ?', from],
+    ['at <= ?', to],
+    [ofOutcome, outcome],
+  ];
+  return all.flatMap(([text, value]) => (value === undefined ? [] : { text, values: [value] }));
+}
+
 /** The conditions of a filter, with their values. */
 class Where {
-  readonly #conditions: readonly string[];
-  readonly values: readonly unknown[];
+  readonly #filter: EntryFilter;
+  readonly #conditions: readonly Condition[];
 
-  constructor(filter: AuditFilter, conditions: readonly string[] = [], values: readonly unknown[] = []) {
-    const { from, to, user, operation, outcome } = filter;
-    const given = (
-      [
-        ['at >= ?', from],
-        ['at <= ?', to],
-        ['lower("user") = lower(?)', user],
-        [`strpos('/' || operation || '/', '/' || ? || '/') > 0`, operation],
-        ['outcome = ?', outcome],
-      ] as const
-    ).filter(([, value]) => value !== undefined);
-    this.#conditions = [...conditions, ...given.map(([condition]) => condition)];
-    this.values = [...values, ...given.map(([, value]) => value)];
+  constructor(filter: EntryFilter, more: readonly Condition[] = []) {
+    this.#filter = filter;
+    this.#conditions = [...conditionsOf(filter), ...more];
   }
 
-  and(condition: string, ...values: readonly unknown[]): Where {
-    return new Where({}, [...this.#conditions, condition], [...this.values, ...values]);
+  and(text: string, ...values: readonly unknown[]): Where {
+    return new Where(this.#filter, [{ text, values }]);
+  }
+
+  get values(): readonly unknown[] {
+    return this.#conditions.flatMap(({ values }) => values);
   }
 
   get text(): string {
     let number = 0;
-    const numbered = this.#conditions.map((condition) =>
-      condition.replaceAll('?', () => `$${(number += 1)}`),
-    );
+    const numbered = this.#conditions.map(({ text }) => text.replaceAll('?', () => `$${(number += 1)}`));
     return numbered.length === 0 ? '' : `where ${numbered.join(' and ')}`;
+  }
+
+  /** Whether to read the newest entries of each operation. The entries of one user are few, and have an index of their own. */
+  get isByOperation(): boolean {
+    return this.#filter.operations !== undefined && this.#filter.user === undefined;
+  }
+
+  /** The same for the operation of the row `o`. */
+  get textOfEach(): string {
+    return this.text.replace(ofOperations, 'operation = o.operation');
   }
 }

@@ -5,7 +5,7 @@ import type { Runtime } from '../../runtime.ts';
 import { freeze } from '../changes.ts';
 import type { TokenStore } from '../token-store.ts';
 import type { TokenWrites } from '../transaction.ts';
-import { insertEntry } from './audit.ts';
+import { insertEntries } from './audit.ts';
 import { type Client, type Database, query } from './database.ts';
 import { deleteInPortions } from './portions.ts';
 
@@ -80,7 +80,7 @@ export class PostgresTokens implements TokenStore {
       `with issued as (
          insert into tokens (hash, username, credential_id, created_at, expires, binding, id, address)
          values ($1, $2, $3, $4, $5, $6, $8, $9)),
-       audited as (${insertEntry('$10')}),
+       audited as (${insertEntries('$10')}),
        recorded as (
          insert into sign_ins as s (username, at) values (lower($2), $4)
          on conflict (username) do update set at = greatest(s.at, excluded.at))
@@ -98,7 +98,7 @@ export class PostgresTokens implements TokenStore {
         max - 1,
         token.id,
         token.address,
-        JSON.stringify(entry),
+        JSON.stringify([entry]),
       ],
     );
     for (const { hash } of ended) this.#forget(hash);
@@ -117,8 +117,8 @@ export class PostgresTokens implements TokenStore {
     try {
       if (entry)
         await this.#database.write(
-          `with ended as (${deletion} returning 1) ${insertEntry('$2', 'where exists (select from ended)')}`,
-          [hash, JSON.stringify(entry)],
+          `with ended as (${deletion} returning 1) ${insertEntries('$2', 'where exists (select from ended)')}`,
+          [hash, JSON.stringify([entry])],
         );
       else await this.#database.write(deletion, [hash]);
     } finally {

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../../audit/entry.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { UploadWrites } from '../transaction.ts';
 import type { NewUpload, UploadLimits, UploadStore } from '../upload-store.ts';
-import { insertEntry } from './audit.ts';
+import { insertEntries } from './audit.ts';
 import { type Client, type Database, query } from './database.ts';
 
 export class PostgresUploads implements UploadStore {
@@ -41,7 +41,7 @@ export class PostgresUploads implements UploadStore {
       `with counted as (
          update upload_totals set count = count + 1, bytes = bytes + $3
          where bytes + $3 <= $5 and count < $6 returning 1),
-       audited as (${insertEntry('$7', 'where exists (select from counted)')})
+       audited as (${insertEntries('$7', 'where exists (select from counted)')})
        insert into uploads (id, upload, size, content)
        select $1, $2, $3, $4 where exists (select from counted) returning 1`,
       [
@@ -51,7 +51,7 @@ export class PostgresUploads implements UploadStore {
         bytes,
         limits.bytes,
         limits.count,
-        JSON.stringify(entry),
+        JSON.stringify([entry]),
       ],
     );
     if (stored.length > 0) return 'stored';

@@ -11,6 +11,7 @@
 //
 // If PostgreSQL aborted the transaction, the batch runs again. If it refused a value or a claim was lost, every update runs alone, so that
 // only the faulty one is rejected (batcher.ts).
+import type { AuditEntry } from '../../audit/entry.ts';
 import type { Mutex } from '../../lib/async.ts';
 import {
   type Changes,
@@ -25,6 +26,7 @@ import {
 } from '../changes.ts';
 import type { Reader } from '../state.ts';
 import type { Needs, Transaction, TransactionWrites } from '../transaction.ts';
+import { insertEntries } from './audit.ts';
 import { Batcher } from './batcher.ts';
 import { type Client, type Database, isAborted, query } from './database.ts';
 import { loadNeeds } from './needs.ts';
@@ -47,6 +49,8 @@ export type WriterOptions = {
 };
 
 export type Writes = TransactionWrites & {
+  /** The recorded entries of the audit trail, which the writer inserts. */
+  readonly entries: readonly AuditEntry[];
   /** Waits for writes that may fail, such as those with a lost claim. */
   readonly check: () => Promise<void>;
   /** Called after the commit. */
@@ -66,6 +70,10 @@ type Plan = {
 };
 
 const noFacts: Facts = { token: () => undefined, upload: () => undefined, failures: () => null };
+
+const upsertRows = `insert into state (kind, key, value, version)
+  select *, $4 from unnest($1::text[], $2::text[], $3::json[])
+  on conflict (kind, key) do update set value = excluded.value, version = excluded.version`;
 
 const mostAtOnce = 500;
 const mostAborts = 10;
@@ -127,7 +135,9 @@ export class Writer {
     const version = rows.length > 0 ? replica.seen + 1 : replica.seen;
     await Promise.all([
       performed,
-      ...(rows.length > 0 ? this.#writeState(client, rows, version) : []),
+      ...(rows.length > 0
+        ? this.#writeState(client, rows, version, writes.entries)
+        : writeEntries(client, writes.entries)),
       query(client, 'commit'),
     ]);
     if (rows.length > 0) replica.applyOwn(changes, version);
@@ -171,18 +181,33 @@ export class Writer {
     return rows;
   }
 
-  #writeState(client: Client, rows: readonly StateRow[], version: number): Promise<unknown>[] {
+  /** Writes the rows, and the entries of the audit trail in the same statement: one of their own would cost more than twice as much. */
+  #writeState(
+    client: Client,
+    rows: readonly StateRow[],
+    version: number,
+    entries: readonly AuditEntry[],
+  ): Promise<unknown>[] {
     const { channel, self } = this.#options;
+    const values = [
+      rows.map(({ kind }) => kind),
+      rows.map(({ key }) => key),
+      rows.map(({ value }) => value),
+      version,
+    ];
     return [
-      query(
-        client,
-        `insert into state (kind, key, value, version)
-         select *, $4 from unnest($1::text[], $2::text[], $3::json[])
-         on conflict (kind, key) do update set value = excluded.value, version = excluded.version`,
-        [rows.map(({ kind }) => kind), rows.map(({ key }) => key), rows.map(({ value }) => value), version],
-      ),
+      entries.length > 0
+        ? query(client, `with audited as (${insertEntries('$5')}) ${upsertRows}`, [
+            ...values,
+            JSON.stringify(entries),
+          ])
+        : query(client, upsertRows, values),
       query(client, 'update clock set version = $1', [version]),
       query(client, 'select pg_notify($1, $2)', [channel, self]),
     ];
   }
+}
+
+function writeEntries(client: Client, entries: readonly AuditEntry[]): Promise<unknown>[] {
+  return entries.length > 0 ? [query(client, insertEntries('$1'), [JSON.stringify(entries)])] : [];
 }

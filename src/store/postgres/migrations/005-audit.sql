@@ -7,7 +7,7 @@ create table audit (
   "user" text collate "C",
   role text,
   address text,
-  operation text not null,
+  operation text collate "C" not null,
   target text,
   outcome text not null,
   code bigint,
@@ -16,6 +16,8 @@ create table audit (
 );
 create index audit_order on audit (at desc, placed desc);
 create index audit_of_user on audit (lower("user"), at desc, placed desc);
+create index audit_of_operation on audit (operation, at desc, placed desc);
+create index audit_of_errors on audit (outcome, at desc, placed desc) where outcome <> 'success';
 
 -- The entry that counts each kind of refusal at present.
 create table refusals (

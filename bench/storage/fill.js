@@ -91,3 +91,21 @@ export async function countExpired(client, jobHistory) {
   );
   return rows[0];
 }
+
+/** Entries of 50 users and 40 operations between `from` and `to`. One of a hundred has failed, and one of ten was refused. */
+export async function fillAudit(client, count, { from, to }) {
+  await client.query(
+    `insert into audit (id, at, "user", role, address, operation, target, outcome, code, count, changes)
+     select gen_random_uuid()::text, $2::bigint + n * (($3::bigint - $2::bigint) / $1::bigint), 'user' || n % 50,
+       'administrator', '192.0.2.' || n % 256, 'services/' || (n * 7919) % 40 || '/edit', 'services/Planning/Parcels.MapServer',
+       case when n % 100 = 0 then 'failed' when n % 10 = 1 then 'refused' else 'success' end, 200, 1,
+       '[{"field":"description","before":"The parcels of the town.","after":"The parcels of the town and its surroundings."}]'
+     from generate_series(1, $1::bigint) n`,
+    [count, from, to],
+  );
+}
+
+export async function countAudit(client, before) {
+  const { rows } = await client.query('select count(*)::int as count from audit where at < $1', [before]);
+  return rows[0].count;
+}

@@ -1,0 +1,11 @@
+// The server without the entries of changes, and without reading the token of the caller again in the transaction of a change. A baseline
+// of bench/audit/cost.js.
+import { TokenService } from '../../dist/auth/token-service.js';
+import { Writer } from '../../dist/store/postgres/writer.js';
+
+const { update } = Writer.prototype;
+Writer.prototype.update = function (rule, { token: _token, ...needs } = {}) {
+  return update.call(this, rule, needs);
+};
+TokenService.prototype.identifyWithin = (_transaction, identity) => identity;
+await import('./without-entries.js');

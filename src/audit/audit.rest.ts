@@ -1,11 +1,12 @@
 // REST resource of the audit trail: `system/audit`.
 import { z } from 'zod';
 import { roles } from '../caller.ts';
+import { formatNumber } from '../lib/format.ts';
 import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
 import { type Values, choice, integer, text } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { type AuditEntry, type AuditFilter, auditOutcomes } from './entry.ts';
+import { type AuditEntry, type AuditFilter, auditOutcomes, mostCounted } from './entry.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
 
@@ -33,7 +34,7 @@ const entryAnswer = answerObject('AuditEntry', 'An entry of the audit trail.', {
 
 const auditAnswer = answerObject('AuditTrail', 'A page of the audit trail.', {
   entries: z.array(entryAnswer),
-  total,
+  total: total.describe(`How many there are on all pages, at most ${formatNumber(mostCounted)}.`),
 });
 
 /** An integer field has at most 15 digits. */
@@ -48,7 +49,7 @@ const fields = {
     normalise: (path) => path.trim().split('/').filter(Boolean).join('/'),
   }),
   outcome: choice('The outcome.', auditOutcomes),
-  start: integer('How many of the newest entries to skip. Default: 0.', 0, 1_000_000_000),
+  start: integer('How many of the newest entries to skip. Default: 0.', 0, mostCounted),
   num: integer('How many to show. Default: 25, or with f=csv all, but at most 100,000.', 1, 100),
 };
 

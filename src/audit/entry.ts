@@ -56,3 +56,6 @@ export function mergeKeyOf({ user, operation, code }: AuditEntry): string {
 }
 
 export const mergeWithinMs = 60_000;
+
+/** How many matching entries are counted, paged through and exported. Reading more takes too long for a request. */
+export const mostCounted = 100_000;

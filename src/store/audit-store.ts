@@ -2,7 +2,7 @@
 import type { AuditEntry, AuditFilter } from '../audit/entry.ts';
 
 export type AuditStore = {
-  /** Newest first, and how many match. */
+  /** Newest first, and how many match, at most `mostCounted`. */
   page: (
     filter: AuditFilter,
     start: number,

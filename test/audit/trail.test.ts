@@ -53,7 +53,7 @@ it.each([
   ['?outcome=ok', 'outcome: must be one of success, refused, failed.'],
   ['?num=0', 'num: must be an integer from 1 to 100.'],
   ['?from=yesterday', 'from: must be an integer from 0 to 999999999999999.'],
-  ['?start=-1', 'start: must be an integer from 0 to 1000000000.'],
+  ['?start=-1', 'start: must be an integer from 0 to 100000.'],
   ['?f=xml', 'f: must be one of json, pjson, html, csv.'],
   ['?f=csv&outcome=ok', 'outcome: must be one of success, refused, failed.'],
 ])('refuses %s as JSON', async (query, problem) => {

@@ -1,5 +1,11 @@
 // The audit trail in PostgreSQL. A success is inserted by the statement or transaction that makes the change.
-import { type AuditEntry, type AuditFilter, mergeKeyOf, mergeWithinMs } from '../../audit/entry.ts';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  mergeKeyOf,
+  mergeWithinMs,
+  mostCounted,
+} from '../../audit/entry.ts';
 import { groupBy } from '../../lib/collections.ts';
 import type { AuditStore } from '../audit-store.ts';
 import { Batcher } from './batcher.ts';
@@ -37,7 +43,10 @@ export class PostgresAudit implements AuditStore {
     const where = await this.#whereOf(filter);
     const [rows, [counted]] = await Promise.all([
       this.#select(where, start, num),
-      this.#database.ask<{ count: number }>(`select count(*) from audit ${where.text}`, where.values),
+      this.#database.ask<{ count: number }>(
+        `select count(*) from (select from audit ${where.text} limit ${mostCounted}) counted`,
+        where.values,
+      ),
     ]);
     return { entries: rows.map(toEntry), total: counted?.count ?? 0 };
   }

@@ -4,7 +4,7 @@ import { TokenService } from '../../dist/auth/token-service.js';
 import { Writer } from '../../dist/store/postgres/writer.js';
 
 const { update } = Writer.prototype;
-Writer.prototype.update = function (rule, { token: _token, ...needs } = {}) {
+Writer.prototype.update = function (rule, { tokens: _tokens, ...needs } = {}) {
   return update.call(this, rule, needs);
 };
 TokenService.prototype.identifyWithin = (_transaction, identity) => identity;

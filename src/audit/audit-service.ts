@@ -14,6 +14,7 @@ import { type AuditEntry, mergeKeyOf, mergeWithinMs } from './entry.ts';
 const sweepEveryMs = 600_000;
 const dayMs = 86_400_000;
 const mostWaiting = 1_000;
+const mostWaitingOfUser = 100;
 
 /** What the writer of an entry knows; the service adds the rest. */
 export type AuditFacts = Pick<AuditEntry, 'operation' | 'target'> & Partial<AuditEntry>;
@@ -106,15 +107,14 @@ export class AuditService {
     this.#waiting.clear();
   }
 
-  /** Equal failures are counted here too: without this, one caller could use up the places of all others. */
   #queue(entry: AuditEntry): string {
-    const key = `${entry.outcome} ${mergeKeyOf(entry)}`;
+    const key = entry.outcome === 'refused' ? mergeKeyOf(entry) : entry.id;
     const equal = this.#waiting.get(key);
     if (equal && entry.at - equal.at < mergeWithinMs) {
       this.#waiting.set(key, { ...equal, count: equal.count + entry.count });
       return equal.id;
     }
-    if (this.#waiting.size >= mostWaiting) {
+    if (!this.#hasPlaceFor(entry)) {
       this.#options.onLost(entry);
       return entry.id;
     }
@@ -122,6 +122,12 @@ export class AuditService {
     if (!this.#isStoring)
       this.#options.tasks.start('audit trail', (stopping) => this.#storeWaiting(stopping));
     return entry.id;
+  }
+
+  /** Without a limit for each user, one user could use up the places of all others. */
+  #hasPlaceFor({ user }: AuditEntry): boolean {
+    const ofUser = [...this.#waiting.values()].filter((other) => other.user === user).length;
+    return this.#waiting.size < mostWaiting && ofUser < mostWaitingOfUser;
   }
 
   async #storeWaiting(stopping: AbortSignal): Promise<void> {

@@ -53,10 +53,16 @@ it('are counted together only within a minute', async () => {
   expect(await service.record(refusal({ id: 'later', at: runtime.now() + 60_000 }))).toBe('later');
 });
 
-it('are 1,000 at most', async () => {
-  for (let code = 0; code < 1002; code += 1) await service.record(refusal({ code }));
-  expect(lost.length).toBeGreaterThanOrEqual(1);
-  expect(lost.length).toBeLessThanOrEqual(2);
+it('are 100 of one user and 1,000 in all', async () => {
+  const failure = (user: string) =>
+    service.record(auditEntry({ at: runtime.now(), user, outcome: 'failed' }));
+  for (let n = 0; n < 102; n += 1) await failure('flood');
+  expect(lost.map(({ user }) => user)).toEqual(['flood', 'flood']);
+  for (let n = 0; n < 950; n += 1) await failure(`user ${n}`);
+  expect(lost.length).toBe(52);
+  restore();
+  await runtime.advance(1000);
+  expect(await stored()).toHaveLength(1000);
 });
 
 it('are reported when the process ends', async () => {

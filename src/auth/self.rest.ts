@@ -9,7 +9,7 @@ import { type Call, type Operation, type Resource, operation, resource, success 
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
-import { listSessions } from './sessions.ts';
+import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import { changeOwnPassword, passwordLength, requireOwnUser } from './user.ts';
 
@@ -54,16 +54,16 @@ async function readSelf(
   { caller, tokenHash }: Call<unknown, unknown>,
 ): Promise<AnswerOf<typeof selfAnswer>> {
   const user = requireOwnUser(store, caller);
-  const [signIn, sessions] = await Promise.all([
+  const [signIn, tokens] = await Promise.all([
     store.tokens.lastSignIn(user.username),
-    listSessions(store, user, runtime.now()),
+    store.tokens.list(user.username),
   ]);
   return {
     username: user.username,
     role: user.role,
     createdAt: user.createdAt,
     lastSignIn: lastSignInOf(user, signIn),
-    sessions: sessions.map(({ id, createdAt, expires, address, hash }) => ({
+    sessions: validSessions(tokens, user, runtime.now()).map(({ id, createdAt, expires, address, hash }) => ({
       id,
       createdAt,
       expires,
@@ -113,7 +113,8 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
     fields: { id: required(text('The id of the session, as security/self lists it.', { to: 128 })) },
     run: async ({ values: { id }, caller, update }) => {
       const user = requireOwnUser(store, caller);
-      const session = (await listSessions(store, user, runtime.now())).find((some) => some.id === id);
+      const sessions = validSessions(await store.tokens.list(user.username), user, runtime.now());
+      const session = sessions.find((some) => some.id === id);
       if (!session) throw noSuchSession();
       await update(
         (transaction) => {

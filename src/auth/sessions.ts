@@ -1,13 +1,11 @@
-// The sessions of a user: the valid tokens, newest first.
-import type { ReadableStore } from '../store/store.ts';
+// The sessions of a user: the tokens that are valid.
 import type { Token } from './token.ts';
 import type { User } from './user.ts';
 
-export async function listSessions(
-  store: ReadableStore,
-  { username, credentialId }: User,
+export function validSessions(
+  tokens: readonly Token[],
+  { credentialId }: User,
   at: number,
-): Promise<readonly Token[]> {
-  const tokens = await store.tokens.list(username);
+): readonly Token[] {
   return tokens.filter((token) => token.credentialId === credentialId && token.expires > at);
 }

@@ -18,7 +18,7 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { selfResource } from './self.rest.ts';
-import { listSessions } from './sessions.ts';
+import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import {
   addUser,
@@ -165,7 +165,8 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
     check: ({ values }) => userExists(store, values.username),
     run: async ({ values: { username }, update }) => {
       const user = findUser(store, username);
-      const sessions = user ? (await listSessions(store, user, runtime.now())).length : 0;
+      const tokens = await store.tokens.list(username);
+      const sessions = user ? validSessions(tokens, user, runtime.now()).length : 0;
       await update((transaction) => transaction.tokens.endAll(username), {
         target: targetOf(username),
         changes: () => compareFields({ sessions }, { sessions: 0 }),

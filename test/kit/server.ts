@@ -40,6 +40,13 @@ export const operationNames = [
   'GetServiceDescriptionsEx',
 ];
 
+let others = 0;
+
+function createIds(prefix: string): () => string {
+  let ids = 0;
+  return () => `${prefix}-${(ids += 1)}`;
+}
+
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
 export type ServerOptions = {
@@ -64,6 +71,8 @@ export async function startServer({
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
   const store = given ?? (await createTestStore(storeOptionsOf(config)));
   const runtime = createFakeRuntime();
+  // Servers that share a store must not create the same ids.
+  if (given) runtime.newId = createIds(`other-${(others += 1)}`);
   runtime.waitFor = store.idle;
   const httpClient = createFakeHttpClient(runtime);
   if (receiver) httpClient.receiver = receiver;

@@ -37,6 +37,18 @@ describe('the status of an answer', () => {
     expect(asked.length).toBeLessThanOrEqual(8);
   });
 
+  it('404 is a problem, also if the registry then fails to answer for the tag', async () => {
+    const { host } = await startHostileRegistry((response, asked) => {
+      if (asked.path.endsWith(digest)) answerWith(404)(response, asked);
+      else response.destroy();
+    });
+    const image = `${host}/apps:2@${digest}`;
+    expect(await check([image], { insecure: [host] })).toEqual({
+      problems: [`images: ${image} (container c0 of deployment/w0) does not exist: ${host} answers 404.`],
+      notices: [],
+    });
+  });
+
   it('of a redirect is a notice, and the redirect is not followed', async () => {
     const other = await startHostileRegistry(answerWith(200));
     const location = `http://${other.host}/v2/apps/manifests/2`;

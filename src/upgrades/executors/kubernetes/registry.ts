@@ -68,12 +68,17 @@ class ImageLookup {
     return digest === wanted ? { state: 'found' } : { state: 'different', digest };
   }
 
-  /** Helps to find out which of tag and digest is wrong. */
+  /** Helps to find out which of tag and digest is wrong. The image is missing, whatever comes of this. */
   async #findTagDigest(): Promise<string | undefined> {
     const { tag, digest } = this.#reference;
     if (tag === undefined || digest === undefined) return undefined;
-    const head = await this.#ask('HEAD', tag);
-    return head.status === 200 ? digestOf(head) : undefined;
+    try {
+      const head = await this.#ask('HEAD', tag);
+      return head.status === 200 ? digestOf(head) : undefined;
+    } catch (error) {
+      if (error instanceof RequestError) return undefined;
+      throw error;
+    }
   }
 
   /** Sends the request again with an authorization if the registry asks for one. */

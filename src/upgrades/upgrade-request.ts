@@ -42,10 +42,14 @@ export type UpgradeInputs = {
   readonly imageCheck: ImageCheck | undefined;
 };
 
+/** A lookup of images may take a minute. */
+export type InputOptions = { readonly checkImages: boolean };
+
 export async function readUpgradeInputs(
   store: Store,
   executor: Executor,
   values: UpgradeValues,
+  options: InputOptions = { checkImages: true },
 ): Promise<UpgradeInputs> {
   const { licenseFile, upgradeSettings } = values;
   const uploadIds = findNamedUploads(upgradeSettings);
@@ -62,6 +66,7 @@ export async function readUpgradeInputs(
     files: await readFiles(store, values, uploads),
     imageCheck: undefined,
   };
+  if (!options.checkImages) return inputs;
   const { plan } = prepare(store, values, inputs);
   return { ...inputs, imageCheck: await executor.checkImages(movedWorkloads(plan)) };
 }
@@ -139,8 +144,9 @@ export async function planUpgrade(
   store: Store,
   executor: Executor,
   values: UpgradeValues,
+  options?: InputOptions,
 ): Promise<PreparedJob> {
-  const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values));
+  const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values, options));
   const message = reasonNotToStart(store, prepared);
   return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };
 }

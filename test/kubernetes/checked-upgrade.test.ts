@@ -49,7 +49,16 @@ async function open(answer: Answer, mode: 'auto' | 'required' = 'auto') {
       ],
     }));
   async function importManifest(...tags: string[]) {
-    const manifestFile = { name: 'm.json', content: JSON.stringify(manifestOf(...tags)) };
+    const patches = manifestOf(...tags);
+    const release = {
+      id: 'rel',
+      type: 'release',
+      version: '10.9.2',
+      build: '2000',
+      previousReleaseBuild: '1234',
+      containers: patches[0]?.containers,
+    };
+    const manifestFile = { name: 'm.json', content: JSON.stringify([...patches, release]) };
     await server.postParts('/admin/system/upgrades/importManifest', { manifestFile }, token);
   }
   async function ask<T>(operation: string, id: string): Promise<T> {
@@ -122,4 +131,22 @@ it('a manifest that is imported during the check does not bring in images that n
     'images: have changed since they were looked up; send the request again.',
   ]);
   expect(await ask('upgrade', 'pat_1')).toMatchObject({ status: { state: 'in_progress' } });
+});
+
+it('the upgrade page looks up images when it shows the plan, not when it asks for settings', async () => {
+  const { host, registry, server, token, importManifest } = await open(has(new Set()));
+  await importManifest('2');
+  const openPage = async (query: string) =>
+    (
+      await server.get(`/admin/system/upgrades?${query}`, {
+        accept: 'text/html',
+        cookie: `steward_session=${token}`,
+      })
+    ).body;
+  expect(await openPage('version=rel')).toContain('Upgrade');
+  expect(registry.asked).toEqual([]);
+  expect(await openPage('version=rel&step=plan&setting.updateToLatestPatch=false')).toContain(
+    `${host}/team/apps:2 (container apps of deployment/apps) does not exist`,
+  );
+  expect(registry.asked).toHaveLength(2);
 });

@@ -2,6 +2,7 @@
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
+import { isRegistryHost } from './upgrades/executors/kubernetes/image.ts';
 
 const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
 const path = z
@@ -224,6 +225,28 @@ const kubernetes = {
     .describe(
       'kubernetes: containers of a version that the namespace may lack: a comma-separated list of names, or * for all.',
     ),
+  IMAGE_CHECK: z
+    .enum(['auto', 'required', 'off'], 'must be auto, required or off')
+    .default('auto')
+    .describe(
+      'kubernetes: whether plan and upgrade look up the new images in their registries. A missing image blocks the upgrade. ' +
+        'auto: an image that cannot be looked up is a notice. required: it blocks the upgrade too. off: no lookup.',
+    ),
+  REGISTRY_AUTH_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'kubernetes: a file with the credentials for the registries, in the format of docker login. Credential helpers are not ' +
+        'supported. Steward reads the file for each check. Default: no credentials.',
+    ),
+  REGISTRY_INSECURE: z
+    .string()
+    .transform(readRegistryHosts)
+    .optional()
+    .describe(
+      'kubernetes: registries that Steward asks over plain HTTP, and that may have a loopback or link-local address: a ' +
+        'comma-separated list of hosts as the images name them, such as registry.internal:5000.',
+    ),
 };
 
 const simulation = {
@@ -341,6 +364,9 @@ export function readConfig(
     rolloutTimeoutMs: value.ROLLOUT_TIMEOUT_SECONDS * 1000,
     imageRegistry: value.IMAGE_REGISTRY,
     optionalContainers: value.OPTIONAL_CONTAINERS ?? [],
+    imageCheck: value.UPGRADE_EXECUTOR === 'kubernetes' ? value.IMAGE_CHECK : 'off',
+    registryAuthFile: value.REGISTRY_AUTH_FILE,
+    registryInsecure: value.REGISTRY_INSECURE ?? new Set<string>(),
     upgradeStepMs: value.UPGRADE_STEP_MS,
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
     logLevel: value.LOG_LEVEL,
@@ -437,6 +463,21 @@ function readAddressRanges(text: string, context: z.RefinementCtx): BlockList {
     list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
   }
   return list;
+}
+
+/** An address has no port if it is the default port, so the hosts are normalized in the same way. */
+function readRegistryHosts(text: string, context: z.RefinementCtx): ReadonlySet<string> {
+  const hosts = new Set<string>();
+  for (const entry of text.split(',').map((part) => part.trim().toLowerCase())) {
+    if (!isRegistryHost(entry)) {
+      context.addIssue(
+        `must be a comma list of hosts, each with its port if the images name one, such as registry.internal:5000; "${entry}" is not one`,
+      );
+      return z.NEVER;
+    }
+    hosts.add(new URL(`http://${entry}`).host);
+  }
+  return hosts;
 }
 
 function isDatabaseUrl(text: string): boolean {

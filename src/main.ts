@@ -17,6 +17,7 @@ import { createMemoryStore } from './store/memory/store.ts';
 import type { Retention, Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
+import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { hasJobEnded } from './upgrades/job-service.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
@@ -30,7 +31,11 @@ const lingerMs = 500;
 async function main(): Promise<void> {
   if (existsSync('.env')) process.loadEnvFile('.env');
   const catalog = await readCatalog(process.env.CATALOG_FILE);
-  const config = readConfig(process.env, 'problems' in catalog ? catalog.problems : []);
+  const registryAuth = await readRegistryAuth(process.env.REGISTRY_AUTH_FILE || undefined);
+  const config = readConfig(process.env, [
+    ...('problems' in catalog ? catalog.problems : []),
+    ...('problems' in registryAuth ? registryAuth.problems : []),
+  ]);
   if ('catalog' in catalog) refuseLargeCatalog(catalog.catalog, config);
   const logger = await createLogger(config);
   process.on('uncaughtException', (error) => exitWithError(logger, error));
@@ -159,7 +164,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
       failures: config.simulatedFailures,
     });
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
-  const { connectCluster, createKubernetesExecutor } =
+  const { ImageChecker, connectCluster, createKubernetesExecutor } =
     await import('./upgrades/executors/kubernetes/executor.ts');
   const cluster = connectCluster({
     runtime: realRuntime,
@@ -178,6 +183,16 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,
+    imageChecker:
+      config.imageCheck === 'off'
+        ? undefined
+        : new ImageChecker({
+            runtime: realRuntime,
+            mode: config.imageCheck,
+            insecureHosts: config.registryInsecure,
+            authFile: config.registryAuthFile,
+            userAgent: `Steward/${await readVersion()}`,
+          }),
     rolloutTimeoutMs: config.rolloutTimeoutMs,
   });
 }

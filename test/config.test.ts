@@ -71,6 +71,25 @@ it('reads SECRET_KEY_PREVIOUS with SECRET_KEY and without', () => {
   expect([both.secretKey, both.secretKeyPrevious]).toEqual([key, previous]);
 });
 
+it('looks up images by default on Kubernetes, and never in the simulation', () => {
+  const cluster = { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: '/etc/kubeconfig' };
+  expect(readConfig(cluster)).toMatchObject({ imageCheck: 'auto', registryInsecure: new Set() });
+  expect(readConfig({ ...cluster, IMAGE_CHECK: 'required' }).imageCheck).toBe('required');
+  expect(readConfig({ IMAGE_CHECK: 'required' }).imageCheck).toBe('off');
+  expect(problemsOf({ IMAGE_CHECK: 'yes' })).toEqual(['IMAGE_CHECK must be auto, required or off.']);
+});
+
+it('reads REGISTRY_INSECURE as hosts', () => {
+  const { registryInsecure } = readConfig({
+    REGISTRY_INSECURE: 'Registry.internal:5000, localhost:80,[::1]:5000, 10.0.0.1',
+  });
+  expect([...registryInsecure]).toEqual(['registry.internal:5000', 'localhost', '[::1]:5000', '10.0.0.1']);
+  for (const wrong of ['http://registry', 'registry/team', 'a:b', '-', 'a,,b', 'registry:99999'])
+    expect(problemsOf({ REGISTRY_INSECURE: wrong })).toEqual([
+      expect.stringContaining('REGISTRY_INSECURE must be a comma list of hosts'),
+    ]);
+});
+
 it('requires KUBECONFIG for the Kubernetes executor outside a cluster', () => {
   const env = { UPGRADE_EXECUTOR: 'kubernetes' };
   expect(problemsOf(env)).toEqual([

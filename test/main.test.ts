@@ -94,6 +94,16 @@ describe('the process', () => {
     expect(full.output.err).toContain('CATALOG_FILE is too large: MAX_SERVICES allows 2 services.');
   });
 
+  it('refuses a file of registry credentials that names credential helpers', async () => {
+    const files = { 'config.json': JSON.stringify({ credsStore: 'desktop' }) };
+    const { output, exited } = startProcess({ REGISTRY_AUTH_FILE: 'config.json' }, files);
+    expect(await exited).toBe(1);
+    expect(output.err).toContain('REGISTRY_AUTH_FILE: credsStore names credential helpers');
+    const missing = startProcess({ REGISTRY_AUTH_FILE: 'none.json' });
+    expect(await missing.exited).toBe(1);
+    expect(missing.output.err).toContain('REGISTRY_AUTH_FILE cannot be read: ENOENT.');
+  });
+
   it('reads .env; the environment has precedence', async () => {
     const { child, exited, listening } = startProcess(
       { TOKENS_PATH: '/from-environment' },

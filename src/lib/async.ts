@@ -1,9 +1,10 @@
-// Small tools for asynchronous work: a mutex, a timeout, a timer for many moments, and retries while the store is unavailable.
+// Small tools for asynchronous work: a mutex, a limiter, a timeout, a timer for many moments, and retries while the store is unavailable.
 import { setMaxListeners } from 'node:events';
 import { isUnavailable } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 
 export type Mutex = <T>(work: () => Promise<T>) => Promise<T>;
+export type Limiter = Mutex;
 
 export function createMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve();
@@ -11,6 +12,23 @@ export function createMutex(): Mutex {
     const next = last.then(work);
     last = next.catch(() => undefined);
     return next;
+  };
+}
+
+/** Runs at most `places` pieces of work at the same time. The others wait in the order of their calls. */
+export function createLimiter(places: number): Limiter {
+  let free = places;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
   };
 }
 

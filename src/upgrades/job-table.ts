@@ -66,6 +66,21 @@ export const newestJob: Cell<Job | null> = {
 /** The newest of the earlier jobs that were not cancelled. A cancelled job has changed nothing, so this one decides what may start. */
 export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, auditFields: notAudited };
 
+export type EndState = Exclude<JobState, 'in_progress'>;
+
+/** What the runs of all jobs have come to. A job that fails, is resumed and succeeds has two runs. */
+export type RunTotals = {
+  readonly ended: Readonly<Record<Job['operation'], Readonly<Record<EndState, number>>>>;
+  readonly lastSuccessAt: number | null;
+};
+
+const noRuns = { success: 0, failed: 0, cancelled: 0 };
+
+export const runTotals: Cell<RunTotals> = {
+  name: 'runTotals',
+  initial: { ended: { upgrade: noRuns, rollback: noRuns }, lastSuccessAt: null },
+};
+
 export function isJobRunning(reader: Reader): boolean {
   return reader.read(newestJob)?.state === 'in_progress';
 }

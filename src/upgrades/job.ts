@@ -13,7 +13,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type Job, type JobState, type StoredPlan, jobBefore, newestJob } from './job-table.ts';
+import { type EndState, type Job, type StoredPlan, jobBefore, newestJob, runTotals } from './job-table.ts';
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './deployment.ts';
@@ -263,13 +263,23 @@ function announcement(job: Job): Line[] {
 function endJob(
   transaction: Transaction,
   job: Job,
-  state: JobState,
+  state: EndState,
   lines: readonly Line[],
   at: number,
 ): Job {
   if (state !== 'failed') transaction.jobs.deletePlan(job.id);
   const endedAt = Math.max(at, job.lastMessageAt);
+  countRun(transaction, job, state, endedAt);
   return record(transaction, { ...job, state, endedAt, reverting: null, announced: false }, lines, at);
+}
+
+function countRun(transaction: Transaction, { operation }: Job, state: EndState, endedAt: number): void {
+  const { ended, lastSuccessAt } = transaction.read(runTotals);
+  const counts = ended[operation];
+  transaction.write(runTotals, {
+    ended: { ...ended, [operation]: { ...counts, [state]: counts[state] + 1 } },
+    lastSuccessAt: state === 'success' ? endedAt : lastSuccessAt,
+  });
 }
 
 /** The times of messages never go back, even if the clock does. */

@@ -147,12 +147,17 @@ export function planRollback(workloads: readonly Workload[]): Plan {
   return { steps, workloads: workloads.length };
 }
 
-export function summarisePlan({ steps }: Plan) {
-  const moved = steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
+export function summarisePlan(plan: Plan) {
+  const moved = movedWorkloads(plan);
   return {
     components: [...new Set(moved.map(({ component }) => component))],
     newWorkloads: moved.filter(({ parts }) => parts.every(({ formerImage }) => formerImage === null)).length,
   };
+}
+
+/** The workloads that the plan moves, in the order of its steps. */
+export function movedWorkloads({ steps }: Plan): Workload[] {
+  return steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
 }
 
 export function planToJson({ steps }: Plan) {

@@ -32,6 +32,13 @@ export type MovePlan = {
   readonly notices: readonly string[];
 };
 
+/** What a look at the registries has found out about images that workloads will get. */
+export type ImageCheck = {
+  readonly images: ReadonlySet<string>;
+  readonly problems: readonly Problem[];
+  readonly notices: readonly string[];
+};
+
 /** A snapshot: the deployment may change before the job starts. */
 export type Inventory = {
   readonly parallelism: number;

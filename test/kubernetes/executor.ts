@@ -19,6 +19,7 @@ export function createTestExecutor(
     parallelism: 1,
     imageRegistry: undefined,
     optionalContainers: [],
+    imageChecker: undefined,
     rolloutTimeoutMs: 20_000,
     pollIntervalMs: isReal ? 100 : 10,
     imageTimeoutMs: 300,

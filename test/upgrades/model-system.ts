@@ -71,6 +71,7 @@ export function createSystem(parallelism: number) {
     }
   }
   const executor: Executor = {
+    checkImages: () => Promise.resolve(undefined),
     inventory: () => Promise.resolve(inventory),
     release: () => Promise.resolve(),
     perform: (_step, { signal }) => waitForTest(signal, () => undefined),

@@ -1,5 +1,5 @@
 // The port through which the job runner changes a deployment. The runner owns order, messages and counters; an executor knows none of them.
-import type { Inventory, Workload } from '../workloads.ts';
+import type { ImageCheck, Inventory, Workload } from '../workloads.ts';
 
 /**
  * After a crash the runner calls the method of the interrupted step again, so a second call must end like the first.
@@ -8,6 +8,8 @@ import type { Inventory, Workload } from '../workloads.ts';
 export type Executor = {
   /** Does not reject: if the deployment cannot be read, every move plan reports this as a problem. */
   inventory: () => Promise<Inventory>;
+  /** Looks up the images that these workloads will get. Does not reject. Undefined if the executor looks up no images. */
+  checkImages: (workloads: readonly Workload[]) => Promise<ImageCheck | undefined>;
   perform: (step: string, context: StepContext) => Promise<void>;
   /** Does not wait until the workload runs: `verify` does, so that several rollouts can overlap. */
   apply: (workload: Workload, context: StepContext) => Promise<void>;

@@ -19,6 +19,7 @@ export function createSimulatedExecutor({ runtime, stepMs, failures }: Simulated
 
   return {
     inventory: () => Promise.resolve(simulatedInventory),
+    checkImages: () => Promise.resolve(undefined),
     perform: (_step, { signal }) => pause(signal),
     verify: (_workload, { signal }) => pause(signal),
     rollback: (_workload, { signal }) => pause(signal),

@@ -1,10 +1,11 @@
 // The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
-import type { Inventory, Workload } from '../../workloads.ts';
+import type { ImageCheck, Inventory, Workload } from '../../workloads.ts';
 import type { Executor, StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
+import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock, outageMs } from './lock.ts';
 import { buildDonePatch, buildImagePatch } from './patch.ts';
@@ -13,6 +14,7 @@ import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollo
 import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
+export { ImageChecker } from './image-check.ts';
 
 export type KubernetesOptions = Pick<
   InventoryOptions,
@@ -21,6 +23,8 @@ export type KubernetesOptions = Pick<
   readonly cluster: ClusterConnection;
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly hasEnded: LockOptions['hasEnded'];
+  /** Undefined: images are not looked up. */
+  readonly imageChecker: ImageChecker | undefined;
   readonly rolloutTimeoutMs: number;
   readonly pollIntervalMs?: number;
   /** The default covers the first two attempts of a node. */
@@ -68,6 +72,10 @@ export class KubernetesExecutor implements Executor {
       imageRegistry,
       optionalContainers,
     });
+  }
+
+  async checkImages(workloads: readonly Workload[]): Promise<ImageCheck | undefined> {
+    return this.#options.imageChecker?.check(workloads);
   }
 
   /** These steps change nothing in the cluster, so they only hold the lock. */

@@ -18,7 +18,7 @@ import type { Retention, Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { hasJobEnded } from './upgrades/job-service.ts';
+import { hasJobEnded, isJobKnown } from './upgrades/job-service.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -171,14 +171,19 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     { server: cluster.server, namespace: cluster.namespace },
     'upgrades change workloads of a Kubernetes namespace',
   );
+  if (config.storeUrl === undefined)
+    logger.warn('STORE_URL is not set: an upgrade of the cluster that this process does not finish is lost');
   return createKubernetesExecutor({
     cluster,
     runtime: realRuntime,
     hasEnded: (jobId) => hasJobEnded(store, jobId),
+    isKnownJob: (jobId) => isJobKnown(store, jobId),
+    hasDatabase: config.storeUrl !== undefined,
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,
     rolloutTimeoutMs: config.rolloutTimeoutMs,
+    patienceMs: config.clusterPatienceMs,
   });
 }
 

@@ -80,6 +80,10 @@ export class JobService {
   }
 }
 
+export async function isJobKnown(store: Store, id: string): Promise<boolean> {
+  return (await new JobService(store).find(id)) !== undefined;
+}
+
 /** False for a job that the store does not know. */
 export async function hasJobEnded(store: Store, id: string): Promise<boolean> {
   const job = await new JobService(store).find(id);

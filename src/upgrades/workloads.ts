@@ -8,6 +8,8 @@ export type WorkloadContainer = {
   readonly container: string;
   readonly image: string;
   readonly formerImage: string | null;
+  /** Set if the container has another image than `formerImage` now, because an interrupted job of a lost store has changed it. */
+  readonly presentImage?: string;
 };
 
 /** The unit that a step moves, for example one Deployment of a cluster. */

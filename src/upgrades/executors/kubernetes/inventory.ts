@@ -6,6 +6,7 @@ import type { Container } from '../../manifest.ts';
 import { type Inventory, type Move, type MovePlan, type Workload, maxWorkloads } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
+import { formatForeignJob, jobOf } from './foreign-job.ts';
 import type { UpgradeLock } from './lock.ts';
 import {
   type MatchResult,
@@ -15,7 +16,7 @@ import {
   normalizeName,
 } from './matching.ts';
 import { annotations, startStates } from './patch.ts';
-import { type Permission, formatPermissions, neededPermissions, readQuotas } from './permissions.ts';
+import { type Permission, formatPermissions, neededPermissions, optionalPermissions } from './permissions.ts';
 import { type ClusterQuota, findExceededQuotas } from './quota.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
@@ -35,12 +36,18 @@ export type InventoryOptions = {
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
   readonly optionalContainers: readonly string[];
+  readonly isKnownJob: (jobId: string) => Promise<boolean>;
+  /** False if jobs are stored in memory only. */
+  readonly hasDatabase: boolean;
 };
 
 type NamespaceState = {
   readonly workloads: readonly ClusterWorkload[] | undefined;
   readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
+  readonly notices: readonly string[];
+  /** Jobs that have changed workloads and are not in the store. */
+  readonly foreignJobs: ReadonlySet<string>;
 };
 
 type VersionContainers = { readonly existing: readonly Container[]; readonly added: readonly Container[] };
@@ -66,12 +73,22 @@ function planContainers(
 ): MovePlan {
   const { workloads: cluster, quotas } = state;
   if (!cluster)
-    return { workloads: versions.map(() => []), problems: clusterProblems(state.problems), notices: [] };
+    return {
+      workloads: versions.map(() => []),
+      problems: clusterProblems(state.problems),
+      notices: state.notices,
+    };
   const planned: PlannedImages = new Map();
   const matches: MatchResult[] = [];
   let count = 0;
   for (const { existing, added: extra } of versions) {
-    const match = matchContainers([...existing, ...extra], cluster, planned, options.imageRegistry);
+    const match = matchContainers(
+      [...existing, ...extra],
+      cluster,
+      planned,
+      options.imageRegistry,
+      state.foreignJobs,
+    );
     matches.push(match);
     count += match.workloads.length;
     // The preflight refuses such a plan.
@@ -101,6 +118,8 @@ function planContainers(
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
+      ...formatForeignJobs(state, workloads.flat()),
+      ...state.notices,
     ],
   };
 }
@@ -115,6 +134,17 @@ function formatAdded(added: readonly Container[]): string[] {
       ),
     ...(rest > 0 ? [`No workload has ${formatNumber(rest)} more new containers.`] : []),
   ];
+}
+
+function formatForeignJobs(
+  { workloads = [], foreignJobs }: NamespaceState,
+  moved: readonly Workload[],
+): string[] {
+  const names = new Set(moved.map(({ name }) => name));
+  return workloads
+    .filter((found) => names.has(pathOf(found)) && foreignJobs.has(jobOf(found) ?? ''))
+    .slice(0, maxNotices)
+    .map((found) => truncate(formatForeignJob(found), maxMessage));
 }
 
 function groupUnmatched(
@@ -163,9 +193,9 @@ function clusterProblems(messages: readonly string[]) {
 function swapImages({ parts, ...workload }: Workload): Workload {
   return {
     ...workload,
-    parts: parts.map(({ container, image, formerImage }) => ({
+    parts: parts.map(({ container, image, formerImage, presentImage }) => ({
       container,
-      image: formerImage ?? image,
+      image: presentImage ?? formerImage ?? image,
       formerImage: image,
     })),
   };
@@ -190,9 +220,11 @@ function findUnfitWorkloads(
     ]);
 }
 
-async function readNamespace({ connection, lock }: InventoryOptions): Promise<NamespaceState> {
+async function readNamespace(options: InventoryOptions): Promise<NamespaceState> {
+  const { connection, lock } = options;
+  const { namespace } = connection;
   const cluster = connection.withRetry({ retryMs });
-  const unreadable = { workloads: undefined, quotas: [] };
+  const unreadable = { workloads: undefined, quotas: [], notices: [], foreignJobs: new Set<string>() };
   try {
     const version = await cluster.readVersion();
     if (isTooOld(version))
@@ -200,14 +232,12 @@ async function readNamespace({ connection, lock }: InventoryOptions): Promise<Na
         ...unreadable,
         problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
       };
-    const denied = await findDeniedPermissions(cluster);
-    const problems =
-      denied.length > 0
-        ? [`not allowed in the namespace ${connection.namespace}: ${formatPermissions(denied)}.`]
-        : [];
+    const denied = await findDenied(cluster, neededPermissions);
+    const problems = formatDenied(denied, namespace);
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
-    const mayReadQuotas = await cluster.isAllowed(readQuotas);
+    const deniedOptional = await findDenied(cluster, allOptional);
+    const mayReadQuotas = !deniedOptional.some(({ resource }) => resource === 'resourcequotas');
     const [{ workloads, isComplete }, quotas, conflict] = await Promise.all([
       cluster.listWorkloads(),
       mayReadQuotas ? cluster.listQuotas() : [],
@@ -216,18 +246,60 @@ async function readNamespace({ connection, lock }: InventoryOptions): Promise<Na
     if (!isComplete)
       return {
         ...unreadable,
-        problems: [`the namespace ${connection.namespace} has more than ${maxListed} workloads of a kind.`],
+        problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
       };
-    return { workloads, quotas, problems: conflict === undefined ? problems : [...problems, conflict] };
+    // A list of a namespace that does not exist is empty, without an error.
+    if (workloads.length === 0 && !(await lock.hasNamespace(cluster)))
+      return { ...unreadable, problems: [`the namespace ${namespace} does not exist.`] };
+    return {
+      workloads,
+      quotas,
+      problems: conflict === undefined ? problems : [...problems, conflict],
+      notices: [
+        ...formatDeniedOptional(deniedOptional, namespace),
+        ...(options.hasDatabase ? [] : [noDatabase]),
+      ],
+      foreignJobs: await findForeignJobs(workloads, options),
+    };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
     return { ...unreadable, problems: [error.message] };
   }
 }
 
-async function findDeniedPermissions(cluster: Cluster): Promise<Permission[]> {
-  const answers = await Promise.all(neededPermissions.map((permission) => cluster.isAllowed(permission)));
-  return neededPermissions.filter((_permission, index) => answers[index] === false);
+const noDatabase =
+  'STORE_URL is not set: the job is stored in memory only. If this process ends during the upgrade, no other continues or reverts it.';
+
+const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
+
+async function findDenied(cluster: Cluster, permissions: readonly Permission[]): Promise<Permission[]> {
+  const answers = await Promise.all(permissions.map((permission) => cluster.isAllowed(permission)));
+  return permissions.filter((_permission, index) => answers[index] === false);
+}
+
+/** Without any permission the namespace may not exist: a Role belongs to its namespace. */
+function formatDenied(denied: readonly Permission[], namespace: string): string[] {
+  if (denied.length === 0) return [];
+  const hint = denied.length === neededPermissions.length ? ' Check that the namespace exists.' : '';
+  return [`not allowed in the namespace ${namespace}: ${formatPermissions(denied)}.${hint}`];
+}
+
+function formatDeniedOptional(denied: readonly Permission[], namespace: string): string[] {
+  return optionalPermissions.flatMap(({ permissions, without }) => {
+    const missing = permissions.filter((one) => denied.includes(one));
+    return missing.length === 0
+      ? []
+      : [`not allowed in the namespace ${namespace}: ${formatPermissions(missing)}. ${without}.`];
+  });
+}
+
+async function findForeignJobs(
+  workloads: readonly ClusterWorkload[],
+  { isKnownJob }: InventoryOptions,
+): Promise<ReadonlySet<string>> {
+  const jobs = new Set(workloads.flatMap((found) => jobOf(found) ?? []));
+  const known = await Promise.all([...jobs].map(isKnownJob));
+  return new Set([...jobs].filter((_job, index) => known[index] === false));
 }
 
 function isTooOld(version: string): boolean {

@@ -102,6 +102,16 @@ it('is a notice of the plan, which names the job and the images from before', as
   expect(notices).toEqual([notice('part-1', 'updated'), notice('part-2', 'updating')]);
 });
 
+it('is a notice too if the upgrade does not change the workload', async () => {
+  const cluster = await openNamespace();
+  const jobId = await interrupt(cluster);
+  const next = await startSteward(cluster, patch('1301', 'part-3:3'));
+  const notice = (name: string, state: string) =>
+    `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: ${state}). ` +
+    `This upgrade does not change it; the images from before that job are ${name}: ${name}:1.`;
+  expect((await next.plan()).notices).toEqual([notice('part-1', 'updated'), notice('part-2', 'updating')]);
+});
+
 it('is reverted to the images from before the interrupted job, if the same upgrade fails', async () => {
   const cluster = await openNamespace();
   await interrupt(cluster);

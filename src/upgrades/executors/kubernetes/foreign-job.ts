@@ -23,20 +23,22 @@ export function recordedImages(found: ClusterWorkload): ReadonlyMap<string, stri
   );
 }
 
-export function formatForeignJob(found: ClusterWorkload): string {
-  const images = [...recordedImages(found)].filter(
-    ([name, image]) => found.containers.find((one) => one.name === name)?.image !== image,
-  );
-  const former = images.map(([name, image]) => `${name}: ${image}`).join(', ');
-  const use =
-    former === '' ? '' : ` If this upgrade is reverted, it gets the images from before that job (${former}).`;
+export function formatForeignJob(found: ClusterWorkload, isMoved: boolean): string {
+  const present = new Map(found.containers.map(({ name, image }) => [name, image]));
+  const former = [...recordedImages(found)]
+    .filter(([name, image]) => present.get(name) !== image)
+    .map(([name, image]) => `${name}: ${image}`)
+    .join(', ');
+  const effect = isMoved
+    ? ` If this upgrade is reverted, it gets the images from before that job (${former}).`
+    : ` This upgrade does not change it; the images from before that job are ${former}.`;
   return (
     `${pathOf(found)} was changed by the job ${jobOf(found) ?? ''}, which this Steward does not know ` +
-    `(${annotations.state}: ${found.annotations[annotations.state] ?? ''}).${use}`
+    `(${annotations.state}: ${found.annotations[annotations.state] ?? ''}).${former === '' ? '' : effect}`
   );
 }
 
-/** Anybody may write annotations, so the value may be anything. */
+/** Other clients can write annotations, so the value may be anything. */
 function parseImages(text: string | undefined): ReadonlyMap<string, string> {
   try {
     const value: unknown = JSON.parse(text ?? '{}');

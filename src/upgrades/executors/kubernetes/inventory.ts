@@ -142,9 +142,9 @@ function formatForeignJobs(
 ): string[] {
   const names = new Set(moved.map(({ name }) => name));
   return workloads
-    .filter((found) => names.has(pathOf(found)) && foreignJobs.has(jobOf(found) ?? ''))
+    .filter((found) => foreignJobs.has(jobOf(found) ?? ''))
     .slice(0, maxNotices)
-    .map((found) => truncate(formatForeignJob(found), maxMessage));
+    .map((found) => truncate(formatForeignJob(found, names.has(pathOf(found))), maxMessage));
 }
 
 function groupUnmatched(

@@ -1,13 +1,10 @@
-// Reads the state of a namespace before an upgrade, and plans from it which workloads move and what blocks that.
+// Plans which workloads of a namespace an upgrade moves, and finds what blocks that.
 import { maxProblems, problemsOf } from '../../../errors.ts';
 import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { Container } from '../../manifest.ts';
 import { type Inventory, type Move, type MovePlan, type Workload, maxWorkloads } from '../../workloads.ts';
-import { ClusterError } from './client.ts';
-import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
 import { formatForeignJob, jobOf } from './foreign-job.ts';
-import type { UpgradeLock } from './lock.ts';
 import {
   type MatchResult,
   type PlannedImages,
@@ -15,39 +12,20 @@ import {
   matchContainers,
   normalizeName,
 } from './matching.ts';
+import { type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
 import { annotations, startStates } from './patch.ts';
-import { type Permission, formatPermissions, neededPermissions, optionalPermissions } from './permissions.ts';
 import { type ClusterQuota, findExceededQuotas } from './quota.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
-
-/** Short, because a caller waits for the response. */
-const retryMs = 3_000;
-
-const oldestMinorVersion = 20;
 
 const maxNotices = 100;
 
 const maxMessage = 2000;
 
-export type InventoryOptions = {
-  readonly connection: ClusterConnection;
-  readonly lock: UpgradeLock;
+export type InventoryOptions = NamespaceOptions & {
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
   readonly optionalContainers: readonly string[];
-  readonly isKnownJob: (jobId: string) => Promise<boolean>;
-  /** False if jobs are stored in memory only. */
-  readonly hasDatabase: boolean;
-};
-
-type NamespaceState = {
-  readonly workloads: readonly ClusterWorkload[] | undefined;
-  readonly quotas: readonly ClusterQuota[];
-  readonly problems: readonly string[];
-  readonly notices: readonly string[];
-  /** Jobs that have changed workloads and are not in the store. */
-  readonly foreignJobs: ReadonlySet<string>;
 };
 
 type VersionContainers = { readonly existing: readonly Container[]; readonly added: readonly Container[] };
@@ -218,91 +196,4 @@ function findUnfitWorkloads(
         : [`${pathOf(found)}: is not healthy: ${[formatCounts(found), ...found.failures].join('; ')}.`]),
       ...findExceededQuotas(found, quotas),
     ]);
-}
-
-async function readNamespace(options: InventoryOptions): Promise<NamespaceState> {
-  const { connection, lock } = options;
-  const { namespace } = connection;
-  const cluster = connection.withRetry({ retryMs });
-  const unreadable = { workloads: undefined, quotas: [], notices: [], foreignJobs: new Set<string>() };
-  try {
-    const version = await cluster.readVersion();
-    if (isTooOld(version))
-      return {
-        ...unreadable,
-        problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
-      };
-    const denied = await findDenied(cluster, neededPermissions);
-    const problems = formatDenied(denied, namespace);
-    if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
-      return { ...unreadable, problems };
-    const deniedOptional = await findDenied(cluster, allOptional);
-    const mayReadQuotas = !deniedOptional.some(({ resource }) => resource === 'resourcequotas');
-    const [{ workloads, isComplete }, quotas, conflict] = await Promise.all([
-      cluster.listWorkloads(),
-      mayReadQuotas ? cluster.listQuotas() : [],
-      denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
-    ]);
-    if (!isComplete)
-      return {
-        ...unreadable,
-        problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
-      };
-    // A list of a namespace that does not exist is empty, without an error.
-    if (workloads.length === 0 && !(await lock.hasNamespace(cluster)))
-      return { ...unreadable, problems: [`the namespace ${namespace} does not exist.`] };
-    return {
-      workloads,
-      quotas,
-      problems: conflict === undefined ? problems : [...problems, conflict],
-      notices: [
-        ...formatDeniedOptional(deniedOptional, namespace),
-        ...(options.hasDatabase ? [] : [noDatabase]),
-      ],
-      foreignJobs: await findForeignJobs(workloads, options),
-    };
-  } catch (error) {
-    if (!(error instanceof ClusterError)) throw error;
-    return { ...unreadable, problems: [error.message] };
-  }
-}
-
-const noDatabase =
-  'STORE_URL is not set: the job is stored in memory only. If this process ends during the upgrade, no other continues or reverts it.';
-
-const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
-
-async function findDenied(cluster: Cluster, permissions: readonly Permission[]): Promise<Permission[]> {
-  const answers = await Promise.all(permissions.map((permission) => cluster.isAllowed(permission)));
-  return permissions.filter((_permission, index) => answers[index] === false);
-}
-
-/** Without any permission the namespace may not exist: a Role belongs to its namespace. */
-function formatDenied(denied: readonly Permission[], namespace: string): string[] {
-  if (denied.length === 0) return [];
-  const hint = denied.length === neededPermissions.length ? ' Check that the namespace exists.' : '';
-  return [`not allowed in the namespace ${namespace}: ${formatPermissions(denied)}.${hint}`];
-}
-
-function formatDeniedOptional(denied: readonly Permission[], namespace: string): string[] {
-  return optionalPermissions.flatMap(({ permissions, without }) => {
-    const missing = permissions.filter((one) => denied.includes(one));
-    return missing.length === 0
-      ? []
-      : [`not allowed in the namespace ${namespace}: ${formatPermissions(missing)}. ${without}.`];
-  });
-}
-
-async function findForeignJobs(
-  workloads: readonly ClusterWorkload[],
-  { isKnownJob }: InventoryOptions,
-): Promise<ReadonlySet<string>> {
-  const jobs = new Set(workloads.flatMap((found) => jobOf(found) ?? []));
-  const known = await Promise.all([...jobs].map(isKnownJob));
-  return new Set([...jobs].filter((_job, index) => known[index] === false));
-}
-
-function isTooOld(version: string): boolean {
-  const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  return Number(major) === 1 && Number(minor) < oldestMinorVersion;
 }

@@ -18,7 +18,7 @@ import type { Retention, Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { hasJobEnded, isJobKnown } from './upgrades/job-service.ts';
+import { findReasonOfAbandoning, hasJobEnded } from './upgrades/job-service.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -177,7 +177,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     cluster,
     runtime: realRuntime,
     hasEnded: (jobId) => hasJobEnded(store, jobId),
-    isKnownJob: (jobId) => isJobKnown(store, jobId),
+    findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(store, jobId),
     hasDatabase: config.storeUrl !== undefined,
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,

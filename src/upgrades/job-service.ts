@@ -1,6 +1,7 @@
 // Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the messages of both.
 import type { Store } from '../store/store.ts';
 import type { JobMessages } from './job-status.ts';
+import type { AbandonedReason } from './workloads.ts';
 import { type Job, newestJob } from './job-table.ts';
 import type { Message } from './messages.ts';
 
@@ -80,8 +81,16 @@ export class JobService {
   }
 }
 
-export async function isJobKnown(store: Store, id: string): Promise<boolean> {
-  return (await new JobService(store).find(id)) !== undefined;
+/**
+ * Why a workload that the job has changed may have images of no installed version. A failed release is not reverted on purpose: the next
+ * job continues it.
+ */
+export async function findReasonOfAbandoning(store: Store, id: string): Promise<AbandonedReason | undefined> {
+  const job = await new JobService(store).find(id);
+  if (!job) return 'unknown';
+  return job.kind === 'patch' && (job.state === 'failed' || job.state === 'cancelled')
+    ? 'not reverted'
+    : undefined;
 }
 
 /** False for a job that the store does not know. */

@@ -8,7 +8,7 @@ export type WorkloadContainer = {
   readonly container: string;
   readonly image: string;
   readonly formerImage: string | null;
-  /** Set if the container has another image than `formerImage` now, because an interrupted job of a lost store has changed it. */
+  /** Set if the container has another image than `formerImage` now, because an abandoned job has changed it. */
   readonly presentImage?: string;
 };
 
@@ -18,6 +18,9 @@ export type Workload = {
   readonly component: string;
   readonly parts: readonly WorkloadContainer[];
 };
+
+/** A job has left changed workloads behind: the store does not know it, or it is a patch that could not revert all of them. */
+export type AbandonedReason = 'unknown' | 'not reverted';
 
 /** Every workload adds steps to the plan and messages to the job, which are stored and returned as a whole. */
 export const maxWorkloads = 10_000;

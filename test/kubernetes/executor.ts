@@ -16,7 +16,7 @@ export function createTestExecutor(
     cluster: connectCluster({ runtime, kubeconfig, namespace: undefined }),
     runtime,
     hasEnded: () => Promise.resolve(false),
-    isKnownJob: () => Promise.resolve(true),
+    findReasonOfAbandoning: () => Promise.resolve(undefined),
     hasDatabase: true,
     parallelism: 1,
     imageRegistry: undefined,

@@ -317,7 +317,7 @@ it('a revert that the API server refuses is tried once per workload, and does no
         ],
       },
     ],
-    { runtime: createFastRuntime(20) },
+    { runtime: createFastRuntime(20), rolloutTimeoutMs: 400_000 },
   );
   await start('upgrade', 'pat');
   // From the moment at which the last workload has its new image, no patch is allowed.

@@ -13,7 +13,7 @@ export { connectCluster } from './cluster.ts';
 
 export type KubernetesOptions = Pick<
   InventoryOptions,
-  'parallelism' | 'imageRegistry' | 'optionalContainers' | 'isKnownJob' | 'hasDatabase'
+  'parallelism' | 'imageRegistry' | 'optionalContainers' | 'findReasonOfAbandoning' | 'hasDatabase'
 > &
   MoverOptions & {
     readonly hasEnded: LockOptions['hasEnded'];

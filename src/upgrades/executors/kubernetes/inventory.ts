@@ -4,7 +4,7 @@ import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { Container } from '../../manifest.ts';
 import { type Inventory, type Move, type MovePlan, type Workload, maxWorkloads } from '../../workloads.ts';
-import { formatForeignJob, jobOf } from './foreign-job.ts';
+import { formatAbandonedJob, jobOf } from './abandoned-job.ts';
 import {
   type MatchResult,
   type PlannedImages,
@@ -65,7 +65,7 @@ function planContainers(
       cluster,
       planned,
       options.imageRegistry,
-      state.foreignJobs,
+      state.abandonedJobs,
     );
     matches.push(match);
     count += match.workloads.length;
@@ -96,7 +96,7 @@ function planContainers(
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
-      ...formatForeignJobs(state, workloads.flat()),
+      ...formatAbandonedJobs(state, workloads.flat()),
       ...state.notices,
     ],
   };
@@ -114,15 +114,15 @@ function formatAdded(added: readonly Container[]): string[] {
   ];
 }
 
-function formatForeignJobs(
-  { workloads = [], foreignJobs }: NamespaceState,
+function formatAbandonedJobs(
+  { workloads = [], abandonedJobs }: NamespaceState,
   moved: readonly Workload[],
 ): string[] {
   const names = new Set(moved.map(({ name }) => name));
   return workloads
-    .filter((found) => foreignJobs.has(jobOf(found) ?? ''))
+    .filter((found) => abandonedJobs.has(jobOf(found) ?? ''))
     .slice(0, maxNotices)
-    .map((found) => truncate(formatForeignJob(found, names.has(pathOf(found))), maxMessage));
+    .map((found) => truncate(formatAbandonedJob(found, abandonedJobs, names.has(pathOf(found))), maxMessage));
 }
 
 function groupUnmatched(

@@ -4,7 +4,7 @@ import { groupBy } from '../../../lib/collections.ts';
 import type { Container } from '../../manifest.ts';
 import { type WorkloadContainer, type Workload, componentOf } from '../../workloads.ts';
 import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
-import { jobOf, recordedImages } from './foreign-job.ts';
+import { type AbandonedJobs, jobOf, recordedImages } from './abandoned-job.ts';
 import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
 
 export const containerLabel = 'steward/container';
@@ -23,7 +23,7 @@ export function matchContainers(
   cluster: readonly ClusterWorkload[],
   planned: PlannedImages,
   registry: string | undefined,
-  foreignJobs: ReadonlySet<string> = new Set(),
+  abandonedJobs: AbandonedJobs = new Map(),
 ): MatchResult {
   const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();
   const matchedBy = new Map<string, string>();
@@ -35,8 +35,8 @@ export function matchContainers(
     const key = keyOf(path, target.name);
     const presentImage = planned.get(key) ?? target.image;
     const image = pinImage(locateImage(container.image, presentImage, registry), container.checksum);
-    const isForeign = !planned.has(key) && foreignJobs.has(jobOf(found) ?? '');
-    const formerImage = (isForeign ? recordedImages(found).get(target.name) : undefined) ?? presentImage;
+    const isAbandoned = !planned.has(key) && abandonedJobs.has(jobOf(found) ?? '');
+    const formerImage = (isAbandoned ? recordedImages(found).get(target.name) : undefined) ?? presentImage;
     const workload = workloads.get(path) ?? {
       component: componentOf(container.name),
       parts: new Map<string, WorkloadContainer>(),

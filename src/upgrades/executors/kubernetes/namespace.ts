@@ -1,7 +1,8 @@
 // Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what blocks an upgrade.
+import type { AbandonedReason } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
-import { jobOf } from './foreign-job.ts';
+import { type AbandonedJobs, jobOf } from './abandoned-job.ts';
 import type { UpgradeLock } from './lock.ts';
 import { type Permission, formatPermissions, neededPermissions, optionalPermissions } from './permissions.ts';
 import type { ClusterQuota } from './quota.ts';
@@ -15,7 +16,7 @@ const oldestMinorVersion = 20;
 export type NamespaceOptions = {
   readonly connection: ClusterConnection;
   readonly lock: UpgradeLock;
-  readonly isKnownJob: (jobId: string) => Promise<boolean>;
+  readonly findReasonOfAbandoning: (jobId: string) => Promise<AbandonedReason | undefined>;
   /** False if jobs are stored in memory only. */
   readonly hasDatabase: boolean;
 };
@@ -25,15 +26,15 @@ export type NamespaceState = {
   readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
   readonly notices: readonly string[];
-  /** Jobs that have changed workloads and are not in the store. */
-  readonly foreignJobs: ReadonlySet<string>;
+  /** Jobs that have left changed workloads behind. */
+  readonly abandonedJobs: AbandonedJobs;
 };
 
 export async function readNamespace(options: NamespaceOptions): Promise<NamespaceState> {
   const { connection, lock } = options;
   const { namespace } = connection;
   const cluster = connection.withRetry({ retryMs });
-  const unreadable = { workloads: undefined, quotas: [], notices: [], foreignJobs: new Set<string>() };
+  const unreadable = { workloads: undefined, quotas: [], notices: [], abandonedJobs: new Map() } as const;
   try {
     const version = await cluster.readVersion();
     if (isTooOld(version))
@@ -68,7 +69,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
         ...formatDeniedOptional(deniedOptional, namespace),
         ...(options.hasDatabase ? [] : [noDatabase]),
       ],
-      foreignJobs: await findForeignJobs(workloads, options),
+      abandonedJobs: await findAbandonedJobs(workloads, options),
     };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
@@ -102,16 +103,17 @@ function formatDeniedOptional(denied: readonly Permission[], namespace: string):
   });
 }
 
-async function findForeignJobs(
+async function findAbandonedJobs(
   workloads: readonly ClusterWorkload[],
-  { isKnownJob }: NamespaceOptions,
-): Promise<ReadonlySet<string>> {
-  const jobs = [...new Set(workloads.flatMap((found) => jobOf(found) ?? []))];
-  // Other clients can write annotations, so not every value is the id of a job.
-  const ids = jobs.filter((job) => /^[\w-]{1,64}$/.test(job));
-  const isKnown = await Promise.all(ids.map(isKnownJob));
-  const known = new Set(ids.filter((_id, index) => isKnown[index]));
-  return new Set(jobs.filter((job) => !known.has(job)));
+  { findReasonOfAbandoning }: NamespaceOptions,
+): Promise<AbandonedJobs> {
+  const found = new Map<string, AbandonedReason>();
+  for (const job of new Set(workloads.flatMap((one) => jobOf(one) ?? []))) {
+    // Other clients can write annotations, so not every value is the id of a job.
+    const reason = /^[\w-]{1,64}$/.test(job) ? await findReasonOfAbandoning(job) : 'unknown';
+    if (reason) found.set(job, reason);
+  }
+  return found;
 }
 
 function isTooOld(version: string): boolean {

@@ -126,8 +126,8 @@ export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, dir
     .every(Boolean);
 }
 
-/** Whether an interrupted job of a lost store has changed the workload. Its annotations still name that job. */
-export function isOfForeignJob(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
+/** Whether an abandoned job has changed the workload, and its annotations still name that job. */
+export function isOfAbandonedJob(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
   const isChanged = parts.some(({ presentImage }) => presentImage !== undefined);
   return isChanged && found.annotations[annotations.job] !== jobId;
 }

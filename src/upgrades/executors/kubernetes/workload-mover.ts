@@ -7,7 +7,7 @@ import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
 import { buildDonePatch, buildImagePatch } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
-import { RolloutMonitor, hasTargetImages, isOfForeignJob, isOwnedBy, isRolledOut } from './rollout.ts';
+import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
 import { RolloutReader, readWorkload } from './rollout-reader.ts';
 import { WorkloadEvents } from './workload-events.ts';
 import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
@@ -77,8 +77,8 @@ export class WorkloadMover {
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
       const found = await readWorkload(cluster, parsePath(workload.name));
       const isDone = hasTargetImages(found, workload, direction);
-      // A workload of a foreign job becomes one of this job, also if it already has the images.
-      if (isDone && !isOfForeignJob(found, workload, context.jobId)) return;
+      // A workload of an abandoned job becomes one of this job, also if it already has the images.
+      if (isDone && !isOfAbandonedJob(found, workload, context.jobId)) return;
       await this.#assertOwnership(move);
       try {
         await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));

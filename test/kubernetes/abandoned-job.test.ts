@@ -1,6 +1,6 @@
-// A namespace in which a job was interrupted whose store is lost: the next job of another store recognises what that one has changed.
+// A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed: the next job recognises them.
 import { afterEach, expect, it } from 'vitest';
-import { isJobKnown } from '../../src/upgrades/job-service.ts';
+import { findReasonOfAbandoning } from '../../src/upgrades/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
@@ -46,7 +46,7 @@ type Answer = {
 /** A Steward with an empty store of its own, and a manifest of one version. */
 async function startSteward(cluster: Cluster, version: { id: string }) {
   const executor = createTestExecutor(cluster, {
-    isKnownJob: (jobId) => isJobKnown(server.store, jobId),
+    findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(server.store, jobId),
     // The job of a process that was killed does not release the lock.
     hasEnded: () => Promise.resolve(true),
   });
@@ -164,4 +164,23 @@ it('does not count for an image that another client has set since', async () => 
   await next.upgrade();
   expect(await next.end()).toBe('failed');
   expect(await imagesIn(cluster)).toEqual(['part-1:hotfix', 'part-2:1', 'part-3:1']);
+});
+
+it('is recognised too if its own Steward could not put it back', async () => {
+  const cluster = await openNamespace();
+  const steward = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-missing', 'part-3:2'));
+  const { jobId } = await steward.upgrade();
+  await expect.poll(async () => (await steward.messages(2038)).length, { timeout: 10_000 }).toBe(2);
+  const path = /\/deployments\/part-1\?/;
+  const removeFault = cluster.faults.inject({ method: 'PATCH', path, times: Infinity, act: { status: 422 } });
+  expect(await steward.end()).toBe('failed');
+  expect(await imagesIn(cluster)).toEqual(['part-1:2', 'part-2:1', 'part-3:1']);
+  removeFault();
+  expect((await steward.plan()).notices).toEqual([
+    `deployment/part-1 was changed by the job ${jobId}, which did not put it back (steward/state: updated). ` +
+      'If this upgrade is reverted, it gets the images from before that job (part-1: part-1:1).',
+  ]);
+  await steward.upgrade();
+  expect(await steward.end()).toBe('failed');
+  expect(await imagesIn(cluster)).toEqual(['part-1:1', 'part-2:1', 'part-3:1']);
 });

@@ -1,8 +1,16 @@
-// Recognises workloads that a job changed which this store does not know: the annotations are left, and the store of that job is lost.
+// Recognises workloads that a job has changed and left behind, by their annotations: the store of the job is lost, or its reverting failed.
+import type { AbandonedReason } from '../../workloads.ts';
 import { annotations, doneStates, startStates } from './patch.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
 const changingStates = [startStates.image, doneStates.image, startStates.formerImage];
+
+export type AbandonedJobs = ReadonlyMap<string, AbandonedReason>;
+
+const reasonTexts: Readonly<Record<AbandonedReason, string>> = {
+  unknown: 'which this Steward does not know',
+  'not reverted': 'which did not put it back',
+};
 
 /** The job that has changed the workload and not put it back. */
 export function jobOf({ annotations: found }: ClusterWorkload): string | undefined {
@@ -23,7 +31,12 @@ export function recordedImages(found: ClusterWorkload): ReadonlyMap<string, stri
   );
 }
 
-export function formatForeignJob(found: ClusterWorkload, isMoved: boolean): string {
+export function formatAbandonedJob(
+  found: ClusterWorkload,
+  abandonedJobs: AbandonedJobs,
+  isMoved: boolean,
+): string {
+  const job = jobOf(found) ?? '';
   const present = new Map(found.containers.map(({ name, image }) => [name, image]));
   const former = [...recordedImages(found)]
     .filter(([name, image]) => present.get(name) !== image)
@@ -33,7 +46,7 @@ export function formatForeignJob(found: ClusterWorkload, isMoved: boolean): stri
     ? ` If this upgrade is reverted, it gets the images from before that job (${former}).`
     : ` This upgrade does not change it; the images from before that job are ${former}.`;
   return (
-    `${pathOf(found)} was changed by the job ${jobOf(found) ?? ''}, which this Steward does not know ` +
+    `${pathOf(found)} was changed by the job ${job}, ${reasonTexts[abandonedJobs.get(job) ?? 'unknown']} ` +
     `(${annotations.state}: ${found.annotations[annotations.state] ?? ''}).${former === '' ? '' : effect}`
   );
 }

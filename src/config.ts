@@ -186,6 +186,11 @@ const upgrades = {
   UPGRADE_STEP_TIMEOUT_SECONDS: integer(1, 86_400)
     .default(1800)
     .describe('How long one step of an upgrade may take before the job fails.'),
+  REVERT_TIMEOUT_SECONDS: integer(1, 86_400)
+    .default(900)
+    .describe(
+      'How long a failed or cancelled patch may take to revert all of its workloads. Then the job ends, and resume continues.',
+    ),
   JOB_HISTORY: integer(1, 100_000).default(500).describe('How many finished jobs keep their messages.'),
 };
 
@@ -207,6 +212,11 @@ const kubernetes = {
   ROLLOUT_TIMEOUT_SECONDS: integer(1, 86_400)
     .default(600)
     .describe('kubernetes: how long a rollout may make no progress before the job fails.'),
+  CLUSTER_PATIENCE_SECONDS: integer(1, 86_400)
+    .default(300)
+    .describe(
+      'kubernetes: how long a step waits for an API server that is unavailable before the job fails.',
+    ),
   IMAGE_REGISTRY: z
     .string()
     .regex(
@@ -357,11 +367,13 @@ export function readConfig(
     secretKeyPrevious: value.SECRET_KEY_PREVIOUS,
     upgradeExecutor: value.UPGRADE_EXECUTOR,
     upgradeStepTimeoutMs: value.UPGRADE_STEP_TIMEOUT_SECONDS * 1000,
+    revertTimeoutMs: value.REVERT_TIMEOUT_SECONDS * 1000,
     jobHistory: value.JOB_HISTORY,
     kubeconfig: value.KUBECONFIG,
     kubernetesNamespace: value.KUBERNETES_NAMESPACE,
     upgradeParallelism: value.UPGRADE_PARALLELISM,
     rolloutTimeoutMs: value.ROLLOUT_TIMEOUT_SECONDS * 1000,
+    clusterPatienceMs: value.CLUSTER_PATIENCE_SECONDS * 1000,
     imageRegistry: value.IMAGE_REGISTRY,
     optionalContainers: value.OPTIONAL_CONTAINERS ?? [],
     imageCheck: value.UPGRADE_EXECUTOR === 'kubernetes' ? value.IMAGE_CHECK : 'off',

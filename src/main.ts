@@ -19,7 +19,7 @@ import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { hasJobEnded } from './upgrades/job-service.ts';
+import { findReasonOfAbandoning, hasJobEnded } from './upgrades/job-service.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -176,10 +176,14 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     { server: cluster.server, namespace: cluster.namespace },
     'upgrades change workloads of a Kubernetes namespace',
   );
+  if (config.storeUrl === undefined)
+    logger.warn('STORE_URL is not set: an upgrade of the cluster that this process does not finish is lost');
   return createKubernetesExecutor({
     cluster,
     runtime: realRuntime,
     hasEnded: (jobId) => hasJobEnded(store, jobId),
+    findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(store, jobId),
+    hasDatabase: config.storeUrl !== undefined,
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,
@@ -194,6 +198,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
             userAgent: `Steward/${await readVersion()}`,
           }),
     rolloutTimeoutMs: config.rolloutTimeoutMs,
+    patienceMs: config.clusterPatienceMs,
   });
 }
 

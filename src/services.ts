@@ -110,6 +110,7 @@ export function createServices(options: AppOptions) {
     tasks,
     executor,
     stepTimeoutMs: config.upgradeStepTimeoutMs,
+    revertTimeoutMs: config.revertTimeoutMs,
     notify: notifyJob,
   });
   const jobWatcher = new JobWatcher(store, runtime);

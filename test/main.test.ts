@@ -126,6 +126,24 @@ describe('the process', () => {
     expect(await exited).toBe(0);
   });
 
+  it('warns that upgrades of a cluster are lost with the process if there is no database', async () => {
+    const kubeconfig = JSON.stringify({
+      'current-context': 'test',
+      clusters: [
+        { name: 'test', cluster: { server: 'http://127.0.0.1:1', 'insecure-skip-tls-verify': true } },
+      ],
+      users: [{ name: 'nobody', user: {} }],
+      contexts: [{ name: 'test', context: { cluster: 'test', user: 'nobody' } }],
+    });
+    const env = { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'kubeconfig' };
+    const { child, output, exited, listening } = startProcess(env, { kubeconfig });
+    await listening;
+    const warning = output.out.split('\n').find((line) => line.includes('STORE_URL is not set'));
+    expect(JSON.parse(warning ?? '{}')).toMatchObject({ level: 40 });
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+  });
+
   it('exits with 1 when its port is in use', async () => {
     const first = startProcess();
     const { port } = new URL(await first.listening);

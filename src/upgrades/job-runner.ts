@@ -3,7 +3,8 @@
 // The life of a job. A request stores a job in the state `in_progress` together with its plan, and `run` starts a background
 // task for it. The task repeats one decision until the job has ended (`#advance`):
 //
-// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or cancelled.
+// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or cancelled. If the deadline
+//   for reverting has passed, or an administrator has asked to stop, the job ends as failed before that.
 // - If an administrator has asked to cancel the job, begin to revert.
 // - If a step is left, execute it. A step that throws fails the job; a failed patch begins to revert.
 // - If no step is left, complete the job.
@@ -36,12 +37,11 @@ import {
   finishReverting,
   nextToRevert,
   revertStep,
+  stopReverting,
   takeOverJob,
 } from './job.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import type { Step } from './plan.ts';
-
-const revertAttempts = 3;
 
 /** The job keeps the text, and every later step stores the job again. */
 const maxFailure = 4000;
@@ -52,6 +52,7 @@ export type JobRunnerOptions = {
   tasks: Tasks;
   executor: Executor;
   stepTimeoutMs: number;
+  revertTimeoutMs: number;
   notify: OnJobChange;
 };
 
@@ -61,17 +62,19 @@ export class JobRunner {
   readonly #tasks: Tasks;
   readonly #executor: Executor;
   readonly #stepTimeoutMs: number;
+  readonly #revertTimeoutMs: number;
   readonly #notify: OnJobChange;
   readonly #started = new Set<string>();
   #accepting = 0;
   #isTakingOver = false;
 
-  constructor({ store, runtime, tasks, executor, stepTimeoutMs, notify }: JobRunnerOptions) {
+  constructor({ store, runtime, tasks, executor, stepTimeoutMs, revertTimeoutMs, notify }: JobRunnerOptions) {
     this.#store = store;
     this.#runtime = runtime;
     this.#tasks = tasks;
     this.#executor = executor;
     this.#stepTimeoutMs = stepTimeoutMs;
+    this.#revertTimeoutMs = revertTimeoutMs;
     this.#notify = notify;
   }
 
@@ -178,24 +181,54 @@ export class JobRunner {
 
   async #revert(job: Job, plan: StoredPlan, signal: AbortSignal): Promise<void> {
     const applied = nextToRevert(job, plan);
-    const workload = applied?.step.workload;
+    const why = this.#reasonToStopReverting(job);
+    if (!applied) await this.#update(job, finishReverting);
+    else if (why !== undefined)
+      await this.#update(job, (transaction, current, at) =>
+        stopReverting(transaction, current, plan, why, at),
+      );
+    else await this.#revertNext(job, plan, applied, signal);
+  }
+
+  /** Tries each workload once: the executor retries what may succeed later, and the other workloads must not wait for this one. */
+  async #revertNext(
+    job: Job,
+    plan: StoredPlan,
+    applied: { index: number; step: Step },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { workload } = applied.step;
+    const remainingMs = this.#revertDeadline(job) - this.#runtime.now();
     let failure: string | undefined;
-    for (let attempt = 1; workload && attempt <= revertAttempts; attempt += 1) {
-      try {
-        await this.#execute(job, (context) => this.#executor.rollback(workload, context), signal);
-        failure = undefined;
-        break;
-      } catch (error) {
-        if (signal.aborted) return;
-        if (isUnavailable(error)) throw error;
-        failure = errorText(error);
-      }
+    try {
+      if (workload)
+        await this.#execute(
+          job,
+          (context) => this.#executor.rollback(workload, context),
+          signal,
+          Math.min(this.#stepTimeoutMs, remainingMs),
+        );
+    } catch (error) {
+      // The next decision stops the job at its deadline, and then this workload is one of those that are left.
+      if (signal.aborted || this.#runtime.now() >= this.#revertDeadline(job)) return;
+      if (isUnavailable(error)) throw error;
+      failure = errorText(error);
     }
     await this.#update(job, (transaction, current, at) =>
-      applied
-        ? revertStep(transaction, current, plan, { ...applied, failure }, at)
-        : finishReverting(transaction, current, at),
+      revertStep(transaction, current, plan, { ...applied, failure }, at),
     );
+  }
+
+  #revertDeadline({ reverting }: Job): number {
+    return (reverting?.since ?? Infinity) + this.#revertTimeoutMs;
+  }
+
+  #reasonToStopReverting(job: Job): string | undefined {
+    const stoppedBy = job.reverting?.stoppedBy;
+    if (stoppedBy !== undefined) return `${stoppedBy} stopped it.`;
+    return this.#runtime.now() >= this.#revertDeadline(job)
+      ? `it took longer than ${this.#revertTimeoutMs / 1000} seconds.`
+      : undefined;
   }
 
   async #complete(job: Job, plan: StoredPlan): Promise<void> {
@@ -210,6 +243,7 @@ export class JobRunner {
     { id: jobId, fence, runStartedAt }: Job,
     call: (context: StepContext) => Promise<void>,
     stopping: AbortSignal,
+    timeoutMs = this.#stepTimeoutMs,
   ): Promise<void> {
     const assertOwnership = async () => {
       await this.#store.refresh();
@@ -221,8 +255,8 @@ export class JobRunner {
       this.#runtime,
       (signal) => call({ jobId, fence, runStartedAt, assertOwnership, signal }),
       {
-        ms: this.#stepTimeoutMs,
-        message: `it took longer than ${this.#stepTimeoutMs / 1000} seconds.`,
+        ms: timeoutMs,
+        message: `it took longer than ${timeoutMs / 1000} seconds.`,
         stopping,
       },
     );

@@ -34,13 +34,25 @@ export type Job = {
   /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
   readonly reason: string | null;
-  /** Set while the job reverts workloads. Steps before the index `before` are not reverted yet. The job ends in the state `then`. */
-  readonly reverting: { readonly before: number; readonly then: 'failed' | 'cancelled' } | null;
+  /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
+  readonly reverting: Reverting | null;
   /** These uploads must not be deleted while the job runs. */
   readonly uploads: readonly string[];
   readonly lastMessageAt: number;
   /** All messages that the job has recorded, even if the store has removed them since. */
   readonly messageCount: number;
+};
+
+export type Reverting = {
+  /** Steps before this index are not reverted yet. */
+  readonly before: number;
+  /** The state in which the job ends when all workloads are reverted. */
+  readonly then: 'failed' | 'cancelled';
+  /** The start of the deadline, in this run. Absent in a job that version 0.1 has begun to revert. */
+  readonly since?: number;
+  readonly reason?: string | null;
+  /** Set when an administrator asks to stop. The job still reverts the current workload then. */
+  readonly stoppedBy?: string;
 };
 
 /** The plan is stored apart from the job, because the job is stored again with every step and the plan never changes. */
@@ -79,6 +91,7 @@ const noRuns = { success: 0, failed: 0, cancelled: 0 };
 export const runTotals: Cell<RunTotals> = {
   name: 'runTotals',
   initial: { ended: { upgrade: noRuns, rollback: noRuns }, lastSuccessAt: null },
+  auditFields: notAudited,
 };
 
 export function isJobRunning(reader: Reader): boolean {

@@ -4,6 +4,9 @@
 // resumed, which begins a new run. `next` is the first step of the plan that is not done. It goes up as steps are done, and down
 // while a failed or cancelled patch reverts its workloads, newest first (`reverting`).
 //
+// Reverting stops early at its deadline, or when an administrator cancels it. The job is `failed` then and keeps `reverting`. Only a
+// resume of this job is accepted next, and it continues to revert.
+//
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
 // mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
 // its closing messages and its state are one update.
@@ -11,9 +14,18 @@
 // Only the newest job changes. The start of a job archives the one before it. The plan of a job is deleted when the job can no longer be
 // resumed: when it ends in `success` or `cancelled`, or when the next job starts.
 import { ServiceError } from '../errors.ts';
+import { formatList } from '../lib/format.ts';
 import type { Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type EndState, type Job, type StoredPlan, jobBefore, newestJob, runTotals } from './job-table.ts';
+import {
+  type EndState,
+  type Job,
+  type Reverting,
+  type StoredPlan,
+  jobBefore,
+  newestJob,
+  runTotals,
+} from './job-table.ts';
 import { type Code, type Facts, writeMessage } from './messages.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './deployment.ts';
@@ -76,8 +88,8 @@ function archiveJob(transaction: Transaction, job: Job): void {
 }
 
 /**
- * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch reverts
- * its workloads.
+ * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch leaves one
+ * only if it has stopped reverting its workloads.
  */
 export function reasonNotToStart(
   reader: Reader,
@@ -91,13 +103,14 @@ export function reasonNotToStart(
     ...(last.id === newest?.id ? ['resume it'] : []),
     ...(last.kind === 'release' ? [`upgrade to ${last.targetId} again`] : []),
   ];
-  return `The job ${last.id} to ${last.to} has failed: ${remedies.join(', or ')}.`;
+  const state = last.reverting ? 'has not reverted all of its workloads' : 'has failed';
+  return `The job ${last.id} to ${last.to} ${state}: ${remedies.join(', or ')}.`;
 }
 
 export function findJobToRepair(reader: Reader): Job | undefined {
   const newest = reader.read(newestJob);
   const last = newest?.state === 'cancelled' ? reader.read(jobBefore) : newest;
-  return last?.state === 'failed' && last.kind !== 'patch' ? last : undefined;
+  return last?.state === 'failed' && (last.kind !== 'patch' || last.reverting) ? last : undefined;
 }
 
 /** Whether an upgrade to this version repairs the failed job. */
@@ -140,9 +153,11 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
   // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
-  const failed = { ...job, reason: `${step.name}: ${cause}` };
+  const reason = `${step.name}: ${cause}`;
+  const failed = { ...job, reason };
   if (job.kind === 'patch') {
-    return record(transaction, { ...failed, announced: true, reverting: { before, then: state } }, lines, at);
+    const reverting = { before, then: state, since: at, reason } as const;
+    return record(transaction, { ...failed, announced: true, reverting }, lines, at);
   }
   return endJob(transaction, failed, state, [...lines, [2166]], at);
 }
@@ -155,10 +170,13 @@ export function abortJob(transaction: Transaction, job: Job, name: string, at: n
   return endJob(transaction, aborted, 'failed', lines, at);
 }
 
+/** A job that already reverts its workloads stops that after the current workload. */
 export function requestCancel(transaction: Transaction, job: Job, plan: Plan | undefined, by: string): Job {
   const why = reasonNotToCancel(transaction, job, plan);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
-  const cancelled = { ...job, cancelledBy: by };
+  const cancelled = job.reverting
+    ? { ...job, reverting: { ...job.reverting, stoppedBy: by } }
+    : { ...job, cancelledBy: by };
   transaction.write(newestJob, cancelled);
   return cancelled;
 }
@@ -168,7 +186,6 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
   if (job.state !== 'in_progress') return `it is ${job.state}`;
   if (reader.read(newestJob)?.id !== job.id) return 'it has ended';
   if (job.kind === 'rollback') return 'it is a rollback';
-  if (job.reverting) return 'its workloads are being reverted';
   if (job.kind === 'patch') return undefined;
   if (!plan) return 'it has ended';
   const executing = plan.steps.findIndex(({ codes }) => codes.includes(2271));
@@ -176,14 +193,15 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
 }
 
 /** The page hides its Cancel button when a message with one of these codes arrives. */
-export function endsOfCancelling({ kind }: Job): readonly Code[] {
+export function endsOfCancelling({ kind, reverting }: Job): readonly Code[] {
+  if (reverting) return [2166];
   return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];
 }
 
 export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
-  const reverting = { before: job.next, then: 'cancelled' } as const;
   const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
+  const reverting = { before: job.next, then: 'cancelled', since: at, reason } as const;
   return record(transaction, { ...job, reason, announced: true, reverting }, lines, at);
 }
 
@@ -202,7 +220,6 @@ export function revertStep(
   { index, step, failure }: { index: number; step: Step; failure: string | undefined },
   at: number,
 ): Job {
-  const then = job.reverting?.then ?? 'failed';
   const verified =
     steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
       ?.counts?.done ?? 1;
@@ -213,12 +230,30 @@ export function revertStep(
       ? [2904, { name: step.subject, image }]
       : [2901, { name: `Put back ${step.subject}`, cause: failure }];
   // The step right before an `apply` step begins the same workload, so a resumed job continues there.
-  const reverted = { ...job, next: index - 1, workloadsDone, reverting: { before: index, then } };
-  return record(transaction, reverted, [line], at);
+  const reverting = { then: 'failed' as const, ...job.reverting, before: index };
+  return record(transaction, { ...job, next: index - 1, workloadsDone, reverting }, [line], at);
 }
 
 export function finishReverting(transaction: Transaction, job: Job, at: number): Job {
-  return endJob(transaction, job, job.reverting?.then ?? 'failed', [[2166]], at);
+  const { then = 'failed', reason = job.reason } = job.reverting ?? {};
+  return endJob(transaction, { ...job, reason }, then, [[2166]], at);
+}
+
+/** More names would make the record of the job large. */
+const maxNamed = 100;
+
+/** A resumed job continues with the workloads that are left. */
+export function stopReverting(transaction: Transaction, job: Job, plan: Plan, why: string, at: number): Job {
+  const name = 'Put back the workloads';
+  const cause = `${why} Not put back: ${formatList(workloadsToRevert(job, plan), maxNamed)}.`;
+  const lines: Line[] = [[2901, { name, cause }], [2166]];
+  const stopped = { ...job, reason: `${name}: ${cause}` };
+  return endJob(transaction, stopped, 'failed', lines, at, job.reverting);
+}
+
+function workloadsToRevert(job: Job, { steps }: Plan): string[] {
+  const applied = steps.slice(0, job.reverting?.before).filter(({ action }) => action === 'apply');
+  return [...new Set(applied.reverse().map(({ subject }) => subject))];
 }
 
 export function resumeJob(
@@ -240,8 +275,13 @@ export function resumeJob(
     announced: true,
     cancelledBy: null,
     reason: null,
+    reverting: job.reverting && restartReverting(job.reverting, at),
   };
   return record(transaction, resumed, [[2902, { cause: `by ${by}` }], [2165]], at);
+}
+
+function restartReverting({ stoppedBy: _stoppedBy, ...reverting }: Reverting, at: number): Reverting {
+  return { ...reverting, since: at };
 }
 
 export function reasonNotToResume(reader: Reader, job: Job): string | undefined {
@@ -266,11 +306,12 @@ function endJob(
   state: EndState,
   lines: readonly Line[],
   at: number,
+  reverting: Reverting | null = null,
 ): Job {
   if (state !== 'failed') transaction.jobs.deletePlan(job.id);
   const endedAt = Math.max(at, job.lastMessageAt);
   countRun(transaction, job, state, endedAt);
-  return record(transaction, { ...job, state, endedAt, reverting: null, announced: false }, lines, at);
+  return record(transaction, { ...job, state, endedAt, reverting, announced: false }, lines, at);
 }
 
 function countRun(transaction: Transaction, { operation }: Job, state: EndState, endedAt: number): void {

@@ -14,8 +14,8 @@ export type Facts = {
   readonly cause: string;
 };
 
-const progress = ({ done, total, elapsedMs }: Facts) =>
-  `${done} out of ${total} deployments updated. ` +
+const progress = ({ operation, done, total, elapsedMs }: Facts) =>
+  `${done} out of ${total} deployments ${operation === 'rollback' ? 'rolled back' : 'updated'}. ` +
   `Elapsed: ${elapsedMs} milliseconds (approximately ${Math.round(elapsedMs / 60_000)} minutes).`;
 
 function duration(ms: number): string {

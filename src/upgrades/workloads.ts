@@ -8,6 +8,8 @@ export type WorkloadContainer = {
   readonly container: string;
   readonly image: string;
   readonly formerImage: string | null;
+  /** Set if the container has another image than `formerImage` now, because an abandoned job has changed it. */
+  readonly presentImage?: string;
 };
 
 /** The unit that a step moves, for example one Deployment of a cluster. */
@@ -16,6 +18,9 @@ export type Workload = {
   readonly component: string;
   readonly parts: readonly WorkloadContainer[];
 };
+
+/** A job has left changed workloads behind: the store does not know it, or it is a patch that could not revert all of them. */
+export type AbandonedReason = 'unknown' | 'not reverted';
 
 /** Every workload adds steps to the plan and messages to the job, which are stored and returned as a whole. */
 export const maxWorkloads = 10_000;

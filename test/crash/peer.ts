@@ -101,6 +101,7 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
     tasks,
     executor,
     stepTimeoutMs: 600_000,
+    revertTimeoutMs: 900_000,
     notify: () => undefined,
   });
   await jobRunner.recover();

@@ -10,7 +10,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ConfigError, readConfig } from '../../src/config.ts';
 import { variableNames } from '../kit/variables.ts';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
-import { neededPermissions, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import {
+  neededPermissions,
+  optionalPermissions,
+} from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { readManifest } from '../../src/upgrades/manifest.ts';
 import { type Manifest, problemsOf, readManifests } from '../kit/manifests.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
@@ -91,10 +94,22 @@ describe('the manifests', () => {
 
 describe('the Deployment', () => {
   it('has exactly the permissions that upgrades need', () => {
-    const given = find(steward, 'Role').rules?.flatMap(({ apiGroups = [], resources = [], verbs }) =>
-      resources.flatMap((resource) => verbs.map((verb) => ({ verb, group: apiGroups.join(), resource }))),
+    const given = find(steward, 'Role').rules?.flatMap(
+      ({ apiGroups = [], resources = [], verbs, resourceNames = [undefined] }) =>
+        resources.flatMap((resource) =>
+          verbs.flatMap((verb) =>
+            resourceNames.map((name) => ({
+              verb,
+              group: apiGroups.join(),
+              resource,
+              ...(name !== undefined && { name }),
+            })),
+          ),
+        ),
     );
-    expect(given).toEqual([...neededPermissions, readQuotas]);
+    const wanted = [...neededPermissions, ...optionalPermissions.flatMap(({ permissions }) => permissions)];
+    const sort = (list: readonly object[] = []) => list.map((one) => JSON.stringify(one)).sort();
+    expect(sort(given)).toEqual(sort(wanted));
     expect(pod).toMatchObject({ serviceAccountName: 'steward', automountServiceAccountToken: true });
   });
 

@@ -78,6 +78,33 @@ describe('the lock on a namespace', () => {
     expect(await lease(on)).toEqual([undefined, 2]);
   });
 
+  it('is renewed with one request every ten seconds, and not before', async () => {
+    const { on, start } = await openDeployment();
+    const executor = start(fast());
+    await executor.perform('Launch the upgrader', contextOf());
+    const before = on.faults.requests.length;
+    await executor.perform('Prepare the plan', contextOf());
+    expect(on.faults.requests).toHaveLength(before);
+    // 12 seconds for the executor.
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    await executor.perform('Execute the plan', contextOf());
+    expect(on.faults.requests.slice(before).map(({ method, status }) => [method, status])).toEqual([
+      ['PUT', 200],
+    ]);
+  });
+
+  it('is not renewed by a process that was replaced', async () => {
+    const { on, start } = await openDeployment();
+    const [former, successor] = [start(fast()), start(fast())];
+    await former.perform('Launch the upgrader', contextOf('job', 1));
+    await successor.perform('Launch the upgrader', contextOf('job', 2));
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    await expect(former.perform('Prepare the plan', contextOf('job', 1))).rejects.toThrow(
+      'its job job/2 holds the Lease',
+    );
+    expect(await lease(on)).toEqual(['job/2', 2]);
+  });
+
   it('does not block the next job of the same Steward if it could not be released', async () => {
     const { on, start } = await openDeployment();
     await start(fast()).perform('Launch the upgrader', contextOf());

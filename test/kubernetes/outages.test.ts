@@ -27,6 +27,24 @@ describe('an API server', () => {
     await executor.release('job');
   });
 
+  it('that is down for longer than the Lease is valid delays a step, but does not fail it', async () => {
+    const { on, start, image } = await openDeployment();
+    const executor = start({ ...fast(), patienceMs: 300_000 });
+    await executor.apply(workload, contextOf());
+    await on.faults.down();
+    const verified = executor.verify(workload, contextOf());
+    // 40 seconds for the executor.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await on.faults.up();
+    await verified;
+    await on.faults.down();
+    const reverted = executor.rollback(workload, contextOf());
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await on.faults.up();
+    await reverted;
+    expect(await image()).toBe('a:1');
+  });
+
   it('that is down for less than the lease duration delays a step, but does not fail it', async () => {
     const { on, start, image } = await openDeployment();
     const executor = start(fast());
@@ -64,17 +82,22 @@ describe('an API server', () => {
   });
 
   it('that refuses the credentials from the start, or permanently, fails the step', async () => {
-    const { on, start } = await openDeployment();
+    const { on, start, patches } = await openDeployment();
+    const moved = { ...workload, parts: [{ container: 'a', image: 'a:1', formerImage: 'a:0' }] };
     const removeFault = on.faults.inject({ act: { status: 401 }, times: Infinity });
     const executor = start(fast());
     await expect(executor.perform('Launch the upgrader', contextOf())).rejects.toThrow(
-      /^the API server refuses \(401\)/,
+      /^the API server refuses \(401\): .*; it does not accept the credentials of Steward\.$/,
     );
     expect(on.faults.requests).toHaveLength(1);
     removeFault();
     await executor.perform('Launch the upgrader', contextOf());
     on.faults.inject({ method: 'PATCH', act: { status: 403 }, times: Infinity });
     await expect(executor.apply(workload, contextOf())).rejects.toThrow(/^the API server refuses \(403\)/);
+    // A refusal that lasted ten seconds is not waited for again.
+    const before = patches().length;
+    await expect(executor.rollback(moved, contextOf())).rejects.toThrow(/^the API server refuses \(403\)/);
+    expect(patches()).toHaveLength(before + 1);
   });
 
   it('that refuses the content of a request does not get it again', async () => {

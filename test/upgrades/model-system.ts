@@ -57,7 +57,8 @@ export function createSystem(parallelism: number) {
         go: () => done(() => (effect(), resolve())),
         fail: (takesEffect) =>
           done(() => {
-            if (takesEffect) effect();
+            // A revert that fails has changed the images, so that the images of a reverted patch can be checked.
+            if (takesEffect || store.read(newestJob)?.reverting) effect();
             reject(new Error('it breaks.'));
           }),
       };
@@ -82,10 +83,7 @@ export function createSystem(parallelism: number) {
       expect(shown).toEqual(workload.parts.map(({ image }) => image));
       return waitForTest(signal, () => undefined);
     },
-    rollback: (workload, { signal }) =>
-      store.read(newestJob)?.reverting
-        ? Promise.resolve(put(workload, 'formerImage'))
-        : waitForTest(signal, () => put(workload, 'formerImage')),
+    rollback: (workload, { signal }) => waitForTest(signal, () => put(workload, 'formerImage')),
   };
 
   /** Creates everything that a restart of the process loses. */
@@ -99,6 +97,7 @@ export function createSystem(parallelism: number) {
         tasks,
         executor,
         stepTimeoutMs: 1e9,
+        revertTimeoutMs: 60,
         notify: () => undefined,
       }),
     };

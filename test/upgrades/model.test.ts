@@ -31,11 +31,7 @@ async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
   const job = store.read(newestJob);
   const executing = job && (await store.jobs.messages(job.id)).some(({ code }) => code === 2271);
   if (asked.kind === 'cancel')
-    return (
-      job?.state === 'in_progress' &&
-      !job.reverting &&
-      (job.kind === 'patch' || (job.kind === 'release' && !executing))
-    );
+    return job?.state === 'in_progress' && (job.kind === 'patch' || (job.kind === 'release' && !executing));
   if (asked.kind === 'resume') return job?.state === 'failed';
   if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return true;
   if (job?.state === 'in_progress') return false;
@@ -43,7 +39,7 @@ async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
   const earlier = await store.jobs.page(job?.number ?? 0, 0, 100);
   const last = [...(job ? [job] : []), ...earlier.jobs].find(({ state }) => state !== 'cancelled');
   const isSame = asked.kind === 'upgrade' && last?.kind === 'release' && last.targetId === target;
-  return !(last?.state === 'failed' && last.kind !== 'patch') || isSame;
+  return !(last?.state === 'failed' && (last.kind !== 'patch' || last.reverting)) || isSame;
 }
 
 async function attempt(system: System, asked: Command): Promise<void> {
@@ -121,9 +117,15 @@ async function check(system: System): Promise<void> {
   const now = store.read(deployment);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
   expect(label).toBe(job.state === 'success' ? job.to : job.from);
-  // A successful job has changed every image; a patch without success has changed none.
+  // A successful job has changed every image; a patch without success has changed none, unless it stopped reverting.
   if (job.state === 'success') expect(imagesOf(now)).toEqual(system.cluster);
-  else if (job.kind === 'patch') expect(system.cluster).toEqual(system.imagesBefore());
+  else if (job.kind === 'patch' && !job.reverting) expect(system.cluster).toEqual(system.imagesBefore());
+  if (job.reverting) {
+    expect(job.state).toBe('failed');
+    expect(all.at(-2)?.message).toMatch(
+      /^The job failed at the step "Put back the workloads": .* Not put back: \w/,
+    );
+  }
   expect(all.at(-1)?.code).toBe(job.state === 'success' ? (job.operation === 'upgrade' ? 2012 : 2905) : 2166);
 }
 

@@ -84,6 +84,25 @@ describe('while a job runs', () => {
     expect(formOf(ended, '/resume')).toBeUndefined();
   });
 
+  it('stops a job that puts workloads back, and then offers to continue that', async () => {
+    await start({ SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' });
+    await send(await open({ version: patch1 }), '/upgrade');
+    const isReverting = () => server.store.read(newestJob)?.reverting !== null;
+    for (let seconds = 0; seconds < 60 && !isReverting(); seconds += 1) await server.runtime.advance(1000);
+    const reverting = await open();
+    expect(reverting).toContain('Stop putting workloads back');
+    expect(reverting).toContain('data-until="2166"');
+    await send(reverting, '/cancel');
+    const stopping = await open();
+    expect(stopping).toContain('administrator has asked to stop putting workloads back.');
+    expect(formOf(stopping, '/cancel')).toBeUndefined();
+    await server.runtime.advance(hour);
+    const stopped = await open();
+    expect(stopped).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
+    expect(stopped).toContain('Resume puts the other workloads back to their former images.');
+    expect(formOf(stopped, '/resume')).toBeDefined();
+  });
+
   it('offers to cancel a release only until its plan is executed', async () => {
     await start();
     await startRelease();

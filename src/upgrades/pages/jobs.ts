@@ -142,20 +142,27 @@ async function actions(store: ReadableStore, job: Job, page: PageContext<unknown
           action: href('system', 'jobs', job.id, operation),
         });
   if (reasonNotToResume(store, job) === undefined) {
-    return html`<p>
-        Resume continues at the first step that is not done. The version is still ${job.from}.
-      </p>
+    const continues = job.reverting
+      ? 'puts the other workloads back to their former images'
+      : 'continues at the first step that is not done';
+    return html`<p>Resume ${continues}. The version is still ${job.from}.</p>
       ${button('resume', 'Resume')}`;
   }
   if (job.state !== 'in_progress') return false;
   if (job.cancelledBy !== null && !job.reverting) {
     return html`<p>${job.cancelledBy} has asked to cancel it. It ends after the current step.</p>`;
   }
+  const stoppedBy = job.reverting?.stoppedBy;
+  if (stoppedBy !== undefined) {
+    return html`<p>
+      ${stoppedBy} has asked to stop putting workloads back. The job ends after the current one.
+    </p>`;
+  }
   const plan = job.kind === 'release' ? await store.jobs.plan(job.id) : undefined;
   const why = reasonNotToCancel(store, job, plan);
   if (why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
-    ${button('cancel', 'Cancel this job')}
+    ${button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job')}
   </div>`;
 }
 

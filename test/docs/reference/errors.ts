@@ -50,7 +50,8 @@ The table shows in which kinds of jobs each code appears; a release that install
 const messagesOutro = `
 - 2011, 2173 and 2175 contain numbers as in the table: no leading zeros, no separators.
 - The text of 2153 is a JSON object and nothing else.
-- 2901 appears once more for each workload that cannot be reverted after three attempts; it then names the step \`Put back <name>\`.
+- 2901 appears once more for each workload that cannot be reverted; it then names the step \`Put back <name>\`. If reverting stops early, it names
+  the step \`Put back the workloads\` and the workloads that are left.
 - Codes 2072 and 2901 to 2905 are codes of Steward itself. All others belong to the interface that Steward implements.
 
 What a job does, and in which order the messages appear, is in [the protocol](../protocol.md#upgrade-jobs).
@@ -142,6 +143,7 @@ const numbers: Readonly<Record<string, string>> = {
 /** The facts of codes with more than one text. */
 const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
   2011: [{}, { operation: 'rollback' }],
+  2173: [{}, { operation: 'rollback' }],
   2902: [{ cause: 'by <user>' }, { cause: 'after a restart' }],
   2903: [{ cause: '<user>' }],
   2904: [{}, { image: '' }],

@@ -3,48 +3,30 @@ import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { ImageCheck, Inventory, Workload } from '../../workloads.ts';
 import type { Executor, StepContext } from '../executor.ts';
-import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
-import { type LockOptions, UpgradeLock, outageMs } from './lock.ts';
-import { buildDonePatch, buildImagePatch } from './patch.ts';
-import type { ClusterPod } from './pod.ts';
-import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
-import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
+import { type LockOptions, UpgradeLock } from './lock.ts';
+import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
+import type { Direction } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
 export { ImageChecker } from './image-check.ts';
 
 export type KubernetesOptions = Pick<
   InventoryOptions,
-  'parallelism' | 'imageRegistry' | 'optionalContainers'
-> & {
-  readonly cluster: ClusterConnection;
-  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
-  readonly hasEnded: LockOptions['hasEnded'];
-  /** Undefined: images are not looked up. */
-  readonly imageChecker: ImageChecker | undefined;
-  readonly rolloutTimeoutMs: number;
-  readonly pollIntervalMs?: number;
-  /** The default covers the first two attempts of a node. */
-  readonly imageTimeoutMs?: number;
-};
+  'parallelism' | 'imageRegistry' | 'optionalContainers' | 'findReasonOfAbandoning' | 'hasDatabase'
+> &
+  MoverOptions & {
+    readonly hasEnded: LockOptions['hasEnded'];
+    /** Undefined: images are not looked up. */
+    readonly imageChecker: ImageChecker | undefined;
+    /** How long a step waits for an API server that is unavailable. */
+    readonly patienceMs: number;
+  };
 
 /** Short, because a process waits for it when it stops. */
 const releaseTimeoutMs = 2_000;
-
-/** Longer than for other steps: a rollback that fails leaves a mixture of versions. */
-const rollbackRetryMs = 10 * outageMs;
-
-const conflictPauseMs = 50;
-
-type WorkloadMove = {
-  readonly cluster: Cluster;
-  readonly workload: Workload;
-  readonly direction: Direction;
-  readonly context: StepContext;
-};
 
 export function createKubernetesExecutor(options: KubernetesOptions): Executor {
   return new KubernetesExecutor(options);
@@ -52,26 +34,21 @@ export function createKubernetesExecutor(options: KubernetesOptions): Executor {
 
 export class KubernetesExecutor implements Executor {
   readonly #options: KubernetesOptions;
-  readonly #runtime: KubernetesOptions['runtime'];
+  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly #connection: ClusterConnection;
   readonly #lock: UpgradeLock;
+  readonly #mover: WorkloadMover;
 
   constructor(options: KubernetesOptions) {
     this.#options = options;
     this.#runtime = options.runtime;
     this.#connection = options.cluster;
     this.#lock = new UpgradeLock(options);
+    this.#mover = new WorkloadMover(options, this.#lock);
   }
 
   inventory(): Promise<Inventory> {
-    const { parallelism, imageRegistry, optionalContainers } = this.#options;
-    return readInventory({
-      connection: this.#connection,
-      lock: this.#lock,
-      parallelism,
-      imageRegistry,
-      optionalContainers,
-    });
+    return readInventory({ ...this.#options, connection: this.#connection, lock: this.#lock });
   }
 
   async checkImages(workloads: readonly Workload[]): Promise<ImageCheck | undefined> {
@@ -80,23 +57,19 @@ export class KubernetesExecutor implements Executor {
 
   /** These steps change nothing in the cluster, so they only hold the lock. */
   async perform(_step: string, context: StepContext): Promise<void> {
-    await this.#lock.acquire(this.#clusterFor(context), context);
+    await this.#lock.renew(this.#clusterFor(context), context);
   }
 
   async apply(workload: Workload, context: StepContext): Promise<void> {
-    const cluster = this.#clusterFor(context);
-    await this.#patchImages({ cluster, workload, direction: 'image', context });
+    await this.#mover.apply(this.#moveOf(workload, 'image', context));
   }
 
-  /** Patches first, in case another client has set the former images again since `apply`. */
   async verify(workload: Workload, context: StepContext): Promise<void> {
-    const cluster = this.#clusterFor(context);
-    await this.#moveWorkload({ cluster, workload, direction: 'image', context });
+    await this.#mover.verify(this.#moveOf(workload, 'image', context));
   }
 
   async rollback(workload: Workload, context: StepContext): Promise<void> {
-    const cluster = this.#clusterFor(context, rollbackRetryMs);
-    await this.#moveWorkload({ cluster, workload, direction: 'formerImage', context });
+    await this.#mover.rollback(this.#moveOf(workload, 'formerImage', context));
   }
 
   async release(jobId: string): Promise<void> {
@@ -112,85 +85,11 @@ export class KubernetesExecutor implements Executor {
     }
   }
 
-  #clusterFor({ signal }: StepContext, retryMs = outageMs): Cluster {
-    return this.#connection.withRetry({ retryMs, signal });
+  #moveOf(workload: Workload, direction: Direction, context: StepContext): WorkloadMove {
+    return { cluster: this.#clusterFor(context), workload, direction, context };
   }
 
-  async #moveWorkload(move: WorkloadMove): Promise<void> {
-    await this.#patchImages(move);
-    await this.#waitForRollout(move);
-  }
-
-  /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
-  async #patchImages(move: WorkloadMove): Promise<void> {
-    const { cluster, workload, direction, context } = move;
-    for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
-      if (hasTargetImages(await readWorkload(cluster, workload), workload, direction)) return;
-      await this.#assertOwnership(move);
-      const found = await readWorkload(cluster, workload);
-      if (hasTargetImages(found, workload, direction)) return;
-      try {
-        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));
-        return;
-      } catch (error) {
-        if (!hasStatus(error, 409)) throw error;
-      }
-    }
-  }
-
-  async #waitForRollout(move: WorkloadMove): Promise<void> {
-    const { cluster, workload, direction, context } = move;
-    const { rolloutTimeoutMs, imageTimeoutMs = 30_000, pollIntervalMs = 500 } = this.#options;
-    const { runStartedAt } = context;
-    const monitor = new RolloutMonitor({
-      workload,
-      direction,
-      runStartedAt,
-      rolloutTimeoutMs,
-      imageTimeoutMs,
-    });
-    for (; ; await this.#runtime.sleep(pollIntervalMs, context.signal)) {
-      const found = await readWorkload(cluster, workload);
-      if (!hasTargetImages(found, workload, direction))
-        throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
-      if (isRolledOut(found)) return this.#recordDone(move, found);
-      const at = this.#runtime.now();
-      const pods = (await cluster.listPods(found.selector)).filter((pod) => isOwnedBy(pod, found));
-      const rollout = monitor.check(found, pods, at);
-      if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
-      for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);
-      await this.#lock.renew(cluster, context);
-    }
-  }
-
-  async #deletePod(move: WorkloadMove, pod: ClusterPod): Promise<void> {
-    await this.#assertOwnership(move);
-    try {
-      await move.cluster.deletePod(pod);
-    } catch (error) {
-      // 404: the pod no longer exists. 409: another pod has its name now.
-      if (!hasStatus(error, 404, 409)) throw error;
-    }
-  }
-
-  async #recordDone(move: WorkloadMove, found: ClusterWorkload): Promise<void> {
-    const patch = buildDonePatch(found, move.direction, move.context.jobId);
-    if (!patch) return;
-    await this.#assertOwnership(move);
-    await move.cluster.patchWorkload(found, patch);
-  }
-
-  async #assertOwnership({ cluster, context }: WorkloadMove): Promise<void> {
-    await context.assertOwnership();
-    await this.#lock.acquire(cluster, context);
-  }
-}
-
-async function readWorkload(cluster: Cluster, { name }: Workload): Promise<ClusterWorkload> {
-  try {
-    return await cluster.readWorkload(parsePath(name));
-  } catch (error) {
-    if (hasStatus(error, 404)) throw new Error(`${name} no longer exists.`, { cause: error });
-    throw error;
+  #clusterFor({ signal }: StepContext): Cluster {
+    return this.#connection.withRetry({ retryMs: this.#options.patienceMs, signal });
   }
 }

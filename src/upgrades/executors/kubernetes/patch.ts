@@ -7,6 +7,8 @@ export const annotations = {
   job: 'steward/job',
   state: 'steward/state',
   formerImages: 'steward/former-images',
+  /** The images that the last patch has set. */
+  images: 'steward/images',
   /** The time of a ProgressDeadlineExceeded condition from before the patch. rollout.ts ignores that condition. */
   exceededBefore: 'steward/exceeded-before',
 } as const;
@@ -15,7 +17,7 @@ export const startStates: Readonly<Record<Direction, string>> = {
   image: 'updating',
   formerImage: 'putting back',
 };
-const doneStates: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
+export const doneStates: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
 
 /** `resourceVersion` makes the API server refuse the patch if the workload has changed since it was read. */
 export function buildImagePatch(
@@ -33,16 +35,16 @@ export function buildImagePatch(
         return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
-  const formerImages = Object.fromEntries(
-    parts.map(({ container, formerImage }) => [container, formerImage]),
-  );
+  const formatParts = (which: Direction) =>
+    JSON.stringify(Object.fromEntries(parts.map((part) => [part.container, part[which]])));
   return {
     metadata: {
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
         [annotations.state]: startStates[direction],
-        [annotations.formerImages]: JSON.stringify(formerImages),
+        [annotations.formerImages]: formatParts('formerImage'),
+        [annotations.images]: formatParts(direction),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
     },

@@ -19,6 +19,7 @@ import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { hasJobEnded } from './upgrades/job-service.ts';
+import { simulatedPerformers } from './upgrades/performers.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -76,7 +77,9 @@ async function main(): Promise<void> {
       `  sign in as ${config.adminUsername} with the password ${generatedPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
     ]);
   }
-  const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
+  const unknown = [...config.simulatedFailures.keys()].filter(
+    (name) => !name.startsWith('@') && !builtInNames.has(name),
+  );
   if (unknown.length > 0)
     logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
 }
@@ -157,6 +160,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
       runtime: realRuntime,
       stepMs: config.upgradeStepMs,
       failures: config.simulatedFailures,
+      performers: simulatedPerformers(config.simulatedStepTemplates),
     });
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
   const { connectCluster, createKubernetesExecutor } =
@@ -178,7 +182,9 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,
+    stepTemplates: config.stepTemplates,
     rolloutTimeoutMs: config.rolloutTimeoutMs,
+    stepTimeoutMs: config.upgradeStepTimeoutMs,
   });
 }
 

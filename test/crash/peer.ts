@@ -59,9 +59,19 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
     perform: call,
     verify: call,
     rollback: call,
+    async runTemplate() {
+      await call();
+      return {};
+    },
+    stopTemplate: call,
+    async check() {
+      await call();
+      return [];
+    },
     async apply({ name }) {
       await call();
       if (fails(name)) throw new Error('the update fails.');
+      return { isPatched: true };
     },
   };
 

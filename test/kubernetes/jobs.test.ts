@@ -1,7 +1,10 @@
 // Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after failures.
 import { afterEach, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import { neededPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import {
+  neededPermissions,
+  templatePermissions,
+} from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
@@ -164,7 +167,7 @@ it('an upgrade request reads the inventory of the cluster once', async () => {
     quotas: count('GET', /\/resourcequotas\?limit=/),
   }).toEqual({
     versions: 1,
-    accessReviews: neededPermissions.length + 1,
+    accessReviews: neededPermissions.length + templatePermissions.length + 1,
     deployments: 1,
     statefulSets: 1,
     daemonSets: 1,
@@ -178,7 +181,10 @@ it('a release is installed by component and then its patches, and the plan names
   const planned = await start('plan', 'rel', fields);
   expect(planned).toMatchObject({
     problems: [],
-    notices: ['VIDEO_SERVER (video-server:1) is new and no workload has it: Steward does not create one.'],
+    notices: [
+      'VIDEO_SERVER (video-server:1) is new and no workload has it: Steward does not create one.',
+      expect.stringMatching(/^These steps have no step template and are skipped: /),
+    ],
   });
   await start('upgrade', 'rel', fields);
   const { state, messages } = await end();

@@ -37,6 +37,8 @@ export const resources: Resource[] = [
   resource('apps', 'daemonsets', 'DaemonSet', ['ds'], workload),
   resource('apps', 'replicasets', 'ReplicaSet', ['rs'], workload),
   resource('apps', 'controllerrevisions', 'ControllerRevision'),
+  resource('batch', 'cronjobs', 'CronJob', ['cj'], workload),
+  resource('batch', 'jobs', 'Job', [], workload),
   resource('coordination.k8s.io', 'leases', 'Lease'),
   resource('rbac.authorization.k8s.io', 'roles', 'Role'),
   resource('rbac.authorization.k8s.io', 'rolebindings', 'RoleBinding'),

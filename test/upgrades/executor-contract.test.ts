@@ -124,7 +124,7 @@ describe.each([
 
   it('updates workloads, and rolls them back', async () => {
     const { executor, workloads, shows } = await begin(patch);
-    await executor.perform('Launch the upgrader', context());
+    await executor.perform('launch', context());
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:2', 'store-queue': 'store-queue:2', 'log-agent': 'log-agent:2' });
     for (const workload of workloads.flat().reverse()) await executor.rollback(workload, context());
@@ -169,7 +169,7 @@ describe.each([
     const [workload] = workloads.flat() as [Workload];
     const over = new AbortController();
     const steps = [
-      executor.perform('Launch the upgrader', context(over.signal)),
+      executor.perform('launch', context(over.signal)),
       executor.verify(workload, context(over.signal)),
       executor.rollback(workload, context(over.signal)),
     ];
@@ -182,7 +182,7 @@ describe.each([
     const { executor, workloads } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
     await executor.release('job');
-    await executor.perform('Launch the upgrader', context());
+    await executor.perform('launch', context());
     await executor.release('job');
     await executor.release('job');
     await executor.apply(workload, context(undefined, 'the next'));

@@ -2,26 +2,37 @@
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { Inventory, Workload } from '../../workloads.ts';
-import type { Executor, StepContext } from '../executor.ts';
+import type { StepId } from '../../step-ids.ts';
+import type {
+  ApplyResult,
+  Deviation,
+  Executor,
+  StepContext,
+  TemplateResult,
+  TemplateRun,
+} from '../executor.ts';
 import { hasStatus } from './client.ts';
-import type { Cluster, ClusterConnection } from './cluster.ts';
+import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock, outageMs } from './lock.ts';
-import { buildDonePatch, buildImagePatch } from './patch.ts';
+import { buildDonePatch, buildImagePatch, isPatchedBy } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
 import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
+import { StepJobs } from './step-jobs.ts';
+import { findDeviation } from './final-check.ts';
 import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
 
 export type KubernetesOptions = Pick<
   InventoryOptions,
-  'parallelism' | 'imageRegistry' | 'optionalContainers'
+  'parallelism' | 'imageRegistry' | 'optionalContainers' | 'stepTemplates'
 > & {
   readonly cluster: ClusterConnection;
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly hasEnded: LockOptions['hasEnded'];
   readonly rolloutTimeoutMs: number;
+  readonly stepTimeoutMs: number;
   readonly pollIntervalMs?: number;
   /** The default covers the first two attempts of a node. */
   readonly imageTimeoutMs?: number;
@@ -34,6 +45,8 @@ const releaseTimeoutMs = 2_000;
 const rollbackRetryMs = 10 * outageMs;
 
 const conflictPauseMs = 50;
+
+const defaultPollIntervalMs = 500;
 
 type WorkloadMove = {
   readonly cluster: Cluster;
@@ -51,33 +64,53 @@ export class KubernetesExecutor implements Executor {
   readonly #runtime: KubernetesOptions['runtime'];
   readonly #connection: ClusterConnection;
   readonly #lock: UpgradeLock;
+  readonly #stepJobs: StepJobs;
 
   constructor(options: KubernetesOptions) {
     this.#options = options;
     this.#runtime = options.runtime;
     this.#connection = options.cluster;
     this.#lock = new UpgradeLock(options);
+    const { stepTimeoutMs, pollIntervalMs = defaultPollIntervalMs } = options;
+    this.#stepJobs = new StepJobs({
+      runtime: options.runtime,
+      lock: this.#lock,
+      stepTimeoutMs,
+      pollIntervalMs,
+    });
   }
 
   inventory(): Promise<Inventory> {
-    const { parallelism, imageRegistry, optionalContainers } = this.#options;
+    const { parallelism, imageRegistry, optionalContainers, stepTemplates } = this.#options;
     return readInventory({
       connection: this.#connection,
       lock: this.#lock,
       parallelism,
       imageRegistry,
       optionalContainers,
+      stepTemplates,
     });
   }
 
-  /** These steps change nothing in the cluster, so they only hold the lock. */
-  async perform(_step: string, context: StepContext): Promise<void> {
-    await this.#lock.acquire(this.#clusterFor(context), context);
+  /** These steps change no workload. They hold the lock, and the first one deletes the Jobs of earlier upgrades. */
+  async perform(step: StepId, context: StepContext): Promise<void> {
+    const cluster = this.#clusterFor(context);
+    await this.#lock.acquire(cluster, context);
+    if (step === 'launch' && this.#options.stepTemplates)
+      await this.#stepJobs.deleteFinished(cluster, context);
   }
 
-  async apply(workload: Workload, context: StepContext): Promise<void> {
+  runTemplate(run: TemplateRun, context: StepContext): Promise<TemplateResult> {
+    return this.#stepJobs.run(this.#clusterFor(context), run, context);
+  }
+
+  stopTemplate(run: TemplateRun, context: StepContext): Promise<void> {
+    return this.#stepJobs.stop(this.#clusterFor(context), run, context);
+  }
+
+  async apply(workload: Workload, context: StepContext): Promise<ApplyResult> {
     const cluster = this.#clusterFor(context);
-    await this.#patchImages({ cluster, workload, direction: 'image', context });
+    return { isPatched: await this.#patchImages({ cluster, workload, direction: 'image', context }) };
   }
 
   /** Patches first, in case another client has set the former images again since `apply`. */
@@ -89,6 +122,19 @@ export class KubernetesExecutor implements Executor {
   async rollback(workload: Workload, context: StepContext): Promise<void> {
     const cluster = this.#clusterFor(context, rollbackRetryMs);
     await this.#moveWorkload({ cluster, workload, direction: 'formerImage', context });
+  }
+
+  async check(
+    workloads: readonly Workload[],
+    which: Direction,
+    context: StepContext,
+  ): Promise<readonly Deviation[]> {
+    const cluster = this.#clusterFor(context);
+    await this.#lock.acquire(cluster, context);
+    const { workloads: listed, isComplete } = await cluster.listWorkloads();
+    if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
+    const found = new Map(listed.map((one) => [pathOf(one), one]));
+    return workloads.flatMap((workload) => findDeviation(workload, found.get(workload.name), which) ?? []);
   }
 
   async release(jobId: string): Promise<void> {
@@ -113,17 +159,22 @@ export class KubernetesExecutor implements Executor {
     await this.#waitForRollout(move);
   }
 
-  /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
-  async #patchImages(move: WorkloadMove): Promise<void> {
+  /**
+   * Returns false if the workload had the images before this step. Starts over after 409: the workload has changed since it was read,
+   * even if only in its status.
+   */
+  async #patchImages(move: WorkloadMove): Promise<boolean> {
     const { cluster, workload, direction, context } = move;
+    const { jobId } = context;
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
-      if (hasTargetImages(await readWorkload(cluster, workload), workload, direction)) return;
+      const before = await readWorkload(cluster, workload);
+      if (hasTargetImages(before, workload, direction)) return isPatchedBy(before, workload, jobId);
       await this.#assertOwnership(move);
       const found = await readWorkload(cluster, workload);
-      if (hasTargetImages(found, workload, direction)) return;
+      if (hasTargetImages(found, workload, direction)) return isPatchedBy(found, workload, jobId);
       try {
-        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));
-        return;
+        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, jobId));
+        return true;
       } catch (error) {
         if (!hasStatus(error, 409)) throw error;
       }
@@ -132,7 +183,11 @@ export class KubernetesExecutor implements Executor {
 
   async #waitForRollout(move: WorkloadMove): Promise<void> {
     const { cluster, workload, direction, context } = move;
-    const { rolloutTimeoutMs, imageTimeoutMs = 30_000, pollIntervalMs = 500 } = this.#options;
+    const {
+      rolloutTimeoutMs,
+      imageTimeoutMs = 30_000,
+      pollIntervalMs = defaultPollIntervalMs,
+    } = this.#options;
     const { runStartedAt } = context;
     const monitor = new RolloutMonitor({
       workload,

@@ -15,9 +15,22 @@ import {
   normalizeName,
 } from './matching.ts';
 import { annotations, startStates } from './patch.ts';
-import { type Permission, formatPermissions, neededPermissions, readQuotas } from './permissions.ts';
+import {
+  type Permission,
+  formatPermissions,
+  neededPermissions,
+  readQuotas,
+  templatePermissions,
+} from './permissions.ts';
 import { type ClusterQuota, findExceededQuotas } from './quota.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
+import {
+  type FoundTemplates,
+  noTemplates,
+  oldestMinorForTemplates,
+  selectTemplates,
+  stepLabel,
+} from './step-templates.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
 /** Short, because a caller waits for the response. */
@@ -35,12 +48,14 @@ export type InventoryOptions = {
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
   readonly optionalContainers: readonly string[];
+  readonly stepTemplates: boolean;
 };
 
 type NamespaceState = {
   readonly workloads: readonly ClusterWorkload[] | undefined;
   readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
+  readonly templates: FoundTemplates;
 };
 
 type VersionContainers = { readonly existing: readonly Container[]; readonly added: readonly Container[] };
@@ -49,6 +64,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
   const state = await readNamespace(options);
   return {
     parallelism: options.parallelism,
+    performers: state.templates.performers,
     planMoves: (versions) =>
       planContainers(
         versions.map(({ containers: existing, newContainers: added }) => ({ existing, added })),
@@ -88,6 +104,7 @@ function planContainers(
     workloads,
     problems: clusterProblems([
       ...state.problems,
+      ...state.templates.problems,
       ...(missing.length > 0
         ? [
             `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
@@ -101,6 +118,7 @@ function planContainers(
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
+      ...state.templates.notices.slice(0, maxNotices).map((notice) => truncate(notice, maxMessage)),
     ],
   };
 }
@@ -190,47 +208,65 @@ function findUnfitWorkloads(
     ]);
 }
 
-async function readNamespace({ connection, lock }: InventoryOptions): Promise<NamespaceState> {
+async function readNamespace(options: InventoryOptions): Promise<NamespaceState> {
+  const { connection, lock, stepTemplates } = options;
   const cluster = connection.withRetry({ retryMs });
-  const unreadable = { workloads: undefined, quotas: [] };
+  const unreadable = { workloads: undefined, quotas: [], templates: noTemplates };
   try {
     const version = await cluster.readVersion();
-    if (isTooOld(version))
+    const minor = parseMinorVersion(version);
+    if (minor < oldestMinorVersion)
       return {
         ...unreadable,
         problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
       };
-    const denied = await findDeniedPermissions(cluster);
-    const problems =
-      denied.length > 0
+    const hasTemplates = stepTemplates && minor >= oldestMinorForTemplates;
+    const needed = [...neededPermissions, ...(hasTemplates ? templatePermissions : [])];
+    const denied = await findDeniedPermissions(cluster, needed);
+    const problems = [
+      ...(denied.length > 0
         ? [`not allowed in the namespace ${connection.namespace}: ${formatPermissions(denied)}.`]
-        : [];
+        : []),
+      ...(stepTemplates && !hasTemplates
+        ? [
+            `the API server is ${version}; step templates need 1.${oldestMinorForTemplates}: set STEP_TEMPLATES=off.`,
+          ]
+        : []),
+    ];
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
     const mayReadQuotas = await cluster.isAllowed(readQuotas);
-    const [{ workloads, isComplete }, quotas, conflict] = await Promise.all([
+    const mayListTemplates = hasTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
+    const [{ workloads, isComplete }, quotas, conflict, templates] = await Promise.all([
       cluster.listWorkloads(),
       mayReadQuotas ? cluster.listQuotas() : [],
       denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
+      mayListTemplates ? cluster.listCronJobs(stepLabel).then(selectTemplates) : noTemplates,
     ]);
     if (!isComplete)
       return {
         ...unreadable,
         problems: [`the namespace ${connection.namespace} has more than ${maxListed} workloads of a kind.`],
       };
-    return { workloads, quotas, problems: conflict === undefined ? problems : [...problems, conflict] };
+    return {
+      workloads,
+      quotas,
+      templates,
+      problems: conflict === undefined ? problems : [...problems, conflict],
+    };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
     return { ...unreadable, problems: [error.message] };
   }
 }
 
-async function findDeniedPermissions(cluster: Cluster): Promise<Permission[]> {
-  const answers = await Promise.all(neededPermissions.map((permission) => cluster.isAllowed(permission)));
-  return neededPermissions.filter((_permission, index) => answers[index] === false);
+async function findDeniedPermissions(cluster: Cluster, needed: readonly Permission[]): Promise<Permission[]> {
+  const answers = await Promise.all(needed.map((permission) => cluster.isAllowed(permission)));
+  return needed.filter((_permission, index) => answers[index] === false);
 }
 
-function isTooOld(version: string): boolean {
-  const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  return Number(major) === 1 && Number(minor) < oldestMinorVersion;
+/** Infinity for a major version after 1. */
+function parseMinorVersion(version: string): number {
+  const [, major = '1', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) > 1 ? Infinity : Number(minor);
 }

@@ -33,16 +33,13 @@ export function buildImagePatch(
         return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
-  const formerImages = Object.fromEntries(
-    parts.map(({ container, formerImage }) => [container, formerImage]),
-  );
   return {
     metadata: {
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
         [annotations.state]: startStates[direction],
-        [annotations.formerImages]: JSON.stringify(formerImages),
+        [annotations.formerImages]: formatFormerImages(parts),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
     },
@@ -55,6 +52,19 @@ export function buildImagePatch(
       },
     },
   };
+}
+
+function formatFormerImages(parts: Workload['parts']): string {
+  return JSON.stringify(
+    Object.fromEntries(parts.map(({ container, formerImage }) => [container, formerImage])),
+  );
+}
+
+/** Whether the patch of this step was sent before: by an earlier try, or by a process that this one has replaced. */
+export function isPatchedBy(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
+  const { [annotations.job]: job, [annotations.formerImages]: formerImages } = found.annotations;
+  const changesImages = parts.some(({ image, formerImage }) => image !== formerImage);
+  return changesImages && job === jobId && formerImages === formatFormerImages(parts);
 }
 
 export function buildDonePatch(

@@ -14,6 +14,12 @@ export const neededPermissions: readonly Permission[] = [
   ...permissions('coordination.k8s.io', 'leases', 'create', 'get', 'update'),
 ];
 
+/** Needed with STEP_TEMPLATES=on. */
+export const templatePermissions: readonly Permission[] = [
+  ...permissions('batch', 'cronjobs', 'list'),
+  ...permissions('batch', 'jobs', 'create', 'get', 'list', 'delete'),
+];
+
 /** Optional: without it, Steward does not check quotas. */
 export const readQuotas: Permission = { verb: 'list', group: '', resource: 'resourcequotas' };
 

@@ -30,6 +30,7 @@ export const resources: Resource[] = [
   resource('', 'configmaps', 'ConfigMap', ['cm']),
   resource('', 'secrets', 'Secret'),
   resource('', 'serviceaccounts', 'ServiceAccount', ['sa']),
+  resource('', 'persistentvolumeclaims', 'PersistentVolumeClaim', ['pvc'], { hasStatus: true }),
   resource('', 'resourcequotas', 'ResourceQuota', ['quota'], { hasStatus: true }),
   resource('', 'events', 'Event', ['ev']),
   resource('apps', 'deployments', 'Deployment', ['deploy'], workload),

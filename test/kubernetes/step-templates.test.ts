@@ -1,6 +1,6 @@
 // Steps that Jobs perform: what is created, when, with which messages, and what happens if a Job fails, hangs or is interrupted.
 import { describe, expect, it } from 'vitest';
-import { attemptsOf, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
+import { type Upgrade, attemptsOf, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
 
 describe('a step template', () => {
   it('becomes a Job with the labels and variables of its step', async () => {
@@ -266,6 +266,53 @@ describe('a Job that does not end', () => {
     expect(textsOf((await end()).messages, 2901)).toEqual([
       `The job failed at the step "Run the hook before": another client has deleted the Job ${name}.`,
     ]);
+  });
+});
+
+describe('a process that dies while it deletes a Job', () => {
+  async function interrupt(request: (upgrade: Upgrade, jobId: string) => Promise<unknown>) {
+    const cluster = await openWorkloads();
+    const first = await openUpgrade([{ step: 'before', image: 'task:1-stuck' }], { cluster });
+    const { jobId } = await first.start('upgrade', 'pat');
+    await expect.poll(async () => (await first.jobPods()).length).toBe(1);
+    let isDeleting = false;
+    const removeFault = cluster.faults.inject({
+      method: 'DELETE',
+      path: /\/jobs\//,
+      times: Infinity,
+      act: () => {
+        isDeleting = true;
+        return Promise.reject(new Error('the request does not arrive'));
+      },
+    });
+    await request(first, jobId);
+    await expect.poll(() => isDeleting).toBe(true);
+    const store = await first.server.store.reopen();
+    await first.server.close();
+    removeFault();
+    const second = await openUpgrade([], { cluster, store });
+    const end = await second.end();
+    expect(await second.jobs()).toEqual([]);
+    expect(await second.jobPods()).toEqual([]);
+    const created = cluster.faults.requests.filter(
+      ({ method, path }) => method === 'POST' && path.includes('/jobs'),
+    );
+    expect(created).toHaveLength(1);
+    return end;
+  }
+
+  it('because its time was over leaves that to the next process, which then fails the job', async () => {
+    const { state, messages } = await interrupt(({ server }) => server.runtime.advance(1_800_000));
+    expect(state).toBe('failed');
+    expect(textsOf(messages, 2901)).toEqual([
+      'The job failed at the step "Run the hook before": it took longer than 1800 seconds.',
+    ]);
+  });
+
+  it('because the upgrade was cancelled leaves that to the next process, which then cancels', async () => {
+    const { state, codes } = await interrupt(({ ask }, jobId) => ask(`jobs/${jobId}/cancel`));
+    expect(state).toBe('cancelled');
+    expect(codes.slice(-4)).toEqual([2906, 2902, 2903, 2166]);
   });
 });
 

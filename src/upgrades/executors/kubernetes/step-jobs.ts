@@ -48,14 +48,17 @@ export class StepJobs {
   }
 
   async stop(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<void> {
-    const found = await findJob(cluster, run, context);
-    if (found) {
-      await this.#assertOwnership(cluster, context);
-      await deleteJob(cluster, found);
-    }
+    let looksWithoutJob = 0;
     for (let pauses = 0; ; pauses += 1) {
+      const found = await findJob(cluster, run, context);
+      if (found) {
+        await this.#assertOwnership(cluster, context);
+        await deleteJob(cluster, found);
+      }
       const pods = await cluster.listPods(podsOfJob(run.jobName));
-      if (pods.length === 0 && !(await findJob(cluster, run, context))) return;
+      looksWithoutJob = found || pods.length > 0 ? 0 : looksWithoutJob + 1;
+      // Two looks, because the request that creates the Job may have been on its way when the step was interrupted.
+      if (looksWithoutJob === 2) return;
       await this.#pause(pauses, cluster, context);
     }
   }

@@ -5,13 +5,7 @@ import { CronJob } from 'kubernetes-models/batch/v1';
 import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
-import {
-  ConfigMap,
-  PersistentVolumeClaim,
-  Secret,
-  Service,
-  ServiceAccount,
-} from 'kubernetes-models/v1';
+import { ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
 
 export type Manifest = {
   apiVersion: string;

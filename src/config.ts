@@ -3,6 +3,13 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
 import { isRegistryHost } from './upgrades/executors/kubernetes/image.ts';
+import {
+  type TemplateStepId,
+  isTemplateStepId,
+  stepIds,
+  templateStepIds,
+  templateSteps,
+} from './upgrades/step-ids.ts';
 
 const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
 const path = z
@@ -257,6 +264,13 @@ const kubernetes = {
       'kubernetes: registries that Steward asks over plain HTTP, and that may have a loopback or link-local address: a ' +
         'comma-separated list of hosts as the images name them, such as registry.internal:5000.',
     ),
+  STEP_TEMPLATES: z
+    .enum(['on', 'off'], 'must be on or off')
+    .default('on')
+    .describe(
+      'kubernetes: on: Jobs made from step templates perform the steps of an upgrade that are no updates of workloads, and Steward ' +
+        'needs permissions for Jobs (see docs/operate/step-templates.md). off: such steps are skipped.',
+    ),
 };
 
 const simulation = {
@@ -268,7 +282,16 @@ const simulation = {
     .transform(readFailures)
     .optional()
     .describe(
-      'simulated: the containers whose update fails: a comma-separated list. NAME fails always, NAME:2 fails twice.',
+      'simulated: what fails: a comma-separated list of containers, and of steps as @ and their id. NAME fails always, NAME:2 fails ' +
+        'twice, and so does @database-engine:2.',
+    ),
+  SIMULATED_STEP_TEMPLATES: z
+    .string()
+    .transform(readTemplateSteps)
+    .default([...templateSteps])
+    .describe(
+      'simulated: the steps that have a step template: a comma-separated list of step ids, or none. Other steps that can have one are ' +
+        'skipped; hooks appear only if they are listed. Default: all steps except the hooks.',
     ),
 };
 
@@ -379,8 +402,10 @@ export function readConfig(
     imageCheck: value.UPGRADE_EXECUTOR === 'kubernetes' ? value.IMAGE_CHECK : 'off',
     registryAuthFile: value.REGISTRY_AUTH_FILE,
     registryInsecure: value.REGISTRY_INSECURE ?? new Set<string>(),
+    stepTemplates: value.STEP_TEMPLATES === 'on',
     upgradeStepMs: value.UPGRADE_STEP_MS,
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
+    simulatedStepTemplates: value.SIMULATED_STEP_TEMPLATES,
     logLevel: value.LOG_LEVEL,
   });
 }
@@ -447,16 +472,34 @@ function readPublicUrl(text: string, context: z.RefinementCtx): string {
 function readFailures(text: string, context: z.RefinementCtx): ReadonlyMap<string, number> {
   const failures = new Map<string, number>();
   for (const entry of text.split(',').map((part) => part.trim())) {
-    const [, name, times] = /^([A-Za-z0-9_.-]{1,128})(?::([1-9][0-9]{0,5}))?$/.exec(entry) ?? [];
+    const [, at, name, times] = /^(@?)([A-Za-z0-9_.-]{1,128})(?::([1-9][0-9]{0,5}))?$/.exec(entry) ?? [];
     if (name === undefined) {
       context.addIssue(
-        `must be a comma list of container names, each with how often it fails, such as MAP_SERVER:2; "${entry}" is not one`,
+        `must be a comma list of container names and of @ and step ids, each with how often it fails, such as MAP_SERVER:2 or ` +
+          `@database-engine; "${entry}" is not one`,
       );
       return z.NEVER;
     }
-    failures.set(name.toUpperCase(), times === undefined ? Infinity : Number(times));
+    if (at === '@' && !stepIds.some((id) => id === name)) {
+      context.addIssue(`must name steps by their id: ${stepIds.join(', ')}; "${name}" is not one`);
+      return z.NEVER;
+    }
+    failures.set(at === '@' ? entry.replace(/:.*/, '') : name.toUpperCase(), Number(times ?? Infinity));
   }
   return failures;
+}
+
+function readTemplateSteps(text: string, context: z.RefinementCtx): TemplateStepId[] {
+  const names = text.split(',').map((part) => part.trim());
+  if (names.length === 1 && names[0] === 'none') return [];
+  const unknown = names.filter((name) => !isTemplateStepId(name));
+  if (unknown.length > 0) {
+    context.addIssue(
+      `must be none or a comma list of step ids: ${templateStepIds.join(', ')}; "${unknown.join('", "')}" is not one`,
+    );
+    return z.NEVER;
+  }
+  return names.filter(isTemplateStepId);
 }
 
 function readAddressRanges(text: string, context: z.RefinementCtx): BlockList {

@@ -20,6 +20,7 @@ import type { Executor } from './upgrades/executors/executor.ts';
 import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { findReasonOfAbandoning, hasJobEnded } from './upgrades/job-service.ts';
+import { simulatedPerformers } from './upgrades/performers.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -81,7 +82,9 @@ async function main(): Promise<void> {
       `  sign in as ${config.adminUsername} with the password ${generatedPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
     ]);
   }
-  const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
+  const unknown = [...config.simulatedFailures.keys()].filter(
+    (name) => !name.startsWith('@') && !builtInNames.has(name),
+  );
   if (unknown.length > 0)
     logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
 }
@@ -162,6 +165,7 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
       runtime: realRuntime,
       stepMs: config.upgradeStepMs,
       failures: config.simulatedFailures,
+      performers: simulatedPerformers(config.simulatedStepTemplates),
     });
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
   const { ImageChecker, connectCluster, createKubernetesExecutor } =
@@ -197,7 +201,9 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
             authFile: config.registryAuthFile,
             userAgent: `Steward/${await readVersion()}`,
           }),
+    stepTemplates: config.stepTemplates,
     rolloutTimeoutMs: config.rolloutTimeoutMs,
+    stepTimeoutMs: config.upgradeStepTimeoutMs,
     patienceMs: config.clusterPatienceMs,
   });
 }

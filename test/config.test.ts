@@ -149,10 +149,32 @@ it.each([
   ['CLUSTER_PATIENCE_SECONDS', '86401'],
   ['SIMULATED_FAILURES', 'MAP SERVER'],
   ['SIMULATED_FAILURES', 'MAP_SERVER:0'],
+  ['SIMULATED_FAILURES', '@no-such-step'],
+  ['SIMULATED_FAILURES', '@logging:0'],
+  ['SIMULATED_STEP_TEMPLATES', 'logging,launch'],
+  ['SIMULATED_STEP_TEMPLATES', 'none,logging'],
+  ['STEP_TEMPLATES', 'yes'],
   ['ERROR_STATUS', '500'],
   ['LOG_LEVEL', 'loud'],
 ])('refuses %s=%s and names the variable', (name, value) => {
   expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must`)]);
+});
+
+it('reads failures of containers and of steps, and the steps that have a template', () => {
+  const { simulatedFailures } = readConfig({
+    SIMULATED_FAILURES: 'map_server, @database-engine:2 ,@logging',
+  });
+  expect([...simulatedFailures]).toEqual([
+    ['MAP_SERVER', Infinity],
+    ['@database-engine', 2],
+    ['@logging', Infinity],
+  ]);
+  const templates = (SIMULATED_STEP_TEMPLATES?: string) =>
+    readConfig({ SIMULATED_STEP_TEMPLATES }).simulatedStepTemplates;
+  expect(templates('before, logging')).toEqual(['before', 'logging']);
+  expect(templates('none')).toEqual([]);
+  expect(templates()).toHaveLength(13);
+  expect(templates()).not.toContain('before');
 });
 
 it('lists all problems together, including those of files', () => {

@@ -38,6 +38,13 @@ export type Timeout = {
   readonly stopping?: AbortSignal;
 };
 
+export class TimeoutError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'TimeoutError';
+  }
+}
+
 export async function withTimeout<T>(
   { sleep }: Pick<Runtime, 'sleep'>,
   work: (signal: AbortSignal) => Promise<T>,
@@ -51,7 +58,7 @@ export async function withTimeout<T>(
   stopping?.addEventListener('abort', abort);
   if (stopping?.aborted) abort();
   const timeout = sleep(ms, over.signal).then(() => {
-    throw new Error(message);
+    throw new TimeoutError(message);
   });
   timeout.catch(() => undefined);
   try {

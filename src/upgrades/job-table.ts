@@ -28,6 +28,12 @@ export type Job = {
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
   readonly next: number;
+  /** Whether the start messages of the step `next` are recorded. Jobs of version 0.1 have none of these three fields. */
+  readonly isBegun?: boolean;
+  /** The attempts that have ended, by the `seqNum` of their step. */
+  readonly attempts?: Readonly<Record<number, number>>;
+  /** Why the step `next` must end. Its Job may still exist. */
+  readonly stopping?: string | null;
   readonly workloadsDone: number;
   readonly doneBeforeRun: number;
   readonly workloads: number;

@@ -7,6 +7,11 @@
 // Reverting stops early at its deadline, or when an administrator cancels it. The job is `failed` then and keeps `reverting`. Only a
 // resume of this job is accepted next, and it continues to revert.
 //
+// A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after it. A step that a Job
+// performs has attempts: `attempts` counts those that have ended, so that a process that takes over finds the Job of the current one. If
+// such a step exceeds its time, the job first records that (`stopping`), then deletes the Job, then fails. Without the record, a
+// process that takes over would start the attempt again.
+//
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
 // mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
 // its closing messages and its state are one update.
@@ -26,10 +31,11 @@ import {
   newestJob,
   runTotals,
 } from './job-table.ts';
-import { type Code, type Facts, writeMessage } from './messages.ts';
+import { type Code, type Facts, announcesStart, writeMessage } from './messages.ts';
+import { nameOfStepJob } from './performers.ts';
 import type { Plan, Step } from './plan.ts';
 import { type Deployment, deployment } from './deployment.ts';
-import { formatImages } from './workloads.ts';
+import { type Workload, formatImages } from './workloads.ts';
 
 /** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
 export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
@@ -67,6 +73,9 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     announced: false,
     fence: 1,
     next: 0,
+    isBegun: false,
+    attempts: {},
+    stopping: null,
     workloadsDone: 0,
     doneBeforeRun: 0,
     workloads: plan.workloads,
@@ -118,27 +127,81 @@ export function repairs(failed: Job, targetId: string): boolean {
   return failed.kind === 'release' && failed.targetId === targetId;
 }
 
-export function advanceJob(transaction: Transaction, job: Job, step: Step, at: number): Job {
-  const { counts, workload } = step;
+/** What a step has done, as far as its messages depend on it. */
+export type StepOutcome = {
+  /** False: the workload had the images already. */
+  readonly isPatched?: boolean;
+  /** The JSON object of 2153. */
+  readonly databases?: string;
+  /** The workloads that the final check of a resumed job has moved again. */
+  readonly repaired?: readonly Workload[];
+};
+
+/** Attempts of a step count from 1. */
+export function attemptOf({ attempts = {} }: Job, { seqNum }: Step): number {
+  return (attempts[seqNum] ?? 0) + 1;
+}
+
+export function needsBegin(job: Job, { codes, isSkipped }: Step): boolean {
+  return job.isBegun !== true && !isSkipped && codes.some(announcesStart);
+}
+
+export function beginStep(transaction: Transaction, job: Job, step: Step, at: number): Job {
+  const facts = factsOf(job, step);
+  const lines = step.codes.filter(announcesStart).map((code): Line => [code, facts]);
+  return record(transaction, { ...job, isBegun: true }, lines, at);
+}
+
+export function advanceJob(
+  transaction: Transaction,
+  job: Job,
+  step: Step,
+  { repaired = [], ...outcome }: StepOutcome,
+  at: number,
+): Job {
   const isAnnouncement = (code: Code) => code === 2165;
   const moved = {
-    ...job,
+    ...endStep(job, step),
     next: job.next + 1,
-    workloadsDone: counts?.done ?? job.workloadsDone,
+    workloadsDone: step.counts?.done ?? job.workloadsDone,
     announced: job.announced || step.codes.some(isAnnouncement),
   };
-  const codes = step.codes.filter((code) => !(job.announced && isAnnouncement(code)));
-  const facts = {
+  const isRecorded = (code: Code) =>
+    (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
+  const facts = { ...factsOf(job, step), ...outcome };
+  const which = job.operation === 'rollback' ? 'formerImage' : 'image';
+  const lines: Line[] = [
+    ...step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]),
+    ...repaired.map((workload): Line => [
+      2038,
+      { name: workload.name, image: formatImages(workload, which) },
+    ]),
+  ];
+  return record(transaction, moved, lines, at);
+}
+
+function factsOf(job: Job, step: Step): Partial<Facts> {
+  return {
     name: step.subject,
-    image: formatImages(workload, step.action === 'rollback' ? 'formerImage' : 'image'),
-    ...counts,
+    image: formatImages(step.workload, step.action === 'rollback' ? 'formerImage' : 'image'),
+    isSkipped: step.isSkipped,
+    stepJob: nameOfStepJob(job.id, step.seqNum, attemptOf(job, step)),
+    ...step.counts,
   };
-  return record(
-    transaction,
-    moved,
-    codes.map((code) => [code, facts]),
-    at,
-  );
+}
+
+/** The job without the state of its current step. Only steps that are not repeatable count their attempts. */
+function endStep(job: Job, step: Step): Job {
+  const hasAttempts = (step.action === 'run-template' && !step.isSkipped) || step.action === 'check';
+  const attempts = hasAttempts ? { ...job.attempts, [step.seqNum]: attemptOf(job, step) } : job.attempts;
+  return { ...job, ...(attempts && { attempts }), isBegun: false, stopping: null };
+}
+
+/** Records that the step must end, and why. */
+export function stopStep(transaction: Transaction, job: Job, cause: string): Job {
+  const stopped = { ...job, stopping: cause };
+  transaction.write(newestJob, stopped);
+  return stopped;
 }
 
 export function completeJob(transaction: Transaction, job: Job, { after }: StoredPlan, at: number): Job {
@@ -154,7 +217,7 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
   const reason = `${step.name}: ${cause}`;
-  const failed = { ...job, reason };
+  const failed = { ...endStep(job, step), reason };
   if (job.kind === 'patch') {
     const reverting = { before, then: state, since: at, reason } as const;
     return record(transaction, { ...failed, announced: true, reverting }, lines, at);
@@ -202,7 +265,7 @@ export function beginCancel(transaction: Transaction, job: Job, at: number): Job
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
   const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
   const reverting = { before: job.next, then: 'cancelled', since: at, reason } as const;
-  return record(transaction, { ...job, reason, announced: true, reverting }, lines, at);
+  return record(transaction, { ...job, reason, announced: true, isBegun: false, reverting }, lines, at);
 }
 
 export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: Step } | undefined {
@@ -336,6 +399,10 @@ function record(transaction: Transaction, job: Job, lines: readonly Line[], at: 
     total: job.workloads,
     elapsedMs: when - job.runStartedAt,
     cause: '',
+    isSkipped: false,
+    isPatched: true,
+    databases: null,
+    stepJob: '',
   };
   const messages = lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when));
   const stored = { ...job, lastMessageAt: when, messageCount: job.messageCount + messages.length };

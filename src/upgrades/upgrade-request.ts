@@ -7,7 +7,7 @@ import { currentManifest, deployment, findVersion } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
 import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
-import { movedWorkloads } from './plan.ts';
+import { updatedWorkloads } from './plan.ts';
 import { type PreparedJob, prepareUpgrade } from './preflight.ts';
 import {
   type SettingFile,
@@ -68,7 +68,7 @@ export async function readUpgradeInputs(
   };
   if (!options.checkImages) return inputs;
   const { plan } = prepare(store, values, inputs);
-  return { ...inputs, imageCheck: await executor.checkImages(movedWorkloads(plan)) };
+  return { ...inputs, imageCheck: await executor.checkImages(updatedWorkloads(plan)) };
 }
 
 async function readFiles(
@@ -129,7 +129,7 @@ export function prepare(
 
 /** Another request may have imported a manifest since the images were looked up. */
 function withImageCheck(prepared: PreparedJob, { images, problems, notices }: ImageCheck): PreparedJob {
-  const planned = movedWorkloads(prepared.plan).flatMap(({ parts }) => parts.map(({ image }) => image));
+  const planned = updatedWorkloads(prepared.plan).flatMap(({ parts }) => parts.map(({ image }) => image));
   const changed = planned.every((image) => images.has(image))
     ? []
     : [{ field: 'images', message: 'have changed since they were looked up; send the request again.' }];

@@ -1,6 +1,7 @@
 // Workloads, and the inventory that maps the containers of versions to them.
 import type { Problem } from '../errors.ts';
 import type { Container, Version } from './manifest.ts';
+import { type Performers, simulatedPerformers } from './performers.ts';
 import { type Deployment, installedContainers, installedVersions } from './deployment.ts';
 
 /** `formerImage` is null if the container is new. */
@@ -47,6 +48,7 @@ export type ImageCheck = {
 /** A snapshot: the deployment may change before the job starts. */
 export type Inventory = {
   readonly parallelism: number;
+  readonly performers: Performers;
   /** Each version starts from the images of the version before it. */
   readonly planMoves: (versions: readonly Version[], present: Deployment) => MovePlan;
   /** In these workloads `image` is the present image and `formerImage` the target of the rollback. */
@@ -97,6 +99,7 @@ export function countMovesOfRollbacks(present: Deployment): ReadonlyMap<string, 
 
 export const simulatedInventory: Inventory = {
   parallelism: 1,
+  performers: simulatedPerformers(),
   planMoves(versions, present) {
     const images = new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
     const workloads = versions.map(({ containers, newContainers }) => {

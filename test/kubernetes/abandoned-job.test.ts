@@ -11,6 +11,7 @@ afterEach(async () => {
 });
 
 const names = ['part-1', 'part-2', 'part-3'];
+const skipped = 'These steps have no step template and are skipped: logging.';
 
 const patch = (build: string, ...images: string[]) => ({
   id: `pat_${build}`,
@@ -99,7 +100,7 @@ it('is a notice of the plan, which names the job and the images from before', as
   const notice = (name: string, state: string) =>
     `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: ${state}). ` +
     `If this upgrade is reverted, it gets the images from before that job (${name}: ${name}:1).`;
-  expect(notices).toEqual([notice('part-1', 'updated'), notice('part-2', 'updating')]);
+  expect(notices).toEqual([notice('part-1', 'updated'), notice('part-2', 'updating'), skipped]);
 });
 
 it('is a notice too if the upgrade does not change the workload', async () => {
@@ -109,7 +110,11 @@ it('is a notice too if the upgrade does not change the workload', async () => {
   const notice = (name: string, state: string) =>
     `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: ${state}). ` +
     `This upgrade does not change it; the images from before that job are ${name}: ${name}:1.`;
-  expect((await next.plan()).notices).toEqual([notice('part-1', 'updated'), notice('part-2', 'updating')]);
+  expect((await next.plan()).notices).toEqual([
+    notice('part-1', 'updated'),
+    notice('part-2', 'updating'),
+    skipped,
+  ]);
 });
 
 it('is reverted to the images from before the interrupted job, if the same upgrade fails', async () => {
@@ -125,7 +130,7 @@ it('is reverted to the images from before the interrupted job, if the same upgra
     ),
   );
   expect(await imagesIn(cluster)).toEqual(['part-1:1', 'part-2:1', 'part-3:1']);
-  expect((await next.plan()).notices ?? []).toEqual([]);
+  expect((await next.plan()).notices).toEqual([skipped]);
 });
 
 it('is reverted to these images too, if an upgrade to other images fails', async () => {
@@ -179,6 +184,7 @@ it('is recognised too if its own Steward could not put it back', async () => {
   expect((await steward.plan()).notices).toEqual([
     `deployment/part-1 was changed by the job ${jobId}, which did not put it back (steward/state: updated). ` +
       'If this upgrade is reverted, it gets the images from before that job (part-1: part-1:1).',
+    skipped,
   ]);
   await steward.upgrade();
   expect(await steward.end()).toBe('failed');

@@ -4,6 +4,7 @@ import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/
 import {
   neededPermissions,
   optionalPermissions,
+  templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Cluster, openCluster } from './cluster.ts';
@@ -167,7 +168,10 @@ it('an upgrade request reads the inventory of the cluster once', async () => {
     quotas: count('GET', /\/resourcequotas\?limit=/),
   }).toEqual({
     versions: 1,
-    accessReviews: neededPermissions.length + optionalPermissions.flatMap((one) => one.permissions).length,
+    accessReviews:
+      neededPermissions.length +
+      templatePermissions.length +
+      optionalPermissions.flatMap((one) => one.permissions).length,
     deployments: 1,
     statefulSets: 1,
     daemonSets: 1,
@@ -181,7 +185,10 @@ it('a release is installed by component and then its patches, and the plan names
   const planned = await start('plan', 'rel', fields);
   expect(planned).toMatchObject({
     problems: [],
-    notices: ['VIDEO_SERVER (video-server:1) is new and no workload has it: Steward does not create one.'],
+    notices: [
+      'VIDEO_SERVER (video-server:1) is new and no workload has it: Steward does not create one.',
+      expect.stringMatching(/^These steps have no step template and are skipped: /),
+    ],
   });
   await start('upgrade', 'rel', fields);
   const { state, messages } = await end();
@@ -317,7 +324,7 @@ it('a revert that the API server refuses is tried once per workload, and does no
         ],
       },
     ],
-    { runtime: createFastRuntime(20), rolloutTimeoutMs: 400_000 },
+    { runtime: createFastRuntime(20), rolloutTimeoutMs: 400_000, imageTimeoutMs: 30_000 },
   );
   await start('upgrade', 'pat');
   // From the moment at which the last workload has its new image, no patch is allowed.

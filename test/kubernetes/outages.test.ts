@@ -17,7 +17,7 @@ describe('an API server', () => {
   ])('that %s once gets the request again', async (_what, act) => {
     const { on, start, image } = await openDeployment();
     const executor = start(fast());
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     for (const method of ['GET', 'PATCH', 'PUT']) on.faults.inject({ method, act });
     await executor.apply(workload, contextOf());
     for (const method of ['GET', 'PATCH', 'PUT']) on.faults.inject({ method, act });
@@ -60,7 +60,7 @@ describe('an API server', () => {
   it('that refuses the credentials just after a restart gets the request again', async () => {
     const { on, start } = await openDeployment();
     const executor = start(fast());
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     await on.faults.down();
     const applied = executor.apply(workload, contextOf());
     await new Promise((resolve) => setTimeout(resolve, 800));
@@ -72,7 +72,7 @@ describe('an API server', () => {
   it('that stays down fails the step', async () => {
     const { on, start } = await openDeployment();
     const executor = start(fast());
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     await on.faults.down();
     await expect(executor.apply(workload, contextOf())).rejects.toThrow(
       /^the API server cannot be reached: .*ECONNREFUSED/,
@@ -86,12 +86,12 @@ describe('an API server', () => {
     const moved = { ...workload, parts: [{ container: 'a', image: 'a:1', formerImage: 'a:0' }] };
     const removeFault = on.faults.inject({ act: { status: 401 }, times: Infinity });
     const executor = start(fast());
-    await expect(executor.perform('Launch the upgrader', contextOf())).rejects.toThrow(
+    await expect(executor.perform('launch', contextOf())).rejects.toThrow(
       /^the API server refuses \(401\): .*; it does not accept the credentials of Steward\.$/,
     );
     expect(on.faults.requests).toHaveLength(1);
     removeFault();
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     on.faults.inject({ method: 'PATCH', act: { status: 403 }, times: Infinity });
     await expect(executor.apply(workload, contextOf())).rejects.toThrow(/^the API server refuses \(403\)/);
     // A refusal that lasted ten seconds is not waited for again.

@@ -4,6 +4,7 @@ import { type KubernetesOptions, connectCluster } from '../../src/upgrades/execu
 import {
   neededPermissions,
   optionalPermissions,
+  templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import type { Permission } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { realRuntime } from '../../src/runtime.ts';
@@ -190,7 +191,8 @@ it('missing permissions are one problem, beside those that can be found without 
   const { on, plan } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');
   await on.allow(rulesFor(neededPermissions.filter(({ verb }) => verb === 'list' || verb === 'create')));
-  expect((await plan(['APPS', 'GONE'])).problems).toEqual([
+  const withoutTemplates = { stepTemplates: false };
+  expect((await plan(['APPS', 'GONE'], [], withoutTemplates)).problems).toEqual([
     `cluster: not allowed in the namespace ${on.namespace}: get, patch deployments.apps; get, patch statefulsets.apps; get, patch daemonsets.apps; delete pods; get, update leases.coordination.k8s.io/upgrade-lock.`,
     expect.stringContaining('with the name of GONE.'),
   ]);
@@ -204,7 +206,7 @@ it('the needed permissions are enough to update a workload and to roll back a st
   const { on, plan } = await open({ name: 'store', kind: 'StatefulSet', replicas: 2 });
   await on.settled('StatefulSet', 'store');
   await on.allow(rulesFor(neededPermissions));
-  const { workloads, problems, notices } = await plan(['STORE']);
+  const { workloads, problems, notices } = await plan(['STORE'], [], { stepTemplates: false });
   expect(problems).toEqual([]);
   expect(notices).toEqual([
     `not allowed in the namespace ${on.namespace}: watch deployments.apps; watch statefulsets.apps; watch daemonsets.apps; ` +
@@ -242,7 +244,7 @@ it('the needed permissions are enough to update a workload and to roll back a st
 it('with all permissions of the Role there is no notice', async () => {
   const { on, plan } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');
-  await on.allow(rulesFor([...neededPermissions, ...allOptional]));
+  await on.allow(rulesFor([...neededPermissions, ...templatePermissions, ...allOptional]));
   expect(await plan(['APPS'])).toMatchObject({ problems: [], notices: [] });
 });
 

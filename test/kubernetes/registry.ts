@@ -28,6 +28,7 @@ export type Target = {
 type Loose = KubeObject & { spec?: Fields; status?: Fields };
 
 const namespaces = resourceOf('namespaces');
+const podResource = resourceOf('pods');
 const serviceAccounts = resourceOf('serviceaccounts');
 
 const groupVersionOf = ({ resource, version }: Target) =>
@@ -88,6 +89,15 @@ export function createRegistry(storage: Storage) {
       kind: 'ServiceAccount',
       metadata: { namespace, name: 'default' },
     });
+  }
+
+  /** For compatibility, the API server leaves the pods of a deleted Job unless it is asked to delete them. */
+  function orphanPods({ metadata: { uid, namespace } }: KubeObject): void {
+    for (const pod of storage.list(podResource, namespace)) {
+      const { ownerReferences = [], ...metadata } = pod.metadata;
+      if (ownerReferences.some((owner) => owner.uid === uid))
+        storage.replace(podResource, { ...pod, metadata });
+    }
   }
 
   /** Checks that the body of a request fits its target. */
@@ -207,6 +217,8 @@ export function createRegistry(storage: Storage) {
           `the ${title} in the precondition (${textOf(wanted[field])}) does not match the ${title} in record (${object.metadata[field]})`,
         );
       }
+      const policy = isFields(options) ? options.propagationPolicy : undefined;
+      if (resource.name === 'jobs' && policy !== 'Background' && policy !== 'Foreground') orphanPods(object);
       storage.remove(resource, object);
       if (resource === namespaces) {
         for (const inside of storage.peekAll()) {

@@ -80,7 +80,7 @@ it('a rollout that takes longer does not take more requests', async () => {
   const { on, start } = await openDeployment();
   const executor = start({ pollIntervalMs: 20 });
   const slow = { ...workload, parts: [{ container: 'a', image: 'a:2-stuck', formerImage: 'a:1' }] };
-  await executor.perform('Launch the upgrader', contextOf());
+  await executor.perform('launch', contextOf());
   const before = on.faults.requests.length;
   await executor.apply(slow, contextOf());
   const verified = executor.verify(slow, contextOf());

@@ -101,6 +101,7 @@ describe('a workload', () => {
       isReady: false,
       isTerminating: false,
       waiting: [{ container: 'a', reason, message: 'not found' }],
+      terminationMessage: undefined,
     });
     expect(findImageError([pod('a:1', 'ImagePullBackOff')], parts, 'image', 0)).toBeUndefined();
     expect(findImageError([pod('a:2', 'CrashLoopBackOff')], parts, 'image', 0)).toBeUndefined();

@@ -76,7 +76,16 @@ export function createSystem(parallelism: number) {
     inventory: () => Promise.resolve(inventory),
     release: () => Promise.resolve(),
     perform: (_step, { signal }) => waitForTest(signal, () => undefined),
-    apply: (workload, { signal }) => waitForTest(signal, () => put(workload, 'image')),
+    runTemplate: (_run, { signal }) => waitForTest(signal, () => undefined).then(() => ({})),
+    stopTemplate: () => Promise.resolve(),
+    apply: (workload, { signal }) =>
+      waitForTest(signal, () => put(workload, 'image')).then(() => ({ isPatched: true })),
+    check: (workloads, which, { signal }) => {
+      // Every workload must have the image of its last move.
+      const shown = workloads.flatMap(({ parts }) => parts.map(({ container }) => cluster.get(container)));
+      expect(shown).toEqual(workloads.flatMap(({ parts }) => parts.map((part) => part[which] ?? undefined)));
+      return waitForTest(signal, () => undefined).then(() => []);
+    },
     verify: (workload, { signal }) => {
       // A workload must still have the image that its step has applied.
       const shown = workload.parts.map(({ container }) => cluster.get(container));

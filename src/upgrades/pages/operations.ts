@@ -157,8 +157,13 @@ function stepTable({ plan }: PreparedJob): Html {
   const rest = steps.length - maxSteps;
   const rows = steps
     .slice(0, maxSteps)
-    .map(({ seqNum, name, codes }): Row => [String(seqNum), name, codes.join(', ')]);
-  return html`${renderTable('Steps of the plan', ['Number', 'Step', 'Messages'], rows)}
+    .map(({ seqNum, name, codes, performedBy, template }): Row => [
+      String(seqNum),
+      name,
+      template === undefined ? performedBy : `${performedBy} (${template})`,
+      codes.join(', '),
+    ]);
+  return html`${renderTable('Steps of the plan', ['Number', 'Step', 'Performed by', 'Messages'], rows)}
   ${rest > 0 && html`<p>… and ${rest} more; the operation plan returns all of them.</p>`}`;
 }
 

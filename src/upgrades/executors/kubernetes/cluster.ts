@@ -6,6 +6,7 @@ import {
   CoordinationV1Api,
   CoreV1Api,
   type CoreV1Event,
+  CustomObjectsApi,
   KubeConfig,
   type V1Lease,
   type V1Pod,
@@ -17,6 +18,8 @@ import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './cli
 import { type ClusterPod, parsePod } from './pod.ts';
 import type { ClusterQuota } from './quota.ts';
 import type { Permission } from './permissions.ts';
+import { type JobObject, type StepJob, parseStepJob } from './step-job.ts';
+import type { CronJobObject } from './step-templates.ts';
 import { createWatch } from './watch.ts';
 import {
   type ClusterWorkload,
@@ -77,6 +80,8 @@ function createApis(config: KubeConfig) {
     authorization: config.makeApiClient(AuthorizationV1Api),
     version: config.makeApiClient(VersionApi),
     watch: createWatch(config),
+    // For CronJobs and Jobs, because it passes objects on as they are.
+    objects: config.makeApiClient(CustomObjectsApi),
     workloads: {
       Deployment: {
         list: apps.listNamespacedDeployment.bind(apps),
@@ -182,6 +187,54 @@ export class Cluster {
         hard: status?.hard ?? {},
         used: status?.used ?? {},
       }));
+  }
+
+  async listCronJobs(labelSelector: string): Promise<CronJobObject[]> {
+    const request = { ...this.#batch('cronjobs'), labelSelector, limit: maxListed };
+    const list = await this.#send<unknown>((options) =>
+      this.#apis.objects.listNamespacedCustomObject(request, options),
+    );
+    return (list as { items: CronJobObject[] }).items;
+  }
+
+  async listJobs(labelSelector: string): Promise<StepJob[]> {
+    const request = { ...this.#batch('jobs'), labelSelector, limit: maxListed };
+    const list = await this.#send<unknown>((options) =>
+      this.#apis.objects.listNamespacedCustomObject(request, options),
+    );
+    return (list as { items: JobObject[] }).items.map(parseStepJob);
+  }
+
+  async findJob(name: string): Promise<StepJob | undefined> {
+    const request = { ...this.#batch('jobs'), name };
+    try {
+      const found = await this.#send<unknown>((options) =>
+        this.#apis.objects.getNamespacedCustomObject(request, options),
+      );
+      return parseStepJob(found as JobObject);
+    } catch (error) {
+      if (hasStatus(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  async createJob(body: object): Promise<StepJob> {
+    const request = { ...this.#batch('jobs'), body, fieldManager };
+    const created = await this.#send<unknown>((options) =>
+      this.#apis.objects.createNamespacedCustomObject(request, options),
+    );
+    return parseStepJob(created as JobObject);
+  }
+
+  /** Without the policy, the API server would leave the pods. */
+  async deleteJob({ name, uid }: StepJob): Promise<void> {
+    const body = { propagationPolicy: 'Background', preconditions: { uid } };
+    const request = { ...this.#batch('jobs'), name, body };
+    await this.#send<unknown>((options) => this.#apis.objects.deleteNamespacedCustomObject(request, options));
+  }
+
+  #batch(plural: 'cronjobs' | 'jobs') {
+    return { group: 'batch', version: 'v1', namespace: this.#namespace, plural };
   }
 
   readLease(name: string): Promise<V1Lease> {

@@ -2,25 +2,41 @@
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { ImageCheck, Inventory, Workload } from '../../workloads.ts';
-import type { Executor, StepContext } from '../executor.ts';
-import type { Cluster, ClusterConnection } from './cluster.ts';
+import type { StepId } from '../../step-ids.ts';
+import type {
+  ApplyResult,
+  Deviation,
+  Executor,
+  StepContext,
+  TemplateResult,
+  TemplateRun,
+} from '../executor.ts';
+import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
+import { findDeviation } from './final-check.ts';
 import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock } from './lock.ts';
+import { StepJobs } from './step-jobs.ts';
 import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
-import type { Direction } from './workload.ts';
+import { type Direction, pathOf } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
 export { ImageChecker } from './image-check.ts';
 
 export type KubernetesOptions = Pick<
   InventoryOptions,
-  'parallelism' | 'imageRegistry' | 'optionalContainers' | 'findReasonOfAbandoning' | 'hasDatabase'
+  | 'parallelism'
+  | 'imageRegistry'
+  | 'optionalContainers'
+  | 'findReasonOfAbandoning'
+  | 'hasDatabase'
+  | 'stepTemplates'
 > &
   MoverOptions & {
     readonly hasEnded: LockOptions['hasEnded'];
     /** Undefined: images are not looked up. */
     readonly imageChecker: ImageChecker | undefined;
+    readonly stepTimeoutMs: number;
     /** How long a step waits for an API server that is unavailable. */
     readonly patienceMs: number;
   };
@@ -38,6 +54,7 @@ export class KubernetesExecutor implements Executor {
   readonly #connection: ClusterConnection;
   readonly #lock: UpgradeLock;
   readonly #mover: WorkloadMover;
+  readonly #stepJobs: StepJobs;
 
   constructor(options: KubernetesOptions) {
     this.#options = options;
@@ -45,6 +62,7 @@ export class KubernetesExecutor implements Executor {
     this.#connection = options.cluster;
     this.#lock = new UpgradeLock(options);
     this.#mover = new WorkloadMover(options, this.#lock);
+    this.#stepJobs = new StepJobs(options, this.#lock);
   }
 
   inventory(): Promise<Inventory> {
@@ -55,13 +73,24 @@ export class KubernetesExecutor implements Executor {
     return this.#options.imageChecker?.check(workloads);
   }
 
-  /** These steps change nothing in the cluster, so they only hold the lock. */
-  async perform(_step: string, context: StepContext): Promise<void> {
-    await this.#lock.renew(this.#clusterFor(context), context);
+  /** These steps change no workload. They hold the lock, and the first one deletes the Jobs of earlier upgrades. */
+  async perform(step: StepId, context: StepContext): Promise<void> {
+    const cluster = this.#clusterFor(context);
+    await this.#lock.renew(cluster, context);
+    if (step === 'launch' && this.#options.stepTemplates)
+      await this.#stepJobs.deleteFinished(cluster, context);
   }
 
-  async apply(workload: Workload, context: StepContext): Promise<void> {
-    await this.#mover.apply(this.#moveOf(workload, 'image', context));
+  runTemplate(run: TemplateRun, context: StepContext): Promise<TemplateResult> {
+    return this.#stepJobs.run(this.#clusterFor(context), run, context);
+  }
+
+  stopTemplate(run: TemplateRun, context: StepContext): Promise<void> {
+    return this.#stepJobs.stop(this.#clusterFor(context), run, context);
+  }
+
+  async apply(workload: Workload, context: StepContext): Promise<ApplyResult> {
+    return { isPatched: await this.#mover.apply(this.#moveOf(workload, 'image', context)) };
   }
 
   async verify(workload: Workload, context: StepContext): Promise<void> {
@@ -70,6 +99,19 @@ export class KubernetesExecutor implements Executor {
 
   async rollback(workload: Workload, context: StepContext): Promise<void> {
     await this.#mover.rollback(this.#moveOf(workload, 'formerImage', context));
+  }
+
+  async check(
+    workloads: readonly Workload[],
+    which: Direction,
+    context: StepContext,
+  ): Promise<readonly Deviation[]> {
+    const cluster = this.#clusterFor(context);
+    await this.#lock.renew(cluster, context);
+    const { workloads: listed, isComplete } = await cluster.listWorkloads();
+    if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
+    const found = new Map(listed.map((one) => [pathOf(one), one]));
+    return workloads.flatMap((workload) => findDeviation(workload, found.get(workload.name), which) ?? []);
   }
 
   async release(jobId: string): Promise<void> {

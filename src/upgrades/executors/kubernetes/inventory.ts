@@ -34,6 +34,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
   const state = await readNamespace(options);
   return {
     parallelism: options.parallelism,
+    performers: state.templates.performers,
     planMoves: (versions) =>
       planContainers(
         versions.map(({ containers: existing, newContainers: added }) => ({ existing, added })),
@@ -83,6 +84,7 @@ function planContainers(
     workloads,
     problems: clusterProblems([
       ...state.problems,
+      ...state.templates.problems,
       ...(missing.length > 0
         ? [
             `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
@@ -97,6 +99,7 @@ function planContainers(
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
       ...formatAbandonedJobs(state, workloads.flat()),
+      ...state.templates.notices.slice(0, maxNotices).map((notice) => truncate(notice, maxMessage)),
       ...state.notices,
     ],
   };

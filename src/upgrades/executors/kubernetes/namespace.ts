@@ -4,8 +4,21 @@ import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
 import { type AbandonedJobs, jobOf } from './abandoned-job.ts';
 import type { UpgradeLock } from './lock.ts';
-import { type Permission, formatPermissions, neededPermissions, optionalPermissions } from './permissions.ts';
+import {
+  type Permission,
+  formatPermissions,
+  neededPermissions,
+  optionalPermissions,
+  templatePermissions,
+} from './permissions.ts';
 import type { ClusterQuota } from './quota.ts';
+import {
+  type FoundTemplates,
+  noTemplates,
+  oldestMinorForTemplates,
+  selectTemplates,
+  stepLabel,
+} from './step-templates.ts';
 import type { ClusterWorkload } from './workload.ts';
 
 /** Short, because a caller waits for the response. */
@@ -19,6 +32,7 @@ export type NamespaceOptions = {
   readonly findReasonOfAbandoning: (jobId: string) => Promise<AbandonedReason | undefined>;
   /** False if jobs are stored in memory only. */
   readonly hasDatabase: boolean;
+  readonly stepTemplates: boolean;
 };
 
 export type NamespaceState = {
@@ -28,30 +42,49 @@ export type NamespaceState = {
   readonly notices: readonly string[];
   /** Jobs that have left changed workloads behind. */
   readonly abandonedJobs: AbandonedJobs;
+  readonly templates: FoundTemplates;
 };
 
 export async function readNamespace(options: NamespaceOptions): Promise<NamespaceState> {
-  const { connection, lock } = options;
+  const { connection, lock, stepTemplates } = options;
   const { namespace } = connection;
   const cluster = connection.withRetry({ retryMs });
-  const unreadable = { workloads: undefined, quotas: [], notices: [], abandonedJobs: new Map() } as const;
+  const unreadable = {
+    workloads: undefined,
+    quotas: [],
+    notices: [],
+    abandonedJobs: new Map(),
+    templates: noTemplates,
+  } as const;
   try {
     const version = await cluster.readVersion();
-    if (isTooOld(version))
+    const minor = parseMinorVersion(version);
+    if (minor < oldestMinorVersion)
       return {
         ...unreadable,
         problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
       };
-    const denied = await findDenied(cluster, neededPermissions);
-    const problems = formatDenied(denied, namespace);
+    const hasTemplates = stepTemplates && minor >= oldestMinorForTemplates;
+    const needed = [...neededPermissions, ...(hasTemplates ? templatePermissions : [])];
+    const denied = await findDenied(cluster, needed);
+    const problems = [
+      ...formatDenied(denied, needed, namespace),
+      ...(stepTemplates && !hasTemplates
+        ? [
+            `the API server is ${version}; step templates need 1.${oldestMinorForTemplates}: set STEP_TEMPLATES=off.`,
+          ]
+        : []),
+    ];
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
     const deniedOptional = await findDenied(cluster, allOptional);
     const mayReadQuotas = !deniedOptional.some(({ resource }) => resource === 'resourcequotas');
-    const [{ workloads, isComplete }, quotas, conflict] = await Promise.all([
+    const mayListTemplates = hasTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
+    const [{ workloads, isComplete }, quotas, conflict, templates] = await Promise.all([
       cluster.listWorkloads(),
       mayReadQuotas ? cluster.listQuotas() : [],
       denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
+      mayListTemplates ? cluster.listCronJobs(stepLabel).then(selectTemplates) : noTemplates,
     ]);
     if (!isComplete)
       return {
@@ -64,6 +97,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
     return {
       workloads,
       quotas,
+      templates,
       problems: conflict === undefined ? problems : [...problems, conflict],
       notices: [
         ...formatDeniedOptional(deniedOptional, namespace),
@@ -88,9 +122,13 @@ async function findDenied(cluster: Cluster, permissions: readonly Permission[]):
 }
 
 /** Without any permission the namespace may not exist: a Role belongs to its namespace. */
-function formatDenied(denied: readonly Permission[], namespace: string): string[] {
+function formatDenied(
+  denied: readonly Permission[],
+  needed: readonly Permission[],
+  namespace: string,
+): string[] {
   if (denied.length === 0) return [];
-  const hint = denied.length === neededPermissions.length ? ' Check that the namespace exists.' : '';
+  const hint = denied.length === needed.length ? ' Check that the namespace exists.' : '';
   return [`not allowed in the namespace ${namespace}: ${formatPermissions(denied)}.${hint}`];
 }
 
@@ -116,7 +154,8 @@ async function findAbandonedJobs(
   return found;
 }
 
-function isTooOld(version: string): boolean {
-  const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  return Number(major) === 1 && Number(minor) < oldestMinorVersion;
+/** Infinity for a major version after 1. */
+function parseMinorVersion(version: string): number {
+  const [, major = '1', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) > 1 ? Infinity : Number(minor);
 }

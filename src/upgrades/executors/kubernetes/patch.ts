@@ -35,16 +35,14 @@ export function buildImagePatch(
         return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
-  const formatParts = (which: Direction) =>
-    JSON.stringify(Object.fromEntries(parts.map((part) => [part.container, part[which]])));
   return {
     metadata: {
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
         [annotations.state]: startStates[direction],
-        [annotations.formerImages]: formatParts('formerImage'),
-        [annotations.images]: formatParts(direction),
+        [annotations.formerImages]: formatParts(parts, 'formerImage'),
+        [annotations.images]: formatParts(parts, direction),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
     },
@@ -57,6 +55,17 @@ export function buildImagePatch(
       },
     },
   };
+}
+
+function formatParts(parts: Workload['parts'], which: Direction): string {
+  return JSON.stringify(Object.fromEntries(parts.map((part) => [part.container, part[which]])));
+}
+
+/** Whether the patch of this step was sent before: by an earlier try, or by a process that this one has replaced. */
+export function isPatchedBy(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
+  const { [annotations.job]: job, [annotations.formerImages]: formerImages } = found.annotations;
+  const changesImages = parts.some((part) => part.image !== (part.presentImage ?? part.formerImage));
+  return changesImages && job === jobId && formerImages === formatParts(parts, 'formerImage');
 }
 
 export function buildDonePatch(

@@ -28,6 +28,12 @@ export const neededPermissions: readonly Permission[] = [
   })),
 ];
 
+/** Needed with STEP_TEMPLATES=on. */
+export const templatePermissions: readonly Permission[] = [
+  ...permissions('batch', 'cronjobs', 'list'),
+  ...permissions('batch', 'jobs', 'create', 'get', 'list', 'delete'),
+];
+
 /** Without these, Steward works, but does less. */
 export const optionalPermissions: readonly {
   readonly permissions: readonly Permission[];

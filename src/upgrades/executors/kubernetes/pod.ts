@@ -19,11 +19,14 @@ export type ClusterPod = {
     readonly reason: string;
     readonly message: string;
   }[];
+  /** Of the first container that has one; of an init container only if no other has one. */
+  readonly terminationMessage: string | undefined;
 };
 
 export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const inOrderOfMessages = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])];
   const conditions = status?.conditions ?? [];
   return {
     name: metadata?.name ?? '',
@@ -47,5 +50,8 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
             message: cutMessage(state.waiting.message) ?? '',
           },
     ),
+    terminationMessage: inOrderOfMessages
+      .map(({ state, lastState }) => state?.terminated?.message || lastState?.terminated?.message)
+      .find(Boolean),
   };
 }

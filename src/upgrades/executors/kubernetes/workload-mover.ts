@@ -5,7 +5,7 @@ import type { StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
-import { buildDonePatch, buildImagePatch } from './patch.ts';
+import { buildDonePatch, buildImagePatch, isPatchedBy } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
 import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
 import { RolloutReader, readWorkload } from './rollout-reader.ts';
@@ -45,8 +45,9 @@ export class WorkloadMover {
     this.#events = new WorkloadEvents(options.cluster, options.runtime);
   }
 
-  async apply(move: WorkloadMove): Promise<void> {
-    await this.#withFailureEvent(move, () => this.#patchImages(move));
+  /** Returns false if the workload had the images before this step. */
+  apply(move: WorkloadMove): Promise<boolean> {
+    return this.#withFailureEvent(move, () => this.#patchImages(move));
   }
 
   /** Patches again if another client has set the former images since `apply`. */
@@ -71,14 +72,18 @@ export class WorkloadMover {
     await this.#withReader(move, (reader) => this.#waitForRollout(move, reader));
   }
 
-  /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
-  async #patchImages(move: WorkloadMove): Promise<void> {
+  /**
+   * Returns false if the workload had the images before this step. Starts over after 409: the workload has changed since it was read,
+   * even if only in its status.
+   */
+  async #patchImages(move: WorkloadMove): Promise<boolean> {
     const { cluster, workload, direction, context } = move;
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
       const found = await readWorkload(cluster, parsePath(workload.name));
       const isDone = hasTargetImages(found, workload, direction);
       // A workload of an abandoned job becomes one of this job, also if it already has the images.
-      if (isDone && !isOfAbandonedJob(found, workload, context.jobId)) return;
+      if (isDone && !isOfAbandonedJob(found, workload, context.jobId))
+        return isPatchedBy(found, workload, context.jobId);
       await this.#assertOwnership(move);
       try {
         await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));
@@ -93,7 +98,7 @@ export class WorkloadMover {
           'UpgradeStarted',
           `Set the image ${formatImages(workload, 'image')}`,
         );
-      return;
+      return !isDone;
     }
   }
 
@@ -179,9 +184,9 @@ export class WorkloadMover {
     }
   }
 
-  async #withFailureEvent(move: WorkloadMove, work: () => Promise<void>): Promise<void> {
+  async #withFailureEvent<T>(move: WorkloadMove, work: () => Promise<T>): Promise<T> {
     try {
-      await work();
+      return await work();
     } catch (error) {
       if (!move.context.signal.aborted && !this.#lostOwnership.has(error as object))
         await this.#writeFailure(move, (error as Error).message);

@@ -27,7 +27,7 @@ import type { OnJobChange } from './upgrades/job.ts';
 import { JobRunner } from './upgrades/job-runner.ts';
 import { isJobRunning, newestJob } from './upgrades/job-table.ts';
 import { JobWatcher } from './upgrades/job-watcher.ts';
-import { UpgradeStatsReader } from './upgrades/stats.ts';
+import { upgradeStats } from './upgrades/stats.ts';
 import { systemResource } from './upgrades/upgrades.rest.ts';
 import { uploadsResource } from './uploads/rest.ts';
 import { DeliveryWorker } from './webhooks/delivery-worker.ts';
@@ -75,10 +75,9 @@ export function createServices(options: AppOptions) {
     maxTokensPerUser: config.maxTokensPerUser,
   });
   const catalogCache = new CatalogCache(store, runtime);
-  const upgradeStats = new UpgradeStatsReader(store);
   const metrics = new Metrics({
     deliveries: () => webhookStats(store, runtime.now()),
-    upgrades: () => upgradeStats.read(runtime.now()),
+    upgrades: () => upgradeStats(store, runtime.now()),
   });
   const eventPublisher = new EventPublisher({
     store,

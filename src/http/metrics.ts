@@ -28,7 +28,7 @@ export type UpgradeStats = {
 
 export type StatsReaders = {
   readonly deliveries: () => Promise<DeliveryStats>;
-  readonly upgrades: () => Promise<UpgradeStats>;
+  readonly upgrades: () => UpgradeStats;
 };
 
 export class Metrics {
@@ -109,7 +109,8 @@ export class Metrics {
   }
 
   async render(): Promise<{ contentType: string; text: string }> {
-    const [deliveries, upgrades] = await Promise.all([this.#readers.deliveries(), this.#readers.upgrades()]);
+    const deliveries = await this.#readers.deliveries();
+    const upgrades = this.#readers.upgrades();
     this.#pending.set(deliveries.pending);
     this.#oldestPending.set(deliveries.oldestPendingSeconds);
     this.#deactivated.set(deliveries.deactivated);

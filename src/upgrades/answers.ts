@@ -23,13 +23,23 @@ const messages = z
 const progressAnswer = answerObject('Progress', 'How far a job is.', {
   done: z.int().nonnegative().describe('Workloads that are done.'),
   total: z.int().nonnegative().describe('All workloads of the job.'),
-  percent: z.int().min(0).max(100),
+  steps: z
+    .strictObject({ done: z.int().nonnegative(), total: z.int().nonnegative() })
+    .nullable()
+    .describe('Steps of the plan. Null for a job that version 0.1 has ended.'),
+  percent: z
+    .int()
+    .min(0)
+    .max(100)
+    .describe(
+      'Steps that are done, weighted by how long steps of their kind take. 100 only in the state success.',
+    ),
   elapsedMs: z.int().nonnegative().describe('Milliseconds since this run began.'),
   remainingMs: z
     .int()
     .nonnegative()
     .nullable()
-    .describe('An estimate. Null: this run has completed no workload yet.'),
+    .describe('An estimate from the weights of the steps that are left. Null: no step was measured yet.'),
 });
 
 export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {

@@ -203,7 +203,7 @@ export class JobRunner {
     }
     await this.#update(job, (transaction, current, at) =>
       failure === undefined
-        ? advanceJob(transaction, current, step, outcome, at)
+        ? advanceJob(transaction, current, plan, step, outcome, at)
         : failJob(transaction, current, step, failure, at),
     );
   }

@@ -2,6 +2,7 @@
 import { notAudited } from '../audit/value.ts';
 import type { Cell, Reader } from '../store/state.ts';
 import type { Plan } from './plan.ts';
+import type { Progress } from './progress.ts';
 import type { Deployment } from './deployment.ts';
 
 export const stateCodes = { no_upgrade: 0, in_progress: 1, failed: 2, success: 3, cancelled: 4 } as const;
@@ -35,8 +36,9 @@ export type Job = {
   /** Why the step `next` must end. Its Job may still exist. */
   readonly stopping?: string | null;
   readonly workloadsDone: number;
-  readonly doneBeforeRun: number;
   readonly workloads: number;
+  /** Jobs that version 0.1 has ended have none. */
+  readonly progress?: Progress;
   /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
   readonly reason: string | null;

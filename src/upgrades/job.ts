@@ -34,6 +34,15 @@ import {
 import { type Code, type Facts, announcesStart, writeMessage } from './messages.ts';
 import { nameOfStepJob } from './performers.ts';
 import type { Plan, Step } from './plan.ts';
+import {
+  type Progress,
+  advanceProgress,
+  beginReverting,
+  completeProgress,
+  restartStep,
+  revertProgress,
+  startProgress,
+} from './progress.ts';
 import { type Deployment, deployment } from './deployment.ts';
 import { type Workload, formatImages } from './workloads.ts';
 
@@ -77,8 +86,8 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     attempts: {},
     stopping: null,
     workloadsDone: 0,
-    doneBeforeRun: 0,
     workloads: plan.workloads,
+    progress: startProgress(plan, last?.progress, at),
     cancelledBy: null,
     reason: null,
     reverting: null,
@@ -155,6 +164,7 @@ export function beginStep(transaction: Transaction, job: Job, step: Step, at: nu
 export function advanceJob(
   transaction: Transaction,
   job: Job,
+  plan: Plan,
   step: Step,
   { repaired = [], ...outcome }: StepOutcome,
   at: number,
@@ -163,7 +173,9 @@ export function advanceJob(
   const moved = {
     ...endStep(job, step),
     next: job.next + 1,
-    workloadsDone: step.counts?.done ?? job.workloadsDone,
+    // A workload that could not be put back is still done when a resumed job repeats its steps.
+    workloadsDone: Math.max(job.workloadsDone, step.counts?.done ?? 0),
+    progress: advanceProgress(progressOf(job, plan, at), plan, job.next, at),
     announced: job.announced || step.codes.some(isAnnouncement),
   };
   const isRecorded = (code: Code) =>
@@ -178,6 +190,10 @@ export function advanceJob(
     ]),
   ];
   return record(transaction, moved, lines, at);
+}
+
+function progressOf(job: Job, plan: Plan, at: number): Progress {
+  return job.progress ?? completeProgress(plan, job.next, at);
 }
 
 function factsOf(job: Job, step: Step): Partial<Facts> {
@@ -220,7 +236,9 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   const failed = { ...endStep(job, step), reason };
   if (job.kind === 'patch') {
     const reverting = { before, then: state, since: at, reason } as const;
-    return record(transaction, { ...failed, announced: true, reverting }, lines, at);
+    const progress = failed.progress && beginReverting(failed.progress, step.action === 'apply', at);
+    const started = { ...failed, announced: true, reverting, ...(progress && { progress }) };
+    return record(transaction, started, lines, at);
   }
   return endJob(transaction, failed, state, [...lines, [2166]], at);
 }
@@ -265,7 +283,9 @@ export function beginCancel(transaction: Transaction, job: Job, at: number): Job
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
   const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
   const reverting = { before: job.next, then: 'cancelled', since: at, reason } as const;
-  return record(transaction, { ...job, reason, announced: true, isBegun: false, reverting }, lines, at);
+  const progress = job.progress && beginReverting(job.progress, false, at);
+  const cancelled = { ...job, reason, announced: true, isBegun: false, reverting };
+  return record(transaction, { ...cancelled, ...(progress && { progress }) }, lines, at);
 }
 
 export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: Step } | undefined {
@@ -279,14 +299,15 @@ export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: 
 export function revertStep(
   transaction: Transaction,
   job: Job,
-  { steps }: Plan,
+  plan: Plan,
   { index, step, failure }: { index: number; step: Step; failure: string | undefined },
   at: number,
 ): Job {
+  const isPutBack = failure === undefined;
   const verified =
-    steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
+    plan.steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
       ?.counts?.done ?? 1;
-  const workloadsDone = Math.min(job.workloadsDone, verified - 1);
+  const workloadsDone = isPutBack ? Math.min(job.workloadsDone, verified - 1) : job.workloadsDone;
   const image = formatImages(step.workload, 'formerImage');
   const line: Line =
     failure === undefined
@@ -294,7 +315,9 @@ export function revertStep(
       : [2901, { name: `Put back ${step.subject}`, cause: failure }];
   // The step right before an `apply` step begins the same workload, so a resumed job continues there.
   const reverting = { then: 'failed' as const, ...job.reverting, before: index };
-  return record(transaction, { ...job, next: index - 1, workloadsDone, reverting }, [line], at);
+  const next = index - 1;
+  const progress = revertProgress(progressOf(job, plan, at), plan, { index: next, isPutBack }, at);
+  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, [line], at);
 }
 
 export function finishReverting(transaction: Transaction, job: Job, at: number): Job {
@@ -331,7 +354,6 @@ export function resumeJob(
     ...job,
     runner,
     fence: job.fence + 1,
-    doneBeforeRun: job.workloadsDone,
     state: 'in_progress',
     endedAt: null,
     runStartedAt: at,
@@ -339,6 +361,7 @@ export function resumeJob(
     cancelledBy: null,
     reason: null,
     reverting: job.reverting && restartReverting(job.reverting, at),
+    ...(job.progress && { progress: restartStep(job.progress, at) }),
   };
   return record(transaction, resumed, [[2902, { cause: `by ${by}` }], [2165]], at);
 }
@@ -353,7 +376,12 @@ export function reasonNotToResume(reader: Reader, job: Job): string | undefined 
 }
 
 export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
-  const taken = { ...job, runner, fence: job.fence + 1 };
+  const taken = {
+    ...job,
+    runner,
+    fence: job.fence + 1,
+    ...(job.progress && { progress: restartStep(job.progress, at) }),
+  };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }
 

@@ -118,7 +118,6 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
   announced: true,
   next: 3,
   workloadsDone: 1,
-  doneBeforeRun: 0,
   workloads: 1,
   cancelledBy: null,
   reason: null,

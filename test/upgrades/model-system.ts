@@ -6,6 +6,7 @@ import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { startJob } from '../../src/upgrades/job.ts';
+import { jobProgress } from '../../src/upgrades/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
@@ -31,6 +32,9 @@ const manifest = [
 export const targets = [...manifest.map(({ id }) => id), start.id];
 
 type Pending = { go: () => void; fail: (takesEffect: boolean) => void };
+
+/** The values of `progress` that go down only when a workload is put back. */
+export type ProgressSeen = { readonly job: Job; readonly values: readonly number[] };
 
 export type System = ReturnType<typeof createSystem>;
 
@@ -112,6 +116,14 @@ export function createSystem(parallelism: number) {
     };
   }
   let booted = boot();
+
+  const progressSeen: ProgressSeen[] = [];
+  store.onUpdate(() => {
+    const job = store.read(newestJob);
+    if (!job) return;
+    const { done, percent, steps } = jobProgress(job, runtime.now());
+    progressSeen.push({ job, values: [done, percent, steps?.done ?? NaN] });
+  });
   /** The images when the newest job began. */
   let imagesBefore = new Map(cluster);
 
@@ -121,6 +133,7 @@ export function createSystem(parallelism: number) {
     runtime,
     cluster,
     crashes,
+    progressSeen,
     isRunning,
     imagesBefore: () => imagesBefore,
     pending: () => pending,

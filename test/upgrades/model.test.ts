@@ -6,6 +6,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/job.ts';
 import { newestJob } from '../../src/upgrades/job-table.ts';
 import { deployment, newestInstalled } from '../../src/upgrades/deployment.ts';
+import type { Message } from '../../src/upgrades/messages.ts';
 import { type System, createSystem, imagesOf, start, targets } from './model-system.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);
@@ -80,6 +81,17 @@ async function attempt(system: System, asked: Command): Promise<void> {
   }
 }
 
+/** Progress goes down only with 2904. */
+function checkProgress({ store, progressSeen }: System, messages: readonly Message[]): void {
+  const seen = progressSeen.filter(({ job }) => job.id === store.read(newestJob)?.id);
+  for (const [index, { job, values }] of seen.entries()) {
+    const before = seen[index - 1];
+    if (!before || values.every((value, at) => value >= (before.values[at] ?? 0))) continue;
+    const codes = messages.slice(before.job.messageCount, job.messageCount).map(({ code }) => code);
+    expect(codes).toContain(2904);
+  }
+}
+
 async function check(system: System): Promise<void> {
   expect(system.crashes).toEqual([]);
   const { store } = system;
@@ -113,6 +125,7 @@ async function check(system: System): Promise<void> {
     const counts = run.flatMap(({ message }) => /^(\d+) out of/.exec(message)?.slice(1).map(Number) ?? []);
     expect(counts.every((n, index) => index === 0 || n >= (counts[index - 1] ?? 0))).toBe(true);
   }
+  checkProgress(system, all);
   if (job.state === 'in_progress') return;
   const now = store.read(deployment);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;

@@ -83,13 +83,14 @@ function followQuery(job: Job): string {
 }
 
 function progressView(job: Job, at: number): Html {
-  const { done, total, percent, elapsedMs, remainingMs } = jobProgress(job, at);
+  const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
   const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs), id: 'remaining' };
-  return html`<progress max="${Math.max(total, 1)}" value="${total === 0 ? percent / 100 : done}" aria-labelledby="job">
+  return html`<progress max="100" value="${percent}" aria-labelledby="job">
       ${percent} %
     </progress>
     ${figuresView([
       { label: 'Deployments', value: `${done} of ${total}`, id: 'done' },
+      ...(steps ? [{ label: 'Steps', value: `${steps.done} of ${steps.total}`, id: 'steps' }] : []),
       { label: 'Done', value: `${percent} %`, id: 'percent' },
       { label: 'Elapsed', value: formatDuration(elapsedMs), id: 'elapsed' },
       ...(job.state === 'in_progress' ? [remaining] : []),

@@ -17,8 +17,10 @@ import { createMemoryStore } from './store/memory/store.ts';
 import type { Retention, Store } from './store/store.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
+import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { hasJobEnded } from './upgrades/job-service.ts';
+import { findReasonOfAbandoning, hasJobEnded } from './upgrades/job-service.ts';
+import { simulatedPerformers } from './upgrades/performers.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -30,7 +32,11 @@ const lingerMs = 500;
 async function main(): Promise<void> {
   if (existsSync('.env')) process.loadEnvFile('.env');
   const catalog = await readCatalog(process.env.CATALOG_FILE);
-  const config = readConfig(process.env, 'problems' in catalog ? catalog.problems : []);
+  const registryAuth = await readRegistryAuth(process.env.REGISTRY_AUTH_FILE || undefined);
+  const config = readConfig(process.env, [
+    ...('problems' in catalog ? catalog.problems : []),
+    ...('problems' in registryAuth ? registryAuth.problems : []),
+  ]);
   if ('catalog' in catalog) refuseLargeCatalog(catalog.catalog, config);
   const logger = await createLogger(config);
   process.on('uncaughtException', (error) => exitWithError(logger, error));
@@ -76,7 +82,9 @@ async function main(): Promise<void> {
       `  sign in as ${config.adminUsername} with the password ${generatedPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
     ]);
   }
-  const unknown = [...config.simulatedFailures.keys()].filter((name) => !builtInNames.has(name));
+  const unknown = [...config.simulatedFailures.keys()].filter(
+    (name) => !name.startsWith('@') && !builtInNames.has(name),
+  );
   if (unknown.length > 0)
     logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
 }
@@ -157,9 +165,10 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
       runtime: realRuntime,
       stepMs: config.upgradeStepMs,
       failures: config.simulatedFailures,
+      performers: simulatedPerformers(config.simulatedStepTemplates),
     });
   // The Kubernetes client is the largest library, so it is loaded only when it is used.
-  const { connectCluster, createKubernetesExecutor } =
+  const { ImageChecker, connectCluster, createKubernetesExecutor } =
     await import('./upgrades/executors/kubernetes/executor.ts');
   const cluster = connectCluster({
     runtime: realRuntime,
@@ -171,14 +180,31 @@ async function createExecutor(config: Config, store: Store, logger: Logger): Pro
     { server: cluster.server, namespace: cluster.namespace },
     'upgrades change workloads of a Kubernetes namespace',
   );
+  if (config.storeUrl === undefined)
+    logger.warn('STORE_URL is not set: an upgrade of the cluster that this process does not finish is lost');
   return createKubernetesExecutor({
     cluster,
     runtime: realRuntime,
     hasEnded: (jobId) => hasJobEnded(store, jobId),
+    findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(store, jobId),
+    hasDatabase: config.storeUrl !== undefined,
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,
     optionalContainers: config.optionalContainers,
+    imageChecker:
+      config.imageCheck === 'off'
+        ? undefined
+        : new ImageChecker({
+            runtime: realRuntime,
+            mode: config.imageCheck,
+            insecureHosts: config.registryInsecure,
+            authFile: config.registryAuthFile,
+            userAgent: `Steward/${await readVersion()}`,
+          }),
+    stepTemplates: config.stepTemplates,
     rolloutTimeoutMs: config.rolloutTimeoutMs,
+    stepTimeoutMs: config.upgradeStepTimeoutMs,
+    patienceMs: config.clusterPatienceMs,
   });
 }
 

@@ -27,6 +27,7 @@ import type { OnJobChange } from './upgrades/job.ts';
 import { JobRunner } from './upgrades/job-runner.ts';
 import { isJobRunning, newestJob } from './upgrades/job-table.ts';
 import { JobWatcher } from './upgrades/job-watcher.ts';
+import { upgradeStats } from './upgrades/stats.ts';
 import { systemResource } from './upgrades/upgrades.rest.ts';
 import { uploadsResource } from './uploads/rest.ts';
 import { DeliveryWorker } from './webhooks/delivery-worker.ts';
@@ -74,7 +75,10 @@ export function createServices(options: AppOptions) {
     maxTokensPerUser: config.maxTokensPerUser,
   });
   const catalogCache = new CatalogCache(store, runtime);
-  const metrics = new Metrics(() => webhookStats(store, runtime.now()));
+  const metrics = new Metrics({
+    deliveries: () => webhookStats(store, runtime.now()),
+    upgrades: () => upgradeStats(store, runtime.now()),
+  });
   const eventPublisher = new EventPublisher({
     store,
     runtime,
@@ -105,6 +109,7 @@ export function createServices(options: AppOptions) {
     tasks,
     executor,
     stepTimeoutMs: config.upgradeStepTimeoutMs,
+    revertTimeoutMs: config.revertTimeoutMs,
     notify: notifyJob,
   });
   const jobWatcher = new JobWatcher(store, runtime);

@@ -71,6 +71,25 @@ it('reads SECRET_KEY_PREVIOUS with SECRET_KEY and without', () => {
   expect([both.secretKey, both.secretKeyPrevious]).toEqual([key, previous]);
 });
 
+it('looks up images by default on Kubernetes, and never in the simulation', () => {
+  const cluster = { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: '/etc/kubeconfig' };
+  expect(readConfig(cluster)).toMatchObject({ imageCheck: 'auto', registryInsecure: new Set() });
+  expect(readConfig({ ...cluster, IMAGE_CHECK: 'required' }).imageCheck).toBe('required');
+  expect(readConfig({ IMAGE_CHECK: 'required' }).imageCheck).toBe('off');
+  expect(problemsOf({ IMAGE_CHECK: 'yes' })).toEqual(['IMAGE_CHECK must be auto, required or off.']);
+});
+
+it('reads REGISTRY_INSECURE as hosts', () => {
+  const { registryInsecure } = readConfig({
+    REGISTRY_INSECURE: 'Registry.internal:5000, localhost:80,[::1]:5000, 10.0.0.1',
+  });
+  expect([...registryInsecure]).toEqual(['registry.internal:5000', 'localhost', '[::1]:5000', '10.0.0.1']);
+  for (const wrong of ['http://registry', 'registry/team', 'a:b', '-', 'a,,b', 'registry:99999'])
+    expect(problemsOf({ REGISTRY_INSECURE: wrong })).toEqual([
+      expect.stringContaining('REGISTRY_INSECURE must be a comma list of hosts'),
+    ]);
+});
+
 it('requires KUBECONFIG for the Kubernetes executor outside a cluster', () => {
   const env = { UPGRADE_EXECUTOR: 'kubernetes' };
   expect(problemsOf(env)).toEqual([
@@ -126,12 +145,36 @@ it.each([
   ['MAX_UPLOADS_TOTAL_BYTES', '0'],
   ['UPGRADE_STEP_MS', '600001'],
   ['UPGRADE_STEP_TIMEOUT_SECONDS', '0'],
+  ['REVERT_TIMEOUT_SECONDS', '0'],
+  ['CLUSTER_PATIENCE_SECONDS', '86401'],
   ['SIMULATED_FAILURES', 'MAP SERVER'],
   ['SIMULATED_FAILURES', 'MAP_SERVER:0'],
+  ['SIMULATED_FAILURES', '@no-such-step'],
+  ['SIMULATED_FAILURES', '@logging:0'],
+  ['SIMULATED_STEP_TEMPLATES', 'logging,launch'],
+  ['SIMULATED_STEP_TEMPLATES', 'none,logging'],
+  ['STEP_TEMPLATES', 'yes'],
   ['ERROR_STATUS', '500'],
   ['LOG_LEVEL', 'loud'],
 ])('refuses %s=%s and names the variable', (name, value) => {
   expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must`)]);
+});
+
+it('reads failures of containers and of steps, and the steps that have a template', () => {
+  const { simulatedFailures } = readConfig({
+    SIMULATED_FAILURES: 'map_server, @database-engine:2 ,@logging',
+  });
+  expect([...simulatedFailures]).toEqual([
+    ['MAP_SERVER', Infinity],
+    ['@database-engine', 2],
+    ['@logging', Infinity],
+  ]);
+  const templates = (SIMULATED_STEP_TEMPLATES?: string) =>
+    readConfig({ SIMULATED_STEP_TEMPLATES }).simulatedStepTemplates;
+  expect(templates('before, logging')).toEqual(['before', 'logging']);
+  expect(templates('none')).toEqual([]);
+  expect(templates()).toHaveLength(13);
+  expect(templates()).not.toContain('before');
 });
 
 it('lists all problems together, including those of files', () => {

@@ -94,6 +94,16 @@ describe('the process', () => {
     expect(full.output.err).toContain('CATALOG_FILE is too large: MAX_SERVICES allows 2 services.');
   });
 
+  it('refuses a file of registry credentials that names credential helpers', async () => {
+    const files = { 'config.json': JSON.stringify({ credsStore: 'desktop' }) };
+    const { output, exited } = startProcess({ REGISTRY_AUTH_FILE: 'config.json' }, files);
+    expect(await exited).toBe(1);
+    expect(output.err).toContain('REGISTRY_AUTH_FILE: credsStore names credential helpers');
+    const missing = startProcess({ REGISTRY_AUTH_FILE: 'none.json' });
+    expect(await missing.exited).toBe(1);
+    expect(missing.output.err).toContain('REGISTRY_AUTH_FILE cannot be read: ENOENT.');
+  });
+
   it('reads .env; the environment has precedence', async () => {
     const { child, exited, listening } = startProcess(
       { TOKENS_PATH: '/from-environment' },
@@ -112,6 +122,24 @@ describe('the process', () => {
     const { child, output, exited, listening } = startProcess({ SIMULATED_FAILURES: 'map_server:2,NO_SUCH' });
     await listening;
     await expect.poll(() => output.out).toContain('"names":["NO_SUCH"]');
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+  });
+
+  it('warns that upgrades of a cluster are lost with the process if there is no database', async () => {
+    const kubeconfig = JSON.stringify({
+      'current-context': 'test',
+      clusters: [
+        { name: 'test', cluster: { server: 'http://127.0.0.1:1', 'insecure-skip-tls-verify': true } },
+      ],
+      users: [{ name: 'nobody', user: {} }],
+      contexts: [{ name: 'test', context: { cluster: 'test', user: 'nobody' } }],
+    });
+    const env = { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'kubeconfig' };
+    const { child, output, exited, listening } = startProcess(env, { kubeconfig });
+    await listening;
+    const warning = output.out.split('\n').find((line) => line.includes('STORE_URL is not set'));
+    expect(JSON.parse(warning ?? '{}')).toMatchObject({ level: 40 });
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
   });

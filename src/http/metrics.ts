@@ -1,4 +1,4 @@
-// The metrics of requests by route and status, and of webhook deliveries. No label names a user, a receiver or an id.
+// The metrics of requests by route and status, of webhook deliveries and of upgrade jobs. No label names a user, a receiver or an id.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 export type ObservedRequest = {
@@ -12,6 +12,23 @@ export type DeliveryStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
   readonly deactivated: number;
+};
+
+/** Of the running job; zeros while no job runs. */
+export type UpgradeStats = {
+  readonly running: boolean;
+  readonly stepsDone: number;
+  readonly stepsTotal: number;
+  readonly stepAgeSeconds: number;
+  /** How many runs of jobs have ended, since the deployment exists. */
+  readonly ended: readonly { readonly operation: string; readonly state: string; readonly count: number }[];
+  /** 0 if no job has succeeded yet. */
+  readonly lastSuccessSeconds: number;
+};
+
+export type StatsReaders = {
+  readonly deliveries: () => Promise<DeliveryStats>;
+  readonly upgrades: () => UpgradeStats;
 };
 
 export class Metrics {
@@ -41,16 +58,42 @@ export class Metrics {
     help: 'Deliveries whose attempts all failed.',
     registers: [this.registry],
   });
-  readonly #pending = this.#gauge('deliveries_pending', 'Deliveries that have not ended.');
+  readonly #pending = this.#gauge('webhook_deliveries_pending', 'Deliveries that have not ended.');
   readonly #oldestPending = this.#gauge(
-    'oldest_pending_seconds',
+    'webhook_oldest_pending_seconds',
     'Age of the oldest delivery that has not ended.',
   );
-  readonly #deactivated = this.#gauge('deactivated', 'Webhooks that were deactivated for their failures.');
-  readonly #readDeliveryStats: () => Promise<DeliveryStats>;
+  readonly #deactivated = this.#gauge(
+    'webhook_deactivated',
+    'Webhooks that were deactivated for their failures.',
+  );
+  readonly #running = this.#gauge('upgrade_running', '1 while an upgrade or a rollback runs, otherwise 0.');
+  readonly #stepsDone = this.#gauge(
+    'upgrade_steps_done',
+    'Steps of the running job that are done. 0 while no job runs.',
+  );
+  readonly #stepsTotal = this.#gauge(
+    'upgrade_steps_total',
+    'Steps in the plan of the running job. 0 while no job runs.',
+  );
+  readonly #stepAge = this.#gauge(
+    'upgrade_step_age_seconds',
+    'Time since the running job recorded its last message. 0 while no job runs.',
+  );
+  readonly #endedRuns = new Counter({
+    name: 'steward_upgrade_jobs_total',
+    help: 'Runs of jobs that have ended, by the state in which they ended. A job that is resumed has several runs.',
+    labelNames: ['operation', 'state'],
+    registers: [this.registry],
+  });
+  readonly #lastSuccess = this.#gauge(
+    'upgrade_last_success_timestamp_seconds',
+    'When the last successful job ended, in seconds since 1970. 0 if none has.',
+  );
+  readonly #readers: StatsReaders;
 
-  constructor(readDeliveryStats: () => Promise<DeliveryStats>) {
-    this.#readDeliveryStats = readDeliveryStats;
+  constructor(readers: StatsReaders) {
+    this.#readers = readers;
   }
 
   observeRequest({ method, route, status, seconds }: ObservedRequest): void {
@@ -66,12 +109,25 @@ export class Metrics {
   }
 
   async render(): Promise<{ contentType: string; text: string }> {
-    const { pending, oldestPendingSeconds, deactivated } = await this.#readDeliveryStats();
-    this.#pending.set(pending);
-    this.#oldestPending.set(oldestPendingSeconds);
-    this.#deactivated.set(deactivated);
+    const deliveries = await this.#readers.deliveries();
+    const upgrades = this.#readers.upgrades();
+    this.#pending.set(deliveries.pending);
+    this.#oldestPending.set(deliveries.oldestPendingSeconds);
+    this.#deactivated.set(deliveries.deactivated);
+    this.#setUpgrades(upgrades);
     await this.#countRequests();
     return { contentType: this.registry.contentType, text: await this.registry.metrics() };
+  }
+
+  #setUpgrades(stats: UpgradeStats): void {
+    this.#running.set(stats.running ? 1 : 0);
+    this.#stepsDone.set(stats.stepsDone);
+    this.#stepsTotal.set(stats.stepsTotal);
+    this.#stepAge.set(stats.stepAgeSeconds);
+    this.#lastSuccess.set(stats.lastSuccessSeconds);
+    // The store has the totals, so the counter starts from zero each time.
+    this.#endedRuns.reset();
+    for (const { operation, state, count } of stats.ended) this.#endedRuns.inc({ operation, state }, count);
   }
 
   /** The histogram counts requests too, so each request is observed only once. */
@@ -84,6 +140,6 @@ export class Metrics {
   }
 
   #gauge(name: string, help: string): Gauge {
-    return new Gauge({ name: `steward_webhook_${name}`, help, registers: [this.registry] });
+    return new Gauge({ name: `steward_${name}`, help, registers: [this.registry] });
   }
 }

@@ -1,9 +1,10 @@
-// Small tools for asynchronous work: a mutex, a timeout, a timer for many moments, and retries while the store is unavailable.
+// Small tools for asynchronous work: a mutex, a limiter, a timeout, a timer for many moments, and retries while the store is unavailable.
 import { setMaxListeners } from 'node:events';
 import { isUnavailable } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 
 export type Mutex = <T>(work: () => Promise<T>) => Promise<T>;
+export type Limiter = Mutex;
 
 export function createMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve();
@@ -14,11 +15,35 @@ export function createMutex(): Mutex {
   };
 }
 
+/** Runs at most `places` pieces of work at the same time. The others wait in the order of their calls. */
+export function createLimiter(places: number): Limiter {
+  let free = places;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    }
+  };
+}
+
 export type Timeout = {
   readonly ms: number;
   readonly message: string;
   readonly stopping?: AbortSignal;
 };
+
+export class TimeoutError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'TimeoutError';
+  }
+}
 
 export async function withTimeout<T>(
   { sleep }: Pick<Runtime, 'sleep'>,
@@ -33,7 +58,7 @@ export async function withTimeout<T>(
   stopping?.addEventListener('abort', abort);
   if (stopping?.aborted) abort();
   const timeout = sleep(ms, over.signal).then(() => {
-    throw new Error(message);
+    throw new TimeoutError(message);
   });
   timeout.catch(() => undefined);
   try {

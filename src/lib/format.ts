@@ -10,10 +10,8 @@ export function formatCount(count: number, noun: string): string {
   return `${formatNumber(count)} ${count === 1 ? noun : `${noun}s`.replace(/([^aeiou])ys$/, '$1ies')}`;
 }
 
-const maxListed = 20;
-
 /** Names the first ones only, because a list may have thousands. */
-export function formatList(names: readonly string[]): string {
+export function formatList(names: readonly string[], maxListed = 20): string {
   const rest = names.length - maxListed;
   return names.slice(0, maxListed).join(', ') + (rest > 0 ? ` and ${formatNumber(rest)} more` : '');
 }

@@ -1,6 +1,7 @@
 // Schemas of the answers about versions, plans and jobs.
 import { z } from 'zod';
 import { answerList, answerObject, openAnswerObject, time, total } from '../rest/answer.ts';
+import { stepIds } from './step-ids.ts';
 
 const state = z.enum(['no_upgrade', 'in_progress', 'failed', 'success', 'cancelled']);
 const code = z
@@ -22,13 +23,23 @@ const messages = z
 const progressAnswer = answerObject('Progress', 'How far a job is.', {
   done: z.int().nonnegative().describe('Workloads that are done.'),
   total: z.int().nonnegative().describe('All workloads of the job.'),
-  percent: z.int().min(0).max(100),
+  steps: z
+    .strictObject({ done: z.int().nonnegative(), total: z.int().nonnegative() })
+    .nullable()
+    .describe('Steps of the plan. Null for a job that version 0.1 has ended.'),
+  percent: z
+    .int()
+    .min(0)
+    .max(100)
+    .describe(
+      'Steps that are done, weighted by how long steps of their kind take. 100 only in the state success.',
+    ),
   elapsedMs: z.int().nonnegative().describe('Milliseconds since this run began.'),
   remainingMs: z
     .int()
     .nonnegative()
     .nullable()
-    .describe('An estimate. Null: this run has completed no workload yet.'),
+    .describe('An estimate from the weights of the steps that are left. Null: no step was measured yet.'),
 });
 
 export const statusAnswer = answerObject('JobStatus', 'The status of a job.', {
@@ -159,11 +170,23 @@ export const planAnswer = answerObject('Plan', 'What an upgrade would do, and wh
     ),
   steps: z.array(
     z.strictObject({
-      seqNum: z.int().nonnegative(),
+      seqNum: z.int().nonnegative().describe('The position in the plan.'),
+      id: z.enum(stepIds).describe('What the step does. Several steps may have the same id.'),
       name: z.string(),
       codes: z.array(z.int()).describe('The messages that the step records.'),
+      performedBy: z
+        .enum(['steward', 'rollout', 'job', 'nobody', 'simulation'])
+        .describe('nobody: the step has no step template and is skipped.'),
+      template: z
+        .string()
+        .optional()
+        .describe('The CronJob that is the step template. Only with performedBy job.'),
+      workload: z
+        .string()
+        .optional()
+        .describe('The workload that the step updates or reverts, or the component that it begins or ends.'),
     }),
   ),
   problems: z.array(z.string()).describe('What blocks the upgrade. At most 200 problems.'),
-  notices: z.array(z.string()).optional().describe('What does not block the upgrade but deserves attention.'),
+  notices: z.array(z.string()).describe('What does not block the upgrade but deserves attention.'),
 });

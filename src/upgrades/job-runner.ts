@@ -3,9 +3,12 @@
 // The life of a job. A request stores a job in the state `in_progress` together with its plan, and `run` starts a background
 // task for it. The task repeats one decision until the job has ended (`#advance`):
 //
-// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or cancelled.
-// - If an administrator has asked to cancel the job, begin to revert.
-// - If a step is left, execute it. A step that throws fails the job; a failed patch begins to revert.
+// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or cancelled. If the deadline
+//   for reverting has passed, or an administrator has asked to stop, the job ends as failed before that.
+// - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to revert.
+// - If the Job of the current step has exceeded its time, end it; then the job fails.
+// - If a step is left, execute it. A step that announces its start records that first. A step that throws fails the job; a failed
+//   patch begins to revert.
 // - If no step is left, complete the job.
 //
 // Each decision ends in one update of the store, which moves the job on and appends its messages. While the database is
@@ -19,32 +22,41 @@
 // An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this, the system would stay
 // read-only until the process restarts.
 import { isUnavailable } from '../errors.ts';
-import { retryWhileUnavailable, withTimeout } from '../lib/async.ts';
+import { TimeoutError, retryWhileUnavailable, withTimeout } from '../lib/async.ts';
 import { toXmlText, truncate } from '../lib/text.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import type { Executor, StepContext } from './executors/executor.ts';
+import type { Deviation, Executor, StepContext, TemplateRun } from './executors/executor.ts';
 import {
   type OnJobChange,
+  type StepOutcome,
   abortJob,
   advanceJob,
+  attemptOf,
   beginCancel,
+  beginStep,
   completeJob,
   failJob,
   finishReverting,
+  needsBegin,
   nextToRevert,
   revertStep,
+  stopReverting,
+  stopStep,
   takeOverJob,
 } from './job.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
-import type { Step } from './plan.ts';
-
-const revertAttempts = 3;
+import { nameOfStepJob } from './performers.ts';
+import { type Step, movedWorkloads } from './plan.ts';
+import { completePlan } from './stored-plan.ts';
+import type { Workload } from './workloads.ts';
 
 /** The job keeps the text, and every later step stores the job again. */
 const maxFailure = 4000;
+
+const maxDeviations = 20;
 
 export type JobRunnerOptions = {
   store: Store;
@@ -52,6 +64,7 @@ export type JobRunnerOptions = {
   tasks: Tasks;
   executor: Executor;
   stepTimeoutMs: number;
+  revertTimeoutMs: number;
   notify: OnJobChange;
 };
 
@@ -61,17 +74,19 @@ export class JobRunner {
   readonly #tasks: Tasks;
   readonly #executor: Executor;
   readonly #stepTimeoutMs: number;
+  readonly #revertTimeoutMs: number;
   readonly #notify: OnJobChange;
   readonly #started = new Set<string>();
   #accepting = 0;
   #isTakingOver = false;
 
-  constructor({ store, runtime, tasks, executor, stepTimeoutMs, notify }: JobRunnerOptions) {
+  constructor({ store, runtime, tasks, executor, stepTimeoutMs, revertTimeoutMs, notify }: JobRunnerOptions) {
     this.#store = store;
     this.#runtime = runtime;
     this.#tasks = tasks;
     this.#executor = executor;
     this.#stepTimeoutMs = stepTimeoutMs;
+    this.#revertTimeoutMs = revertTimeoutMs;
     this.#notify = notify;
   }
 
@@ -117,7 +132,7 @@ export class JobRunner {
     let failure = new Error(`The plan of the job ${job.id} is missing.`);
     try {
       const plan = await this.#store.jobs.plan(job.id);
-      if (plan) return plan;
+      if (plan) return completePlan(plan);
     } catch (error) {
       if (isUnavailable(error)) throw error;
       failure = error as Error;
@@ -144,8 +159,10 @@ export class JobRunner {
     const step = plan.steps[job.next];
     try {
       if (job.reverting) await this.#revert(job, plan, signal);
-      else if (job.cancelledBy !== null) await this.#update(job, beginCancel);
-      else if (step) await this.#runStep(job, step, signal);
+      else if (job.cancelledBy !== null) await this.#cancel(job, step, signal);
+      else if (step && job.stopping) await this.#stopStep(job, step, job.stopping, signal);
+      else if (step && needsBegin(job, step)) await this.#begin(job, step);
+      else if (step) await this.#runStep(job, plan, step, signal);
       else await this.#complete(job, plan);
     } catch (error) {
       if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');
@@ -153,49 +170,178 @@ export class JobRunner {
     }
   }
 
-  async #runStep(job: Job, step: Step, signal: AbortSignal): Promise<void> {
+  async #begin(job: Job, step: Step): Promise<void> {
+    await this.#update(job, (transaction, current, at) => beginStep(transaction, current, step, at));
+  }
+
+  async #runStep(job: Job, plan: StoredPlan, step: Step, signal: AbortSignal): Promise<void> {
+    let outcome: StepOutcome = {};
     let failure: string | undefined;
+    const hasJob = mayHaveJob(step);
+    const interruption = this.#interruptOnCancel(job, hasJob, signal);
     try {
-      await this.#execute(job, (context) => this.#perform(step, context), signal);
+      if (!step.isSkipped)
+        outcome = await this.#execute(
+          job,
+          (context) => this.#perform(job, plan, step, context),
+          interruption.signal,
+        );
     } catch (error) {
       // An interrupted step has not failed: the process that takes the job over repeats it.
       if (signal.aborted) return;
+      // The next decision cancels the job.
+      if (interruption.signal.aborted) return;
       if (isUnavailable(error)) throw error;
       failure = errorText(error);
+      if (hasJob && error instanceof TimeoutError) {
+        const cause = failure;
+        await this.#update(job, (transaction, current) => stopStep(transaction, current, cause));
+        return;
+      }
+    } finally {
+      interruption.end();
     }
     await this.#update(job, (transaction, current, at) =>
       failure === undefined
-        ? advanceJob(transaction, current, step, at)
+        ? advanceJob(transaction, current, plan, step, outcome, at)
         : failJob(transaction, current, step, failure, at),
     );
   }
 
-  #perform({ name, action, workload }: Step, context: StepContext): Promise<void> {
-    return workload === null || action === 'perform'
-      ? this.#executor.perform(name, context)
-      : this.#executor[action](workload, context);
+  async #perform(job: Job, plan: StoredPlan, step: Step, context: StepContext): Promise<StepOutcome> {
+    const { id, action, workload } = step;
+    if (action === 'run-template') {
+      const { result } = await this.#executor.runTemplate(templateRun(job, step), context);
+      return result === undefined ? {} : { databases: toXmlText(result) };
+    }
+    if (action === 'check') return this.#checkWorkloads(job, plan, step, context);
+    if (action === 'apply' && workload) return this.#executor.apply(workload, context);
+    if (action === 'verify' && workload) await this.#executor.verify(workload, context);
+    else if (action === 'rollback' && workload) await this.#executor.rollback(workload, context);
+    else await this.#executor.perform(id, context);
+    return {};
+  }
+
+  /** A resumed job moves the workloads again that differ. A patch has reverted its workloads, so its steps have moved them again. */
+  async #checkWorkloads(job: Job, plan: StoredPlan, step: Step, context: StepContext): Promise<StepOutcome> {
+    const which = job.operation === 'rollback' ? 'formerImage' : 'image';
+    const find = () => this.#executor.check(movedWorkloads(plan), which, context);
+    const deviations = await find();
+    if (deviations.length === 0) return {};
+    if (job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
+    const repaired = deviations.map(({ workload }) => workload);
+    for (const workload of repaired) await this.#repair(job, workload, context);
+    const remaining = await find();
+    if (remaining.length > 0) throw deviationError(remaining);
+    return { repaired };
+  }
+
+  async #repair({ operation }: Job, workload: Workload, context: StepContext): Promise<void> {
+    if (operation === 'rollback') return this.#executor.rollback(workload, context);
+    await this.#executor.apply(workload, context);
+    await this.#executor.verify(workload, context);
+  }
+
+  /** A Job may take long, so a cancelled job does not wait for its end, unlike for that of other steps. */
+  #interruptOnCancel({ id, fence }: Job, hasJob: boolean, stopping: AbortSignal) {
+    const interrupted = new AbortController();
+    const abort = () => interrupted.abort();
+    const abortIfCancelled = () => {
+      const newest = this.#store.read(newestJob);
+      if (newest?.id === id && newest.fence === fence && newest.cancelledBy !== null) abort();
+    };
+    stopping.addEventListener('abort', abort);
+    const stopListening = hasJob ? this.#store.onUpdate(abortIfCancelled) : () => undefined;
+    if (stopping.aborted) abort();
+    return {
+      signal: interrupted.signal,
+      end: () => {
+        stopping.removeEventListener('abort', abort);
+        stopListening();
+      },
+    };
+  }
+
+  async #cancel(job: Job, step: Step | undefined, signal: AbortSignal): Promise<void> {
+    const failure = step && (await this.#endJobOf(job, step, signal));
+    if (signal.aborted) return;
+    await this.#update(job, (transaction, current, at) =>
+      step && failure !== undefined
+        ? failJob(transaction, current, step, failure, at)
+        : beginCancel(transaction, current, at),
+    );
+  }
+
+  async #stopStep(job: Job, step: Step, cause: string, signal: AbortSignal): Promise<void> {
+    const failure = await this.#endJobOf(job, step, signal);
+    if (signal.aborted) return;
+    const causes = [cause, ...(failure === undefined ? [] : [failure])].join(' ');
+    await this.#update(job, (transaction, current, at) => failJob(transaction, current, step, causes, at));
+  }
+
+  /** Returns why the Job could not be ended. */
+  async #endJobOf(job: Job, step: Step, signal: AbortSignal): Promise<string | undefined> {
+    if (!mayHaveJob(step)) return undefined;
+    const run = templateRun(job, step);
+    try {
+      await this.#execute(job, (context) => this.#executor.stopTemplate(run, context), signal);
+      return undefined;
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
+      return `The Job ${run.jobName} could not be deleted: ${errorText(error)}`;
+    }
   }
 
   async #revert(job: Job, plan: StoredPlan, signal: AbortSignal): Promise<void> {
     const applied = nextToRevert(job, plan);
-    const workload = applied?.step.workload;
+    const why = this.#reasonToStopReverting(job);
+    if (!applied) await this.#update(job, finishReverting);
+    else if (why !== undefined)
+      await this.#update(job, (transaction, current, at) =>
+        stopReverting(transaction, current, plan, why, at),
+      );
+    else await this.#revertNext(job, plan, applied, signal);
+  }
+
+  /** Tries each workload once: the executor retries what may succeed later, and the other workloads must not wait for this one. */
+  async #revertNext(
+    job: Job,
+    plan: StoredPlan,
+    applied: { index: number; step: Step },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { workload } = applied.step;
+    const remainingMs = this.#revertDeadline(job) - this.#runtime.now();
     let failure: string | undefined;
-    for (let attempt = 1; workload && attempt <= revertAttempts; attempt += 1) {
-      try {
-        await this.#execute(job, (context) => this.#executor.rollback(workload, context), signal);
-        failure = undefined;
-        break;
-      } catch (error) {
-        if (signal.aborted) return;
-        if (isUnavailable(error)) throw error;
-        failure = errorText(error);
-      }
+    try {
+      if (workload)
+        await this.#execute(
+          job,
+          (context) => this.#executor.rollback(workload, context),
+          signal,
+          Math.min(this.#stepTimeoutMs, remainingMs),
+        );
+    } catch (error) {
+      // The next decision stops the job at its deadline, and then this workload is one of those that are left.
+      if (signal.aborted || this.#runtime.now() >= this.#revertDeadline(job)) return;
+      if (isUnavailable(error)) throw error;
+      failure = errorText(error);
     }
     await this.#update(job, (transaction, current, at) =>
-      applied
-        ? revertStep(transaction, current, plan, { ...applied, failure }, at)
-        : finishReverting(transaction, current, at),
+      revertStep(transaction, current, plan, { ...applied, failure }, at),
     );
+  }
+
+  #revertDeadline({ reverting }: Job): number {
+    return (reverting?.since ?? Infinity) + this.#revertTimeoutMs;
+  }
+
+  #reasonToStopReverting(job: Job): string | undefined {
+    const stoppedBy = job.reverting?.stoppedBy;
+    if (stoppedBy !== undefined) return `${stoppedBy} stopped it.`;
+    return this.#runtime.now() >= this.#revertDeadline(job)
+      ? `it took longer than ${this.#revertTimeoutMs / 1000} seconds.`
+      : undefined;
   }
 
   async #complete(job: Job, plan: StoredPlan): Promise<void> {
@@ -206,11 +352,12 @@ export class JobRunner {
     return this.#update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
   }
 
-  #execute(
+  #execute<T>(
     { id: jobId, fence, runStartedAt }: Job,
-    call: (context: StepContext) => Promise<void>,
+    call: (context: StepContext) => Promise<T>,
     stopping: AbortSignal,
-  ): Promise<void> {
+    timeoutMs = this.#stepTimeoutMs,
+  ): Promise<T> {
     const assertOwnership = async () => {
       await this.#store.refresh();
       const newest = this.#store.read(newestJob);
@@ -221,8 +368,8 @@ export class JobRunner {
       this.#runtime,
       (signal) => call({ jobId, fence, runStartedAt, assertOwnership, signal }),
       {
-        ms: this.#stepTimeoutMs,
-        message: `it took longer than ${this.#stepTimeoutMs / 1000} seconds.`,
+        ms: timeoutMs,
+        message: `it took longer than ${timeoutMs / 1000} seconds.`,
         stopping,
       },
     );
@@ -240,7 +387,8 @@ export class JobRunner {
     return this.#store.update((transaction) => {
       const job = transaction.read(newestJob);
       if (job?.id !== seen.id || job.state !== 'in_progress' || job.fence !== seen.fence) return undefined;
-      if (job.next !== seen.next) return undefined;
+      if (job.next !== seen.next || job.isBegun !== seen.isBegun || job.stopping !== seen.stopping)
+        return undefined;
       if (job.reverting?.before !== seen.reverting?.before) return undefined;
       const changed = rule(transaction, job, at);
       if (changed.state !== 'in_progress') this.#notify(transaction, changed, at);
@@ -281,6 +429,22 @@ export class JobRunner {
       this.#isTakingOver = false;
     }
   }
+}
+
+function mayHaveJob({ action, isSkipped }: Step): boolean {
+  return action === 'run-template' && !isSkipped;
+}
+
+function templateRun(job: Job, step: Step): TemplateRun {
+  const { id, template, seqNum } = step;
+  const jobName = nameOfStepJob(job.id, seqNum, attemptOf(job, step));
+  return { step: id, template, jobName, from: job.from, to: job.to };
+}
+
+function deviationError(deviations: readonly Deviation[]): Error {
+  const rest = deviations.length - maxDeviations;
+  const texts = deviations.slice(0, maxDeviations).map(({ problem }) => problem);
+  return new Error([...texts, ...(rest > 0 ? [`There are ${rest} more.`] : [])].join(' '));
 }
 
 function runName({ id, fence }: Job): string {

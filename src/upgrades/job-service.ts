@@ -1,6 +1,7 @@
 // Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the messages of both.
 import type { ReadableStore } from '../store/store.ts';
 import type { JobMessages } from './job-status.ts';
+import type { AbandonedReason } from './workloads.ts';
 import { type Job, newestJob } from './job-table.ts';
 import type { Message } from './messages.ts';
 
@@ -78,6 +79,21 @@ export class JobService {
     const more = await this.#store.jobs.messages(known.jobId, known.messages.length);
     for (const message of more) known.messages.push(message);
   }
+}
+
+/**
+ * Why a workload that the job has changed may have images of no installed version. A failed release is not reverted on purpose: the next
+ * job continues it.
+ */
+export async function findReasonOfAbandoning(
+  store: ReadableStore,
+  id: string,
+): Promise<AbandonedReason | undefined> {
+  const job = await new JobService(store).find(id);
+  if (!job) return 'unknown';
+  return job.kind === 'patch' && (job.state === 'failed' || job.state === 'cancelled')
+    ? 'not reverted'
+    : undefined;
 }
 
 /** False for a job that the store does not know. */

@@ -1,6 +1,7 @@
 // Builds the status object of a job and its entry in the history.
 import { type Job, stateCodes } from './job-table.ts';
 import type { Message } from './messages.ts';
+import { remainingMs } from './progress.ts';
 
 export const noUpgradeStatus = {
   status: { state: 'no_upgrade', code: stateCodes.no_upgrade, messages: [] },
@@ -18,14 +19,20 @@ export function jobStatus(job: Job, { messages, count }: JobMessages, at: number
   };
 }
 
-/** `doneInRun` leaves out the workloads of earlier runs, because `elapsedMs` does not include their time. */
+/** A job that version 0.1 has ended has no steps here: its plan is deleted. */
 export function jobProgress(job: Job, at: number) {
-  const { state, workloadsDone: done, workloads: total, doneBeforeRun, runStartedAt, endedAt } = job;
+  const { state, workloadsDone: done, workloads: total, progress, runStartedAt, endedAt } = job;
   const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);
-  const percent = total === 0 ? (state === 'success' ? 100 : 0) : Math.floor((100 * done) / total);
-  const doneInRun = done - doneBeforeRun;
-  const estimate = doneInRun <= 0 ? null : Math.round((elapsedMs / doneInRun) * (total - done));
-  return { done, total, percent, elapsedMs, remainingMs: state === 'in_progress' ? estimate : 0 };
+  const workloadPercent = total === 0 ? 0 : Math.floor((100 * done) / total);
+  const estimate = progress && remainingMs(progress, job.reverting !== null, at);
+  return {
+    done,
+    total,
+    steps: progress ? { done: progress.done, total: progress.total } : null,
+    percent: state === 'success' ? 100 : (progress?.percent ?? workloadPercent),
+    elapsedMs,
+    remainingMs: state === 'in_progress' ? (estimate ?? null) : 0,
+  };
 }
 
 export function jobToHistoryEntry(job: Job) {

@@ -2,6 +2,7 @@
 import { notAudited } from '../audit/value.ts';
 import type { Cell, Reader } from '../store/state.ts';
 import type { Plan } from './plan.ts';
+import type { Progress } from './progress.ts';
 import type { Deployment } from './deployment.ts';
 
 export const stateCodes = { no_upgrade: 0, in_progress: 1, failed: 2, success: 3, cancelled: 4 } as const;
@@ -28,19 +29,38 @@ export type Job = {
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
   readonly next: number;
+  /** Whether the start messages of the step `next` are recorded. Jobs of version 0.1 have none of these three fields. */
+  readonly isBegun?: boolean;
+  /** The attempts that have ended, by the `seqNum` of their step. */
+  readonly attempts?: Readonly<Record<number, number>>;
+  /** Why the step `next` must end. Its Job may still exist. */
+  readonly stopping?: string | null;
   readonly workloadsDone: number;
-  readonly doneBeforeRun: number;
   readonly workloads: number;
+  /** Jobs that version 0.1 has ended have none. */
+  readonly progress?: Progress;
   /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
   readonly reason: string | null;
-  /** Set while the job reverts workloads. Steps before the index `before` are not reverted yet. The job ends in the state `then`. */
-  readonly reverting: { readonly before: number; readonly then: 'failed' | 'cancelled' } | null;
+  /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
+  readonly reverting: Reverting | null;
   /** These uploads must not be deleted while the job runs. */
   readonly uploads: readonly string[];
   readonly lastMessageAt: number;
   /** All messages that the job has recorded, even if the store has removed them since. */
   readonly messageCount: number;
+};
+
+export type Reverting = {
+  /** Steps before this index are not reverted yet. */
+  readonly before: number;
+  /** The state in which the job ends when all workloads are reverted. */
+  readonly then: 'failed' | 'cancelled';
+  /** The start of the deadline, in this run. Absent in a job that version 0.1 has begun to revert. */
+  readonly since?: number;
+  readonly reason?: string | null;
+  /** Set when an administrator asks to stop. The job still reverts the current workload then. */
+  readonly stoppedBy?: string;
 };
 
 /** The plan is stored apart from the job, because the job is stored again with every step and the plan never changes. */
@@ -65,6 +85,22 @@ export const newestJob: Cell<Job | null> = {
 
 /** The newest of the earlier jobs that were not cancelled. A cancelled job has changed nothing, so this one decides what may start. */
 export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, auditFields: notAudited };
+
+export type EndState = Exclude<JobState, 'in_progress'>;
+
+/** What the runs of all jobs have come to. A job that fails, is resumed and succeeds has two runs. */
+export type RunTotals = {
+  readonly ended: Readonly<Record<Job['operation'], Readonly<Record<EndState, number>>>>;
+  readonly lastSuccessAt: number | null;
+};
+
+const noRuns = { success: 0, failed: 0, cancelled: 0 };
+
+export const runTotals: Cell<RunTotals> = {
+  name: 'runTotals',
+  initial: { ended: { upgrade: noRuns, rollback: noRuns }, lastSuccessAt: null },
+  auditFields: notAudited,
+};
 
 export function isJobRunning(reader: Reader): boolean {
   return reader.read(newestJob)?.state === 'in_progress';

@@ -4,6 +4,14 @@
 // resumed, which begins a new run. `next` is the first step of the plan that is not done. It goes up as steps are done, and down
 // while a failed or cancelled patch reverts its workloads, newest first (`reverting`).
 //
+// Reverting stops early at its deadline, or when an administrator cancels it. The job is `failed` then and keeps `reverting`. Only a
+// resume of this job is accepted next, and it continues to revert.
+//
+// A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after it. A step that a Job
+// performs has attempts: `attempts` counts those that have ended, so that a process that takes over finds the Job of the current one. If
+// such a step exceeds its time, the job first records that (`stopping`), then deletes the Job, then fails. Without the record, a
+// process that takes over would start the attempt again.
+//
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
 // mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
 // its closing messages and its state are one update.
@@ -11,13 +19,32 @@
 // Only the newest job changes. The start of a job archives the one before it. The plan of a job is deleted when the job can no longer be
 // resumed: when it ends in `success` or `cancelled`, or when the next job starts.
 import { ServiceError } from '../errors.ts';
+import { formatList } from '../lib/format.ts';
 import type { Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type Job, type JobState, type StoredPlan, jobBefore, newestJob } from './job-table.ts';
-import { type Code, type Facts, writeMessage } from './messages.ts';
+import {
+  type EndState,
+  type Job,
+  type Reverting,
+  type StoredPlan,
+  jobBefore,
+  newestJob,
+  runTotals,
+} from './job-table.ts';
+import { type Code, type Facts, announcesStart, writeMessage } from './messages.ts';
+import { nameOfStepJob } from './performers.ts';
 import type { Plan, Step } from './plan.ts';
+import {
+  type Progress,
+  advanceProgress,
+  beginReverting,
+  completeProgress,
+  restartStep,
+  revertProgress,
+  startProgress,
+} from './progress.ts';
 import { type Deployment, deployment } from './deployment.ts';
-import { formatImages } from './workloads.ts';
+import { type Workload, formatImages } from './workloads.ts';
 
 /** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
 export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
@@ -55,9 +82,12 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     announced: false,
     fence: 1,
     next: 0,
+    isBegun: false,
+    attempts: {},
+    stopping: null,
     workloadsDone: 0,
-    doneBeforeRun: 0,
     workloads: plan.workloads,
+    progress: startProgress(plan, last?.progress, at),
     cancelledBy: null,
     reason: null,
     reverting: null,
@@ -76,8 +106,8 @@ function archiveJob(transaction: Transaction, job: Job): void {
 }
 
 /**
- * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch reverts
- * its workloads.
+ * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch leaves one
+ * only if it has stopped reverting its workloads.
  */
 export function reasonNotToStart(
   reader: Reader,
@@ -91,13 +121,14 @@ export function reasonNotToStart(
     ...(last.id === newest?.id ? ['resume it'] : []),
     ...(last.kind === 'release' ? [`upgrade to ${last.targetId} again`] : []),
   ];
-  return `The job ${last.id} to ${last.to} has failed: ${remedies.join(', or ')}.`;
+  const state = last.reverting ? 'has not reverted all of its workloads' : 'has failed';
+  return `The job ${last.id} to ${last.to} ${state}: ${remedies.join(', or ')}.`;
 }
 
 export function findJobToRepair(reader: Reader): Job | undefined {
   const newest = reader.read(newestJob);
   const last = newest?.state === 'cancelled' ? reader.read(jobBefore) : newest;
-  return last?.state === 'failed' && last.kind !== 'patch' ? last : undefined;
+  return last?.state === 'failed' && (last.kind !== 'patch' || last.reverting) ? last : undefined;
 }
 
 /** Whether an upgrade to this version repairs the failed job. */
@@ -105,27 +136,88 @@ export function repairs(failed: Job, targetId: string): boolean {
   return failed.kind === 'release' && failed.targetId === targetId;
 }
 
-export function advanceJob(transaction: Transaction, job: Job, step: Step, at: number): Job {
-  const { counts, workload } = step;
+/** What a step has done, as far as its messages depend on it. */
+export type StepOutcome = {
+  /** False: the workload had the images already. */
+  readonly isPatched?: boolean;
+  /** The JSON object of 2153. */
+  readonly databases?: string;
+  /** The workloads that the final check of a resumed job has moved again. */
+  readonly repaired?: readonly Workload[];
+};
+
+/** Attempts of a step count from 1. */
+export function attemptOf({ attempts = {} }: Job, { seqNum }: Step): number {
+  return (attempts[seqNum] ?? 0) + 1;
+}
+
+export function needsBegin(job: Job, { codes, isSkipped }: Step): boolean {
+  return job.isBegun !== true && !isSkipped && codes.some(announcesStart);
+}
+
+export function beginStep(transaction: Transaction, job: Job, step: Step, at: number): Job {
+  const facts = factsOf(job, step);
+  const lines = step.codes.filter(announcesStart).map((code): Line => [code, facts]);
+  return record(transaction, { ...job, isBegun: true }, lines, at);
+}
+
+export function advanceJob(
+  transaction: Transaction,
+  job: Job,
+  plan: Plan,
+  step: Step,
+  { repaired = [], ...outcome }: StepOutcome,
+  at: number,
+): Job {
   const isAnnouncement = (code: Code) => code === 2165;
   const moved = {
-    ...job,
+    ...endStep(job, step),
     next: job.next + 1,
-    workloadsDone: counts?.done ?? job.workloadsDone,
+    // A workload that could not be put back is still done when a resumed job repeats its steps.
+    workloadsDone: Math.max(job.workloadsDone, step.counts?.done ?? 0),
+    progress: advanceProgress(progressOf(job, plan, at), plan, job.next, at),
     announced: job.announced || step.codes.some(isAnnouncement),
   };
-  const codes = step.codes.filter((code) => !(job.announced && isAnnouncement(code)));
-  const facts = {
+  const isRecorded = (code: Code) =>
+    (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
+  const facts = { ...factsOf(job, step), ...outcome };
+  const which = job.operation === 'rollback' ? 'formerImage' : 'image';
+  const lines: Line[] = [
+    ...step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]),
+    ...repaired.map((workload): Line => [
+      2038,
+      { name: workload.name, image: formatImages(workload, which) },
+    ]),
+  ];
+  return record(transaction, moved, lines, at);
+}
+
+function progressOf(job: Job, plan: Plan, at: number): Progress {
+  return job.progress ?? completeProgress(plan, job.next, at);
+}
+
+function factsOf(job: Job, step: Step): Partial<Facts> {
+  return {
     name: step.subject,
-    image: formatImages(workload, step.action === 'rollback' ? 'formerImage' : 'image'),
-    ...counts,
+    image: formatImages(step.workload, step.action === 'rollback' ? 'formerImage' : 'image'),
+    isSkipped: step.isSkipped,
+    stepJob: nameOfStepJob(job.id, step.seqNum, attemptOf(job, step)),
+    ...step.counts,
   };
-  return record(
-    transaction,
-    moved,
-    codes.map((code) => [code, facts]),
-    at,
-  );
+}
+
+/** The job without the state of its current step. Only steps that are not repeatable count their attempts. */
+function endStep(job: Job, step: Step): Job {
+  const hasAttempts = (step.action === 'run-template' && !step.isSkipped) || step.action === 'check';
+  const attempts = hasAttempts ? { ...job.attempts, [step.seqNum]: attemptOf(job, step) } : job.attempts;
+  return { ...job, ...(attempts && { attempts }), isBegun: false, stopping: null };
+}
+
+/** Records that the step must end, and why. */
+export function stopStep(transaction: Transaction, job: Job, cause: string): Job {
+  const stopped = { ...job, stopping: cause };
+  transaction.write(newestJob, stopped);
+  return stopped;
 }
 
 export function completeJob(transaction: Transaction, job: Job, { after }: StoredPlan, at: number): Job {
@@ -140,9 +232,13 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
   // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
-  const failed = { ...job, reason: `${step.name}: ${cause}` };
+  const reason = `${step.name}: ${cause}`;
+  const failed = { ...endStep(job, step), reason };
   if (job.kind === 'patch') {
-    return record(transaction, { ...failed, announced: true, reverting: { before, then: state } }, lines, at);
+    const reverting = { before, then: state, since: at, reason } as const;
+    const progress = failed.progress && beginReverting(failed.progress, step.action === 'apply', at);
+    const started = { ...failed, announced: true, reverting, ...(progress && { progress }) };
+    return record(transaction, started, lines, at);
   }
   return endJob(transaction, failed, state, [...lines, [2166]], at);
 }
@@ -155,10 +251,13 @@ export function abortJob(transaction: Transaction, job: Job, name: string, at: n
   return endJob(transaction, aborted, 'failed', lines, at);
 }
 
+/** A job that already reverts its workloads stops that after the current workload. */
 export function requestCancel(transaction: Transaction, job: Job, plan: Plan | undefined, by: string): Job {
   const why = reasonNotToCancel(transaction, job, plan);
   if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
-  const cancelled = { ...job, cancelledBy: by };
+  const cancelled = job.reverting
+    ? { ...job, reverting: { ...job.reverting, stoppedBy: by } }
+    : { ...job, cancelledBy: by };
   transaction.write(newestJob, cancelled);
   return cancelled;
 }
@@ -168,7 +267,6 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
   if (job.state !== 'in_progress') return `it is ${job.state}`;
   if (reader.read(newestJob)?.id !== job.id) return 'it has ended';
   if (job.kind === 'rollback') return 'it is a rollback';
-  if (job.reverting) return 'its workloads are being reverted';
   if (job.kind === 'patch') return undefined;
   if (!plan) return 'it has ended';
   const executing = plan.steps.findIndex(({ codes }) => codes.includes(2271));
@@ -176,15 +274,18 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
 }
 
 /** The page hides its Cancel button when a message with one of these codes arrives. */
-export function endsOfCancelling({ kind }: Job): readonly Code[] {
+export function endsOfCancelling({ kind, reverting }: Job): readonly Code[] {
+  if (reverting) return [2166];
   return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];
 }
 
 export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
-  const reverting = { before: job.next, then: 'cancelled' } as const;
   const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
-  return record(transaction, { ...job, reason, announced: true, reverting }, lines, at);
+  const reverting = { before: job.next, then: 'cancelled', since: at, reason } as const;
+  const progress = job.progress && beginReverting(job.progress, false, at);
+  const cancelled = { ...job, reason, announced: true, isBegun: false, reverting };
+  return record(transaction, { ...cancelled, ...(progress && { progress }) }, lines, at);
 }
 
 export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: Step } | undefined {
@@ -198,27 +299,47 @@ export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: 
 export function revertStep(
   transaction: Transaction,
   job: Job,
-  { steps }: Plan,
+  plan: Plan,
   { index, step, failure }: { index: number; step: Step; failure: string | undefined },
   at: number,
 ): Job {
-  const then = job.reverting?.then ?? 'failed';
+  const isPutBack = failure === undefined;
   const verified =
-    steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
+    plan.steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
       ?.counts?.done ?? 1;
-  const workloadsDone = Math.min(job.workloadsDone, verified - 1);
+  const workloadsDone = isPutBack ? Math.min(job.workloadsDone, verified - 1) : job.workloadsDone;
   const image = formatImages(step.workload, 'formerImage');
   const line: Line =
     failure === undefined
       ? [2904, { name: step.subject, image }]
       : [2901, { name: `Put back ${step.subject}`, cause: failure }];
   // The step right before an `apply` step begins the same workload, so a resumed job continues there.
-  const reverted = { ...job, next: index - 1, workloadsDone, reverting: { before: index, then } };
-  return record(transaction, reverted, [line], at);
+  const reverting = { then: 'failed' as const, ...job.reverting, before: index };
+  const next = index - 1;
+  const progress = revertProgress(progressOf(job, plan, at), plan, { index: next, isPutBack }, at);
+  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, [line], at);
 }
 
 export function finishReverting(transaction: Transaction, job: Job, at: number): Job {
-  return endJob(transaction, job, job.reverting?.then ?? 'failed', [[2166]], at);
+  const { then = 'failed', reason = job.reason } = job.reverting ?? {};
+  return endJob(transaction, { ...job, reason }, then, [[2166]], at);
+}
+
+/** More names would make the record of the job large. */
+const maxNamed = 100;
+
+/** A resumed job continues with the workloads that are left. */
+export function stopReverting(transaction: Transaction, job: Job, plan: Plan, why: string, at: number): Job {
+  const name = 'Put back the workloads';
+  const cause = `${why} Not put back: ${formatList(workloadsToRevert(job, plan), maxNamed)}.`;
+  const lines: Line[] = [[2901, { name, cause }], [2166]];
+  const stopped = { ...job, reason: `${name}: ${cause}` };
+  return endJob(transaction, stopped, 'failed', lines, at, job.reverting);
+}
+
+function workloadsToRevert(job: Job, { steps }: Plan): string[] {
+  const applied = steps.slice(0, job.reverting?.before).filter(({ action }) => action === 'apply');
+  return [...new Set(applied.reverse().map(({ subject }) => subject))];
 }
 
 export function resumeJob(
@@ -233,15 +354,20 @@ export function resumeJob(
     ...job,
     runner,
     fence: job.fence + 1,
-    doneBeforeRun: job.workloadsDone,
     state: 'in_progress',
     endedAt: null,
     runStartedAt: at,
     announced: true,
     cancelledBy: null,
     reason: null,
+    reverting: job.reverting && restartReverting(job.reverting, at),
+    ...(job.progress && { progress: restartStep(job.progress, at) }),
   };
   return record(transaction, resumed, [[2902, { cause: `by ${by}` }], [2165]], at);
+}
+
+function restartReverting({ stoppedBy: _stoppedBy, ...reverting }: Reverting, at: number): Reverting {
+  return { ...reverting, since: at };
 }
 
 export function reasonNotToResume(reader: Reader, job: Job): string | undefined {
@@ -250,7 +376,12 @@ export function reasonNotToResume(reader: Reader, job: Job): string | undefined 
 }
 
 export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
-  const taken = { ...job, runner, fence: job.fence + 1 };
+  const taken = {
+    ...job,
+    runner,
+    fence: job.fence + 1,
+    ...(job.progress && { progress: restartStep(job.progress, at) }),
+  };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }
 
@@ -263,13 +394,24 @@ function announcement(job: Job): Line[] {
 function endJob(
   transaction: Transaction,
   job: Job,
-  state: JobState,
+  state: EndState,
   lines: readonly Line[],
   at: number,
+  reverting: Reverting | null = null,
 ): Job {
   if (state !== 'failed') transaction.jobs.deletePlan(job.id);
   const endedAt = Math.max(at, job.lastMessageAt);
-  return record(transaction, { ...job, state, endedAt, reverting: null, announced: false }, lines, at);
+  countRun(transaction, job, state, endedAt);
+  return record(transaction, { ...job, state, endedAt, reverting, announced: false }, lines, at);
+}
+
+function countRun(transaction: Transaction, { operation }: Job, state: EndState, endedAt: number): void {
+  const { ended, lastSuccessAt } = transaction.read(runTotals);
+  const counts = ended[operation];
+  transaction.write(runTotals, {
+    ended: { ...ended, [operation]: { ...counts, [state]: counts[state] + 1 } },
+    lastSuccessAt: state === 'success' ? endedAt : lastSuccessAt,
+  });
 }
 
 /** The times of messages never go back, even if the clock does. */
@@ -285,6 +427,10 @@ function record(transaction: Transaction, job: Job, lines: readonly Line[], at: 
     total: job.workloads,
     elapsedMs: when - job.runStartedAt,
     cause: '',
+    isSkipped: false,
+    isPatched: true,
+    databases: null,
+    stepJob: '',
   };
   const messages = lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when));
   const stored = { ...job, lastMessageAt: when, messageCount: job.messageCount + messages.length };

@@ -104,7 +104,8 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
   return operation<Job>({
     title: 'Cancel job',
     description:
-      'Cancels a patch after the current step and reverts its workloads. A release can be cancelled only until its plan is executed.',
+      'Cancels a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +
+      'current one. A release can be cancelled only until its plan is executed.',
     access: 'administrator',
     effect: 'writes',
     whileReadOnly: 'allowed',
@@ -124,7 +125,9 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
   const { store, runtime, jobRunner } = options;
   return operation<Job>({
     title: 'Resume job',
-    description: 'Resumes the newest job, if it has failed, at the first step that is not done.',
+    description:
+      'Resumes the newest job, if it has failed, at the first step that is not done. If the job stopped before it had reverted all ' +
+      'workloads, it reverts the rest.',
     access: 'administrator',
     effect: 'writes',
     whileReadOnly: 'allowed',

@@ -12,10 +12,18 @@ export type Facts = {
   readonly total: number;
   readonly elapsedMs: number;
   readonly cause: string;
+  /** Whether nobody performs the step, because it has no step template. */
+  readonly isSkipped: boolean;
+  /** Whether the step has changed the workload. */
+  readonly isPatched: boolean;
+  /** The JSON object that the upgrade of the database engine has returned, if it has. */
+  readonly databases: string | null;
+  /** The name of the Job that performs the step. */
+  readonly stepJob: string;
 };
 
-const progress = ({ done, total, elapsedMs }: Facts) =>
-  `${done} out of ${total} deployments updated. ` +
+const progress = ({ operation, done, total, elapsedMs }: Facts) =>
+  `${done} out of ${total} deployments ${operation === 'rollback' ? 'rolled back' : 'updated'}. ` +
   `Elapsed: ${elapsedMs} milliseconds (approximately ${Math.round(elapsedMs / 60_000)} minutes).`;
 
 function duration(ms: number): string {
@@ -31,7 +39,10 @@ const texts = {
   2011: ({ operation, elapsedMs }) =>
     `${operation === 'rollback' ? 'Rollback' : 'Upgrade'} completed in ${duration(elapsedMs)}.`,
   2012: ({ from, to }) => `The deployment was upgraded successfully from ${from} to ${to}.`,
-  2038: ({ name, image }) => `The workload ${name} was updated with the image ${image}.`,
+  2038: ({ name, image, isPatched }) =>
+    isPatched
+      ? `The workload ${name} was updated with the image ${image}.`
+      : `The workload ${name} already has the image ${image}.`,
   2072: ({ from, to }) => `Rollback from ${from} to ${to} started.`,
   2087: () => 'The primary instance of the relational database is set to read-only mode.',
   2090: () => 'The standby of the relational database is promoted to primary.',
@@ -49,7 +60,10 @@ const texts = {
   2148: () => 'Post-upgrade of the database started.',
   2149: () => 'Post-upgrade of the database completed.',
   2151: () => 'Role change: the other parts of the deployment connect to the new primary.',
-  2153: () => JSON.stringify(Object.fromEntries(databases.map((name) => [name, { status: 'success' }]))),
+  2153: ({ isSkipped, databases: result }) => {
+    const status = isSkipped ? 'skipped' : 'success';
+    return result ?? JSON.stringify(Object.fromEntries(databases.map((name) => [name, { status }])));
+  },
   2165: () => 'The system enters read-only mode.',
   2166: () => 'The system leaves read-only mode.',
   2168: () => 'The upgrader is launching.',
@@ -78,13 +92,24 @@ const texts = {
       ? `The workload ${name} was removed: it had no former image.`
       : `The workload ${name} was put back to its former image ${image}.`,
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
+  2906: ({ name, stepJob }) => `The hook ${name} started (Job ${stepJob}).`,
+  2907: ({ name }) => `The hook ${name} completed.`,
 } satisfies Record<number, (facts: Facts) => string>;
 
 export type Code = keyof typeof texts;
+
+/** A step records these messages before its work, and the others after it. */
+const startCodes: readonly Code[] = [2144, 2148, 2178, 2180, 2187, 2191, 2906];
+
+export function announcesStart(code: Code): boolean {
+  return startCodes.includes(code);
+}
 
 export const codes = Object.keys(texts).map(Number) as Code[];
 
 export function writeMessage(code: Code, facts: Facts, when: number): Message {
   const text: (facts: Facts) => string = texts[code];
-  return { code, message: text(facts), when };
+  // Programs read 2153 as JSON, so it says in its own way that the step is skipped.
+  const prefix = facts.isSkipped && code !== 2153 ? 'Skipped (no step template): ' : '';
+  return { code, message: prefix + text(facts), when };
 }

@@ -126,7 +126,7 @@ function planOperation({ store, executor }: OperationsOptions): Operation {
           digest: digestPlan(prepared),
           steps: planToJson(plan),
           problems: problems.map(formatProblem),
-          ...(notices.length > 0 && { notices }),
+          notices,
         },
       };
     },

@@ -23,7 +23,8 @@ function containerValues({ name, image, checksum }: Container) {
   return [name, image, checksum];
 }
 
-function stepValues({ name, action, codes, workload }: Step) {
+function stepValues({ id, name, performedBy, template, isSkipped, action, codes, workload }: Step) {
   const parts = workload?.parts.map(({ container, image, formerImage }) => [container, image, formerImage]);
-  return [name, action, codes, workload && [workload.name, workload.component, parts]];
+  const values = [id, name, performedBy, template, isSkipped, action, codes];
+  return [...values, workload && [workload.name, workload.component, parts]];
 }

@@ -1,15 +1,32 @@
 // The plan of a job: a list of steps. It is computed once, stored, and executed step by step.
 import type { Code } from './messages.ts';
+import type { PerformedBy, Performers } from './performers.ts';
+import {
+  type Hook,
+  type StepId,
+  type TemplateStepId,
+  hooks,
+  isTemplateStepId,
+  workloadSteps,
+} from './step-ids.ts';
 import type { Workload } from './workloads.ts';
 
-export type Action = 'perform' | 'apply' | 'verify' | 'rollback';
+export type Action = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
 
 export type Step = {
+  /** The position in the plan. */
+  readonly seqNum: number;
+  readonly id: StepId;
   readonly name: string;
+  readonly performedBy: PerformedBy;
+  /** The name of the step template, if a Job performs the step. */
+  readonly template: string | null;
+  /** Its messages say so, and nothing is executed. */
+  readonly isSkipped: boolean;
   readonly action: Action;
   readonly workload: Workload | null;
   readonly codes: readonly Code[];
-  /** The component or the workload that its messages name. */
+  /** The component, the workload or the hook that its messages name. */
   readonly subject: string;
   /** Set only in a step that completes a workload. */
   readonly counts: Counts | null;
@@ -22,23 +39,81 @@ export type Plan = {
   readonly workloads: number;
 };
 
-const step = (name: string, ...codes: Code[]): Step => ({
-  counts: null,
-  name,
-  action: 'perform',
-  workload: null,
-  codes,
-  subject: '',
-});
+/** A step before it is known who performs it, and at which position. */
+type Draft = Omit<Step, 'seqNum' | 'performedBy' | 'template' | 'isSkipped'>;
 
-function workloadStep(name: string, action: Action, workload: Workload, ...codes: Code[]): Step {
-  return { name: `${name} ${workload.name}`, action, workload, codes, subject: workload.name, counts: null };
+function step(id: StepId, name: string, ...codes: Code[]): Draft {
+  const action = isTemplateStepId(id) ? 'run-template' : 'perform';
+  return { id, name, action, workload: null, codes, subject: '', counts: null };
 }
 
-type Stages = { readonly begin: readonly Step[]; readonly verify: readonly Step[] };
+function hook(id: Hook): Draft {
+  return { ...step(id, `Run the hook ${id}`, 2906, 2907), subject: id };
+}
+
+const finalCheck: Draft = { ...step('final-check', 'Check all workloads'), action: 'check' };
+
+function componentStep(id: StepId, name: string, component: string, code: Code): Draft {
+  return { ...step(id, `${name} ${component}`, code), subject: component };
+}
+
+function workloadStep(id: StepId, name: string, action: Action, workload: Workload, ...codes: Code[]): Draft {
+  return {
+    id,
+    name: `${name} ${workload.name}`,
+    action,
+    workload,
+    codes,
+    subject: workload.name,
+    counts: null,
+  };
+}
+
+/** A step without a template is skipped; a hook without one is left out. */
+function createPlan(drafts: readonly Draft[], workloads: number, performers: Performers): Plan {
+  const { isSimulated, templates } = performers;
+  const hasTemplate = (id: StepId) => isTemplateStepId(id) && templates.has(id);
+  const isDatabaseSkipped = !databaseSteps.some(hasTemplate);
+  const steps = drafts
+    .filter(({ id }) => !hooks.some((known) => known === id) || hasTemplate(id))
+    .map((draft, seqNum) => {
+      const { id } = draft;
+      const isTemplateStep = isTemplateStepId(id);
+      const template = isTemplateStep && !isSimulated ? (templates.get(id) ?? null) : null;
+      const isFrameOfDatabase = id === 'database-begin' || id === 'database-end';
+      return {
+        ...draft,
+        seqNum,
+        performedBy: findPerformer(id, performers),
+        template,
+        isSkipped: isTemplateStep ? !hasTemplate(id) : isFrameOfDatabase && isDatabaseSkipped,
+      };
+    });
+  return { steps, workloads };
+}
+
+/** The steps between `database-begin` and `database-end`. */
+const databaseSteps: readonly TemplateStepId[] = [
+  'database-read-only',
+  'database-engine',
+  'database-promote',
+  'database-read-write',
+  'database-standby',
+  'role-change',
+  'database-post-upgrade',
+];
+
+function findPerformer(id: StepId, { isSimulated, templates }: Performers): PerformedBy {
+  if (isTemplateStepId(id) && !templates.has(id)) return 'nobody';
+  if (isSimulated) return 'simulation';
+  if (isTemplateStepId(id)) return 'job';
+  return workloadSteps.some((known) => known === id) ? 'rollout' : 'steward';
+}
+
+type Stages = { readonly begin: readonly Draft[]; readonly verify: readonly Draft[] };
 
 /** Begins up to `parallelism` workloads before it verifies the first, so that their rollouts overlap. */
-function interleave(stages: readonly Stages[], parallelism: number): Step[] {
+function interleave(stages: readonly Stages[], parallelism: number): Draft[] {
   const ahead = parallelism - 1;
   return [
     ...stages.slice(0, ahead).flatMap(({ begin }) => begin),
@@ -46,23 +121,23 @@ function interleave(stages: readonly Stages[], parallelism: number): Step[] {
   ];
 }
 
-function planDeployments(workloads: readonly Workload[], parallelism: number): Step[] {
+function planDeployments(workloads: readonly Workload[], parallelism: number): Draft[] {
   const stages = workloads.map((workload, index) => {
     const { component } = workload;
     const begins = workloads[index - 1]?.component !== component;
     const ends = workloads[index + 1]?.component !== component;
     return {
       begin: [
-        ...(begins ? [{ ...step(`Begin component ${component}`, 2134), subject: component }] : []),
-        { ...workloadStep('Begin deployment', 'perform', workload, 2101), workload: null },
-        workloadStep('Update deployment', 'apply', workload, 2038),
+        ...(begins ? [componentStep('component-begin', 'Begin component', component, 2134)] : []),
+        { ...workloadStep('begin', 'Begin deployment', 'perform', workload, 2101), workload: null },
+        workloadStep('update', 'Update deployment', 'apply', workload, 2038),
       ],
       verify: [
         {
-          ...workloadStep('Verify deployment', 'verify', workload, 2103, 2175),
+          ...workloadStep('verify', 'Verify deployment', 'verify', workload, 2103, 2175),
           counts: { done: index + 1, total: workloads.length },
         },
-        ...(ends ? [{ ...step(`End component ${component}`, 2132), subject: component }] : []),
+        ...(ends ? [componentStep('component-end', 'End component', component, 2132)] : []),
       ],
     };
   });
@@ -70,16 +145,19 @@ function planDeployments(workloads: readonly Workload[], parallelism: number): S
 }
 
 /** Each patch is verified before the next one begins, because both may move the same workload. */
-function planModules(patches: Workloads, parallelism: number, before = 0): Step[] {
+function planModules(patches: Workloads, parallelism: number, before = 0): Draft[] {
   const total = before + patches.flat().length;
   let done = before;
   const stagesOf = (workload: Workload) => ({
     begin: [
-      { ...workloadStep('Begin module', 'perform', workload, 2291), workload: null },
-      workloadStep('Update module', 'apply', workload, 2038),
+      { ...workloadStep('begin', 'Begin module', 'perform', workload, 2291), workload: null },
+      workloadStep('update', 'Update module', 'apply', workload, 2038),
     ],
     verify: [
-      { ...workloadStep('Verify module', 'verify', workload, 2173), counts: { done: (done += 1), total } },
+      {
+        ...workloadStep('verify', 'Verify module', 'verify', workload, 2173),
+        counts: { done: (done += 1), total },
+      },
     ],
   });
   return patches.flatMap((workloads) => interleave(workloads.map(stagesOf), parallelism));
@@ -88,73 +166,115 @@ function planModules(patches: Workloads, parallelism: number, before = 0): Step[
 /** One list for each version, in the order of installation. */
 type Workloads = readonly (readonly Workload[])[];
 
-export function planRelease([deployments = [], ...patches]: Workloads, parallelism: number): Plan {
-  const steps = [
-    step('Launch the upgrader', 2168),
-    step('Enter read-only mode', 2165),
-    step('Prepare the plan', 2270),
-    step('Begin pre-diagnostics', 2287),
-    step('Validate the relational database', 2094),
-    step('Check the search index', 2281),
-    step('End pre-diagnostics', 2288),
-    step('Execute the plan', 2271),
-    step('Begin the relational database', 2108),
-    step('Set the primary to read-only mode', 2087),
-    step('Upgrade the database engine', 2144, 2153, 2145),
-    step('Promote the standby', 2090),
-    step('Set the new primary to read-write mode', 2093),
-    step('Add a new standby', 2092),
-    step('Announce the role change', 2151),
-    step('Run the database post-upgrade', 2148, 2149),
-    step('End the relational database', 2109),
+export function planRelease(
+  [deployments = [], ...patches]: Workloads,
+  parallelism: number,
+  performers: Performers,
+): Plan {
+  const drafts = [
+    step('launch', 'Launch the upgrader', 2168),
+    step('read-only', 'Enter read-only mode', 2165),
+    step('prepare', 'Prepare the plan', 2270),
+    step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
+    step('database-validate', 'Validate the relational database', 2094),
+    step('search-check', 'Check the search index', 2281),
+    step('diagnostics-end', 'End pre-diagnostics', 2288),
+    hook('before'),
+    step('execute', 'Execute the plan', 2271),
+    step('database-begin', 'Begin the relational database', 2108),
+    step('database-read-only', 'Set the primary to read-only mode', 2087),
+    step('database-engine', 'Upgrade the database engine', 2144, 2153, 2145),
+    step('database-promote', 'Promote the standby', 2090),
+    step('database-read-write', 'Set the new primary to read-write mode', 2093),
+    step('database-standby', 'Add a new standby', 2092),
+    step('role-change', 'Announce the role change', 2151),
+    step('database-post-upgrade', 'Run the database post-upgrade', 2148, 2149),
+    step('database-end', 'End the relational database', 2109),
     ...planDeployments(deployments, parallelism),
-    step('Update portal content', 2187, 2188),
-    step('Begin post-upgrade operations', 2179),
-    step('Post-upgrade operations for logging', 2180, 2181),
-    step('Refresh auto-deployed services', 2178, 2185),
-    step('Refresh the search indices', 2191, 2192),
+    step('portal-content', 'Update portal content', 2187, 2188),
+    step('post-upgrade', 'Begin post-upgrade operations', 2179),
+    step('logging', 'Post-upgrade operations for logging', 2180, 2181),
+    step('services-refresh', 'Refresh auto-deployed services', 2178, 2185),
+    step('search-refresh', 'Refresh the search indices', 2191, 2192),
     ...planModules(patches, parallelism, deployments.length),
+    hook('after'),
+    finalCheck,
   ];
-  return { steps, workloads: deployments.length + patches.flat().length };
+  return createPlan(drafts, deployments.length + patches.flat().length, performers);
 }
 
-export function planPatches(patches: Workloads, parallelism: number): Plan {
-  const steps = [
-    step('Launch the upgrader', 2168),
-    step('Enter read-only mode', 2165),
-    step('Prepare the plan', 2270),
-    step('Begin pre-diagnostics', 2287),
-    step('End pre-diagnostics', 2288),
-    step('Execute the plan', 2271),
+export function planPatches(patches: Workloads, parallelism: number, performers: Performers): Plan {
+  const drafts = [
+    step('launch', 'Launch the upgrader', 2168),
+    step('read-only', 'Enter read-only mode', 2165),
+    step('prepare', 'Prepare the plan', 2270),
+    step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
+    step('diagnostics-end', 'End pre-diagnostics', 2288),
+    hook('before'),
+    step('execute', 'Execute the plan', 2271),
     ...planModules(patches, parallelism),
-    step('Begin post-upgrade operations', 2179),
-    step('Post-upgrade operations for logging', 2180, 2181),
+    step('post-upgrade', 'Begin post-upgrade operations', 2179),
+    step('logging', 'Post-upgrade operations for logging', 2180, 2181),
+    hook('after'),
+    finalCheck,
   ];
-  return { steps, workloads: patches.flat().length };
+  return createPlan(drafts, patches.flat().length, performers);
 }
 
-export function planRollback(workloads: readonly Workload[]): Plan {
-  const steps = [
-    step('Launch the upgrader', 2168),
-    step('Enter read-only mode', 2165),
-    step('Prepare the plan', 2270),
-    step('Execute the plan', 2271),
+export function planRollback(workloads: readonly Workload[], performers: Performers): Plan {
+  const drafts = [
+    step('launch', 'Launch the upgrader', 2168),
+    step('read-only', 'Enter read-only mode', 2165),
+    step('prepare', 'Prepare the plan', 2270),
+    hook('before-rollback'),
+    step('execute', 'Execute the plan', 2271),
     ...workloads.map((workload, index) => ({
-      ...workloadStep('Put back', 'rollback', workload, 2904, 2173),
+      ...workloadStep('revert', 'Put back', 'rollback', workload, 2904, 2173),
       counts: { done: index + 1, total: workloads.length },
     })),
+    hook('after'),
+    finalCheck,
   ];
-  return { steps, workloads: workloads.length };
+  return createPlan(drafts, workloads.length, performers);
 }
 
-export function summarisePlan({ steps }: Plan) {
-  const moved = steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
+export function summarisePlan(plan: Plan) {
+  const moved = updatedWorkloads(plan);
   return {
     components: [...new Set(moved.map(({ component }) => component))],
     newWorkloads: moved.filter(({ parts }) => parts.every(({ formerImage }) => formerImage === null)).length,
   };
 }
 
+/** The workloads that the plan updates, in the order of its steps. One that several versions change appears for each of them. */
+export function updatedWorkloads({ steps }: Plan): Workload[] {
+  return steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
+}
+
+/** What the job has moved when all steps are done: for each workload the images of its last move. */
+export function movedWorkloads({ steps }: Plan): Workload[] {
+  const moved = new Map<string, Workload>();
+  for (const { action, workload } of steps) {
+    if (!workload || (action !== 'apply' && action !== 'rollback')) continue;
+    const earlier = moved.get(workload.name)?.parts ?? [];
+    const parts = new Map([...earlier, ...workload.parts].map((part) => [part.container, part]));
+    moved.set(workload.name, { ...workload, parts: [...parts.values()] });
+  }
+  return [...moved.values()];
+}
+
+export function skippedSteps({ steps }: Plan): string[] {
+  return [...new Set(steps.filter(({ performedBy }) => performedBy === 'nobody').map(({ id }) => id))];
+}
+
 export function planToJson({ steps }: Plan) {
-  return steps.map(({ name, codes }, seqNum) => ({ seqNum, name, codes }));
+  return steps.map(({ seqNum, id, name, codes, performedBy, template, subject }) => ({
+    seqNum,
+    id,
+    name,
+    codes,
+    performedBy,
+    ...(template !== null && { template }),
+    ...(workloadSteps.some((known) => known === id) && { workload: subject }),
+  }));
 }

@@ -6,7 +6,7 @@ import type { Reader } from '../store/state.ts';
 import type { NewJob } from './job.ts';
 import { type Version, formatVersion } from './manifest.ts';
 import { maxLengths } from './manifest-links.ts';
-import { type Plan, planPatches, planRelease, planRollback } from './plan.ts';
+import { type Plan, planPatches, planRelease, planRollback, skippedSteps } from './plan.ts';
 import {
   type Deployment,
   afterInstalling,
@@ -73,15 +73,23 @@ export function prepareUpgrade(
   const movePlan = inventory.planMoves(versions, present);
   const tooMany = findTooManyWorkloads(movePlan);
   const planVersions = versions[0]?.type === 'release' ? planRelease : planPatches;
+  const { parallelism, performers } = inventory;
+  const plan = tooMany.length > 0 ? emptyPlan : planVersions(movePlan.workloads, parallelism, performers);
   return {
     ...known,
     installs: versions.map((version) => version.id),
     to: formatVersion(versions.at(-1) ?? target),
-    plan: tooMany.length > 0 ? emptyPlan : planVersions(movePlan.workloads, inventory.parallelism),
+    plan,
     after: afterInstalling(present, versions),
     problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
-    notices: movePlan.notices.slice(0, maxProblems),
+    notices: listNotices(movePlan, plan),
   };
+}
+
+function listNotices({ notices }: MovePlan, plan: Plan): string[] {
+  const skipped = skippedSteps(plan);
+  const notice = `These steps have no step template and are skipped: ${formatList(skipped)}.`;
+  return [...notices.slice(0, maxProblems), ...(skipped.length > 0 ? [notice] : [])];
 }
 
 function findTooManyWorkloads({ workloads }: MovePlan): Problem[] {
@@ -136,12 +144,13 @@ export function prepareRollback(reader: Reader, id: string, inventory: Inventory
   const after = afterRollback(present, target);
   const movePlan = inventory.planReverts(movesBetween(present, after));
   const tooMany = findTooManyWorkloads(movePlan);
+  const plan = tooMany.length > 0 ? emptyPlan : planRollback(movePlan.workloads.flat(), inventory.performers);
   return {
     ...base,
     to: formatVersion(target),
-    plan: tooMany.length > 0 ? emptyPlan : planRollback(movePlan.workloads.flat()),
+    plan,
     after,
     problems: [...tooMany, ...movePlan.problems].slice(0, maxProblems),
-    notices: movePlan.notices.slice(0, maxProblems),
+    notices: listNotices(movePlan, plan),
   };
 }

@@ -1,4 +1,5 @@
 // The request for an upgrade: its fields, the inputs it needs, and its check.
+import { maxProblems } from '../errors.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Upload } from '../uploads/upload.ts';
@@ -6,6 +7,7 @@ import { currentManifest, deployment, findVersion } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
 import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
+import { updatedWorkloads } from './plan.ts';
 import { type PreparedJob, prepareUpgrade } from './preflight.ts';
 import {
   type SettingFile,
@@ -17,7 +19,7 @@ import {
   tooLargeForJson,
   unreadSettingFile,
 } from './settings.ts';
-import type { Inventory } from './workloads.ts';
+import type { ImageCheck, Inventory } from './workloads.ts';
 
 export type UpgradeValues = {
   readonly versionManifest: string;
@@ -36,12 +38,18 @@ export type UpgradeInputs = {
   readonly uploads: ReadonlyMap<string, Upload>;
   /** The uploads whose content the check needs. */
   readonly files: ReadonlyMap<string, SettingFile>;
+  /** Undefined if the executor looks up no images. */
+  readonly imageCheck: ImageCheck | undefined;
 };
+
+/** A lookup of images may take a minute. */
+export type InputOptions = { readonly checkImages: boolean };
 
 export async function readUpgradeInputs(
   store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
+  options: InputOptions = { checkImages: true },
 ): Promise<UpgradeInputs> {
   const { licenseFile, upgradeSettings } = values;
   const uploadIds = findNamedUploads(upgradeSettings);
@@ -50,13 +58,17 @@ export async function readUpgradeInputs(
     const upload = await store.uploads.find(id);
     if (upload) uploads.set(id, upload);
   }
-  return {
+  const inputs = {
     inventory: await executor.inventory(),
     licenseFile: licenseFile && readSettingFile(licenseFile.filename, licenseFile.bytes),
     uploadIds,
     uploads,
     files: await readFiles(store, values, uploads),
+    imageCheck: undefined,
   };
+  if (!options.checkImages) return inputs;
+  const { plan } = prepare(store, values, inputs);
+  return { ...inputs, imageCheck: await executor.checkImages(updatedWorkloads(plan)) };
 }
 
 async function readFiles(
@@ -105,15 +117,36 @@ export function prepare(
       );
     },
   };
-  return prepareUpgrade(reader, values.versionManifest, submitted, versionManifestFile, inputs.inventory);
+  const prepared = prepareUpgrade(
+    reader,
+    values.versionManifest,
+    submitted,
+    versionManifestFile,
+    inputs.inventory,
+  );
+  return inputs.imageCheck ? withImageCheck(prepared, inputs.imageCheck) : prepared;
+}
+
+/** Another request may have imported a manifest since the images were looked up. */
+function withImageCheck(prepared: PreparedJob, { images, problems, notices }: ImageCheck): PreparedJob {
+  const planned = updatedWorkloads(prepared.plan).flatMap(({ parts }) => parts.map(({ image }) => image));
+  const changed = planned.every((image) => images.has(image))
+    ? []
+    : [{ field: 'images', message: 'have changed since they were looked up; send the request again.' }];
+  return {
+    ...prepared,
+    problems: [...prepared.problems, ...problems, ...changed].slice(0, maxProblems),
+    notices: [...prepared.notices, ...notices].slice(0, maxProblems),
+  };
 }
 
 export async function planUpgrade(
   store: ReadableStore,
   executor: Executor,
   values: UpgradeValues,
+  options?: InputOptions,
 ): Promise<PreparedJob> {
-  const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values));
+  const prepared = prepare(store, values, await readUpgradeInputs(store, executor, values, options));
   const message = reasonNotToStart(store, prepared);
   return message === undefined ? prepared : { ...prepared, problems: [...prepared.problems, { message }] };
 }

@@ -1,6 +1,7 @@
 // Workloads, and the inventory that maps the containers of versions to them.
 import type { Problem } from '../errors.ts';
 import type { Container, Version } from './manifest.ts';
+import { type Performers, simulatedPerformers } from './performers.ts';
 import { type Deployment, installedContainers, installedVersions } from './deployment.ts';
 
 /** `formerImage` is null if the container is new. */
@@ -8,6 +9,8 @@ export type WorkloadContainer = {
   readonly container: string;
   readonly image: string;
   readonly formerImage: string | null;
+  /** Set if the container has another image than `formerImage` now, because an abandoned job has changed it. */
+  readonly presentImage?: string;
 };
 
 /** The unit that a step moves, for example one Deployment of a cluster. */
@@ -16,6 +19,9 @@ export type Workload = {
   readonly component: string;
   readonly parts: readonly WorkloadContainer[];
 };
+
+/** A job has left changed workloads behind: the store does not know it, or it is a patch that could not revert all of them. */
+export type AbandonedReason = 'unknown' | 'not reverted';
 
 /** Every workload adds steps to the plan and messages to the job, which are stored and returned as a whole. */
 export const maxWorkloads = 10_000;
@@ -32,9 +38,17 @@ export type MovePlan = {
   readonly notices: readonly string[];
 };
 
+/** What a look at the registries has found out about images that workloads will get. */
+export type ImageCheck = {
+  readonly images: ReadonlySet<string>;
+  readonly problems: readonly Problem[];
+  readonly notices: readonly string[];
+};
+
 /** A snapshot: the deployment may change before the job starts. */
 export type Inventory = {
   readonly parallelism: number;
+  readonly performers: Performers;
   /** Each version starts from the images of the version before it. */
   readonly planMoves: (versions: readonly Version[], present: Deployment) => MovePlan;
   /** In these workloads `image` is the present image and `formerImage` the target of the rollback. */
@@ -85,6 +99,7 @@ export function countMovesOfRollbacks(present: Deployment): ReadonlyMap<string, 
 
 export const simulatedInventory: Inventory = {
   parallelism: 1,
+  performers: simulatedPerformers(),
   planMoves(versions, present) {
     const images = new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
     const workloads = versions.map(({ containers, newContainers }) => {

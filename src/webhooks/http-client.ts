@@ -1,8 +1,10 @@
 // The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows, without redirects,
 // retries or proxies.
-import { type BlockList, type LookupFunction, type Socket, isIP } from 'node:net';
+import { type BlockList, type Socket, isIP } from 'node:net';
 import type * as Undici from 'undici';
-import { type Resolve, resolveName } from './resolver.ts';
+import { type Resolve, createCheckedLookup } from '../lib/checked-lookup.ts';
+import { RequestError, addressNotAllowed, toRequestError } from '../lib/request-error.ts';
+import { resolveName } from '../lib/resolver.ts';
 import { isForbidden } from './target-policy.ts';
 
 export type HttpClient = {
@@ -32,9 +34,6 @@ const maxInformational = 10;
 
 // Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a request is sent on it.
 const idleMs = 1000;
-
-/** Its message contains no secrets, so pages may show it. */
-class RequestError extends Error {}
 
 export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveName): HttpClient {
   return new GuardedHttpClient(allowed, resolve);
@@ -82,7 +81,8 @@ class GuardedHttpClient implements HttpClient {
   #open({ Client, buildConnector }: typeof Undici, origin: string): Connection {
     const abort = new AbortController();
     const { signal } = abort;
-    const lookup = createCheckedLookup(this.#allowed, this.#resolve, signal);
+    const isForbiddenHere = (address: string) => isForbidden(address, this.#allowed);
+    const lookup = createCheckedLookup(isForbiddenHere, this.#resolve, signal);
     const client = new Client(origin, {
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -91,7 +91,7 @@ class GuardedHttpClient implements HttpClient {
       connect: (options, callback) => {
         // Node calls no lookup for an IP address.
         const { hostname } = options;
-        if (isIP(hostname) !== 0 && isForbidden(hostname, this.#allowed)) {
+        if (isIP(hostname) !== 0 && isForbiddenHere(hostname)) {
           callback(addressNotAllowed(hostname), null);
           return;
         }
@@ -189,63 +189,6 @@ function limitRawBytes(connection: Connection, socket: Socket): void {
   });
 }
 
-/** Returns only addresses that it has checked, so that a name cannot resolve to another address between check and connection. */
-function createCheckedLookup(allowed: BlockList, resolve: Resolve, signal: AbortSignal): LookupFunction {
-  async function resolveAllowed(name: string) {
-    const addresses = await resolve(name, signal).catch(() => []);
-    const forbidden = addresses.find((address) => isForbidden(address, allowed));
-    if (forbidden !== undefined) throw addressNotAllowed(forbidden);
-    const [first, ...others] = addresses.map((address) => ({ address, family: isIP(address) }));
-    if (!first) throw new RequestError(`The name ${name} does not resolve.`);
-    return [first, ...others] as const;
-  }
-
-  async function lookup(...[name, { all }, callback]: Parameters<LookupFunction>): Promise<void> {
-    let addresses;
-    try {
-      addresses = await resolveAllowed(name);
-    } catch (error) {
-      callback(error as Error, '');
-      return;
-    }
-    const [first, ...others] = addresses;
-    if (all) callback(null, [first, ...others]);
-    else callback(null, first.address, first.family);
-  }
-  return (...parameters) => void lookup(...parameters);
-}
-
-function addressNotAllowed(address: string): RequestError {
-  return new RequestError(`The address ${address} is not allowed.`);
-}
-
 function requestAborted({ reason }: AbortSignal): RequestError {
   return new RequestError('The request was cancelled before the answer was complete.', { cause: reason });
-}
-
-const messages: readonly (readonly [codes: RegExp, message: string])[] = [
-  [/^ECONNREFUSED$/, 'The connection was refused.'],
-  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'The connection was not made in time.'],
-  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'The address cannot be reached.'],
-  [
-    /^(ECONNRESET|EPIPE|UND_ERR_(SOCKET|RES_CONTENT_LENGTH_MISMATCH))$/,
-    'The connection was closed before the answer was complete.',
-  ],
-  [/^UND_ERR_HEADERS_OVERFLOW$/, 'The headers of the answer are too large.'],
-  [/^HTTPParserError$/, 'The answer is not valid HTTP.'],
-  [/^(EPROTO|ERR_SSL_.*)$/, 'The TLS handshake failed.'],
-  [/^UND_ERR_DESTROYED$/, 'The request was cancelled: the server is stopping.'],
-  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'The certificate is not valid: it is for another name.'],
-];
-
-/** The message contains no path, query or header of the request: those may hold secrets. */
-function toRequestError(error: Error): RequestError {
-  if (error instanceof RequestError) return error;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
-  const known = messages.find(([codes]) => codes.test(code))?.[1];
-  // Node appends advice about its command line after a semicolon.
-  const [reason = ''] = error.message.split(';', 1);
-  const isCertificate = /^(?!ERR_).*CERT|^UNABLE_TO_|^INVALID_(CA|PURPOSE)$/.test(code);
-  const message = isCertificate ? `The certificate is not valid: ${reason}.` : `The request failed: ${code}.`;
-  return new RequestError(known ?? message, { cause: error });
 }

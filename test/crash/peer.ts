@@ -21,7 +21,13 @@ export type Outage = 'nothing is stored' | 'the answer is lost';
 
 export type Peer = Awaited<ReturnType<typeof startPeer>>;
 
-export async function startPeer(url: string, fails: (workload: string) => boolean = () => false) {
+export type PeerOptions = {
+  fails?: ((workload: string) => boolean) | undefined;
+  /** Does the work of the steps. Default: nothing. */
+  executor?: Executor | undefined;
+};
+
+export async function startPeer(url: string, { fails = () => false, executor: worker }: PeerOptions = {}) {
   const store = await openPeerStore(url);
   const runtime = realRuntime;
   const crashes: unknown[] = [];
@@ -46,24 +52,50 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
     });
   }
 
-  async function call(): Promise<void> {
+  /** Calls of the executor and updates that have not ended. */
+  const pending = new Set<Promise<unknown>>();
+
+  async function track<T>(work: Promise<T>): Promise<T> {
+    pending.add(work);
+    try {
+      return await work;
+    } finally {
+      pending.delete(work);
+    }
+  }
+
+  async function call<T>(work: () => Promise<T> | undefined, fallback: T): Promise<T> {
     if (isDead) whileDead.calls += 1;
-    await halt('in the step');
+    return (await track(halt('in the step').then(work))) ?? fallback;
   }
   const executor: Executor = {
+    checkImages: () => Promise.resolve(undefined),
     inventory: () => Promise.resolve(simulatedInventory),
     release: () => {
       ends += 1;
       return Promise.resolve();
     },
-    perform: call,
-    verify: call,
-    rollback: call,
-    async apply({ name }) {
-      await call();
-      if (fails(name)) throw new Error('the update fails.');
-    },
+    perform: (...given) => call(() => worker?.perform(...given), undefined),
+    verify: (...given) => call(() => worker?.verify(...given), undefined),
+    rollback: (...given) => call(() => worker?.rollback(...given), undefined),
+    runTemplate: (...given) => call(() => worker?.runTemplate(...given), {}),
+    stopTemplate: (...given) => call(() => worker?.stopTemplate(...given), undefined),
+    check: (...given) => call(() => worker?.check(...given), []),
+    apply: (...given) =>
+      call(
+        () =>
+          fails(given[0].name) ? Promise.reject(new Error('the update fails.')) : worker?.apply(...given),
+        { isPatched: true },
+      ),
   };
+
+  async function record<T>(rule: (transaction: Transaction) => T, needs?: Needs): Promise<T> {
+    await halt('before the record');
+    const answer = await store.update(rule, needs);
+    if (isDead) whileDead.answers.push(answer);
+    await halt('after the record');
+    return answer;
+  }
 
   const watched: Store = {
     ...store,
@@ -87,11 +119,7 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
         isTakingOver = false;
         return store.update(rule, needs);
       }
-      await halt('before the record');
-      const answer = await store.update(rule, needs);
-      if (isDead) whileDead.answers.push(answer);
-      await halt('after the record');
-      return answer;
+      return track(record(rule, needs));
     },
   };
   const jobRunner = new JobRunner({
@@ -100,6 +128,7 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
     tasks,
     executor,
     stepTimeoutMs: 600_000,
+    revertTimeoutMs: 900_000,
     notify: () => undefined,
   });
   await jobRunner.recover();
@@ -126,7 +155,10 @@ export async function startPeer(url: string, fails: (workload: string) => boolea
       await store.update(() => undefined);
       wake?.();
       wake = undefined;
-      for (let turn = 0; turn < 3; turn += 1) await store.update(() => undefined);
+      for (let turn = 0; turn < 3; turn += 1) {
+        await Promise.allSettled(pending);
+        await store.update(() => undefined);
+      }
       isDead = false;
       return { calls: whileDead.calls, answers: whileDead.answers.splice(0) };
     },

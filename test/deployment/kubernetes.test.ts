@@ -90,6 +90,6 @@ describe.skipIf(!isInstalled)('the commands of docs/operate/kubernetes.md', { ti
   );
 
   it('include the whole section "Try it in a scratch namespace"', () => {
-    expect(commands.filter(({ section }) => section.startsWith('Try it'))).toHaveLength(6);
+    expect(commands.filter(({ section }) => section.startsWith('Try it'))).toHaveLength(7);
   });
 });

@@ -10,7 +10,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ConfigError, readConfig } from '../../src/config.ts';
 import { variableNames } from '../kit/variables.ts';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
-import { neededPermissions, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import {
+  neededPermissions,
+  optionalPermissions,
+  templatePermissions,
+} from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { selectTemplates } from '../../src/upgrades/executors/kubernetes/step-templates.ts';
 import { readManifest } from '../../src/upgrades/manifest.ts';
 import { type Manifest, problemsOf, readManifests } from '../kit/manifests.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
@@ -19,24 +24,34 @@ const checkout = fileURLToPath(new URL('../../', import.meta.url));
 const textOf = (path: string) => readFileSync(join(checkout, path), 'utf8');
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 
-const folders = ['deploy/kubernetes', 'deploy/scratch'];
-const files = folders
+/** The folders that can be applied alone. */
+const folders = ['deploy/kubernetes', 'deploy/scratch', 'deploy/steps'];
+const files = [...folders, 'deploy/step-templates']
   .flatMap((folder) => readdirSync(join(checkout, folder)).map((name) => `${folder}/${name}`))
   .filter((path) => path.endsWith('.yaml') && !path.endsWith('kustomization.yaml'));
 const build = (folder: string) =>
   readManifests(execFileSync('kubectl', ['kustomize', folder], { cwd: checkout, encoding: 'utf8' }));
 
 type Kind =
-  'Deployment' | 'PodDisruptionBudget' | 'Role' | 'RoleBinding' | 'Secret' | 'Service' | 'StatefulSet';
+  | 'CronJob'
+  | 'Deployment'
+  | 'PodDisruptionBudget'
+  | 'Role'
+  | 'RoleBinding'
+  | 'Secret'
+  | 'Service'
+  | 'StatefulSet';
 function find<K extends Kind>(manifests: Manifest[], kind: K, name = 'steward') {
   const found = manifests.find((one) => one.kind === kind && one.metadata.name === name);
   if (!found) throw new Error(`missing ${kind} ${name}`);
   return found as unknown as InstanceType<(typeof client)[`V1${K}`]>;
 }
 
-const [steward = [], scratch = []] = folders.map((folder) =>
-  files.filter((path) => path.startsWith(folder)).flatMap((path) => readManifests(textOf(path))),
-);
+const inFolder = (folder: string) =>
+  files.filter((path) => path.startsWith(`${folder}/`)).flatMap((path) => readManifests(textOf(path)));
+const steward = inFolder('deploy/kubernetes');
+const scratch = inFolder('deploy/scratch');
+const steps = inFolder('deploy/steps');
 const { spec } = find(steward, 'Deployment');
 const pod = spec?.template.spec;
 const container = pod?.containers[0];
@@ -53,8 +68,10 @@ describe('the manifests', () => {
       expect(built.flatMap(problemsOf)).toEqual([]);
       const namespaces = new Set(built.map(({ metadata }) => metadata.namespace));
       expect(namespaces.size).toBe(1);
-      const { subjects = [] } = find(built, 'RoleBinding');
-      expect(new Set(subjects.map(({ namespace }) => namespace))).toEqual(namespaces);
+      for (const { subjects = [] } of built.filter(
+        ({ kind }) => kind === 'RoleBinding',
+      ) as client.V1RoleBinding[])
+        expect(new Set(subjects.map(({ namespace }) => namespace))).toEqual(namespaces);
     },
   );
 
@@ -89,12 +106,56 @@ describe('the manifests', () => {
   );
 });
 
+const permissionsOf = ({ rules }: client.V1Role) =>
+  rules?.flatMap(({ apiGroups = [], resources = [], verbs, resourceNames = [undefined] }) =>
+    resources.flatMap((resource) =>
+      verbs.flatMap((verb) =>
+        resourceNames.map((name) => ({
+          verb,
+          group: apiGroups.join(),
+          resource,
+          ...(name !== undefined && { name }),
+        })),
+      ),
+    ),
+  );
+
+describe('the step templates', () => {
+  it('have exactly the permissions that they need, in a Role of their own', () => {
+    const role = find(inFolder('deploy/step-templates'), 'Role', 'steward-step-templates');
+    expect(permissionsOf(role)).toEqual(templatePermissions);
+  });
+
+  it('of the example are found, and have no problem', () => {
+    const cronJobs = steps.filter(({ kind }) => kind === 'CronJob');
+    const { performers, problems, notices } = selectTemplates(cronJobs);
+    expect({ problems, notices }).toEqual({ problems: [], notices: [] });
+    expect([...performers.templates]).toEqual([
+      ['before', 'backup'],
+      ['before-rollback', 'backup-rollback'],
+      ['database-validate', 'database-validate'],
+      ['after', 'smoke-test'],
+    ]);
+  });
+
+  it.each(['backup', 'backup-rollback', 'database-validate', 'smoke-test'])(
+    'the example %s runs without privileges, and its script is valid',
+    (name) => {
+      const job = find(steps, 'CronJob', name).spec?.jobTemplate.spec?.template.spec;
+      const [task] = job?.containers ?? [];
+      expect(job).toMatchObject({ restartPolicy: 'Never', automountServiceAccountToken: false });
+      expect(task?.securityContext).toEqual(container?.securityContext);
+      const [script = ''] = task?.args ?? [];
+      expect(spawnSync('sh', ['-n'], { input: script, encoding: 'utf8' })).toMatchObject({ status: 0 });
+    },
+  );
+});
+
 describe('the Deployment', () => {
   it('has exactly the permissions that upgrades need', () => {
-    const given = find(steward, 'Role').rules?.flatMap(({ apiGroups = [], resources = [], verbs }) =>
-      resources.flatMap((resource) => verbs.map((verb) => ({ verb, group: apiGroups.join(), resource }))),
-    );
-    expect(given).toEqual([...neededPermissions, readQuotas]);
+    const wanted = [...neededPermissions, ...optionalPermissions.flatMap(({ permissions }) => permissions)];
+    const sort = (list: readonly object[] = []) => list.map((one) => JSON.stringify(one)).sort();
+    expect(sort(permissionsOf(find(steward, 'Role')))).toEqual(sort(wanted));
     expect(pod).toMatchObject({ serviceAccountName: 'steward', automountServiceAccountToken: true });
   });
 
@@ -159,6 +220,7 @@ describe('the settings', () => {
       'MAX_EVENT_IDS',
       'UPGRADE_STEP_MS',
       'SIMULATED_FAILURES',
+      'SIMULATED_STEP_TEMPLATES',
     ];
     const ofSteward = inPod.filter((name) => name !== 'NODE_OPTIONS');
     expect([...named, ...ofSteward, ...others].sort()).toEqual([...variableNames].sort());

@@ -1,10 +1,11 @@
 // Reads manifests of Kubernetes and checks them against its schemas.
 import * as client from '@kubernetes/client-node';
 import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
+import { CronJob } from 'kubernetes-models/batch/v1';
 import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
-import { ConfigMap, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
+import { ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount } from 'kubernetes-models/v1';
 
 export type Manifest = {
   apiVersion: string;
@@ -25,9 +26,11 @@ export const readManifests = (yaml: string) => yaml.split(/^---$/m).map((text) =
 
 const models = [
   ConfigMap,
+  CronJob,
   Deployment,
   Ingress,
   NetworkPolicy,
+  PersistentVolumeClaim,
   PodDisruptionBudget,
   Role,
   RoleBinding,

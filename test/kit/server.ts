@@ -12,6 +12,7 @@ import { sampleCatalog } from '../../src/catalog/sample.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import { simulatedPerformers } from '../../src/upgrades/performers.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
@@ -113,7 +114,14 @@ export async function startServer({
   };
   const logger = pino({ level: 'info' }, { write });
   const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
-  const executor = options.executor ?? createSimulatedExecutor({ runtime, stepMs, failures });
+  const executor =
+    options.executor ??
+    createSimulatedExecutor({
+      runtime,
+      stepMs,
+      failures,
+      performers: simulatedPerformers(config.simulatedStepTemplates),
+    });
   const app = await createApp({
     config,
     store,

@@ -2,7 +2,8 @@
 import { syncDaemonSet } from './daemonset-controller.ts';
 import { syncDeployment } from './deployment-controller.ts';
 import type { ControllerContext } from './controller-tools.ts';
-import type { Workload } from './objects.ts';
+import { syncJob } from './job-controller.ts';
+import type { Job, Workload } from './objects.ts';
 import type { Registry } from './registry.ts';
 import { syncReplicaSet } from './replicaset-controller.ts';
 import { resourceOf } from './resources.ts';
@@ -15,6 +16,8 @@ const controllers = [
   { resource: resourceOf('statefulsets'), sync: syncStatefulSet },
   { resource: resourceOf('daemonsets'), sync: syncDaemonSet },
 ];
+
+const jobs = resourceOf('jobs');
 
 const watched = ['pods', 'nodes', 'resourcequotas', 'controllerrevisions'].map((name) => resourceOf(name));
 
@@ -36,11 +39,13 @@ export function startControllers(storage: Storage, registry: Registry, delayMs: 
     for (const { resource, sync } of controllers) {
       for (const workload of storage.list<Workload>(resource)) sync(context, workload);
     }
+    for (const job of storage.list<Job>(jobs)) syncJob(context, job);
     collectGarbage(storage);
   }
 
   const stop = storage.onChange(({ resource }) => {
-    const isRelevant = watched.includes(resource) || controllers.some((one) => one.resource === resource);
+    const isRelevant =
+      resource === jobs || watched.includes(resource) || controllers.some((one) => one.resource === resource);
     if (isRelevant) wakeAt(Date.now() + delayMs);
   });
 

@@ -1,5 +1,13 @@
 // Defaults and validation of objects in the fake API server, like those of the real one.
-import { type Container, type Fields, type PodSpec, type WorkloadSpec, isFields, textOf } from './objects.ts';
+import {
+  type Container,
+  type Fields,
+  type JobSpec,
+  type PodSpec,
+  type WorkloadSpec,
+  isFields,
+  textOf,
+} from './objects.ts';
 import type { Resource } from './resources.ts';
 import { matches } from './selectors.ts';
 import { type StatusError, invalid } from './status-error.ts';
@@ -53,9 +61,22 @@ function fillPodSpec(spec: Fields): void {
 
 const listOf = (value: unknown): Fields[] => (Array.isArray(value) ? value.filter(isFields) : []);
 
+function fillJobSpec(spec: Fields): void {
+  fill(spec, { parallelism: 1, completions: 1, backoffLimit: 6, suspend: false });
+  if (isFields(spec.template) && isFields(spec.template.spec)) fillPodSpec(spec.template.spec);
+}
+
 export function fillDefaults(resource: Resource, object: Fields): void {
   const spec = object.spec;
   if (!isFields(spec)) return;
+  if (resource.name === 'jobs') fillJobSpec(spec);
+  if (resource.name === 'cronjobs') {
+    fill(spec, { suspend: false, concurrencyPolicy: 'Allow', successfulJobsHistoryLimit: 3 });
+    if (isFields(spec.jobTemplate) && isFields(spec.jobTemplate.spec)) {
+      const { template } = spec.jobTemplate.spec;
+      if (isFields(template) && isFields(template.spec)) fillPodSpec(template.spec);
+    }
+  }
   if (resource.name === 'pods') fillPodSpec(spec);
   const [field, strategy, rest] = defaultsOfWorkloads[resource.name] ?? [];
   if (field === undefined || strategy === undefined || rest === undefined) return;
@@ -99,6 +120,12 @@ export function validate(resource: Resource, name: string, object: Fields): void
     throw refuse('spec.leaseDurationSeconds', 'Invalid value: 0: must be greater than 0');
   }
   if (resource.name === 'pods') return checkPodSpec('spec', object.spec as PodSpec | undefined, refuse);
+  if (resource.name === 'jobs') return checkJob(name, 63, 'spec', object.spec as JobSpec | undefined, refuse);
+  if (resource.name === 'cronjobs') {
+    const cron = (object.spec ?? {}) as { schedule?: string; jobTemplate?: { spec?: JobSpec } };
+    if ((cron.schedule ?? '') === '') throw refuse('spec.schedule', 'Required value');
+    return checkJob(name, 52, 'spec.jobTemplate.spec', cron.jobTemplate?.spec, refuse);
+  }
   if (defaultsOfWorkloads[resource.name] === undefined) return;
   const spec = object.spec as Partial<WorkloadSpec> | undefined;
   if (spec?.selector === undefined) throw refuse('spec.selector', 'Required value');
@@ -118,6 +145,19 @@ export function validate(resource: Resource, name: string, object: Fields): void
       'spec.strategy.rollingUpdate',
       "Forbidden: may not be specified when strategy `type` is 'Recreate'",
     );
+  }
+}
+
+/** The name of a Job becomes a label of its pods; a CronJob adds eleven characters to its own name. */
+function checkJob(name: string, most: number, at: string, spec: JobSpec | undefined, refuse: Refuse): void {
+  if (name.length > most) {
+    throw refuse('metadata.name', `Invalid value: "${name}": must be no more than ${most} characters`);
+  }
+  const podSpec = spec?.template.spec;
+  checkPodSpec(`${at}.template.spec`, podSpec, refuse);
+  const { restartPolicy = '' } = podSpec;
+  if (restartPolicy !== 'OnFailure' && restartPolicy !== 'Never') {
+    throw refuse(`${at}.template.spec.restartPolicy`, `Required value: valid values: "OnFailure", "Never"`);
   }
 }
 
@@ -162,6 +202,11 @@ const mutableFieldsOfStatefulSets = [
 
 /** Refuses changes of immutable fields. */
 export function validateChange(resource: Resource, name: string, before: Fields, after: Fields): void {
+  if (resource.name === 'jobs') {
+    const templateOf = ({ spec }: Fields) => textOf((spec as JobSpec).template);
+    if (templateOf(before) === templateOf(after)) return;
+    throw invalid(resource, name, 'spec.template', 'Invalid value: …: field is immutable');
+  }
   if (defaultsOfWorkloads[resource.name] === undefined) return;
   const [old, next] = [before.spec as Fields, after.spec as Fields];
   if (resource.name === 'statefulsets') {

@@ -1,10 +1,14 @@
 // Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after failures.
 import { afterEach, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import { neededPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import {
+  neededPermissions,
+  optionalPermissions,
+  templatePermissions,
+} from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Cluster, openCluster } from './cluster.ts';
-import { createTestExecutor } from './executor.ts';
+import { createFastRuntime, createTestExecutor } from './executor.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -164,7 +168,10 @@ it('an upgrade request reads the inventory of the cluster once', async () => {
     quotas: count('GET', /\/resourcequotas\?limit=/),
   }).toEqual({
     versions: 1,
-    accessReviews: neededPermissions.length + 1,
+    accessReviews:
+      neededPermissions.length +
+      templatePermissions.length +
+      optionalPermissions.flatMap((one) => one.permissions).length,
     deployments: 1,
     statefulSets: 1,
     daemonSets: 1,
@@ -178,7 +185,10 @@ it('a release is installed by component and then its patches, and the plan names
   const planned = await start('plan', 'rel', fields);
   expect(planned).toMatchObject({
     problems: [],
-    notices: ['VIDEO_SERVER (video-server:1) is new and no workload has it: Steward does not create one.'],
+    notices: [
+      'VIDEO_SERVER (video-server:1) is new and no workload has it: Steward does not create one.',
+      expect.stringMatching(/^These steps have no step template and are skipped: /),
+    ],
   });
   await start('upgrade', 'rel', fields);
   const { state, messages } = await end();
@@ -301,4 +311,40 @@ it('a cancelled patch is reverted', async () => {
     '2904 The workload deployment/map-server was put back to its former image map-server:1.',
   ]);
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
+});
+
+it('a revert that the API server refuses is tried once per workload, and does not wait for each', async () => {
+  const { cluster, start, end } = await open(
+    [
+      {
+        ...patch('pat', '1300', '1234', '2'),
+        containers: [
+          ...containers('2', ['MAP_SERVER', 'MAP_TILES']),
+          ...containers('2-missing', ['STORE_QUEUE']),
+        ],
+      },
+    ],
+    { runtime: createFastRuntime(20), rolloutTimeoutMs: 400_000, imageTimeoutMs: 30_000 },
+  );
+  await start('upgrade', 'pat');
+  // From the moment at which the last workload has its new image, no patch is allowed.
+  await expect
+    .poll(async () => (await imagesIn(cluster)).at(-1), { timeout: 10_000 })
+    .toBe('store-queue:2-missing');
+  cluster.faults.inject({ method: 'PATCH', times: Infinity, act: { status: 403 } });
+  const { state, messages } = await end();
+  expect(state).toBe('failed');
+  const failures = textsOf(messages, 2901);
+  expect(failures).toHaveLength(4);
+  for (const failure of failures.slice(1))
+    expect(failure).toMatch(
+      /^2901 The job failed at the step "Put back \S+": the API server refuses \(403\)/,
+    );
+  // The first one is repeated for ten seconds, the two others are sent once.
+  const refused = cluster.faults.requests.filter(
+    ({ method, status }) => method === 'PATCH' && status === 403,
+  );
+  const countFor = (name: string) => refused.filter(({ path }) => path.includes(name)).length;
+  expect([countFor('map-tiles'), countFor('map-server')]).toEqual([1, 1]);
+  expect(countFor('store-queue')).toBeGreaterThan(1);
 });

@@ -36,7 +36,8 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
     const path = `/api/v1/namespaces/${namespace}/pods`;
     const { items } = (await request('GET', path)) as { items: Pod[] };
     for (const pod of items) {
-      const status = statusFor(pod, fateOf);
+      if (['Succeeded', 'Failed'].includes(pod.status.phase)) continue;
+      const status = runsToEnd(pod) ? endingStatusFor(pod, fateOf) : statusFor(pod, fateOf);
       if (isReported(pod, status)) continue;
       await request('PATCH', `${path}/${pod.metadata.name}/status`, { status }, patchType).catch(
         () => undefined,
@@ -104,6 +105,30 @@ function statusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
     containerStatuses: containers.map(statusOf),
     ...(initContainers.length === 0 ? {} : { initContainerStatuses: initContainers.map(initStatusOf) }),
   };
+}
+
+/** Whether it is the pod of a Job. */
+function runsToEnd({ spec: { restartPolicy } }: Pod): boolean {
+  return restartPolicy === 'Never' || restartPolicy === 'OnFailure';
+}
+
+/** A good image ends without an error, a bad one with one. The termination message is the arguments, one on each line. */
+function endingStatusFor(pod: Pod, fateOf: (image: string) => Fate): Pod['status'] {
+  const fates = pod.spec.containers.map(({ image }) => fateOf(image));
+  if (fates.some((fate) => fate === 'missing' || fate === 'stuck')) return statusFor(pod, fateOf);
+  const hasFailed = fates.includes('crash');
+  const containerStatuses = pod.spec.containers.map((container) => {
+    const isBad = fateOf(container.image) === 'crash';
+    const message = container.args?.join('\n');
+    const terminated = {
+      ...completedStatus(container).state.terminated,
+      reason: isBad ? 'Error' : 'Completed',
+      exitCode: isBad ? 1 : 0,
+      ...(message === undefined ? {} : { message }),
+    };
+    return { ...completedStatus(container), ready: false, state: { terminated } };
+  });
+  return { phase: hasFailed ? 'Failed' : 'Succeeded', containerStatuses };
 }
 
 type KubeletContainerStatus = ContainerStatus & { imageID: string; started: boolean };

@@ -17,18 +17,18 @@ describe('the lock on a namespace', () => {
   it('is acquired by a job, released, and acquired by the next', async () => {
     const { on, start } = await openDeployment();
     const executor = start();
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     expect(await lease(on)).toEqual(['job/1', 1]);
     await executor.release('job');
     expect(await lease(on)).toEqual([undefined, 1]);
-    await start().perform('Launch the upgrader', contextOf('another'));
+    await start().perform('launch', contextOf('another'));
     expect(await lease(on)).toEqual(['another/1', 2]);
   });
 
   it('refuses another Steward while it is renewed, and is a problem in its plan', async () => {
     const { start, patches } = await openDeployment();
     const [ours, tsuccessors] = [start(fast()), start(fast())];
-    await ours.perform('Launch the upgrader', contextOf());
+    await ours.perform('launch', contextOf());
     const { problems } = (await start().inventory()).planReverts([]);
     expect(problems.map(formatProblem)).toEqual([
       expect.stringMatching(
@@ -39,7 +39,7 @@ describe('the lock on a namespace', () => {
     refused.catch(() => undefined);
     for (let time = 0; time < 8; time += 1) {
       await new Promise((resolve) => setTimeout(resolve, 100));
-      await ours.perform('Launch the upgrader', contextOf());
+      await ours.perform('launch', contextOf());
     }
     await expect(refused).rejects.toThrow(
       'another Steward is upgrading the namespace: its job job/1 holds the Lease upgrade-lock.',
@@ -49,7 +49,7 @@ describe('the lock on a namespace', () => {
 
   it('is acquired by another Steward when it was not renewed for its duration', async () => {
     const { on, start, image } = await openDeployment();
-    await start(fast()).perform('Launch the upgrader', contextOf());
+    await start(fast()).perform('launch', contextOf());
     await start(fast()).apply(workload, contextOf('tsuccessors'));
     expect(await lease(on)).toEqual(['tsuccessors/1', 2]);
     expect(await image()).toBe('a:2');
@@ -58,14 +58,14 @@ describe('the lock on a namespace', () => {
   it('is acquired at once by the process that takes over the job, and the former process changes nothing more', async () => {
     const { on, start, patches } = await openDeployment();
     const [former, successor] = [start(fast()), start(fast())];
-    await former.perform('Launch the upgrader', contextOf('job', 1));
-    await successor.perform('Launch the upgrader', contextOf('job', 2));
+    await former.perform('launch', contextOf('job', 1));
+    await successor.perform('launch', contextOf('job', 2));
     expect(await lease(on)).toEqual(['job/2', 2]);
     const late = former.apply(workload, contextOf('job', 1));
     late.catch(() => undefined);
     for (let time = 0; time < 8; time += 1) {
       await new Promise((resolve) => setTimeout(resolve, 100));
-      await successor.perform('Launch the upgrader', contextOf('job', 2));
+      await successor.perform('launch', contextOf('job', 2));
     }
     await expect(late).rejects.toThrow('its job job/2 holds the Lease');
     // The same holds when the lock is free because the job has ended.
@@ -78,12 +78,39 @@ describe('the lock on a namespace', () => {
     expect(await lease(on)).toEqual([undefined, 2]);
   });
 
+  it('is renewed with one request every ten seconds, and not before', async () => {
+    const { on, start } = await openDeployment();
+    const executor = start(fast());
+    await executor.perform('launch', contextOf());
+    const before = on.faults.requests.length;
+    await executor.perform('prepare', contextOf());
+    expect(on.faults.requests).toHaveLength(before);
+    // 12 seconds for the executor.
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    await executor.perform('execute', contextOf());
+    expect(on.faults.requests.slice(before).map(({ method, status }) => [method, status])).toEqual([
+      ['PUT', 200],
+    ]);
+  });
+
+  it('is not renewed by a process that was replaced', async () => {
+    const { on, start } = await openDeployment();
+    const [former, successor] = [start(fast()), start(fast())];
+    await former.perform('launch', contextOf('job', 1));
+    await successor.perform('launch', contextOf('job', 2));
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    await expect(former.perform('prepare', contextOf('job', 1))).rejects.toThrow(
+      'its job job/2 holds the Lease',
+    );
+    expect(await lease(on)).toEqual(['job/2', 2]);
+  });
+
   it('does not block the next job of the same Steward if it could not be released', async () => {
     const { on, start } = await openDeployment();
-    await start(fast()).perform('Launch the upgrader', contextOf());
+    await start(fast()).perform('launch', contextOf());
     const hasEnded = (jobId: string) => Promise.resolve(jobId === 'job');
     expect((await start({ hasEnded }).inventory()).planReverts([]).problems).toEqual([]);
-    await start({ hasEnded }).perform('Launch the upgrader', contextOf('next'));
+    await start({ hasEnded }).perform('launch', contextOf('next'));
     expect(await lease(on)).toEqual(['next/1', 2]);
   });
 
@@ -94,9 +121,7 @@ describe('the lock on a namespace', () => {
       times: Infinity,
       act: { status: 404, body: { message: 'no namespace' } },
     });
-    await expect(start().perform('Launch the upgrader', contextOf())).rejects.toThrow(
-      'refuses (404): no namespace.',
-    );
+    await expect(start().perform('launch', contextOf())).rejects.toThrow('refuses (404): no namespace.');
   });
 
   it('does not replace the check that no other process has taken over the job', async () => {

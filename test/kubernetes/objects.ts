@@ -32,9 +32,12 @@ export type Container = {
   name: string;
   image: string;
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
+  args?: string[];
+  env?: { name: string; value?: string }[];
 };
 
 export type PodSpec = {
+  restartPolicy?: string;
   containers: Container[];
   initContainers?: Container[];
   nodeSelector?: Record<string, string>;
@@ -66,7 +69,7 @@ export type ContainerStatus = {
   state: {
     waiting?: { reason: string; message?: string };
     running?: { startedAt: string };
-    terminated?: { reason: string; exitCode: number };
+    terminated?: { reason: string; exitCode: number; message?: string };
   };
 };
 
@@ -125,6 +128,25 @@ export type WorkloadStatus = {
 
 /** A Deployment, ReplicaSet, StatefulSet or DaemonSet. */
 export type Workload = KubeObject & { spec: WorkloadSpec; status: WorkloadStatus };
+
+export type JobSpec = {
+  template: PodTemplate;
+  backoffLimit?: number;
+  activeDeadlineSeconds?: number;
+  ttlSecondsAfterFinished?: number;
+  suspend?: boolean;
+};
+
+export type Job = KubeObject & {
+  spec: JobSpec;
+  status: {
+    startTime?: string;
+    active?: number;
+    failed?: number;
+    succeeded?: number;
+    conditions?: Condition[];
+  };
+};
 
 export type ControllerRevision = KubeObject & {
   revision: number;

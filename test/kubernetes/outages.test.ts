@@ -17,7 +17,7 @@ describe('an API server', () => {
   ])('that %s once gets the request again', async (_what, act) => {
     const { on, start, image } = await openDeployment();
     const executor = start(fast());
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     for (const method of ['GET', 'PATCH', 'PUT']) on.faults.inject({ method, act });
     await executor.apply(workload, contextOf());
     for (const method of ['GET', 'PATCH', 'PUT']) on.faults.inject({ method, act });
@@ -25,6 +25,24 @@ describe('an API server', () => {
     expect(await image()).toBe('a:2');
     on.faults.inject({ act });
     await executor.release('job');
+  });
+
+  it('that is down for longer than the Lease is valid delays a step, but does not fail it', async () => {
+    const { on, start, image } = await openDeployment();
+    const executor = start({ ...fast(), patienceMs: 300_000 });
+    await executor.apply(workload, contextOf());
+    await on.faults.down();
+    const verified = executor.verify(workload, contextOf());
+    // 40 seconds for the executor.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await on.faults.up();
+    await verified;
+    await on.faults.down();
+    const reverted = executor.rollback(workload, contextOf());
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await on.faults.up();
+    await reverted;
+    expect(await image()).toBe('a:1');
   });
 
   it('that is down for less than the lease duration delays a step, but does not fail it', async () => {
@@ -42,7 +60,7 @@ describe('an API server', () => {
   it('that refuses the credentials just after a restart gets the request again', async () => {
     const { on, start } = await openDeployment();
     const executor = start(fast());
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     await on.faults.down();
     const applied = executor.apply(workload, contextOf());
     await new Promise((resolve) => setTimeout(resolve, 800));
@@ -54,7 +72,7 @@ describe('an API server', () => {
   it('that stays down fails the step', async () => {
     const { on, start } = await openDeployment();
     const executor = start(fast());
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     await on.faults.down();
     await expect(executor.apply(workload, contextOf())).rejects.toThrow(
       /^the API server cannot be reached: .*ECONNREFUSED/,
@@ -64,17 +82,22 @@ describe('an API server', () => {
   });
 
   it('that refuses the credentials from the start, or permanently, fails the step', async () => {
-    const { on, start } = await openDeployment();
+    const { on, start, patches } = await openDeployment();
+    const moved = { ...workload, parts: [{ container: 'a', image: 'a:1', formerImage: 'a:0' }] };
     const removeFault = on.faults.inject({ act: { status: 401 }, times: Infinity });
     const executor = start(fast());
-    await expect(executor.perform('Launch the upgrader', contextOf())).rejects.toThrow(
-      /^the API server refuses \(401\)/,
+    await expect(executor.perform('launch', contextOf())).rejects.toThrow(
+      /^the API server refuses \(401\): .*; it does not accept the credentials of Steward\.$/,
     );
     expect(on.faults.requests).toHaveLength(1);
     removeFault();
-    await executor.perform('Launch the upgrader', contextOf());
+    await executor.perform('launch', contextOf());
     on.faults.inject({ method: 'PATCH', act: { status: 403 }, times: Infinity });
     await expect(executor.apply(workload, contextOf())).rejects.toThrow(/^the API server refuses \(403\)/);
+    // A refusal that lasted ten seconds is not waited for again.
+    const before = patches().length;
+    await expect(executor.rollback(moved, contextOf())).rejects.toThrow(/^the API server refuses \(403\)/);
+    expect(patches()).toHaveLength(before + 1);
   });
 
   it('that refuses the content of a request does not get it again', async () => {

@@ -1,7 +1,13 @@
 // The problems of a namespace that a plan lists before an upgrade changes anything.
 import { afterEach, expect, it } from 'vitest';
-import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import { neededPermissions, readQuotas } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import {
+  neededPermissions,
+  optionalPermissions,
+  templatePermissions,
+} from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import type { Permission } from '../../src/upgrades/executors/kubernetes/permissions.ts';
+import { realRuntime } from '../../src/runtime.ts';
 import { formatProblem } from '../../src/errors.ts';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
@@ -172,19 +178,22 @@ it('an API server that is too old is the only problem', async () => {
 });
 
 type Rules = Parameters<Cluster['allow']>[0];
-const rulesFor = (permissions: readonly { verb: string; group: string; resource: string }[]): Rules =>
-  permissions.map(({ verb, group, resource }) => ({
+const rulesFor = (permissions: readonly Permission[]): Rules =>
+  permissions.map(({ verb, group, resource, name }) => ({
     apiGroups: [group],
     resources: [resource],
     verbs: [verb],
+    ...(name !== undefined && { resourceNames: [name] }),
   }));
+const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
 
 it('missing permissions are one problem, beside those that can be found without them', async () => {
   const { on, plan } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');
   await on.allow(rulesFor(neededPermissions.filter(({ verb }) => verb === 'list' || verb === 'create')));
-  expect((await plan(['APPS', 'GONE'])).problems).toEqual([
-    `cluster: not allowed in the namespace ${on.namespace}: get, patch deployments.apps; get, patch statefulsets.apps; get, patch daemonsets.apps; delete pods; get, update leases.coordination.k8s.io.`,
+  const withoutTemplates = { stepTemplates: false };
+  expect((await plan(['APPS', 'GONE'], [], withoutTemplates)).problems).toEqual([
+    `cluster: not allowed in the namespace ${on.namespace}: get, patch deployments.apps; get, patch statefulsets.apps; get, patch daemonsets.apps; delete pods; get, update leases.coordination.k8s.io/upgrade-lock.`,
     expect.stringContaining('with the name of GONE.'),
   ]);
   await on.allow([{ apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] }]);
@@ -196,9 +205,15 @@ it('missing permissions are one problem, beside those that can be found without 
 it('the needed permissions are enough to update a workload and to roll back a stuck one', async () => {
   const { on, plan } = await open({ name: 'store', kind: 'StatefulSet', replicas: 2 });
   await on.settled('StatefulSet', 'store');
-  await on.allow(rulesFor([...neededPermissions, readQuotas]));
-  const { workloads, problems } = await plan(['STORE']);
+  await on.allow(rulesFor(neededPermissions));
+  const { workloads, problems, notices } = await plan(['STORE'], [], { stepTemplates: false });
   expect(problems).toEqual([]);
+  expect(notices).toEqual([
+    `not allowed in the namespace ${on.namespace}: watch deployments.apps; watch statefulsets.apps; watch daemonsets.apps; ` +
+      'watch pods. Steward reads them again at an interval instead, which takes more requests.',
+    `not allowed in the namespace ${on.namespace}: create events. Steward writes no Events.`,
+    `not allowed in the namespace ${on.namespace}: list resourcequotas. Steward does not check whether quotas have room for rollouts.`,
+  ]);
   const executor = createTestExecutor(on);
   const context = {
     jobId: 'job',
@@ -219,4 +234,46 @@ it('the needed permissions are enough to update a workload and to roll back a st
     await executor.rollback(stuck, context);
   }
   await executor.release('job');
+  const { items } = await on.request<{ items: { source?: { component?: string } }[] }>(
+    'GET',
+    `/api/v1/namespaces/${on.namespace}/events`,
+  );
+  expect(items.filter(({ source }) => source?.component === 'steward')).toEqual([]);
+});
+
+it('with all permissions of the Role there is no notice', async () => {
+  const { on, plan } = await open({ name: 'apps' });
+  await on.settled('Deployment', 'apps');
+  await on.allow(rulesFor([...neededPermissions, ...templatePermissions, ...allOptional]));
+  expect(await plan(['APPS'])).toMatchObject({ problems: [], notices: [] });
+});
+
+it('a namespace that does not exist is the only problem', async () => {
+  const { on } = await open();
+  const version: Version = { ...freshRelease, containers: [container('APPS')], newContainers: [] };
+  const problemsIn = async (namespace: string) => {
+    const cluster = connectCluster({ runtime: realRuntime, kubeconfig: on.kubeconfig, namespace });
+    const inventory = await createTestExecutor(on, { cluster }).inventory();
+    return inventory.planMoves([version], { release: freshRelease, patches: [] }).problems.map(formatProblem);
+  };
+  expect(await problemsIn('nope')).toEqual(['cluster: the namespace nope does not exist.']);
+  // An existing namespace without workloads is another problem, and the check leaves no Lease.
+  expect(await problemsIn(on.namespace)).toEqual([expect.stringContaining('with the name of APPS.')]);
+  const leases = `/apis/coordination.k8s.io/v1/namespaces/${on.namespace}/leases`;
+  expect((await on.request<{ items: unknown[] }>('GET', leases)).items).toEqual([]);
+  // The Role of another namespace does not tell whether this one exists.
+  await on.allow(rulesFor(neededPermissions));
+  expect(await problemsIn('nope')).toEqual([
+    expect.stringMatching(
+      /^cluster: not allowed in the namespace nope: .* Check that the namespace exists\.$/,
+    ),
+  ]);
+});
+
+it('without a database the plan says that the job does not survive the process', async () => {
+  const { on, plan } = await open({ name: 'apps' });
+  await on.settled('Deployment', 'apps');
+  expect((await plan(['APPS'], [], { hasDatabase: false })).notices).toEqual([
+    'STORE_URL is not set: the job is stored in memory only. If this process ends during the upgrade, no other continues or reverts it.',
+  ]);
 });

@@ -13,7 +13,7 @@ import {
 } from './objects.ts';
 import { checkQuota, withUsage } from './quota.ts';
 import { type Resource, resourceOf } from './resources.ts';
-import { badRequest, conflict, invalid, notFound, unprocessable } from './status-error.ts';
+import { alreadyExists, badRequest, conflict, invalid, notFound, unprocessable } from './status-error.ts';
 import type { Storage } from './storage.ts';
 
 /** The object or collection that a request addresses. */
@@ -28,6 +28,7 @@ export type Target = {
 type Loose = KubeObject & { spec?: Fields; status?: Fields };
 
 const namespaces = resourceOf('namespaces');
+const podResource = resourceOf('pods');
 const serviceAccounts = resourceOf('serviceaccounts');
 
 const groupVersionOf = ({ resource, version }: Target) =>
@@ -51,7 +52,8 @@ export function createRegistry(storage: Storage) {
   const exists = ({ resource, namespace, name = '' }: Target) =>
     storage.get(resource, namespace, name) !== undefined;
 
-  function create(target: Target, given: unknown): KubeObject {
+  /** A dry run checks everything and stores nothing. */
+  function create(target: Target, given: unknown, isDryRun = false): KubeObject {
     const { resource, namespace } = target;
     const body = read(target, given);
     const { metadata } = body;
@@ -71,6 +73,11 @@ export function createRegistry(storage: Storage) {
     fillDefaults(resource, object);
     validate(resource, metadata.name ?? `${metadata.generateName ?? ''}x`, object);
     if (resource.name === 'pods') checkQuota(storage, object as unknown as Pod);
+    if (isDryRun) {
+      if (exists({ ...target, name: metadata.name ?? '' }))
+        throw alreadyExists(resource, metadata.name ?? '');
+      return toResponse(target, object as unknown as Loose);
+    }
     const added = storage.add(resource, object as unknown as Loose);
     if (resource === namespaces) addDefaultServiceAccount(added.metadata.name);
     return toResponse(target, added);
@@ -82,6 +89,15 @@ export function createRegistry(storage: Storage) {
       kind: 'ServiceAccount',
       metadata: { namespace, name: 'default' },
     });
+  }
+
+  /** For compatibility, the API server leaves the pods of a deleted Job unless it is asked to delete them. */
+  function orphanPods({ metadata: { uid, namespace } }: KubeObject): void {
+    for (const pod of storage.list(podResource, namespace)) {
+      const { ownerReferences = [], ...metadata } = pod.metadata;
+      if (ownerReferences.some((owner) => owner.uid === uid))
+        storage.replace(podResource, { ...pod, metadata });
+    }
   }
 
   /** Checks that the body of a request fits its target. */
@@ -201,6 +217,8 @@ export function createRegistry(storage: Storage) {
           `the ${title} in the precondition (${textOf(wanted[field])}) does not match the ${title} in record (${object.metadata[field]})`,
         );
       }
+      const policy = isFields(options) ? options.propagationPolicy : undefined;
+      if (resource.name === 'jobs' && policy !== 'Background' && policy !== 'Foreground') orphanPods(object);
       storage.remove(resource, object);
       if (resource === namespaces) {
         for (const inside of storage.peekAll()) {

@@ -8,6 +8,7 @@ import {
 import { findExceededQuotas, parseQuantity } from '../../src/upgrades/executors/kubernetes/quota.ts';
 import { formatPermissions } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import {
+  RolloutMonitor,
   findImageError,
   hasTargetImages,
   isRolledOut,
@@ -100,6 +101,7 @@ describe('a workload', () => {
       isReady: false,
       isTerminating: false,
       waiting: [{ container: 'a', reason, message: 'not found' }],
+      terminationMessage: undefined,
     });
     expect(findImageError([pod('a:1', 'ImagePullBackOff')], parts, 'image', 0)).toBeUndefined();
     expect(findImageError([pod('a:2', 'CrashLoopBackOff')], parts, 'image', 0)).toBeUndefined();
@@ -234,4 +236,35 @@ it('long messages of nodes and controllers are cut', () => {
   expect(
     [pod.unscheduled, pod.waiting[0]?.message, ...workload.failures].map((text) => text?.length),
   ).toEqual([500, 500, 500]);
+});
+
+describe('a rollout without progress', () => {
+  const workload = {
+    name: 'deployment/a',
+    component: 'A',
+    parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
+  };
+  const stuck = found({ name: 'a', containers: { a: 'a:2' } });
+  const createMonitor = () =>
+    new RolloutMonitor({
+      workload,
+      direction: 'image',
+      runStartedAt: 0,
+      rolloutTimeoutMs: 60_000,
+      imageTimeoutMs: 30_000,
+    });
+
+  it('fails when the time is over', () => {
+    const monitor = createMonitor();
+    for (let at = 0; at < 60_000; at += 5_000) expect(monitor.check(stuck, [], at).state).toBe('running');
+    expect(monitor.check(stuck, [], 60_000).state).toBe('failed');
+  });
+
+  it('has all its time again after an outage of the API server', () => {
+    const monitor = createMonitor();
+    for (let at = 0; at <= 55_000; at += 5_000) monitor.check(stuck, [], at);
+    for (let at = 255_000; at < 315_000; at += 5_000)
+      expect(monitor.check(stuck, [], at).state).toBe('running');
+    expect(monitor.check(stuck, [], 315_000).state).toBe('failed');
+  });
 });

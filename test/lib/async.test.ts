@@ -1,7 +1,7 @@
-// Tests of work with a timeout, on a fake clock.
+// Tests of work with a timeout, on a fake clock, and of the limiter.
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { withTimeout } from '../../src/lib/async.ts';
+import { createLimiter, withTimeout } from '../../src/lib/async.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 /** Starts work with a timeout of one second. `isAborted` returns whether the signal of the work is aborted. */
@@ -57,5 +57,41 @@ describe('work with a timeout', () => {
     await runtime.advance(1000);
     await result;
     expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+});
+
+describe('a limiter', () => {
+  it('runs as many pieces of work at once as it has places, in the order of the calls', async () => {
+    const limit = createLimiter(2);
+    const started: number[] = [];
+    const ends: (() => void)[] = [];
+    const results = [0, 1, 2, 3].map((n) =>
+      limit(async () => {
+        started.push(n);
+        await new Promise<void>((resolve) => (ends[n] = resolve));
+        return n;
+      }),
+    );
+    const end = async (n: number) => {
+      ends[n]?.();
+      await results[n];
+      await new Promise(setImmediate);
+    };
+    await new Promise(setImmediate);
+    expect(started).toEqual([0, 1]);
+    await end(1);
+    expect(started).toEqual([0, 1, 2]);
+    await end(0);
+    await end(2);
+    await end(3);
+    expect(await Promise.all(results)).toEqual([0, 1, 2, 3]);
+  });
+
+  it('frees the place of work that fails', async () => {
+    const limit = createLimiter(1);
+    const failing = limit(() => Promise.reject(new Error('failed')));
+    const next = limit(() => Promise.resolve('done'));
+    await expect(failing).rejects.toThrow('failed');
+    expect(await next).toBe('done');
   });
 });

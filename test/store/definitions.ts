@@ -118,7 +118,6 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
   announced: true,
   next: 3,
   workloadsDone: 1,
-  doneBeforeRun: 0,
   workloads: 1,
   cancelledBy: null,
   reason: null,
@@ -131,7 +130,21 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
 
 export const plan = (jobId: string, traits: Partial<StoredPlan> = {}): StoredPlan => ({
   jobId,
-  steps: [{ name: 'Launch', action: 'perform', workload: null, codes: [2168], subject: '', counts: null }],
+  steps: [
+    {
+      seqNum: 0,
+      id: 'launch',
+      name: 'Launch',
+      performedBy: 'steward',
+      template: null,
+      isSkipped: false,
+      action: 'perform',
+      workload: null,
+      codes: [2168],
+      subject: '',
+      counts: null,
+    },
+  ],
   workloads: 1,
   after: { release: { id: 'v2' } as StoredPlan['after']['release'], patches: [] },
   ...traits,

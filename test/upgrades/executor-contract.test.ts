@@ -9,6 +9,7 @@ import { type Workload, movesBetween } from '../../src/upgrades/workloads.ts';
 import { realRuntime } from '../../src/runtime.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
+import { createTemplate } from '../kubernetes/upgrade-kit.ts';
 
 /** A deployment, and executors that share nothing, like those of different processes. */
 type Bench = {
@@ -61,6 +62,7 @@ async function openNamespace(): Promise<Bench> {
       containers: [{ name: workload.name, image: `${workload.name}:1` }],
     });
   await Promise.all(all.map(({ kind, name }) => cluster.settled(kind, name)));
+  await createTemplate(cluster, { step: 'logging' });
   return {
     start: () => createTestExecutor(cluster),
     async images() {
@@ -124,7 +126,7 @@ describe.each([
 
   it('updates workloads, and rolls them back', async () => {
     const { executor, workloads, shows } = await begin(patch);
-    await executor.perform('Launch the upgrader', context());
+    await executor.perform('launch', context());
     await move(executor, workloads.flat());
     await shows({ 'map-server': 'map-server:2', 'store-queue': 'store-queue:2', 'log-agent': 'log-agent:2' });
     for (const workload of workloads.flat().reverse()) await executor.rollback(workload, context());
@@ -169,7 +171,7 @@ describe.each([
     const [workload] = workloads.flat() as [Workload];
     const over = new AbortController();
     const steps = [
-      executor.perform('Launch the upgrader', context(over.signal)),
+      executor.perform('launch', context(over.signal)),
       executor.verify(workload, context(over.signal)),
       executor.rollback(workload, context(over.signal)),
     ];
@@ -178,11 +180,33 @@ describe.each([
     expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   });
 
+  it('runs a step by its template once, and ends it', async () => {
+    const { bench: on, executor } = await begin(patch);
+    const { templates } = (await executor.inventory()).performers;
+    const run = {
+      step: 'logging',
+      template: templates.get('logging') ?? null,
+      jobName: 'steward-job-1-1',
+      from: '10.9.1.1234',
+      to: '10.9.1.1250',
+    } as const;
+    expect(await executor.runTemplate(run, context())).toEqual({});
+    expect(await on.start().runTemplate(run, context())).toEqual({});
+    await executor.stopTemplate(run, context());
+    await on.start().stopTemplate(run, context());
+  });
+
+  it('finds no deviation of workloads that it has moved', async () => {
+    const { executor, workloads } = await begin(patch);
+    await move(executor, workloads.flat());
+    expect(await executor.check(workloads.flat(), 'image', context())).toEqual([]);
+  });
+
   it('releases a job whether it holds something for it or not, and accepts the next', async () => {
     const { executor, workloads } = await begin(patch);
     const [workload] = workloads.flat() as [Workload];
     await executor.release('job');
-    await executor.perform('Launch the upgrader', context());
+    await executor.perform('launch', context());
     await executor.release('job');
     await executor.release('job');
     await executor.apply(workload, context(undefined, 'the next'));

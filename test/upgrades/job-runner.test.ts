@@ -27,7 +27,14 @@ async function run(store: Store, failures: ReadonlyMap<string, number> = new Map
   const errors: unknown[] = [];
   const tasks = createTasks(runtime, (_name, error) => errors.push(error));
   const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map(failures) });
-  const options = { runtime, tasks, executor, stepTimeoutMs: 1000, notify: () => undefined };
+  const options = {
+    runtime,
+    tasks,
+    executor,
+    stepTimeoutMs: 1000,
+    revertTimeoutMs: 900_000,
+    notify: () => undefined,
+  };
   const given = { upgradeSettings: undefined, licenseFile: undefined, updateToLatestPatch: undefined };
   await new JobRunner({ store, ...options }).run(() =>
     store.update((transaction) => {

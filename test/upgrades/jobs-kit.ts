@@ -14,7 +14,14 @@ export type Status = {
   status: { state: string; code: number; messages: Message[] };
   jobId: string;
   messageCount: number;
-  progress: { done: number; total: number; percent: number; elapsedMs: number; remainingMs: number | null };
+  progress: {
+    done: number;
+    total: number;
+    steps: { done: number; total: number } | null;
+    percent: number;
+    elapsedMs: number;
+    remainingMs: number | null;
+  };
 };
 export type Failure = { error: { code: number; message: string; details: string[] } };
 

@@ -6,6 +6,7 @@ import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { startJob } from '../../src/upgrades/job.ts';
+import { jobProgress } from '../../src/upgrades/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
@@ -32,6 +33,9 @@ export const targets = [...manifest.map(({ id }) => id), start.id];
 
 type Pending = { go: () => void; fail: (takesEffect: boolean) => void };
 
+/** The values of `progress` that go down only when a workload is put back. */
+export type ProgressSeen = { readonly job: Job; readonly values: readonly number[] };
+
 export type System = ReturnType<typeof createSystem>;
 
 export const imagesOf = (present: Deployment) =>
@@ -57,7 +61,8 @@ export function createSystem(parallelism: number) {
         go: () => done(() => (effect(), resolve())),
         fail: (takesEffect) =>
           done(() => {
-            if (takesEffect) effect();
+            // A revert that fails has changed the images, so that the images of a reverted patch can be checked.
+            if (takesEffect || store.read(newestJob)?.reverting) effect();
             reject(new Error('it breaks.'));
           }),
       };
@@ -71,20 +76,27 @@ export function createSystem(parallelism: number) {
     }
   }
   const executor: Executor = {
+    checkImages: () => Promise.resolve(undefined),
     inventory: () => Promise.resolve(inventory),
     release: () => Promise.resolve(),
     perform: (_step, { signal }) => waitForTest(signal, () => undefined),
-    apply: (workload, { signal }) => waitForTest(signal, () => put(workload, 'image')),
+    runTemplate: (_run, { signal }) => waitForTest(signal, () => undefined).then(() => ({})),
+    stopTemplate: () => Promise.resolve(),
+    apply: (workload, { signal }) =>
+      waitForTest(signal, () => put(workload, 'image')).then(() => ({ isPatched: true })),
+    check: (workloads, which, { signal }) => {
+      // Every workload must have the image of its last move.
+      const shown = workloads.flatMap(({ parts }) => parts.map(({ container }) => cluster.get(container)));
+      expect(shown).toEqual(workloads.flatMap(({ parts }) => parts.map((part) => part[which] ?? undefined)));
+      return waitForTest(signal, () => undefined).then(() => []);
+    },
     verify: (workload, { signal }) => {
       // A workload must still have the image that its step has applied.
       const shown = workload.parts.map(({ container }) => cluster.get(container));
       expect(shown).toEqual(workload.parts.map(({ image }) => image));
       return waitForTest(signal, () => undefined);
     },
-    rollback: (workload, { signal }) =>
-      store.read(newestJob)?.reverting
-        ? Promise.resolve(put(workload, 'formerImage'))
-        : waitForTest(signal, () => put(workload, 'formerImage')),
+    rollback: (workload, { signal }) => waitForTest(signal, () => put(workload, 'formerImage')),
   };
 
   /** Creates everything that a restart of the process loses. */
@@ -98,11 +110,20 @@ export function createSystem(parallelism: number) {
         tasks,
         executor,
         stepTimeoutMs: 1e9,
+        revertTimeoutMs: 60,
         notify: () => undefined,
       }),
     };
   }
   let booted = boot();
+
+  const progressSeen: ProgressSeen[] = [];
+  store.onUpdate(() => {
+    const job = store.read(newestJob);
+    if (!job) return;
+    const { done, percent, steps } = jobProgress(job, runtime.now());
+    progressSeen.push({ job, values: [done, percent, steps?.done ?? NaN] });
+  });
   /** The images when the newest job began. */
   let imagesBefore = new Map(cluster);
 
@@ -112,6 +133,7 @@ export function createSystem(parallelism: number) {
     runtime,
     cluster,
     crashes,
+    progressSeen,
     isRunning,
     imagesBefore: () => imagesBefore,
     pending: () => pending,

@@ -6,6 +6,7 @@ import { ServiceError } from '../../src/errors.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/job.ts';
 import { newestJob } from '../../src/upgrades/job-table.ts';
 import { deployment, newestInstalled } from '../../src/upgrades/deployment.ts';
+import type { Message } from '../../src/upgrades/messages.ts';
 import { type System, createSystem, imagesOf, start, targets } from './model-system.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);
@@ -31,11 +32,7 @@ async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
   const job = store.read(newestJob);
   const executing = job && (await store.jobs.messages(job.id)).some(({ code }) => code === 2271);
   if (asked.kind === 'cancel')
-    return (
-      job?.state === 'in_progress' &&
-      !job.reverting &&
-      (job.kind === 'patch' || (job.kind === 'release' && !executing))
-    );
+    return job?.state === 'in_progress' && (job.kind === 'patch' || (job.kind === 'release' && !executing));
   if (asked.kind === 'resume') return job?.state === 'failed';
   if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return true;
   if (job?.state === 'in_progress') return false;
@@ -43,7 +40,7 @@ async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
   const earlier = await store.jobs.page(job?.number ?? 0, 0, 100);
   const last = [...(job ? [job] : []), ...earlier.jobs].find(({ state }) => state !== 'cancelled');
   const isSame = asked.kind === 'upgrade' && last?.kind === 'release' && last.targetId === target;
-  return !(last?.state === 'failed' && last.kind !== 'patch') || isSame;
+  return !(last?.state === 'failed' && (last.kind !== 'patch' || last.reverting)) || isSame;
 }
 
 async function attempt(system: System, asked: Command): Promise<void> {
@@ -84,6 +81,17 @@ async function attempt(system: System, asked: Command): Promise<void> {
   }
 }
 
+/** Progress goes down only with 2904. */
+function checkProgress({ store, progressSeen }: System, messages: readonly Message[]): void {
+  const seen = progressSeen.filter(({ job }) => job.id === store.read(newestJob)?.id);
+  for (const [index, { job, values }] of seen.entries()) {
+    const before = seen[index - 1];
+    if (!before || values.every((value, at) => value >= (before.values[at] ?? 0))) continue;
+    const codes = messages.slice(before.job.messageCount, job.messageCount).map(({ code }) => code);
+    expect(codes).toContain(2904);
+  }
+}
+
 async function check(system: System): Promise<void> {
   expect(system.crashes).toEqual([]);
   const { store } = system;
@@ -117,13 +125,20 @@ async function check(system: System): Promise<void> {
     const counts = run.flatMap(({ message }) => /^(\d+) out of/.exec(message)?.slice(1).map(Number) ?? []);
     expect(counts.every((n, index) => index === 0 || n >= (counts[index - 1] ?? 0))).toBe(true);
   }
+  checkProgress(system, all);
   if (job.state === 'in_progress') return;
   const now = store.read(deployment);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
   expect(label).toBe(job.state === 'success' ? job.to : job.from);
-  // A successful job has changed every image; a patch without success has changed none.
+  // A successful job has changed every image; a patch without success has changed none, unless it stopped reverting.
   if (job.state === 'success') expect(imagesOf(now)).toEqual(system.cluster);
-  else if (job.kind === 'patch') expect(system.cluster).toEqual(system.imagesBefore());
+  else if (job.kind === 'patch' && !job.reverting) expect(system.cluster).toEqual(system.imagesBefore());
+  if (job.reverting) {
+    expect(job.state).toBe('failed');
+    expect(all.at(-2)?.message).toMatch(
+      /^The job failed at the step "Put back the workloads": .* Not put back: \w/,
+    );
+  }
   expect(all.at(-1)?.code).toBe(job.state === 'success' ? (job.operation === 'upgrade' ? 2012 : 2905) : 2166);
 }
 

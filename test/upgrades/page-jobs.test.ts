@@ -54,7 +54,7 @@ describe('while a job runs', () => {
     expect(page).toMatch(
       /Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2632 <span class="state busy">In progress/,
     );
-    expect(page).toMatch(/<progress max="48" value="\d+"/);
+    expect(page).toMatch(/<progress max="100" value="\d+"/);
     expect(page).toContain('The system is read-only.');
     expect(page).toContain('1 minute</dd>');
     expect(page).not.toContain('id="available"');
@@ -84,6 +84,25 @@ describe('while a job runs', () => {
     expect(formOf(ended, '/resume')).toBeUndefined();
   });
 
+  it('stops a job that puts workloads back, and then offers to continue that', async () => {
+    await start({ SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' });
+    await send(await open({ version: patch1 }), '/upgrade');
+    const isReverting = () => server.store.read(newestJob)?.reverting !== null;
+    for (let seconds = 0; seconds < 60 && !isReverting(); seconds += 1) await server.runtime.advance(1000);
+    const reverting = await open();
+    expect(reverting).toContain('Stop putting workloads back');
+    expect(reverting).toContain('data-until="2166"');
+    await send(reverting, '/cancel');
+    const stopping = await open();
+    expect(stopping).toContain('administrator has asked to stop putting workloads back.');
+    expect(formOf(stopping, '/cancel')).toBeUndefined();
+    await server.runtime.advance(hour);
+    const stopped = await open();
+    expect(stopped).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
+    expect(stopped).toContain('Resume puts the other workloads back to their former images.');
+    expect(formOf(stopped, '/resume')).toBeDefined();
+  });
+
   it('offers to cancel a release only until its plan is executed', async () => {
     await start();
     await startRelease();
@@ -104,7 +123,7 @@ describe('after a job', () => {
     await server.runtime.advance(hour);
     const page = await open();
     expect(page).toContain('<span class="state good">Succeeded</span>');
-    expect(page).toMatch(/<progress max="48" value="48"/);
+    expect(page).toMatch(/<progress max="100" value="100"/);
     expect(page).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Installed<\/dt>\s*<dd><time/);
     expect(page).toMatch(/<li data-code="2012">[\s\S]*?upgraded successfully/);
     expect(page).not.toContain('data-follow');

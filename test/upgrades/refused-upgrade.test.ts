@@ -71,6 +71,7 @@ describe('a refused upgrade', () => {
       digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
       steps: [],
       problems: ['versionManifest: there is no version with the id nope.'],
+      notices: [],
     });
     expect((await plan(eleven)).problems).toHaveLength(2);
     expect((await server.post(`${upgrades}/plan`, { token: admin })).statusCode).toBe(400);

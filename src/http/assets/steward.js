@@ -65,8 +65,9 @@ function followJob(section) {
     after = messageCount;
     figure('messages').textContent = messageCount;
     figure('done').textContent = `${progress.done} of ${progress.total}`;
+    figure('steps').textContent = `${progress.steps.done} of ${progress.steps.total}`;
     figure('percent').textContent = `${progress.percent} %`;
-    if (progress.total > 0) bar.value = progress.done;
+    bar.value = progress.percent;
     times = { elapsed: progress.elapsedMs, remaining: progress.remainingMs };
     since = performance.now();
     showTimes();

@@ -1,5 +1,6 @@
 // The port through which the job runner changes a deployment. The runner owns order, messages and counters; an executor knows none of them.
-import type { Inventory, Workload } from '../workloads.ts';
+import type { StepId } from '../step-ids.ts';
+import type { ImageCheck, Inventory, Workload } from '../workloads.ts';
 
 /**
  * After a crash the runner calls the method of the interrupted step again, so a second call must end like the first.
@@ -8,12 +9,25 @@ import type { Inventory, Workload } from '../workloads.ts';
 export type Executor = {
   /** Does not reject: if the deployment cannot be read, every move plan reports this as a problem. */
   inventory: () => Promise<Inventory>;
-  perform: (step: string, context: StepContext) => Promise<void>;
+  /** Looks up the images that these workloads will get. Does not reject. Undefined if the executor looks up no images. */
+  checkImages: (workloads: readonly Workload[]) => Promise<ImageCheck | undefined>;
+  /** A step of Steward itself, which changes no workload. */
+  perform: (step: StepId, context: StepContext) => Promise<void>;
+  /** Starts the Job of the attempt unless it exists, and waits until it ends. Rejects if it fails. */
+  runTemplate: (run: TemplateRun, context: StepContext) => Promise<TemplateResult>;
+  /** Ends the Job of the attempt, if it exists, and waits until it is gone with its pods. */
+  stopTemplate: (run: TemplateRun, context: StepContext) => Promise<void>;
   /** Does not wait until the workload runs: `verify` does, so that several rollouts can overlap. */
-  apply: (workload: Workload, context: StepContext) => Promise<void>;
+  apply: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
   verify: (workload: Workload, context: StepContext) => Promise<void>;
   /** Waits until the workload runs, because no `verify` follows. */
   rollback: (workload: Workload, context: StepContext) => Promise<void>;
+  /** Finds the workloads that do not run the images of `which`. */
+  check: (
+    workloads: readonly Workload[],
+    which: 'image' | 'formerImage',
+    context: StepContext,
+  ) => Promise<readonly Deviation[]>;
   /** Does not reject: the job has ended and can no longer fail. */
   release: (jobId: string) => Promise<void>;
 };
@@ -25,4 +39,28 @@ export type StepContext = {
   /** Rejects if another process has taken over the job. An executor calls it before every change to the deployment. */
   readonly assertOwnership: () => Promise<void>;
   readonly signal: AbortSignal;
+};
+
+/** One attempt to perform a step by a Job. */
+export type TemplateRun = {
+  readonly step: StepId;
+  /** Null if the executor needs no template. */
+  readonly template: string | null;
+  readonly jobName: string;
+  readonly from: string;
+  readonly to: string;
+};
+
+export type TemplateResult = {
+  /** The JSON object that the Job has left, as text. */
+  readonly result?: string;
+};
+
+/** `isPatched` is false if the workload had the images before the job. */
+export type ApplyResult = { readonly isPatched: boolean };
+
+export type Deviation = {
+  readonly problem: string;
+  /** The images that the workload has now take the place of those that it should not have. */
+  readonly workload: Workload;
 };

@@ -1,34 +1,57 @@
-// An executor without a deployment: every step takes a configured time, and the updates of configured containers fail.
+// An executor without a deployment: every step takes a configured time, and the configured containers and steps fail.
 import type { Runtime } from '../../runtime.ts';
+import { type Performers, simulatedPerformers } from '../performers.ts';
 import { simulatedInventory } from '../workloads.ts';
-import type { Executor } from './executor.ts';
+import type { Executor, StepContext } from './executor.ts';
 
 export type SimulatedOptions = {
   runtime: Pick<Runtime, 'sleep'>;
   stepMs: number;
-  /** By container name in capitals. Infinity means always. */
+  /** By container name in capitals, or by `@` and the id of a step. Infinity means always. */
   failures: ReadonlyMap<string, number>;
+  performers?: Performers;
 };
 
-export function createSimulatedExecutor({ runtime, stepMs, failures }: SimulatedOptions): Executor {
+export function createSimulatedExecutor({
+  runtime,
+  stepMs,
+  failures,
+  performers = simulatedPerformers(),
+}: SimulatedOptions): Executor {
   const remainingFailures = new Map(failures);
 
-  async function pause(signal: AbortSignal): Promise<void> {
+  function failIfConfigured(key: string, what: string): void {
+    const remaining = remainingFailures.get(key) ?? 0;
+    if (remaining <= 0) return;
+    remainingFailures.set(key, remaining - 1);
+    throw new Error(`${what} fails by SIMULATED_FAILURES.`);
+  }
+
+  async function simulate(step: string, { signal }: StepContext): Promise<void> {
     if (stepMs > 0) await runtime.sleep(stepMs, signal);
+    failIfConfigured(`@${step}`, `the step ${step}`);
   }
 
   return {
-    inventory: () => Promise.resolve(simulatedInventory),
-    perform: (_step, { signal }) => pause(signal),
-    verify: (_workload, { signal }) => pause(signal),
-    rollback: (_workload, { signal }) => pause(signal),
-    release: () => Promise.resolve(),
-    async apply({ name }, { signal }) {
-      await pause(signal);
-      const remaining = remainingFailures.get(name.toUpperCase()) ?? 0;
-      if (remaining <= 0) return;
-      remainingFailures.set(name.toUpperCase(), remaining - 1);
-      throw new Error(`the update of ${name} fails by SIMULATED_FAILURES.`);
+    inventory: () => Promise.resolve({ ...simulatedInventory, performers }),
+    checkImages: () => Promise.resolve(undefined),
+    perform: simulate,
+    async runTemplate({ step }, context) {
+      await simulate(step, context);
+      return {};
     },
+    stopTemplate: () => Promise.resolve(),
+    async apply({ name, parts }, context) {
+      await simulate('update', context);
+      failIfConfigured(name.toUpperCase(), `the update of ${name}`);
+      return { isPatched: parts.some(({ image, formerImage }) => image !== formerImage) };
+    },
+    verify: (_workload, context) => simulate('verify', context),
+    rollback: (_workload, context) => simulate('revert', context),
+    async check(_workloads, _which, context) {
+      await simulate('final-check', context);
+      return [];
+    },
+    release: () => Promise.resolve(),
   };
 }

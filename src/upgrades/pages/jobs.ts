@@ -83,13 +83,14 @@ function followQuery(job: Job): string {
 }
 
 function progressView(job: Job, at: number): Html {
-  const { done, total, percent, elapsedMs, remainingMs } = jobProgress(job, at);
+  const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
   const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs), id: 'remaining' };
-  return html`<progress max="${Math.max(total, 1)}" value="${total === 0 ? percent / 100 : done}" aria-labelledby="job">
+  return html`<progress max="100" value="${percent}" aria-labelledby="job">
       ${percent} %
     </progress>
     ${figuresView([
       { label: 'Deployments', value: `${done} of ${total}`, id: 'done' },
+      ...(steps ? [{ label: 'Steps', value: `${steps.done} of ${steps.total}`, id: 'steps' }] : []),
       { label: 'Done', value: `${percent} %`, id: 'percent' },
       { label: 'Elapsed', value: formatDuration(elapsedMs), id: 'elapsed' },
       ...(job.state === 'in_progress' ? [remaining] : []),
@@ -142,20 +143,27 @@ async function actions(store: ReadableStore, job: Job, page: PageContext<unknown
           action: href('system', 'jobs', job.id, operation),
         });
   if (reasonNotToResume(store, job) === undefined) {
-    return html`<p>
-        Resume continues at the first step that is not done. The version is still ${job.from}.
-      </p>
+    const continues = job.reverting
+      ? 'puts the other workloads back to their former images'
+      : 'continues at the first step that is not done';
+    return html`<p>Resume ${continues}. The version is still ${job.from}.</p>
       ${button('resume', 'Resume')}`;
   }
   if (job.state !== 'in_progress') return false;
   if (job.cancelledBy !== null && !job.reverting) {
     return html`<p>${job.cancelledBy} has asked to cancel it. It ends after the current step.</p>`;
   }
+  const stoppedBy = job.reverting?.stoppedBy;
+  if (stoppedBy !== undefined) {
+    return html`<p>
+      ${stoppedBy} has asked to stop putting workloads back. The job ends after the current one.
+    </p>`;
+  }
   const plan = job.kind === 'release' ? await store.jobs.plan(job.id) : undefined;
   const why = reasonNotToCancel(store, job, plan);
   if (why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
-    ${button('cancel', 'Cancel this job')}
+    ${button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job')}
   </div>`;
 }
 

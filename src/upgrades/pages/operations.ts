@@ -1,5 +1,5 @@
 // The upgrade wizard, which needs no script: version → settings → plan → start. The address holds the choices made so far, and
-// every step makes the same checks as the operation `plan`.
+// every step makes the same checks as the operation `plan`; the images are looked up with the plan.
 import { formatProblem } from '../../errors.ts';
 import { groupBy } from '../../lib/collections.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -43,9 +43,11 @@ export async function upgradeWizard(
   const version = findVersion(currentManifest(store), store.read(deployment), id);
   const entered = version ? enteredSettings(version, page.query) : [];
   const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
-  const prepared = await planUpgrade(store, executor, { versionManifest: id, upgradeSettings });
-  const uploads = entered.some(({ entry }) => entry.type === 'File') ? await store.uploads.list() : [];
   const asksForPlan = entered.length === 0 || page.query.get('step') === 'plan';
+  const values = { versionManifest: id, upgradeSettings };
+  // The page of the settings does not wait for registries.
+  const prepared = await planUpgrade(store, executor, values, { checkImages: asksForPlan });
+  const uploads = entered.some(({ entry }) => entry.type === 'File') ? await store.uploads.list() : [];
   const overlong = version && findOverlong(version, entered);
   const problems: readonly SettingProblem[] = overlong ? [overlong, ...prepared.problems] : prepared.problems;
   // Until the reader asks for the plan, the page shows only urgent problems: an unusable upload, or an overlong setting.
@@ -155,8 +157,13 @@ function stepTable({ plan }: PreparedJob): Html {
   const rest = steps.length - maxSteps;
   const rows = steps
     .slice(0, maxSteps)
-    .map(({ seqNum, name, codes }): Row => [String(seqNum), name, codes.join(', ')]);
-  return html`${renderTable('Steps of the plan', ['Number', 'Step', 'Messages'], rows)}
+    .map(({ seqNum, name, codes, performedBy, template }): Row => [
+      String(seqNum),
+      name,
+      template === undefined ? performedBy : `${performedBy} (${template})`,
+      codes.join(', '),
+    ]);
+  return html`${renderTable('Steps of the plan', ['Number', 'Step', 'Performed by', 'Messages'], rows)}
   ${rest > 0 && html`<p>… and ${rest} more; the operation plan returns all of them.</p>`}`;
 }
 

@@ -50,8 +50,11 @@ The table shows in which kinds of jobs each code appears; a release that install
 const messagesOutro = `
 - 2011, 2173 and 2175 contain numbers as in the table: no leading zeros, no separators.
 - The text of 2153 is a JSON object and nothing else.
-- 2901 appears once more for each workload that cannot be reverted after three attempts; it then names the step \`Put back <name>\`.
-- Codes 2072 and 2901 to 2905 are codes of Steward itself. All others belong to the interface that Steward implements.
+- 2901 appears once more for each workload that cannot be reverted; it then names the step \`Put back <name>\`. If reverting stops early, it names
+  the step \`Put back the workloads\` and the workloads that are left.
+- The texts of a step that has no step template begin with \`Skipped (no step template): \`; 2153 says \`skipped\` for each database instead.
+- 2906 and 2907 appear only if there is a step template for the hook.
+- Codes 2072 and 2901 to 2907 are codes of Steward itself. All others belong to the interface that Steward implements.
 
 What a job does, and in which order the messages appear, is in [the protocol](../protocol.md#upgrade-jobs).
 `;
@@ -126,6 +129,10 @@ const placeholders: Facts = {
   total: 888,
   elapsedMs,
   cause: '<cause>',
+  isSkipped: false,
+  isPatched: true,
+  databases: null,
+  stepJob: '<Job>',
 };
 
 const numbers: Readonly<Record<string, string>> = {
@@ -142,6 +149,9 @@ const numbers: Readonly<Record<string, string>> = {
 /** The facts of codes with more than one text. */
 const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
   2011: [{}, { operation: 'rollback' }],
+  2038: [{}, { isPatched: false }],
+  2153: [{}, { isSkipped: true }],
+  2173: [{}, { operation: 'rollback' }],
   2902: [{ cause: 'by <user>' }, { cause: 'after a restart' }],
   2903: [{ cause: '<user>' }],
   2904: [{}, { image: '' }],

@@ -1,6 +1,8 @@
 // Runs upgrade jobs of every kind, with a failure, a resumption and a cancellation, and collects the codes of their messages.
 import type { Executor } from '../../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../../src/upgrades/executors/simulated.ts';
+import { simulatedPerformers } from '../../../src/upgrades/performers.ts';
+import { templateStepIds } from '../../../src/upgrades/step-ids.ts';
 import { type Server, type ServerOptions, startServer } from '../../kit/server.ts';
 import { type Status, codesOf, eleven, license, patch1, upgrades } from '../../upgrades/jobs-kit.ts';
 
@@ -9,19 +11,23 @@ export const jobKinds = ['release', 'patch', 'rollback'] as const;
 export type JobKind = (typeof jobKinds)[number];
 
 const fresh = 'rel_10092021_1234';
+const withHooks = { SIMULATED_STEP_TEMPLATES: templateStepIds.join() };
 const oneJobMs = 3_600_000;
 
 export async function findCodes(): Promise<Record<JobKind, ReadonlySet<number>>> {
   const release = { upgradeSettings: '{}', licenseFile: license, updateToLatestPatch: 'true' };
   return {
-    release: await runJobs({ env: { SIMULATED_FAILURES: 'MAP_SERVER:1' } }, async (jobs) => {
+    release: await runJobs({ env: { ...withHooks, SIMULATED_FAILURES: 'MAP_SERVER:1' } }, async (jobs) => {
       await jobs.cancel(await jobs.start('upgrade', eleven, release));
       await jobs.resume(await jobs.start('upgrade', eleven, release));
     }),
-    patch: await runJobs({ env: { SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } }, async (jobs) => {
-      await jobs.cancel(await jobs.start('upgrade', patch1));
-      await jobs.resume(await jobs.start('upgrade', patch1));
-    }),
+    patch: await runJobs(
+      { env: { ...withHooks, SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } },
+      async (jobs) => {
+        await jobs.cancel(await jobs.start('upgrade', patch1));
+        await jobs.resume(await jobs.start('upgrade', patch1));
+      },
+    ),
     rollback: await runJobs({ executor: failingOnce() }, async (jobs) => {
       await jobs.start('upgrade', patch1);
       await jobs.finish();
@@ -95,7 +101,12 @@ class Jobs {
 /** An executor whose first rollback of a workload fails. */
 function failingOnce(): Executor {
   const runtime = { sleep: () => Promise.resolve() };
-  const executor = createSimulatedExecutor({ runtime, stepMs: 0, failures: new Map() });
+  const executor = createSimulatedExecutor({
+    runtime,
+    stepMs: 0,
+    failures: new Map(),
+    performers: simulatedPerformers(templateStepIds),
+  });
   let hasFailed = false;
   return {
     ...executor,

@@ -6,7 +6,7 @@ import { code, formatPage, table } from './markdown.ts';
 const intro = `
 Every metric that \`GET /metrics\` shows, in the text format of Prometheus: for operators. The address needs no token. No label contains a user, a receiver or an id.
 
-The counters and histograms count what this process has done since it started. The three gauges \`steward_webhook_deliveries_pending\`, \`steward_webhook_oldest_pending_seconds\` and \`steward_webhook_deactivated\` come from the store, so that all processes with the same database show the same value: take their maximum, not their sum.
+The counters and histograms count what this process has done since it started. The three gauges \`steward_webhook_deliveries_pending\`, \`steward_webhook_oldest_pending_seconds\` and \`steward_webhook_deactivated\`, and all metrics whose names begin with \`steward_upgrade_\`, come from the store, so that all processes with the same database show the same value: take their maximum, not their sum.
 
 ## Metrics of Steward
 `;
@@ -82,6 +82,8 @@ const meanings: Readonly<Record<string, string>> = {
     'The path template as in the OpenAPI document, such as `/admin/services/webhooks/{webhook}`; `unknown` for a path without a route.',
   status: 'The HTTP status of the answer.',
   outcome: 'How the attempt ended.',
+  operation: 'The kind of the job.',
+  state: 'The state in which the run ended.',
 };
 
 async function labelsPart(registry: Registry, metrics: readonly Metric[]): Promise<string> {
@@ -89,7 +91,7 @@ async function labelsPart(registry: Registry, metrics: readonly Metric[]): Promi
   const rows = await Promise.all(
     names.map(async (name) => {
       const values = (await valuesOf(registry, name)).map(code).join(', ');
-      const isOpen = name !== 'outcome';
+      const isOpen = !['outcome', 'operation', 'state'].includes(name);
       return [code(name), meanings[name] ?? '', isOpen ? `for example ${values}` : values];
     }),
   );

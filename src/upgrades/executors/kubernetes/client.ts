@@ -14,6 +14,9 @@ const requestTimeoutMs = 5_000;
 /** For a moment after a restart the API server may refuse credentials that it accepted before. */
 const refusalRetryMs = 10_000;
 
+/** After a refusal that lasted, others are not retried for this time. Without this, each workload of a job would wait for its own refusal. */
+const lastingRefusalMs = 60_000;
+
 /** Jobs, problems and the log contain the reason. */
 const maxReason = 1000;
 
@@ -28,8 +31,9 @@ export class ClusterError extends Error {
   readonly code: number | undefined;
 
   constructor(code: number | undefined, reason: string) {
-    const what = code === undefined ? 'cannot be reached' : `refuses (${code})`;
-    super(`the API server ${what}: ${truncate(reason, maxReason).replace(/\.$/, '')}.`);
+    const what = code === undefined ? 'the API server cannot be reached' : `the API server refuses (${code})`;
+    const hint = code === 401 ? '; it does not accept the credentials of Steward' : '';
+    super(`${what}: ${truncate(reason, maxReason).replace(/\.$/, '')}${hint}.`);
     this.name = 'ClusterError';
     this.code = code;
   }
@@ -45,6 +49,7 @@ export class ApiClient {
   readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly #onRetry: (message: string) => void;
   #hasSucceeded = false;
+  #refusedAt = -Infinity;
 
   constructor(runtime: Pick<Runtime, 'now' | 'sleep'>, onRetry: (message: string) => void) {
     this.#runtime = runtime;
@@ -68,12 +73,19 @@ export class ApiClient {
         const remainingMs =
           refusedSince === undefined
             ? (isTemporary(failure) ? retryMs : 0) - (now - startedAt)
-            : (this.#hasSucceeded ? Math.min(refusalRetryMs, retryMs) : 0) - (now - refusedSince);
-        if (remainingMs <= 0) throw failure;
+            : (this.#retriesRefusals(now) ? Math.min(refusalRetryMs, retryMs) : 0) - (now - refusedSince);
+        if (remainingMs <= 0) {
+          if (refusedSince !== undefined && now - refusedSince >= refusalRetryMs) this.#refusedAt = now;
+          throw failure;
+        }
         if (tries === 0) this.#onRetry(failure.message);
         await this.#runtime.sleep(Math.min(remainingMs, backoffMs.max, backoffMs.min * 2 ** tries), signal);
       }
     }
+  }
+
+  #retriesRefusals(now: number): boolean {
+    return this.#hasSucceeded && now - this.#refusedAt >= lastingRefusalMs;
   }
 
   /** The library has no timeout of its own: without this, a request could wait forever. */

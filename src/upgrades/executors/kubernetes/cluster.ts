@@ -1,23 +1,42 @@
-// The requests to a namespace that the executor needs. Only this file, client.ts, pod.ts and lock.ts use the Kubernetes library.
+// The requests to a namespace that the executor needs. Only the files that parse or send API objects use the Kubernetes library.
 import {
   AppsV1Api,
   AuthorizationV1Api,
   type ConfigurationOptions,
   CoordinationV1Api,
   CoreV1Api,
+  type CoreV1Event,
+  CustomObjectsApi,
   KubeConfig,
   type V1Lease,
+  type V1Pod,
   VersionApi,
 } from '@kubernetes/client-node';
 import { delimiter } from 'node:path';
 import type { Runtime } from '../../../runtime.ts';
-import { ApiClient, type RetryOptions, asStrategicMerge } from './client.ts';
+import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
 import type { ClusterQuota } from './quota.ts';
 import type { Permission } from './permissions.ts';
-import { type ClusterWorkload, type WorkloadRef, kinds, parseWorkload } from './workload.ts';
+import { type JobObject, type StepJob, parseStepJob } from './step-job.ts';
+import type { CronJobObject } from './step-templates.ts';
+import { createWatch } from './watch.ts';
+import {
+  type ClusterWorkload,
+  type Kind,
+  type WorkloadObject,
+  type WorkloadRef,
+  kinds,
+  parseWorkload,
+} from './workload.ts';
 
 const fieldManager = 'steward';
+
+const plurals: Readonly<Record<Kind, string>> = {
+  Deployment: 'deployments',
+  StatefulSet: 'statefulsets',
+  DaemonSet: 'daemonsets',
+};
 
 /** A list is one answer of the API server, which is held in memory as a whole. */
 export const maxListed = 5000;
@@ -60,6 +79,9 @@ function createApis(config: KubeConfig) {
     coordination: config.makeApiClient(CoordinationV1Api),
     authorization: config.makeApiClient(AuthorizationV1Api),
     version: config.makeApiClient(VersionApi),
+    watch: createWatch(config),
+    // For CronJobs and Jobs, because it passes objects on as they are.
+    objects: config.makeApiClient(CustomObjectsApi),
     workloads: {
       Deployment: {
         list: apps.listNamespacedDeployment.bind(apps),
@@ -99,8 +121,9 @@ export class Cluster {
     return gitVersion;
   }
 
-  async isAllowed({ verb, group, resource }: Permission): Promise<boolean> {
-    const body = { spec: { resourceAttributes: { namespace: this.#namespace, verb, group, resource } } };
+  async isAllowed({ verb, group, resource, name }: Permission): Promise<boolean> {
+    const attributes = { namespace: this.#namespace, verb, group, resource };
+    const body = { spec: { resourceAttributes: name === undefined ? attributes : { ...attributes, name } } };
     const { status } = await this.#send((options) =>
       this.#apis.authorization.createSelfSubjectAccessReview({ body }, options),
     );
@@ -138,10 +161,12 @@ export class Cluster {
   }
 
   /** Returns the first pods only if there are very many: they are enough to explain why a rollout is slow. */
-  async listPods(labelSelector: string): Promise<ClusterPod[]> {
+  async listPods(labelSelector: string): Promise<{ pods: ClusterPod[]; resourceVersion: string }> {
     const request = { namespace: this.#namespace, labelSelector, limit: maxListed };
-    const { items } = await this.#send((options) => this.#apis.core.listNamespacedPod(request, options));
-    return items.map(parsePod);
+    const { items, metadata } = await this.#send((options) =>
+      this.#apis.core.listNamespacedPod(request, options),
+    );
+    return { pods: items.map(parsePod), resourceVersion: metadata?.resourceVersion ?? '' };
   }
 
   async deletePod({ name, uid }: ClusterPod): Promise<void> {
@@ -164,19 +189,107 @@ export class Cluster {
       }));
   }
 
+  async listCronJobs(labelSelector: string): Promise<CronJobObject[]> {
+    const request = { ...this.#batch('cronjobs'), labelSelector, limit: maxListed };
+    const list = await this.#send<unknown>((options) =>
+      this.#apis.objects.listNamespacedCustomObject(request, options),
+    );
+    return (list as { items: CronJobObject[] }).items;
+  }
+
+  async listJobs(labelSelector: string): Promise<StepJob[]> {
+    const request = { ...this.#batch('jobs'), labelSelector, limit: maxListed };
+    const list = await this.#send<unknown>((options) =>
+      this.#apis.objects.listNamespacedCustomObject(request, options),
+    );
+    return (list as { items: JobObject[] }).items.map(parseStepJob);
+  }
+
+  async findJob(name: string): Promise<StepJob | undefined> {
+    const request = { ...this.#batch('jobs'), name };
+    try {
+      const found = await this.#send<unknown>((options) =>
+        this.#apis.objects.getNamespacedCustomObject(request, options),
+      );
+      return parseStepJob(found as JobObject);
+    } catch (error) {
+      if (hasStatus(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  async createJob(body: object): Promise<StepJob> {
+    const request = { ...this.#batch('jobs'), body, fieldManager };
+    const created = await this.#send<unknown>((options) =>
+      this.#apis.objects.createNamespacedCustomObject(request, options),
+    );
+    return parseStepJob(created as JobObject);
+  }
+
+  /** Without the policy, the API server would leave the pods. */
+  async deleteJob({ name, uid }: StepJob): Promise<void> {
+    const body = { propagationPolicy: 'Background', preconditions: { uid } };
+    const request = { ...this.#batch('jobs'), name, body };
+    await this.#send<unknown>((options) => this.#apis.objects.deleteNamespacedCustomObject(request, options));
+  }
+
+  #batch(plural: 'cronjobs' | 'jobs') {
+    return { group: 'batch', version: 'v1', namespace: this.#namespace, plural };
+  }
+
   readLease(name: string): Promise<V1Lease> {
     const request = { namespace: this.#namespace, name };
     return this.#send((options) => this.#apis.coordination.readNamespacedLease(request, options));
   }
 
-  async createLease(body: V1Lease): Promise<void> {
+  createLease(body: V1Lease): Promise<V1Lease> {
     const request = { namespace: this.#namespace, body, fieldManager };
-    await this.#send((options) => this.#apis.coordination.createNamespacedLease(request, options));
+    return this.#send((options) => this.#apis.coordination.createNamespacedLease(request, options));
   }
 
-  async replaceLease(name: string, body: V1Lease): Promise<void> {
+  replaceLease(name: string, body: V1Lease): Promise<V1Lease> {
     const request = { namespace: this.#namespace, name, body, fieldManager };
-    await this.#send((options) => this.#apis.coordination.replaceNamespacedLease(request, options));
+    return this.#send((options) => this.#apis.coordination.replaceNamespacedLease(request, options));
+  }
+
+  /** Returns false if the server refuses the Lease because the namespace does not exist. Changes nothing. */
+  async hasNamespace(body: V1Lease): Promise<boolean> {
+    const request = { namespace: this.#namespace, body, fieldManager, dryRun: 'All' };
+    try {
+      await this.#send((options) => this.#apis.coordination.createNamespacedLease(request, options));
+      return true;
+    } catch (error) {
+      return !hasStatus(error, 404);
+    }
+  }
+
+  async createEvent(body: CoreV1Event): Promise<void> {
+    const request = { namespace: this.#namespace, body, fieldManager };
+    await this.#send((options) => this.#apis.core.createNamespacedEvent(request, options));
+  }
+
+  /** Resolves when the server ends the watch. The first change is the present state. */
+  watchWorkload(
+    { kind, name }: WorkloadRef,
+    onChange: (found: ClusterWorkload | undefined) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const path = `/apis/apps/v1/namespaces/${this.#namespace}/${plurals[kind]}`;
+    const query = { fieldSelector: `metadata.name=${name}` };
+    return this.#apis.watch(path, query, signal, (type, object) =>
+      onChange(type === 'DELETED' ? undefined : parseWorkload(kind, object as WorkloadObject)),
+    );
+  }
+
+  watchPods(
+    query: { readonly labelSelector: string; readonly resourceVersion: string },
+    onChange: (pod: ClusterPod, isDeleted: boolean) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const path = `/api/v1/namespaces/${this.#namespace}/pods`;
+    return this.#apis.watch(path, query, signal, (type, object) =>
+      onChange(parsePod(object as V1Pod), type === 'DELETED'),
+    );
   }
 
   #send<T>(request: (options: ConfigurationOptions) => Promise<T>): Promise<T> {

@@ -1,46 +1,48 @@
 // The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
-import type { Inventory, Workload } from '../../workloads.ts';
-import type { Executor, StepContext } from '../executor.ts';
-import { hasStatus } from './client.ts';
-import type { Cluster, ClusterConnection } from './cluster.ts';
+import type { ImageCheck, Inventory, Workload } from '../../workloads.ts';
+import type { StepId } from '../../step-ids.ts';
+import type {
+  ApplyResult,
+  Deviation,
+  Executor,
+  StepContext,
+  TemplateResult,
+  TemplateRun,
+} from '../executor.ts';
+import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
+import { findDeviation } from './final-check.ts';
+import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
-import { type LockOptions, UpgradeLock, outageMs } from './lock.ts';
-import { buildDonePatch, buildImagePatch } from './patch.ts';
-import type { ClusterPod } from './pod.ts';
-import { RolloutMonitor, hasTargetImages, isOwnedBy, isRolledOut } from './rollout.ts';
-import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
+import { type LockOptions, UpgradeLock } from './lock.ts';
+import { StepJobs } from './step-jobs.ts';
+import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
+import { type Direction, pathOf } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
+export { ImageChecker } from './image-check.ts';
 
 export type KubernetesOptions = Pick<
   InventoryOptions,
-  'parallelism' | 'imageRegistry' | 'optionalContainers'
-> & {
-  readonly cluster: ClusterConnection;
-  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
-  readonly hasEnded: LockOptions['hasEnded'];
-  readonly rolloutTimeoutMs: number;
-  readonly pollIntervalMs?: number;
-  /** The default covers the first two attempts of a node. */
-  readonly imageTimeoutMs?: number;
-};
+  | 'parallelism'
+  | 'imageRegistry'
+  | 'optionalContainers'
+  | 'findReasonOfAbandoning'
+  | 'hasDatabase'
+  | 'stepTemplates'
+> &
+  MoverOptions & {
+    readonly hasEnded: LockOptions['hasEnded'];
+    /** Undefined: images are not looked up. */
+    readonly imageChecker: ImageChecker | undefined;
+    readonly stepTimeoutMs: number;
+    /** How long a step waits for an API server that is unavailable. */
+    readonly patienceMs: number;
+  };
 
 /** Short, because a process waits for it when it stops. */
 const releaseTimeoutMs = 2_000;
-
-/** Longer than for other steps: a rollback that fails leaves a mixture of versions. */
-const rollbackRetryMs = 10 * outageMs;
-
-const conflictPauseMs = 50;
-
-type WorkloadMove = {
-  readonly cluster: Cluster;
-  readonly workload: Workload;
-  readonly direction: Direction;
-  readonly context: StepContext;
-};
 
 export function createKubernetesExecutor(options: KubernetesOptions): Executor {
   return new KubernetesExecutor(options);
@@ -48,47 +50,68 @@ export function createKubernetesExecutor(options: KubernetesOptions): Executor {
 
 export class KubernetesExecutor implements Executor {
   readonly #options: KubernetesOptions;
-  readonly #runtime: KubernetesOptions['runtime'];
+  readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly #connection: ClusterConnection;
   readonly #lock: UpgradeLock;
+  readonly #mover: WorkloadMover;
+  readonly #stepJobs: StepJobs;
 
   constructor(options: KubernetesOptions) {
     this.#options = options;
     this.#runtime = options.runtime;
     this.#connection = options.cluster;
     this.#lock = new UpgradeLock(options);
+    this.#mover = new WorkloadMover(options, this.#lock);
+    this.#stepJobs = new StepJobs(options, this.#lock);
   }
 
   inventory(): Promise<Inventory> {
-    const { parallelism, imageRegistry, optionalContainers } = this.#options;
-    return readInventory({
-      connection: this.#connection,
-      lock: this.#lock,
-      parallelism,
-      imageRegistry,
-      optionalContainers,
-    });
+    return readInventory({ ...this.#options, connection: this.#connection, lock: this.#lock });
   }
 
-  /** These steps change nothing in the cluster, so they only hold the lock. */
-  async perform(_step: string, context: StepContext): Promise<void> {
-    await this.#lock.acquire(this.#clusterFor(context), context);
+  async checkImages(workloads: readonly Workload[]): Promise<ImageCheck | undefined> {
+    return this.#options.imageChecker?.check(workloads);
   }
 
-  async apply(workload: Workload, context: StepContext): Promise<void> {
+  /** These steps change no workload. They hold the lock, and the first one deletes the Jobs of earlier upgrades. */
+  async perform(step: StepId, context: StepContext): Promise<void> {
     const cluster = this.#clusterFor(context);
-    await this.#patchImages({ cluster, workload, direction: 'image', context });
+    await this.#lock.renew(cluster, context);
+    if (step === 'launch' && this.#options.stepTemplates)
+      await this.#stepJobs.deleteFinished(cluster, context);
   }
 
-  /** Patches first, in case another client has set the former images again since `apply`. */
+  runTemplate(run: TemplateRun, context: StepContext): Promise<TemplateResult> {
+    return this.#stepJobs.run(this.#clusterFor(context), run, context);
+  }
+
+  stopTemplate(run: TemplateRun, context: StepContext): Promise<void> {
+    return this.#stepJobs.stop(this.#clusterFor(context), run, context);
+  }
+
+  async apply(workload: Workload, context: StepContext): Promise<ApplyResult> {
+    return { isPatched: await this.#mover.apply(this.#moveOf(workload, 'image', context)) };
+  }
+
   async verify(workload: Workload, context: StepContext): Promise<void> {
-    const cluster = this.#clusterFor(context);
-    await this.#moveWorkload({ cluster, workload, direction: 'image', context });
+    await this.#mover.verify(this.#moveOf(workload, 'image', context));
   }
 
   async rollback(workload: Workload, context: StepContext): Promise<void> {
-    const cluster = this.#clusterFor(context, rollbackRetryMs);
-    await this.#moveWorkload({ cluster, workload, direction: 'formerImage', context });
+    await this.#mover.rollback(this.#moveOf(workload, 'formerImage', context));
+  }
+
+  async check(
+    workloads: readonly Workload[],
+    which: Direction,
+    context: StepContext,
+  ): Promise<readonly Deviation[]> {
+    const cluster = this.#clusterFor(context);
+    await this.#lock.renew(cluster, context);
+    const { workloads: listed, isComplete } = await cluster.listWorkloads();
+    if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
+    const found = new Map(listed.map((one) => [pathOf(one), one]));
+    return workloads.flatMap((workload) => findDeviation(workload, found.get(workload.name), which) ?? []);
   }
 
   async release(jobId: string): Promise<void> {
@@ -104,85 +127,11 @@ export class KubernetesExecutor implements Executor {
     }
   }
 
-  #clusterFor({ signal }: StepContext, retryMs = outageMs): Cluster {
-    return this.#connection.withRetry({ retryMs, signal });
+  #moveOf(workload: Workload, direction: Direction, context: StepContext): WorkloadMove {
+    return { cluster: this.#clusterFor(context), workload, direction, context };
   }
 
-  async #moveWorkload(move: WorkloadMove): Promise<void> {
-    await this.#patchImages(move);
-    await this.#waitForRollout(move);
-  }
-
-  /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
-  async #patchImages(move: WorkloadMove): Promise<void> {
-    const { cluster, workload, direction, context } = move;
-    for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
-      if (hasTargetImages(await readWorkload(cluster, workload), workload, direction)) return;
-      await this.#assertOwnership(move);
-      const found = await readWorkload(cluster, workload);
-      if (hasTargetImages(found, workload, direction)) return;
-      try {
-        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));
-        return;
-      } catch (error) {
-        if (!hasStatus(error, 409)) throw error;
-      }
-    }
-  }
-
-  async #waitForRollout(move: WorkloadMove): Promise<void> {
-    const { cluster, workload, direction, context } = move;
-    const { rolloutTimeoutMs, imageTimeoutMs = 30_000, pollIntervalMs = 500 } = this.#options;
-    const { runStartedAt } = context;
-    const monitor = new RolloutMonitor({
-      workload,
-      direction,
-      runStartedAt,
-      rolloutTimeoutMs,
-      imageTimeoutMs,
-    });
-    for (; ; await this.#runtime.sleep(pollIntervalMs, context.signal)) {
-      const found = await readWorkload(cluster, workload);
-      if (!hasTargetImages(found, workload, direction))
-        throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
-      if (isRolledOut(found)) return this.#recordDone(move, found);
-      const at = this.#runtime.now();
-      const pods = (await cluster.listPods(found.selector)).filter((pod) => isOwnedBy(pod, found));
-      const rollout = monitor.check(found, pods, at);
-      if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
-      for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);
-      await this.#lock.renew(cluster, context);
-    }
-  }
-
-  async #deletePod(move: WorkloadMove, pod: ClusterPod): Promise<void> {
-    await this.#assertOwnership(move);
-    try {
-      await move.cluster.deletePod(pod);
-    } catch (error) {
-      // 404: the pod no longer exists. 409: another pod has its name now.
-      if (!hasStatus(error, 404, 409)) throw error;
-    }
-  }
-
-  async #recordDone(move: WorkloadMove, found: ClusterWorkload): Promise<void> {
-    const patch = buildDonePatch(found, move.direction, move.context.jobId);
-    if (!patch) return;
-    await this.#assertOwnership(move);
-    await move.cluster.patchWorkload(found, patch);
-  }
-
-  async #assertOwnership({ cluster, context }: WorkloadMove): Promise<void> {
-    await context.assertOwnership();
-    await this.#lock.acquire(cluster, context);
-  }
-}
-
-async function readWorkload(cluster: Cluster, { name }: Workload): Promise<ClusterWorkload> {
-  try {
-    return await cluster.readWorkload(parsePath(name));
-  } catch (error) {
-    if (hasStatus(error, 404)) throw new Error(`${name} no longer exists.`, { cause: error });
-    throw error;
+  #clusterFor({ signal }: StepContext): Cluster {
+    return this.#connection.withRetry({ retryMs: this.#options.patienceMs, signal });
   }
 }

@@ -1,4 +1,4 @@
-// References to images: which registry an image is pulled from, and how a checksum pins it.
+// References to images: which registry an image is pulled from, what it is called there, and how a checksum pins it.
 
 /**
  * `registry.example.com:5000/team/apps:1.0@sha256:…` has the prefix `registry.example.com:5000/team`, the name `apps` and the
@@ -58,4 +58,45 @@ export function findImageProblem(image: string, checksum: string): string | unde
 
 function isDigest(checksum: string): boolean {
   return /^sha256:[0-9a-f]{64}$/.test(checksum);
+}
+
+/** What nodes ask a registry for. They pull by the digest if there is one. */
+export type RegistryReference = {
+  /** In lower case, with the port if the image names one. */
+  readonly host: string;
+  readonly repository: string;
+  readonly tag: string | undefined;
+  readonly digest: string | undefined;
+};
+
+const component = '[a-z0-9]+(?:(?:\\.|__?|-+)[a-z0-9]+)*';
+const repositoryPattern = new RegExp(`^${component}(?:/${component})*$`);
+const tagPattern = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
+const digestPattern = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
+const hostPattern = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/;
+
+export function isRegistryHost(host: string): boolean {
+  return hostPattern.test(host) && URL.canParse(`https://${host}`);
+}
+
+export function isImageDigest(text: string): boolean {
+  return digestPattern.test(text);
+}
+
+export function parseRegistryReference(image: string): RegistryReference | 'no-registry' | 'invalid' {
+  if (!hasRegistry(parseReference(image))) return 'no-registry';
+  const [, host = '', repository = '', tag, digest] =
+    /^([^/]+)\/([^:@]+)(?::([^@]*))?(?:@(.*))?$/.exec(image) ?? [];
+  const isValid =
+    isRegistryHost(host.toLowerCase()) &&
+    repositoryPattern.test(repository) &&
+    (tag === undefined || tagPattern.test(tag)) &&
+    (digest === undefined || isImageDigest(digest));
+  if (!isValid) return 'invalid';
+  return {
+    host: host.toLowerCase(),
+    repository,
+    tag: tag ?? (digest === undefined ? 'latest' : undefined),
+    digest,
+  };
 }

@@ -1,12 +1,10 @@
-// Reads the state of a namespace before an upgrade, and plans from it which workloads move and what blocks that.
+// Plans which workloads of a namespace an upgrade moves, and finds what blocks that.
 import { maxProblems, problemsOf } from '../../../errors.ts';
 import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { Container } from '../../manifest.ts';
 import { type Inventory, type Move, type MovePlan, type Workload, maxWorkloads } from '../../workloads.ts';
-import { ClusterError } from './client.ts';
-import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
-import type { UpgradeLock } from './lock.ts';
+import { formatAbandonedJob, jobOf } from './abandoned-job.ts';
 import {
   type MatchResult,
   type PlannedImages,
@@ -14,33 +12,20 @@ import {
   matchContainers,
   normalizeName,
 } from './matching.ts';
+import { type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
 import { annotations, startStates } from './patch.ts';
-import { type Permission, formatPermissions, neededPermissions, readQuotas } from './permissions.ts';
 import { type ClusterQuota, findExceededQuotas } from './quota.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
-
-/** Short, because a caller waits for the response. */
-const retryMs = 3_000;
-
-const oldestMinorVersion = 20;
 
 const maxNotices = 100;
 
 const maxMessage = 2000;
 
-export type InventoryOptions = {
-  readonly connection: ClusterConnection;
-  readonly lock: UpgradeLock;
+export type InventoryOptions = NamespaceOptions & {
   readonly parallelism: number;
   readonly imageRegistry: string | undefined;
   readonly optionalContainers: readonly string[];
-};
-
-type NamespaceState = {
-  readonly workloads: readonly ClusterWorkload[] | undefined;
-  readonly quotas: readonly ClusterQuota[];
-  readonly problems: readonly string[];
 };
 
 type VersionContainers = { readonly existing: readonly Container[]; readonly added: readonly Container[] };
@@ -49,6 +34,7 @@ export async function readInventory(options: InventoryOptions): Promise<Inventor
   const state = await readNamespace(options);
   return {
     parallelism: options.parallelism,
+    performers: state.templates.performers,
     planMoves: (versions) =>
       planContainers(
         versions.map(({ containers: existing, newContainers: added }) => ({ existing, added })),
@@ -66,12 +52,22 @@ function planContainers(
 ): MovePlan {
   const { workloads: cluster, quotas } = state;
   if (!cluster)
-    return { workloads: versions.map(() => []), problems: clusterProblems(state.problems), notices: [] };
+    return {
+      workloads: versions.map(() => []),
+      problems: clusterProblems(state.problems),
+      notices: state.notices,
+    };
   const planned: PlannedImages = new Map();
   const matches: MatchResult[] = [];
   let count = 0;
   for (const { existing, added: extra } of versions) {
-    const match = matchContainers([...existing, ...extra], cluster, planned, options.imageRegistry);
+    const match = matchContainers(
+      [...existing, ...extra],
+      cluster,
+      planned,
+      options.imageRegistry,
+      state.abandonedJobs,
+    );
     matches.push(match);
     count += match.workloads.length;
     // The preflight refuses such a plan.
@@ -88,6 +84,7 @@ function planContainers(
     workloads,
     problems: clusterProblems([
       ...state.problems,
+      ...state.templates.problems,
       ...(missing.length > 0
         ? [
             `no workload of the namespace ${namespace} has the label ${containerLabel}, or a container, with the name of ` +
@@ -101,6 +98,9 @@ function planContainers(
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
+      ...formatAbandonedJobs(state, workloads.flat()),
+      ...state.templates.notices.slice(0, maxNotices).map((notice) => truncate(notice, maxMessage)),
+      ...state.notices,
     ],
   };
 }
@@ -115,6 +115,17 @@ function formatAdded(added: readonly Container[]): string[] {
       ),
     ...(rest > 0 ? [`No workload has ${formatNumber(rest)} more new containers.`] : []),
   ];
+}
+
+function formatAbandonedJobs(
+  { workloads = [], abandonedJobs }: NamespaceState,
+  moved: readonly Workload[],
+): string[] {
+  const names = new Set(moved.map(({ name }) => name));
+  return workloads
+    .filter((found) => abandonedJobs.has(jobOf(found) ?? ''))
+    .slice(0, maxNotices)
+    .map((found) => truncate(formatAbandonedJob(found, abandonedJobs, names.has(pathOf(found))), maxMessage));
 }
 
 function groupUnmatched(
@@ -163,9 +174,9 @@ function clusterProblems(messages: readonly string[]) {
 function swapImages({ parts, ...workload }: Workload): Workload {
   return {
     ...workload,
-    parts: parts.map(({ container, image, formerImage }) => ({
+    parts: parts.map(({ container, image, formerImage, presentImage }) => ({
       container,
-      image: formerImage ?? image,
+      image: presentImage ?? formerImage ?? image,
       formerImage: image,
     })),
   };
@@ -188,49 +199,4 @@ function findUnfitWorkloads(
         : [`${pathOf(found)}: is not healthy: ${[formatCounts(found), ...found.failures].join('; ')}.`]),
       ...findExceededQuotas(found, quotas),
     ]);
-}
-
-async function readNamespace({ connection, lock }: InventoryOptions): Promise<NamespaceState> {
-  const cluster = connection.withRetry({ retryMs });
-  const unreadable = { workloads: undefined, quotas: [] };
-  try {
-    const version = await cluster.readVersion();
-    if (isTooOld(version))
-      return {
-        ...unreadable,
-        problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
-      };
-    const denied = await findDeniedPermissions(cluster);
-    const problems =
-      denied.length > 0
-        ? [`not allowed in the namespace ${connection.namespace}: ${formatPermissions(denied)}.`]
-        : [];
-    if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
-      return { ...unreadable, problems };
-    const mayReadQuotas = await cluster.isAllowed(readQuotas);
-    const [{ workloads, isComplete }, quotas, conflict] = await Promise.all([
-      cluster.listWorkloads(),
-      mayReadQuotas ? cluster.listQuotas() : [],
-      denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
-    ]);
-    if (!isComplete)
-      return {
-        ...unreadable,
-        problems: [`the namespace ${connection.namespace} has more than ${maxListed} workloads of a kind.`],
-      };
-    return { workloads, quotas, problems: conflict === undefined ? problems : [...problems, conflict] };
-  } catch (error) {
-    if (!(error instanceof ClusterError)) throw error;
-    return { ...unreadable, problems: [error.message] };
-  }
-}
-
-async function findDeniedPermissions(cluster: Cluster): Promise<Permission[]> {
-  const answers = await Promise.all(neededPermissions.map((permission) => cluster.isAllowed(permission)));
-  return neededPermissions.filter((_permission, index) => answers[index] === false);
-}
-
-function isTooOld(version: string): boolean {
-  const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  return Number(major) === 1 && Number(minor) < oldestMinorVersion;
 }

@@ -12,26 +12,24 @@
 // If the Lease changes, its holder is alive, and the step fails. Watching makes no use of the times in the Lease, because the clocks of two
 // machines differ.
 //
-// A process that held the Lease and finds another holder, or none, was replaced in the meantime: its step fails.
+// A process that held the Lease and finds another holder, or none, was replaced in the meantime: its step fails. While the API server is
+// unavailable the Lease expires, but no other job can take it then. Afterwards the job continues, unless another Steward was faster.
 //
-// A Lease is not a fence: the API server accepts changes from processes that do not hold it. Therefore the executor checks the Lease
-// before every change.
+// A Lease is not a fence: the API server accepts changes from processes that do not hold it. Therefore the executor reads the Lease
+// before it changes images or deletes a pod (`acquire`). Other steps only keep the Lease valid (`renew`).
 import { type V1Lease, V1MicroTime } from '@kubernetes/client-node';
 import type { Runtime } from '../../../runtime.ts';
 import type { StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
+import { leaseName } from './permissions.ts';
 
-const leaseName = 'upgrade-lock';
 const leaseSeconds = 30;
 const renewMs = 10_000;
 const pollIntervalMs = 1_000;
 
 /** Longer than the clocks of two machines differ. */
 const abandonedMs = 10 * 60_000;
-
-/** A job survives an outage of the API server of this length. During a longer one its Lease expires. */
-export const outageMs = leaseSeconds * 1000;
 
 type Lease = {
   readonly resourceVersion: string | undefined;
@@ -51,7 +49,7 @@ export type LockOptions = {
 export class UpgradeLock {
   readonly #runtime: LockOptions['runtime'];
   readonly #hasEnded: LockOptions['hasEnded'];
-  readonly #held = new Map<string, { readonly holder: string; readonly renewedAt: number }>();
+  readonly #held = new Map<string, Lease>();
 
   constructor({ runtime, hasEnded }: LockOptions) {
     this.#runtime = runtime;
@@ -74,7 +72,7 @@ export class UpgradeLock {
       watched ??= lease && { lease, since: at };
       const isExpired = watched !== undefined && at - watched.since >= watched.lease.seconds * 1000;
       if (!isFree && !isExpired) continue;
-      const isWritten = await writeLease(cluster, {
+      const written = await writeLease(cluster, {
         resourceVersion: lease?.resourceVersion,
         holder,
         renewedAt: at,
@@ -82,19 +80,24 @@ export class UpgradeLock {
         seconds: leaseSeconds,
         transitions: (lease?.transitions ?? 0) + (isOurs ? 0 : 1),
       });
-      if (isWritten) {
-        this.#held.set(jobId, { holder, renewedAt: at });
+      if (written) {
+        this.#held.set(jobId, written);
         return;
       }
       watched = undefined;
     }
   }
 
-  /** The executor calls this at every poll, so it sends a request only if a renewal is due. */
+  /** Sends a request only if a renewal is due, so that the executor can call it often. */
   async renew(cluster: Cluster, context: StepContext): Promise<void> {
-    const held = this.#held.get(context.jobId);
-    if (held === undefined || this.#runtime.now() - held.renewedAt >= renewMs)
-      await this.acquire(cluster, context);
+    const { jobId, fence } = context;
+    const held = this.#held.get(jobId);
+    const at = this.#runtime.now();
+    if (held?.holder !== `${jobId}/${fence}`) return this.acquire(cluster, context);
+    if (at - held.renewedAt < renewMs) return;
+    const renewed = await writeLease(cluster, { ...held, renewedAt: at });
+    if (renewed) this.#held.set(jobId, renewed);
+    else await this.acquire(cluster, context);
   }
 
   async release(cluster: Cluster, jobId: string): Promise<void> {
@@ -102,7 +105,7 @@ export class UpgradeLock {
     if (!held) return;
     this.#held.delete(jobId);
     const lease = await findLease(cluster);
-    if (lease?.holder === held.holder) await writeLease(cluster, { ...lease, holder: undefined });
+    if (lease && lease.holder === held.holder) await writeLease(cluster, { ...lease, holder: undefined });
   }
 
   /** Trusts the clock that wrote the Lease: watching the Lease would take 30 seconds, and a caller waits for the response. */
@@ -114,6 +117,11 @@ export class UpgradeLock {
     return expiresInMs <= 0
       ? undefined
       : `${formatHolder(lease)}, which expires in ${Math.ceil(expiresInMs / 1000)} seconds unless it is renewed.`;
+  }
+
+  /** A Lease can only be created in a namespace that exists. Creates none. */
+  hasNamespace(cluster: Cluster): Promise<boolean> {
+    return cluster.hasNamespace({ metadata: { name: leaseName }, spec: {} });
   }
 
   async #mayTakeAtOnce(lease: Lease, { jobId, fence }: StepContext, at: number): Promise<boolean> {
@@ -132,16 +140,15 @@ async function findLease(cluster: Cluster): Promise<Lease | undefined> {
   }
 }
 
-/** Returns false if another process changed the Lease first. */
-async function writeLease(cluster: Cluster, lease: Lease): Promise<boolean> {
+/** Returns undefined if another process changed the Lease first. */
+async function writeLease(cluster: Cluster, lease: Lease): Promise<Lease | undefined> {
   const isNew = lease.resourceVersion === undefined;
   const body = toLeaseObject(lease);
   try {
-    if (isNew) await cluster.createLease(body);
-    else await cluster.replaceLease(leaseName, body);
-    return true;
+    const { metadata } = await (isNew ? cluster.createLease(body) : cluster.replaceLease(leaseName, body));
+    return { ...lease, resourceVersion: metadata?.resourceVersion };
   } catch (error) {
-    if (hasStatus(error, 409) || (hasStatus(error, 404) && !isNew)) return false;
+    if (hasStatus(error, 409) || (hasStatus(error, 404) && !isNew)) return undefined;
     throw error;
   }
 }

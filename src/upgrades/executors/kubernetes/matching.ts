@@ -4,6 +4,7 @@ import { groupBy } from '../../../lib/collections.ts';
 import type { Container } from '../../manifest.ts';
 import { type WorkloadContainer, type Workload, componentOf } from '../../workloads.ts';
 import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
+import { type AbandonedJobs, jobOf, recordedImages } from './abandoned-job.ts';
 import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
 
 export const containerLabel = 'steward/container';
@@ -22,6 +23,7 @@ export function matchContainers(
   cluster: readonly ClusterWorkload[],
   planned: PlannedImages,
   registry: string | undefined,
+  abandonedJobs: AbandonedJobs = new Map(),
 ): MatchResult {
   const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();
   const matchedBy = new Map<string, string>();
@@ -31,8 +33,10 @@ export function matchContainers(
   function addPart(found: ClusterWorkload, target: ClusterContainer, container: Container): void {
     const path = pathOf(found);
     const key = keyOf(path, target.name);
-    const formerImage = planned.get(key) ?? target.image;
-    const image = pinImage(locateImage(container.image, formerImage, registry), container.checksum);
+    const presentImage = planned.get(key) ?? target.image;
+    const image = pinImage(locateImage(container.image, presentImage, registry), container.checksum);
+    const isAbandoned = !planned.has(key) && abandonedJobs.has(jobOf(found) ?? '');
+    const formerImage = (isAbandoned ? recordedImages(found).get(target.name) : undefined) ?? presentImage;
     const workload = workloads.get(path) ?? {
       component: componentOf(container.name),
       parts: new Map<string, WorkloadContainer>(),
@@ -46,7 +50,12 @@ export function matchContainers(
       return;
     }
     matchedBy.set(key, container.name);
-    workload.parts.set(target.name, { container: target.name, image, formerImage });
+    workload.parts.set(target.name, {
+      container: target.name,
+      image,
+      formerImage,
+      ...(formerImage !== presentImage && { presentImage }),
+    });
   }
 
   const byName = indexByName(cluster);

@@ -7,6 +7,8 @@ export const annotations = {
   job: 'steward/job',
   state: 'steward/state',
   formerImages: 'steward/former-images',
+  /** The images that the last patch has set. */
+  images: 'steward/images',
   /** The time of a ProgressDeadlineExceeded condition from before the patch. rollout.ts ignores that condition. */
   exceededBefore: 'steward/exceeded-before',
 } as const;
@@ -15,7 +17,7 @@ export const startStates: Readonly<Record<Direction, string>> = {
   image: 'updating',
   formerImage: 'putting back',
 };
-const doneStates: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
+export const doneStates: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
 
 /** `resourceVersion` makes the API server refuse the patch if the workload has changed since it was read. */
 export function buildImagePatch(
@@ -33,16 +35,14 @@ export function buildImagePatch(
         return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
-  const formerImages = Object.fromEntries(
-    parts.map(({ container, formerImage }) => [container, formerImage]),
-  );
   return {
     metadata: {
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
         [annotations.state]: startStates[direction],
-        [annotations.formerImages]: JSON.stringify(formerImages),
+        [annotations.formerImages]: formatParts(parts, 'formerImage'),
+        [annotations.images]: formatParts(parts, direction),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
     },
@@ -55,6 +55,17 @@ export function buildImagePatch(
       },
     },
   };
+}
+
+function formatParts(parts: Workload['parts'], which: Direction): string {
+  return JSON.stringify(Object.fromEntries(parts.map((part) => [part.container, part[which]])));
+}
+
+/** Whether the patch of this step was sent before: by an earlier try, or by a process that this one has replaced. */
+export function isPatchedBy(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
+  const { [annotations.job]: job, [annotations.formerImages]: formerImages } = found.annotations;
+  const changesImages = parts.some((part) => part.image !== (part.presentImage ?? part.formerImage));
+  return changesImages && job === jobId && formerImages === formatParts(parts, 'formerImage');
 }
 
 export function buildDonePatch(

@@ -1,27 +1,64 @@
-// The permissions that Steward needs in a namespace. A test compares the Role in deploy/ with this list.
+// The permissions that Steward needs in a namespace. A test compares the Role in deploy/ with these lists.
 
-export type Permission = { readonly verb: string; readonly group: string; readonly resource: string };
+/** The only Lease that Steward uses. */
+export const leaseName = 'upgrade-lock';
+
+export type Permission = {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  /** Absent: all objects of the resource. */
+  readonly name?: string;
+};
 
 const permissions = (group: string, resource: string, ...verbs: string[]): Permission[] =>
   verbs.map((verb) => ({ verb, group, resource }));
 
+const workloadResources = ['deployments', 'statefulsets', 'daemonsets'];
+
 export const neededPermissions: readonly Permission[] = [
-  ...['deployments', 'statefulsets', 'daemonsets'].flatMap((resource) =>
-    permissions('apps', resource, 'get', 'list', 'patch'),
-  ),
+  ...workloadResources.flatMap((resource) => permissions('apps', resource, 'get', 'list', 'patch')),
   // The executor deletes only pods that block the rollout of a StatefulSet.
   ...permissions('', 'pods', 'list', 'delete'),
-  ...permissions('coordination.k8s.io', 'leases', 'create', 'get', 'update'),
+  // Kubernetes does not limit `create` to a name.
+  ...permissions('coordination.k8s.io', 'leases', 'create'),
+  ...permissions('coordination.k8s.io', 'leases', 'get', 'update').map((one) => ({
+    ...one,
+    name: leaseName,
+  })),
 ];
 
-/** Optional: without it, Steward does not check quotas. */
-export const readQuotas: Permission = { verb: 'list', group: '', resource: 'resourcequotas' };
+/** Needed with STEP_TEMPLATES=on. */
+export const templatePermissions: readonly Permission[] = [
+  ...permissions('batch', 'cronjobs', 'list'),
+  ...permissions('batch', 'jobs', 'create', 'get', 'list', 'delete'),
+];
+
+/** Without these, Steward works, but does less. */
+export const optionalPermissions: readonly {
+  readonly permissions: readonly Permission[];
+  readonly without: string;
+}[] = [
+  {
+    permissions: [
+      ...workloadResources.flatMap((resource) => permissions('apps', resource, 'watch')),
+      ...permissions('', 'pods', 'watch'),
+    ],
+    without: 'Steward reads them again at an interval instead, which takes more requests',
+  },
+  { permissions: permissions('', 'events', 'create'), without: 'Steward writes no Events' },
+  {
+    permissions: permissions('', 'resourcequotas', 'list'),
+    without: 'Steward does not check whether quotas have room for rollouts',
+  },
+];
 
 export function formatPermissions(missing: readonly Permission[]): string {
   const verbs = new Map<string, string[]>();
-  for (const { verb, group, resource } of missing) {
-    const name = group === '' ? resource : `${resource}.${group}`;
-    verbs.set(name, [...(verbs.get(name) ?? []), verb]);
+  for (const { verb, group, resource, name } of missing) {
+    const title = group === '' ? resource : `${resource}.${group}`;
+    const object = name === undefined ? title : `${title}/${name}`;
+    verbs.set(object, [...(verbs.get(object) ?? []), verb]);
   }
   return [...verbs].map(([name, list]) => `${list.join(', ')} ${name}`).join('; ');
 }

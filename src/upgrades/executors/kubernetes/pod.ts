@@ -19,18 +19,22 @@ export type ClusterPod = {
     readonly reason: string;
     readonly message: string;
   }[];
+  /** Of the first container that has one; of an init container only if no other has one. */
+  readonly terminationMessage: string | undefined;
 };
 
 export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const inOrderOfMessages = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])];
   const conditions = status?.conditions ?? [];
   return {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
     owner: metadata?.ownerReferences?.find(({ controller }) => controller)?.name,
     revision: metadata?.labels?.['controller-revision-hash'],
-    createdAt: metadata?.creationTimestamp?.getTime() ?? 0,
+    // The library returns a Date, a watch the text of the API server.
+    createdAt: new Date(metadata?.creationTimestamp ?? 0).getTime(),
     images: new Map(containers.map(({ name, image }) => [name, image ?? ''])),
     isReady: conditions.some((one) => one.type === 'Ready' && one.status === 'True'),
     isTerminating: metadata?.deletionTimestamp !== undefined,
@@ -46,5 +50,8 @@ export function parsePod({ metadata, spec, status }: V1Pod): ClusterPod {
             message: cutMessage(state.waiting.message) ?? '',
           },
     ),
+    terminationMessage: inOrderOfMessages
+      .map(({ state, lastState }) => state?.terminated?.message || lastState?.terminated?.message)
+      .find(Boolean),
   };
 }

@@ -17,6 +17,8 @@
 // 3. There was no progress for `rolloutTimeoutMs`, or for the controller's own deadline if that is longer. Any change of the counters or
 //    of the pods is progress. StatefulSets and DaemonSets depend on this rule: their controllers have no deadline.
 //
+// The time of the first and of the third rule starts again after an outage of the API server.
+//
 // While the rollout of a StatefulSet is running, it can be blocked by a pod of another revision. The controller waits until each pod is
 // ready and never replaces one that cannot become ready. Such pods are returned as `blockingPods`; the executor deletes them.
 import type { WorkloadContainer, Workload } from '../../workloads.ts';
@@ -42,10 +44,14 @@ const clockResolutionMs = 1000;
 /** The highest value of `progressDeadlineSeconds` means that the controller has no deadline. */
 const noDeadlineMs = (2 ** 31 - 1) * 1000;
 
+/** A longer time between two checks means that the API server was unavailable, to the controllers too. It does not count. */
+const maxGapMs = 10_000;
+
 export class RolloutMonitor {
   readonly #options: RolloutOptions;
   #progress: { readonly fingerprint: string; readonly at: number } | undefined;
   #imageErrorSince: number | undefined;
+  #checkedAt = -Infinity;
 
   constructor(options: RolloutOptions) {
     this.#options = options;
@@ -53,6 +59,11 @@ export class RolloutMonitor {
 
   check(found: ClusterWorkload, pods: readonly ClusterPod[], at: number): RolloutState {
     const { direction } = this.#options;
+    if (at - this.#checkedAt > maxGapMs) {
+      this.#progress = undefined;
+      this.#imageErrorSince = undefined;
+    }
+    this.#checkedAt = at;
     const cause =
       this.#checkImages(pods, at) ??
       this.#checkController(found, pods) ??
@@ -105,7 +116,7 @@ export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, dir
     .map((part) => {
       const current = found.containers.find(({ name }) => name === part.container)?.image;
       if (current === undefined) throw new Error(`${path} no longer has the container ${part.container}.`);
-      if (current !== part.image && current !== part.formerImage)
+      if (current !== part.image && current !== part.formerImage && current !== part.presentImage)
         throw new Error(
           `${path} has the image ${current} in its container ${part.container}, neither ${part.formerImage ?? 'none'} nor ` +
             `${part.image}: another client has changed it.`,
@@ -113,6 +124,12 @@ export function hasTargetImages(found: ClusterWorkload, { parts }: Workload, dir
       return current === part[direction];
     })
     .every(Boolean);
+}
+
+/** Whether an abandoned job has changed the workload, and its annotations still name that job. */
+export function isOfAbandonedJob(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
+  const isChanged = parts.some(({ presentImage }) => presentImage !== undefined);
+  return isChanged && found.annotations[annotations.job] !== jobId;
 }
 
 export function isRolledOut(found: ClusterWorkload): boolean {

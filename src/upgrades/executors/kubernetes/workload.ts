@@ -9,6 +9,7 @@ export type WorkloadRef = { readonly kind: Kind; readonly name: string };
 export type Direction = 'image' | 'formerImage';
 
 export type ClusterWorkload = WorkloadRef & {
+  readonly uid: string;
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
@@ -55,6 +56,7 @@ type Template = {
 export type WorkloadObject = {
   metadata?: {
     name?: string;
+    uid?: string;
     resourceVersion?: string;
     generation?: number;
     labels?: Record<string, string>;
@@ -106,6 +108,7 @@ export function parseWorkload(
   return {
     kind,
     name: metadata.name ?? '',
+    uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
     labels: metadata.labels ?? {},
     annotations: metadata.annotations ?? {},

@@ -1,9 +1,8 @@
-// Resolves the names of receivers: from the hosts file, then by DNS, and with the lookup of the operating system only if DNS does not
-// know the name. That lookup blocks one of few threads, so that a few names without an answer would block all others.
+// Resolves the names of hosts for outgoing connections: from the hosts file, then by DNS, and with the lookup of the operating system only
+// if DNS does not know the name. That lookup blocks one of few threads, so that a few names without an answer would block all others.
 import { Resolver, lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
-
-export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
+import type { Resolve } from './checked-lookup.ts';
 
 const hostsFile = '/etc/hosts';
 

@@ -1,0 +1,161 @@
+// Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what blocks an upgrade.
+import type { AbandonedReason } from '../../workloads.ts';
+import { ClusterError } from './client.ts';
+import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
+import { type AbandonedJobs, jobOf } from './abandoned-job.ts';
+import type { UpgradeLock } from './lock.ts';
+import {
+  type Permission,
+  formatPermissions,
+  neededPermissions,
+  optionalPermissions,
+  templatePermissions,
+} from './permissions.ts';
+import type { ClusterQuota } from './quota.ts';
+import {
+  type FoundTemplates,
+  noTemplates,
+  oldestMinorForTemplates,
+  selectTemplates,
+  stepLabel,
+} from './step-templates.ts';
+import type { ClusterWorkload } from './workload.ts';
+
+/** Short, because a caller waits for the response. */
+const retryMs = 3_000;
+
+const oldestMinorVersion = 20;
+
+export type NamespaceOptions = {
+  readonly connection: ClusterConnection;
+  readonly lock: UpgradeLock;
+  readonly findReasonOfAbandoning: (jobId: string) => Promise<AbandonedReason | undefined>;
+  /** False if jobs are stored in memory only. */
+  readonly hasDatabase: boolean;
+  readonly stepTemplates: boolean;
+};
+
+export type NamespaceState = {
+  readonly workloads: readonly ClusterWorkload[] | undefined;
+  readonly quotas: readonly ClusterQuota[];
+  readonly problems: readonly string[];
+  readonly notices: readonly string[];
+  /** Jobs that have left changed workloads behind. */
+  readonly abandonedJobs: AbandonedJobs;
+  readonly templates: FoundTemplates;
+};
+
+export async function readNamespace(options: NamespaceOptions): Promise<NamespaceState> {
+  const { connection, lock, stepTemplates } = options;
+  const { namespace } = connection;
+  const cluster = connection.withRetry({ retryMs });
+  const unreadable = {
+    workloads: undefined,
+    quotas: [],
+    notices: [],
+    abandonedJobs: new Map(),
+    templates: noTemplates,
+  } as const;
+  try {
+    const version = await cluster.readVersion();
+    const minor = parseMinorVersion(version);
+    if (minor < oldestMinorVersion)
+      return {
+        ...unreadable,
+        problems: [`the API server is ${version}; 1.${oldestMinorVersion} or newer is needed.`],
+      };
+    const hasTemplates = stepTemplates && minor >= oldestMinorForTemplates;
+    const needed = [...neededPermissions, ...(hasTemplates ? templatePermissions : [])];
+    const denied = await findDenied(cluster, needed);
+    const problems = [
+      ...formatDenied(denied, needed, namespace),
+      ...(stepTemplates && !hasTemplates
+        ? [
+            `the API server is ${version}; step templates need 1.${oldestMinorForTemplates}: set STEP_TEMPLATES=off.`,
+          ]
+        : []),
+    ];
+    if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
+      return { ...unreadable, problems };
+    const deniedOptional = await findDenied(cluster, allOptional);
+    const mayReadQuotas = !deniedOptional.some(({ resource }) => resource === 'resourcequotas');
+    const mayListTemplates = hasTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
+    const [{ workloads, isComplete }, quotas, conflict, templates] = await Promise.all([
+      cluster.listWorkloads(),
+      mayReadQuotas ? cluster.listQuotas() : [],
+      denied.some(({ resource }) => resource === 'leases') ? undefined : lock.findConflict(cluster),
+      mayListTemplates ? cluster.listCronJobs(stepLabel).then(selectTemplates) : noTemplates,
+    ]);
+    if (!isComplete)
+      return {
+        ...unreadable,
+        problems: [`the namespace ${namespace} has more than ${maxListed} workloads of a kind.`],
+      };
+    // A list of a namespace that does not exist is empty, without an error.
+    if (workloads.length === 0 && !(await lock.hasNamespace(cluster)))
+      return { ...unreadable, problems: [`the namespace ${namespace} does not exist.`] };
+    return {
+      workloads,
+      quotas,
+      templates,
+      problems: conflict === undefined ? problems : [...problems, conflict],
+      notices: [
+        ...formatDeniedOptional(deniedOptional, namespace),
+        ...(options.hasDatabase ? [] : [noDatabase]),
+      ],
+      abandonedJobs: await findAbandonedJobs(workloads, options),
+    };
+  } catch (error) {
+    if (!(error instanceof ClusterError)) throw error;
+    return { ...unreadable, problems: [error.message] };
+  }
+}
+
+const noDatabase =
+  'STORE_URL is not set: the job is stored in memory only. If this process ends during the upgrade, no other continues or reverts it.';
+
+const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
+
+async function findDenied(cluster: Cluster, permissions: readonly Permission[]): Promise<Permission[]> {
+  const answers = await Promise.all(permissions.map((permission) => cluster.isAllowed(permission)));
+  return permissions.filter((_permission, index) => answers[index] === false);
+}
+
+/** Without any permission the namespace may not exist: a Role belongs to its namespace. */
+function formatDenied(
+  denied: readonly Permission[],
+  needed: readonly Permission[],
+  namespace: string,
+): string[] {
+  if (denied.length === 0) return [];
+  const hint = denied.length === needed.length ? ' Check that the namespace exists.' : '';
+  return [`not allowed in the namespace ${namespace}: ${formatPermissions(denied)}.${hint}`];
+}
+
+function formatDeniedOptional(denied: readonly Permission[], namespace: string): string[] {
+  return optionalPermissions.flatMap(({ permissions, without }) => {
+    const missing = permissions.filter((one) => denied.includes(one));
+    return missing.length === 0
+      ? []
+      : [`not allowed in the namespace ${namespace}: ${formatPermissions(missing)}. ${without}.`];
+  });
+}
+
+async function findAbandonedJobs(
+  workloads: readonly ClusterWorkload[],
+  { findReasonOfAbandoning }: NamespaceOptions,
+): Promise<AbandonedJobs> {
+  const found = new Map<string, AbandonedReason>();
+  for (const job of new Set(workloads.flatMap((one) => jobOf(one) ?? []))) {
+    // Other clients can write annotations, so not every value is the id of a job.
+    const reason = /^[\w-]{1,64}$/.test(job) ? await findReasonOfAbandoning(job) : 'unknown';
+    if (reason) found.set(job, reason);
+  }
+  return found;
+}
+
+/** Infinity for a major version after 1. */
+function parseMinorVersion(version: string): number {
+  const [, major = '1', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) > 1 ? Infinity : Number(minor);
+}

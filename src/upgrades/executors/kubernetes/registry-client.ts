@@ -1,0 +1,172 @@
+// The HTTP client for registries and their token services. It follows no redirects, uses no proxy, limits time and size of every
+// answer, and connects to loopback and link-local addresses only for hosts that the configuration names.
+import { BlockList, type Socket, isIP } from 'node:net';
+import type * as Undici from 'undici';
+import { withTimeout } from '../../../lib/async.ts';
+import { type Resolve, createCheckedLookup } from '../../../lib/checked-lookup.ts';
+import { RequestError, addressNotAllowed, toRequestError } from '../../../lib/request-error.ts';
+import { resolveName } from '../../../lib/resolver.ts';
+import type { Runtime } from '../../../runtime.ts';
+
+export type RegistryClientOptions = {
+  readonly runtime: Pick<Runtime, 'sleep'>;
+  /** Hosts that are reached over plain HTTP, at any address. */
+  readonly insecureHosts: ReadonlySet<string>;
+  readonly userAgent: string;
+  readonly resolve?: Resolve;
+};
+
+export type RegistryRequest = {
+  readonly method: 'GET' | 'HEAD';
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The body is read only if the status is 200. */
+  readonly maxBytes: number;
+};
+
+export type RegistryResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: Buffer;
+};
+
+export const requestTimeoutMs = 10_000;
+
+/**
+ * What the raw bytes of an answer may have beside its body. Without this limit, a server could keep the parser busy with chunk
+ * extensions until the timeout.
+ */
+const maxOverhead = 128 * 1024;
+
+/** The host has not answered in time. */
+export class LateAnswerError extends RequestError {}
+
+export class RegistryClient {
+  readonly #options: RegistryClientOptions;
+
+  constructor(options: RegistryClientOptions) {
+    this.#options = options;
+  }
+
+  isInsecure(host: string): boolean {
+    return this.#options.insecureHosts.has(host);
+  }
+
+  /** Rejects with a `RequestError` that names the host. */
+  async send(request: RegistryRequest, stopping: AbortSignal): Promise<RegistryResponse> {
+    const { host } = request.url;
+    const late = `no complete answer came within ${requestTimeoutMs / 1000} seconds.`;
+    try {
+      return await withTimeout(this.#options.runtime, (signal) => this.#attempt(request, signal), {
+        ms: requestTimeoutMs,
+        message: late,
+        stopping,
+      });
+    } catch (error) {
+      if (error instanceof RequestError)
+        throw new RequestError(`${host}: ${error.message}`, { cause: error });
+      throw new LateAnswerError(`${host}: ${late}`, { cause: error });
+    }
+  }
+
+  /** Uses a connection of its own, because a pool would continue to connect for a request that was aborted. */
+  async #attempt(
+    { method, url, headers, maxBytes }: RegistryRequest,
+    signal: AbortSignal,
+  ): Promise<RegistryResponse> {
+    const undici = await import('undici');
+    const closed = new AbortController();
+    const client = new undici.Client(url.origin, {
+      connect: this.#createConnector(undici, maxBytes, closed.signal),
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    try {
+      const response = await client.request({
+        method,
+        path: url.pathname + url.search,
+        headers: { 'user-agent': this.#options.userAgent, 'accept-encoding': 'identity', ...headers },
+        signal,
+      });
+      const { statusCode: status, body } = response;
+      // The end of an unwanted body is an error if the connection is closed before.
+      body.on('error', () => undefined);
+      return {
+        status,
+        headers: flatten(response.headers),
+        body: status === 200 ? await readBody(body, maxBytes) : Buffer.alloc(0),
+      };
+    } catch (error) {
+      throw toRequestError(error as Error);
+    } finally {
+      closed.abort();
+      await client.destroy();
+    }
+  }
+
+  #createConnector(
+    { buildConnector }: typeof Undici,
+    maxBytes: number,
+    signal: AbortSignal,
+  ): Undici.buildConnector.connector {
+    const { resolve = resolveName } = this.#options;
+    return (options, callback) => {
+      const { hostname, host = '' } = options;
+      const isForbidden = (address: string) => !this.isInsecure(host) && isLocal(address);
+      // Node calls no lookup for an IP address.
+      if (isIP(hostname) !== 0 && isForbidden(hostname)) {
+        callback(addressNotAllowed(hostname), null);
+        return;
+      }
+      const lookup = createCheckedLookup(isForbidden, resolve, signal);
+      const connectTo = buildConnector({ lookup, signal, timeout: 0, maxCachedSessions: 0 });
+      connectTo(options, (...result) => {
+        const [, socket] = result;
+        if (socket) limitRawBytes(socket, maxBytes + maxOverhead);
+        callback(...result);
+      });
+    };
+  }
+}
+
+const local = new BlockList();
+local.addSubnet('127.0.0.0', 8, 'ipv4');
+local.addSubnet('169.254.0.0', 16, 'ipv4');
+// A connection to an unspecified address reaches this machine.
+local.addSubnet('0.0.0.0', 8, 'ipv4');
+local.addAddress('::', 'ipv6');
+local.addAddress('::1', 'ipv6');
+local.addSubnet('fe80::', 10, 'ipv6');
+
+/** Whether the address is loopback or link-local. A BlockList treats an IPv4-mapped address like its IPv4 address. */
+export function isLocal(address: string): boolean {
+  const version = isIP(address);
+  // An address with a zone is link-local, but a BlockList ignores the zone.
+  if (version === 0 || address.includes('%')) return true;
+  return local.check(address, version === 4 ? 'ipv4' : 'ipv6');
+}
+
+/** undici reads the socket on the same event, so this listener reads nothing. */
+function limitRawBytes(socket: Socket, maxRawBytes: number): void {
+  socket.on('readable', () => {
+    if (socket.bytesRead > maxRawBytes)
+      socket.destroy(new RequestError(`The answer has more than ${maxRawBytes} bytes.`));
+  });
+}
+
+async function readBody(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > maxBytes) throw new RequestError(`The answer has more than ${maxBytes} bytes.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function flatten(headers: Record<string, string | string[] | undefined>): RegistryResponse['headers'] {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
+}

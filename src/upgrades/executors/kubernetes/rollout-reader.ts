@@ -1,0 +1,167 @@
+// Reads a workload and its pods during a rollout. It watches both, so that it sees changes at once and sends few requests. If watching is
+// not allowed, or a watch fails, it reads them again at an interval.
+import type { Runtime } from '../../../runtime.ts';
+import { hasStatus } from './client.ts';
+import type { Cluster } from './cluster.ts';
+import type { ClusterPod } from './pod.ts';
+import { watchSeconds } from './watch.ts';
+import { type ClusterWorkload, type WorkloadRef, pathOf } from './workload.ts';
+
+/** The present state is the first thing that a watch sends. */
+const firstEventMs = 5_000;
+
+/** A server or a proxy that ends every watch at once must not get more requests than from polling. */
+const minWatchMs = 10_000;
+
+const maxWatchMs = watchSeconds * 1000 + 10_000;
+
+/** Most rollouts of small workloads are complete earlier, and then the pods are not needed. */
+const intervalsBeforePods = 4;
+
+export type RolloutReaderOptions = {
+  readonly cluster: Cluster;
+  readonly ref: WorkloadRef;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly pollIntervalMs: number;
+  readonly signal: AbortSignal;
+};
+
+export class RolloutReader {
+  readonly #options: RolloutReaderOptions;
+  readonly #startedAt: number;
+  readonly #workloadWatch: RestartingWatch;
+  readonly #podWatch: RestartingWatch;
+  readonly #onAbort = () => this.#noteChange();
+  #workload: ClusterWorkload | undefined;
+  #pods = new Map<string, ClusterPod>();
+  #hasChanged = false;
+  #wake: () => void = () => undefined;
+
+  constructor(options: RolloutReaderOptions) {
+    this.#options = options;
+    const { runtime, signal } = options;
+    this.#startedAt = runtime.now();
+    const onEnd = () => this.#noteChange();
+    this.#workloadWatch = new RestartingWatch(runtime, onEnd);
+    this.#podWatch = new RestartingWatch(runtime, onEnd);
+    signal.addEventListener('abort', this.#onAbort);
+  }
+
+  close(): void {
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+    this.#workloadWatch.stop();
+    this.#podWatch.stop();
+  }
+
+  async readWorkload(): Promise<ClusterWorkload> {
+    const { cluster, ref } = this.#options;
+    this.#hasChanged = false;
+    if (this.#workloadWatch.mayStart()) {
+      await this.#watchWorkload();
+      if (!this.#workload) this.#workloadWatch.stop();
+    }
+    if (this.#workloadWatch.isOpen && this.#workload) return this.#workload;
+    return readWorkload(cluster, ref);
+  }
+
+  async #watchWorkload(): Promise<void> {
+    const { cluster, ref } = this.#options;
+    this.#workload = undefined;
+    const onChange = (found: ClusterWorkload | undefined) => {
+      this.#workload = found;
+      this.#noteChange();
+    };
+    this.#workloadWatch.start((signal) => cluster.watchWorkload(ref, onChange, signal));
+    await this.waitForChange(firstEventMs);
+    this.#hasChanged = false;
+  }
+
+  async readPods({ selector }: ClusterWorkload): Promise<readonly ClusterPod[]> {
+    const { cluster, runtime, pollIntervalMs } = this.#options;
+    if (runtime.now() - this.#startedAt < intervalsBeforePods * pollIntervalMs) return [];
+    if (this.#podWatch.isOpen) return [...this.#pods.values()];
+    const { pods, resourceVersion } = await cluster.listPods(selector);
+    this.#pods = new Map(pods.map((pod) => [pod.uid, pod]));
+    if (this.#podWatch.mayStart()) this.#watchPods(selector, resourceVersion);
+    return pods;
+  }
+
+  #watchPods(labelSelector: string, resourceVersion: string): void {
+    const { cluster } = this.#options;
+    const onChange = (pod: ClusterPod, isDeleted: boolean) => {
+      if (isDeleted) this.#pods.delete(pod.uid);
+      else this.#pods.set(pod.uid, pod);
+      this.#noteChange();
+    };
+    this.#podWatch.start((signal) => cluster.watchPods({ labelSelector, resourceVersion }, onChange, signal));
+  }
+
+  /** Resolves when a watch has reported a change since the last read, or after the time. */
+  async waitForChange(ms = this.#options.pollIntervalMs): Promise<void> {
+    const { runtime, signal } = this.#options;
+    signal.throwIfAborted();
+    if (!this.#hasChanged) {
+      const over = new AbortController();
+      this.#wake = () => over.abort();
+      await runtime.sleep(ms, over.signal).catch(() => undefined);
+      over.abort();
+    }
+    signal.throwIfAborted();
+  }
+
+  #noteChange(): void {
+    this.#hasChanged = true;
+    this.#wake();
+  }
+}
+
+/** A watch that can be started again after it has ended, but not too often, and not if it is forbidden. */
+class RestartingWatch {
+  readonly #runtime: Pick<Runtime, 'now'>;
+  readonly #onEnd: () => void;
+  #current: AbortController | undefined;
+  #startedAt = -Infinity;
+  #isForbidden = false;
+
+  constructor(runtime: Pick<Runtime, 'now'>, onEnd: () => void) {
+    this.#runtime = runtime;
+    this.#onEnd = onEnd;
+  }
+
+  /** False also for a watch that the server should have ended by now: its connection is dead. */
+  get isOpen(): boolean {
+    if (this.#runtime.now() - this.#startedAt >= maxWatchMs) this.stop();
+    return this.#current !== undefined;
+  }
+
+  mayStart(): boolean {
+    return !this.isOpen && !this.#isForbidden && this.#runtime.now() - this.#startedAt >= minWatchMs;
+  }
+
+  start(watch: (signal: AbortSignal) => Promise<void>): void {
+    const current = new AbortController();
+    this.#current = current;
+    this.#startedAt = this.#runtime.now();
+    const end = (error?: unknown) => {
+      if (this.#current !== current) return;
+      this.#isForbidden = hasStatus(error, 401, 403);
+      this.stop();
+      this.#onEnd();
+    };
+    watch(current.signal).then(() => end(), end);
+  }
+
+  stop(): void {
+    this.#current?.abort();
+    this.#current = undefined;
+  }
+}
+
+export async function readWorkload(cluster: Cluster, ref: WorkloadRef): Promise<ClusterWorkload> {
+  try {
+    return await cluster.readWorkload(ref);
+  } catch (error) {
+    if (hasStatus(error, 404)) throw new Error(`${pathOf(ref)} no longer exists.`, { cause: error });
+    throw error;
+  }
+}

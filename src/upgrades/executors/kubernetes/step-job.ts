@@ -1,0 +1,131 @@
+// The Job that performs a step: its object, made from the step template, and what its state and its pods say about the result.
+import { isXmlText, truncate } from '../../../lib/text.ts';
+import type { TemplateRun } from '../executor.ts';
+import type { ClusterPod } from './pod.ts';
+import { type ContainerSpec, type CronJobObject, stepLabel } from './step-templates.ts';
+
+export const jobLabel = 'steward/job';
+
+const maxLines = 5;
+const maxLine = 500;
+
+export type StepJob = {
+  readonly name: string;
+  readonly uid: string;
+  readonly upgradeJobId: string | undefined;
+  readonly state: 'running' | 'complete' | 'failed';
+  /** Only a failed Job has one. */
+  readonly reason: string | undefined;
+};
+
+export type JobObject = {
+  readonly metadata?: {
+    readonly name?: string;
+    readonly uid?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+  readonly status?: {
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason?: string;
+      readonly message?: string;
+    }[];
+  };
+};
+
+/** The API server creates one Job of a name, so all processes that try this attempt share it. */
+export function buildStepJob(
+  { spec }: CronJobObject,
+  { step, jobName, from, to }: TemplateRun,
+  upgradeJobId: string,
+  maxSeconds: number,
+): object {
+  const { metadata, spec: jobSpec = {} } = spec?.jobTemplate ?? {};
+  const { ttlSecondsAfterFinished: _ttl, activeDeadlineSeconds = maxSeconds, ...others } = jobSpec;
+  const variables = {
+    STEWARD_JOB_ID: upgradeJobId,
+    STEWARD_STEP: step,
+    STEWARD_FROM_VERSION: from,
+    STEWARD_TO_VERSION: to,
+  };
+  const addVariables = (container: ContainerSpec) => withVariables(container, variables);
+  const podSpec = jobSpec.template?.spec ?? {};
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      name: jobName,
+      labels: { ...metadata?.labels, [jobLabel]: upgradeJobId, [stepLabel]: step },
+      ...(metadata?.annotations && { annotations: metadata.annotations }),
+    },
+    spec: {
+      ...others,
+      activeDeadlineSeconds: Math.min(activeDeadlineSeconds, maxSeconds),
+      template: {
+        ...jobSpec.template,
+        spec: {
+          ...podSpec,
+          ...(podSpec.initContainers && { initContainers: podSpec.initContainers.map(addVariables) }),
+          ...(podSpec.containers && { containers: podSpec.containers.map(addVariables) }),
+        },
+      },
+    },
+  };
+}
+
+/** First in the list, because only later variables can refer to them. */
+function withVariables(container: ContainerSpec, variables: Readonly<Record<string, string>>): ContainerSpec {
+  const own = Object.entries(variables).map(([name, value]) => ({ name, value }));
+  const others = (container.env ?? []).filter(({ name }) => !(name in variables));
+  return { ...container, env: [...own, ...others] };
+}
+
+export function parseStepJob({ metadata, status }: JobObject): StepJob {
+  const find = (type: string) =>
+    status?.conditions?.find((one) => one.type === type && one.status === 'True');
+  const failed = find('Failed');
+  const { reason = 'no reason given', message } = failed ?? {};
+  return {
+    name: metadata?.name ?? '',
+    uid: metadata?.uid ?? '',
+    upgradeJobId: metadata?.labels?.[jobLabel],
+    state: failed ? 'failed' : find('Complete') ? 'complete' : 'running',
+    reason: failed && truncate(message === undefined ? reason : `${reason}: ${message}`, maxLine),
+  };
+}
+
+/** The pods of a Job. Kubernetes sets this label. */
+export function podsOfJob(jobName: string): string {
+  return `job-name=${jobName}`;
+}
+
+export function findTerminationMessage(pods: readonly ClusterPod[]): string | undefined {
+  const newest = pods.reduce<ClusterPod | undefined>(
+    (last, pod) => (last && last.createdAt > pod.createdAt ? last : pod),
+    undefined,
+  );
+  return newest?.terminationMessage;
+}
+
+export function formatJobFailure({ name, reason = '' }: StepJob, terminationMessage = ''): string {
+  const lines = terminationMessage
+    .split(/\r\n|\r|\n/)
+    .map((line) => truncate(line.replaceAll(/\p{Cc}/gu, '').trim(), maxLine))
+    .filter((line) => line !== '')
+    .slice(-maxLines);
+  const cause = `the Job ${name} failed (${reason.replaceAll(/\p{Cc}/gu, ' ')})`;
+  return lines.length === 0 ? `${cause}.` : `${cause}: ${lines.join(' | ')}`;
+}
+
+/** The message as JSON without line breaks, if it is a JSON object. */
+export function parseResult(terminationMessage = ''): string | undefined {
+  try {
+    const value: unknown = JSON.parse(terminationMessage);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    const text = JSON.stringify(value);
+    return isObject && isXmlText(text) ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}

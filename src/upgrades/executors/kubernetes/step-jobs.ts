@@ -1,0 +1,128 @@
+// Runs the Jobs of steps: creates each one once, waits for its end, and deletes Jobs.
+import type { Runtime } from '../../../runtime.ts';
+import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
+import { hasStatus } from './client.ts';
+import type { Cluster } from './cluster.ts';
+import type { UpgradeLock } from './lock.ts';
+import {
+  type StepJob,
+  buildStepJob,
+  findTerminationMessage,
+  formatJobFailure,
+  jobLabel,
+  parseResult,
+  podsOfJob,
+} from './step-job.ts';
+import { type CronJobObject, stepLabel } from './step-templates.ts';
+
+/** A Job may run for hours, so the pause between two requests grows up to this multiple of the first one. */
+const maxPauseFactor = 10;
+
+export type StepJobsOptions = {
+  readonly runtime: Pick<Runtime, 'sleep'>;
+  readonly stepTimeoutMs: number;
+  readonly pollIntervalMs?: number;
+};
+
+export class StepJobs {
+  readonly #options: StepJobsOptions;
+  readonly #lock: UpgradeLock;
+
+  constructor(options: StepJobsOptions, lock: UpgradeLock) {
+    this.#options = options;
+    this.#lock = lock;
+  }
+
+  async run(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<TemplateResult> {
+    let found = (await findJob(cluster, run, context)) ?? (await this.#create(cluster, run, context));
+    for (let pauses = 0; found.state === 'running'; pauses += 1) {
+      await this.#pause(pauses, cluster, context);
+      const next = await findJob(cluster, run, context);
+      if (!next) throw new Error(`another client has deleted the Job ${run.jobName}.`);
+      found = next;
+    }
+    if (found.state === 'complete' && run.step !== 'database-engine') return {};
+    const message = findTerminationMessage((await cluster.listPods(podsOfJob(run.jobName))).pods);
+    if (found.state === 'failed') throw new Error(formatJobFailure(found, message));
+    const result = parseResult(message);
+    return result === undefined ? {} : { result };
+  }
+
+  async stop(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<void> {
+    let looksWithoutJob = 0;
+    for (let pauses = 0; ; pauses += 1) {
+      const found = await findJob(cluster, run, context);
+      if (found) {
+        await this.#assertOwnership(cluster, context);
+        await deleteJob(cluster, found);
+      }
+      const { pods } = await cluster.listPods(podsOfJob(run.jobName));
+      looksWithoutJob = found || pods.length > 0 ? 0 : looksWithoutJob + 1;
+      // Two looks, because the request that creates the Job may have been on its way when the step was interrupted.
+      if (looksWithoutJob === 2) return;
+      await this.#pause(pauses, cluster, context);
+    }
+  }
+
+  /** Deletes what earlier upgrade jobs have left. */
+  async deleteFinished(cluster: Cluster, context: StepContext): Promise<void> {
+    const jobs = await cluster.listJobs(`${jobLabel},${jobLabel}!=${context.jobId}`);
+    const finished = jobs.filter(({ state }) => state !== 'running');
+    if (finished.length === 0) return;
+    await this.#assertOwnership(cluster, context);
+    for (const job of finished) await deleteJob(cluster, job);
+  }
+
+  async #create(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<StepJob> {
+    const template = await readTemplate(cluster, run);
+    await this.#assertOwnership(cluster, context);
+    const body = buildStepJob(template, run, context.jobId, Math.ceil(this.#options.stepTimeoutMs / 1000));
+    try {
+      return await cluster.createJob(body);
+    } catch (error) {
+      // The answer to an earlier request was lost, or another process has created the Job meanwhile.
+      const existing = hasStatus(error, 409) ? await findJob(cluster, run, context) : undefined;
+      if (existing) return existing;
+      throw error;
+    }
+  }
+
+  /** Keeps the lock meanwhile. */
+  async #pause(pauses: number, cluster: Cluster, context: StepContext): Promise<void> {
+    const { runtime, pollIntervalMs = 500 } = this.#options;
+    await runtime.sleep(Math.min(2 ** pauses, maxPauseFactor) * pollIntervalMs, context.signal);
+    await this.#lock.renew(cluster, context);
+  }
+
+  async #assertOwnership(cluster: Cluster, context: StepContext): Promise<void> {
+    await context.assertOwnership();
+    await this.#lock.acquire(cluster, context);
+  }
+}
+
+async function findJob(
+  cluster: Cluster,
+  { jobName }: TemplateRun,
+  { jobId }: StepContext,
+): Promise<StepJob | undefined> {
+  const found = await cluster.findJob(jobName);
+  if (found && found.upgradeJobId !== jobId)
+    throw new Error(`the Job ${jobName} exists, but its label ${jobLabel} does not name this upgrade job.`);
+  return found;
+}
+
+async function readTemplate(cluster: Cluster, { step, template }: TemplateRun): Promise<CronJobObject> {
+  const templates = await cluster.listCronJobs(`${stepLabel}=${step}`);
+  const found = templates.find(({ metadata }) => metadata?.name === template);
+  if (!found) throw new Error(`the step template cronjob/${template ?? ''} no longer exists.`);
+  return found;
+}
+
+async function deleteJob(cluster: Cluster, job: StepJob): Promise<void> {
+  try {
+    await cluster.deleteJob(job);
+  } catch (error) {
+    // 404: the Job no longer exists. 409: another Job has its name now.
+    if (!hasStatus(error, 404, 409)) throw error;
+  }
+}

@@ -1,0 +1,216 @@
+// Changes the images of a workload in one direction, forward or back, and waits for its rollout.
+import type { Runtime } from '../../../runtime.ts';
+import { type Workload, formatImages } from '../../workloads.ts';
+import type { StepContext } from '../executor.ts';
+import { hasStatus } from './client.ts';
+import type { Cluster, ClusterConnection } from './cluster.ts';
+import type { UpgradeLock } from './lock.ts';
+import { buildDonePatch, buildImagePatch, isPatchedBy } from './patch.ts';
+import type { ClusterPod } from './pod.ts';
+import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
+import { RolloutReader, readWorkload } from './rollout-reader.ts';
+import { WorkloadEvents } from './workload-events.ts';
+import { type ClusterWorkload, type Direction, parsePath, pathOf } from './workload.ts';
+
+export type MoverOptions = {
+  readonly cluster: ClusterConnection;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly rolloutTimeoutMs: number;
+  readonly pollIntervalMs?: number;
+  /** The default covers the first two attempts of a node. */
+  readonly imageTimeoutMs?: number;
+};
+
+export type WorkloadMove = {
+  readonly cluster: Cluster;
+  readonly workload: Workload;
+  readonly direction: Direction;
+  readonly context: StepContext;
+};
+
+const conflictPauseMs = 50;
+
+export class WorkloadMover {
+  readonly #options: MoverOptions;
+  readonly #runtime: MoverOptions['runtime'];
+  readonly #lock: UpgradeLock;
+  readonly #events: WorkloadEvents;
+  /** Errors of a process that no longer owns the job. They are no failures of the workload. */
+  readonly #lostOwnership = new WeakSet<object>();
+
+  constructor(options: MoverOptions, lock: UpgradeLock) {
+    this.#options = options;
+    this.#runtime = options.runtime;
+    this.#lock = lock;
+    this.#events = new WorkloadEvents(options.cluster, options.runtime);
+  }
+
+  /** Returns false if the workload had the images before this step. */
+  apply(move: WorkloadMove): Promise<boolean> {
+    return this.#withFailureEvent(move, () => this.#patchImages(move));
+  }
+
+  /** Patches again if another client has set the former images since `apply`. */
+  async verify(move: WorkloadMove): Promise<void> {
+    await this.#withFailureEvent(move, async () => {
+      const isDone = await this.#withReader(move, async (reader) => {
+        const found = await reader.readWorkload();
+        if (!hasTargetImages(found, move.workload, move.direction)) return false;
+        await this.#waitForRollout(move, reader);
+        return true;
+      });
+      if (!isDone) await this.#patchAndWait(move);
+    });
+  }
+
+  async rollback(move: WorkloadMove): Promise<void> {
+    await this.#withFailureEvent(move, () => this.#patchAndWait(move));
+  }
+
+  async #patchAndWait(move: WorkloadMove): Promise<void> {
+    await this.#patchImages(move);
+    await this.#withReader(move, (reader) => this.#waitForRollout(move, reader));
+  }
+
+  /**
+   * Returns false if the workload had the images before this step. Starts over after 409: the workload has changed since it was read,
+   * even if only in its status.
+   */
+  async #patchImages(move: WorkloadMove): Promise<boolean> {
+    const { cluster, workload, direction, context } = move;
+    for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
+      const found = await readWorkload(cluster, parsePath(workload.name));
+      const isDone = hasTargetImages(found, workload, direction);
+      // A workload of an abandoned job becomes one of this job, also if it already has the images.
+      if (isDone && !isOfAbandonedJob(found, workload, context.jobId))
+        return isPatchedBy(found, workload, context.jobId);
+      await this.#assertOwnership(move);
+      try {
+        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));
+      } catch (error) {
+        if (hasStatus(error, 409)) continue;
+        throw error;
+      }
+      if (direction === 'image' && !isDone)
+        await this.#writeEvent(
+          move,
+          found,
+          'UpgradeStarted',
+          `Set the image ${formatImages(workload, 'image')}`,
+        );
+      return !isDone;
+    }
+  }
+
+  async #waitForRollout(move: WorkloadMove, reader: RolloutReader): Promise<void> {
+    const { cluster, workload, direction, context } = move;
+    const { rolloutTimeoutMs, imageTimeoutMs = 30_000 } = this.#options;
+    const { runStartedAt } = context;
+    const monitor = new RolloutMonitor({
+      workload,
+      direction,
+      runStartedAt,
+      rolloutTimeoutMs,
+      imageTimeoutMs,
+    });
+    for (; ; await reader.waitForChange()) {
+      const found = await reader.readWorkload();
+      if (!hasTargetImages(found, workload, direction))
+        throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
+      if (isRolledOut(found)) return this.#recordDone(move, found);
+      const pods = (await reader.readPods(found)).filter((pod) => isOwnedBy(pod, found));
+      const rollout = monitor.check(found, pods, this.#runtime.now());
+      if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
+      for (const pod of rollout.blockingPods) await this.#deletePod(move, pod);
+      await this.#lock.renew(cluster, context);
+    }
+  }
+
+  async #deletePod(move: WorkloadMove, pod: ClusterPod): Promise<void> {
+    await this.#assertOwnership(move);
+    try {
+      await move.cluster.deletePod(pod);
+    } catch (error) {
+      // 404: the pod no longer exists. 409: another pod has its name now.
+      if (!hasStatus(error, 404, 409)) throw error;
+    }
+  }
+
+  /** Changes only an annotation, so the Lease is not read again. */
+  async #recordDone(move: WorkloadMove, found: ClusterWorkload): Promise<void> {
+    const { cluster, workload, direction, context } = move;
+    const patch = buildDonePatch(found, direction, context.jobId);
+    if (!patch) return;
+    await this.#withOwnership(async () => {
+      await context.assertOwnership();
+      await this.#lock.renew(cluster, context);
+    });
+    await cluster.patchWorkload(found, patch);
+    const images = formatImages(workload, direction);
+    if (direction === 'image')
+      await this.#writeEvent(move, found, 'UpgradeCompleted', `All pods run the image ${images}`);
+    else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to the former image ${images}`);
+  }
+
+  async #assertOwnership({ cluster, context }: WorkloadMove): Promise<void> {
+    await this.#withOwnership(async () => {
+      await context.assertOwnership();
+      await this.#lock.acquire(cluster, context);
+    });
+  }
+
+  async #withOwnership(check: () => Promise<void>): Promise<void> {
+    try {
+      await check();
+    } catch (error) {
+      this.#lostOwnership.add(error as object);
+      throw error;
+    }
+  }
+
+  async #withReader<T>(move: WorkloadMove, work: (reader: RolloutReader) => Promise<T>): Promise<T> {
+    const { cluster, workload, context } = move;
+    const reader = new RolloutReader({
+      cluster,
+      ref: parsePath(workload.name),
+      runtime: this.#runtime,
+      pollIntervalMs: this.#options.pollIntervalMs ?? 500,
+      signal: context.signal,
+    });
+    try {
+      return await work(reader);
+    } finally {
+      reader.close();
+    }
+  }
+
+  async #withFailureEvent<T>(move: WorkloadMove, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!move.context.signal.aborted && !this.#lostOwnership.has(error as object))
+        await this.#writeFailure(move, (error as Error).message);
+      throw error;
+    }
+  }
+
+  /** An Event must name the present object, which may have been deleted. */
+  async #writeFailure(move: WorkloadMove, message: string): Promise<void> {
+    try {
+      const cluster = this.#options.cluster.withRetry({ retryMs: 0, signal: move.context.signal });
+      const found = await cluster.readWorkload(parsePath(move.workload.name));
+      await this.#writeEvent(move, found, 'UpgradeFailed', message);
+    } catch {
+      // The error of the step says more than the missing Event.
+    }
+  }
+
+  #writeEvent(
+    { context }: WorkloadMove,
+    found: ClusterWorkload,
+    reason: Parameters<WorkloadEvents['write']>[1],
+    message: string,
+  ): Promise<void> {
+    return this.#events.write(found, reason, message, context.jobId);
+  }
+}

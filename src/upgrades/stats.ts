@@ -1,0 +1,36 @@
+// Computes the numbers about upgrade jobs for the metrics, from the store only, so that all processes show the same.
+import type { Reader } from '../store/state.ts';
+import { type Job, newestJob, runTotals } from './job-table.ts';
+
+export type UpgradeStats = {
+  readonly running: boolean;
+  readonly stepsDone: number;
+  readonly stepsTotal: number;
+  readonly stepAgeSeconds: number;
+  readonly ended: readonly { readonly operation: string; readonly state: string; readonly count: number }[];
+  readonly lastSuccessSeconds: number;
+};
+
+const noJob = { running: false, stepsDone: 0, stepsTotal: 0, stepAgeSeconds: 0 };
+
+export function upgradeStats(reader: Reader, at: number): UpgradeStats {
+  const job = reader.read(newestJob);
+  const { ended, lastSuccessAt } = reader.read(runTotals);
+  return {
+    ...(job?.state === 'in_progress' ? runningStats(job, at) : noJob),
+    ended: Object.entries(ended).flatMap(([operation, states]) =>
+      Object.entries(states).map(([state, count]) => ({ operation, state, count })),
+    ),
+    lastSuccessSeconds: (lastSuccessAt ?? 0) / 1000,
+  };
+}
+
+/** NaN until a job that version 0.1 has started is recorded again. */
+function runningStats({ next, lastMessageAt, progress }: Job, at: number) {
+  return {
+    running: true,
+    stepsDone: progress?.done ?? next,
+    stepsTotal: progress?.total ?? NaN,
+    stepAgeSeconds: Math.max(0, at - (progress?.stepStartedAt ?? lastMessageAt)) / 1000,
+  };
+}

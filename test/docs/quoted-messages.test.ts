@@ -1,0 +1,51 @@
+// The messages that docs/operate/kubernetes.md quotes are those of the code, so that a search for a message finds its explanation.
+import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const checkout = fileURLToPath(new URL('../../', import.meta.url));
+
+/** All texts of the upgrade code: strings that are joined with + are one, and a value in a template is `…`, unless it is a constant. */
+function readTexts(): string {
+  const files = readdirSync(`${checkout}src/upgrades`, { recursive: true, encoding: 'utf8' });
+  const source = files
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(`${checkout}src/upgrades/${name}`, 'utf8'))
+    .join('\n');
+  const constants = new Map(
+    [...source.matchAll(/\bconst (\w+) = '([^'\n]*)'/g)].map(([, name = '', value = '']) => [name, value]),
+  );
+  return source
+    .replaceAll(/['`] \+\n\s*['`]/g, '')
+    .replaceAll(/\$\{(\w+)\}/g, (_all, name: string) => constants.get(name) ?? '…')
+    .replaceAll(/\$\{[^}]*\}/g, '…');
+}
+
+/** The quotes in the first column of the table beneath the heading, without rows about the pods of Steward itself. */
+function readQuotes(): string[] {
+  const page = readFileSync(`${checkout}docs/operate/kubernetes.md`, 'utf8');
+  const section = page.slice(page.indexOf('\n## When an upgrade fails'));
+  const cells = section.split('\n').flatMap((line) => /^\| (.*?) +\|/.exec(line)?.slice(1) ?? []);
+  return cells
+    .filter((cell) => !cell.startsWith('Steward') && !cell.startsWith('none'))
+    .flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, quote = '']) => quote));
+}
+
+const partsOf = (quote: string) =>
+  quote
+    .split(/…|\d+/)
+    .map((part) => part.replaceAll(/^[\s:;,.()]+|[\s:;,.()]+$/g, ''))
+    .filter((part) => part !== '');
+
+it('every quoted message is in the code', () => {
+  const texts = readTexts();
+  const quotes = readQuotes();
+  expect(quotes.length).toBeGreaterThan(20);
+  const unknown = quotes.filter((quote) => partsOf(quote).some((part) => !texts.includes(part)));
+  expect(unknown).toEqual([]);
+});
+
+it('a message that the code does not contain is found', () => {
+  const texts = readTexts();
+  expect(partsOf('deployment/a was moved back by …').some((part) => !texts.includes(part))).toBe(true);
+});

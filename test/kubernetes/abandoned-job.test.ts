@@ -1,0 +1,192 @@
+// A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed: the next job recognises them.
+import { afterEach, expect, it } from 'vitest';
+import { findReasonOfAbandoning } from '../../src/upgrades/job-service.ts';
+import { type Server, startServer } from '../kit/server.ts';
+import { type Cluster, openCluster } from './cluster.ts';
+import { createTestExecutor } from './executor.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+const names = ['part-1', 'part-2', 'part-3'];
+const skipped = 'These steps have no step template and are skipped: logging.';
+
+const patch = (build: string, ...images: string[]) => ({
+  id: `pat_${build}`,
+  type: 'patch',
+  version: '10.9.1',
+  build,
+  releaseBuild: '1234',
+  previousBuild: '1234',
+  containers: images.map((image) => ({ name: image.split(':', 1)[0], image })),
+});
+
+async function openNamespace(): Promise<Cluster> {
+  const cluster = await openCluster();
+  closing.push(() => cluster.close());
+  for (const name of names)
+    await cluster.createWorkload({
+      kind: 'Deployment',
+      name,
+      replicas: 1,
+      containers: [{ name, image: `${name}:1` }],
+    });
+  await Promise.all(names.map((name) => cluster.settled('Deployment', name)));
+  return cluster;
+}
+
+type Answer = {
+  jobId: string;
+  status: { state: string; messages: { code: number; message: string }[] };
+  notices?: string[];
+  problems: string[];
+};
+
+/** A Steward with an empty store of its own, and a manifest of one version. */
+async function startSteward(cluster: Cluster, version: { id: string }) {
+  const executor = createTestExecutor(cluster, {
+    findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(server.store, jobId),
+    // The job of a process that was killed does not release the lock.
+    hasEnded: () => Promise.resolve(true),
+  });
+  const server: Server = await startServer({ executor });
+  closing.push(() => server.close());
+  const token = server.token('administrator');
+  const content = JSON.stringify([version]);
+  await server.postParts(
+    '/admin/system/upgrades/importManifest',
+    { manifestFile: { name: 'm.json', content } },
+    token,
+  );
+  const ask = async (path: string, fields: Record<string, string> = {}) =>
+    (await server.post(`/admin/system/${path}`, { token, f: 'json', ...fields })).json<Answer>();
+  const versionManifest = JSON.stringify({ id: version.id });
+  return {
+    plan: () => ask('upgrades/plan', { versionManifest }),
+    upgrade: () => ask('upgrades/upgrade', { versionManifest }),
+    messages: async (...codes: number[]) =>
+      (await ask('upgrades')).status.messages.filter(({ code }) => codes.includes(code)),
+    async end(): Promise<string> {
+      const state = async () => (await ask('upgrades')).status.state;
+      await expect.poll(state, { interval: 20, timeout: 20_000 }).not.toBe('in_progress');
+      return state();
+    },
+    kill: () => server.close(),
+  };
+}
+
+/** The first Steward has moved part-1, is moving part-2, and is lost with its store. */
+async function interrupt(cluster: Cluster): Promise<string> {
+  const first = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
+  const { jobId } = await first.upgrade();
+  await expect.poll(async () => (await first.messages(2038)).length, { timeout: 10_000 }).toBe(2);
+  await first.kill();
+  return jobId;
+}
+
+const imagesIn = async (cluster: Cluster) => {
+  const found = await Promise.all(names.map((name) => cluster.read('Deployment', name)));
+  return found.map(({ spec }) => spec.template.spec.containers[0]?.image);
+};
+
+it('is a notice of the plan, which names the job and the images from before', async () => {
+  const cluster = await openNamespace();
+  const jobId = await interrupt(cluster);
+  const next = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
+  const { notices, problems } = await next.plan();
+  expect(problems).toEqual([]);
+  const notice = (name: string, state: string) =>
+    `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: ${state}). ` +
+    `If this upgrade is reverted, it gets the images from before that job (${name}: ${name}:1).`;
+  expect(notices).toEqual([notice('part-1', 'updated'), notice('part-2', 'updating'), skipped]);
+});
+
+it('is a notice too if the upgrade does not change the workload', async () => {
+  const cluster = await openNamespace();
+  const jobId = await interrupt(cluster);
+  const next = await startSteward(cluster, patch('1301', 'part-3:3'));
+  const notice = (name: string, state: string) =>
+    `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: ${state}). ` +
+    `This upgrade does not change it; the images from before that job are ${name}: ${name}:1.`;
+  expect((await next.plan()).notices).toEqual([
+    notice('part-1', 'updated'),
+    notice('part-2', 'updating'),
+    skipped,
+  ]);
+});
+
+it('is reverted to the images from before the interrupted job, if the same upgrade fails', async () => {
+  const cluster = await openNamespace();
+  await interrupt(cluster);
+  cluster.kubelet.heal('stuck');
+  const next = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2-missing'));
+  await next.upgrade();
+  expect(await next.end()).toBe('failed');
+  expect((await next.messages(2904)).map(({ message }) => message)).toEqual(
+    ['part-3', 'part-2', 'part-1'].map(
+      (name) => `The workload deployment/${name} was put back to its former image ${name}:1.`,
+    ),
+  );
+  expect(await imagesIn(cluster)).toEqual(['part-1:1', 'part-2:1', 'part-3:1']);
+  expect((await next.plan()).notices).toEqual([skipped]);
+});
+
+it('is reverted to these images too, if an upgrade to other images fails', async () => {
+  const cluster = await openNamespace();
+  await interrupt(cluster);
+  const next = await startSteward(cluster, patch('1301', 'part-1:3', 'part-2:3', 'part-3:3-missing'));
+  await next.upgrade();
+  expect(await next.end()).toBe('failed');
+  expect(await imagesIn(cluster)).toEqual(['part-1:1', 'part-2:1', 'part-3:1']);
+});
+
+it('belongs to the next job when that succeeds', async () => {
+  const cluster = await openNamespace();
+  await interrupt(cluster);
+  cluster.kubelet.heal('stuck');
+  const next = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
+  const { jobId } = await next.upgrade();
+  expect(await next.end()).toBe('success');
+  for (const name of names) {
+    const { metadata } = await cluster.read('Deployment', name);
+    expect(metadata.annotations).toMatchObject({
+      'steward/job': jobId,
+      'steward/state': 'updated',
+      'steward/former-images': JSON.stringify({ [name]: `${name}:1` }),
+    });
+  }
+});
+
+it('does not count for an image that another client has set since', async () => {
+  const cluster = await openNamespace();
+  await interrupt(cluster);
+  const containers = [{ name: 'part-1', image: 'part-1:hotfix' }];
+  await cluster.patch('Deployment', 'part-1', { spec: { template: { spec: { containers } } } });
+  await cluster.settled('Deployment', 'part-1');
+  const next = await startSteward(cluster, patch('1301', 'part-1:3', 'part-2:3', 'part-3:3-missing'));
+  await next.upgrade();
+  expect(await next.end()).toBe('failed');
+  expect(await imagesIn(cluster)).toEqual(['part-1:hotfix', 'part-2:1', 'part-3:1']);
+});
+
+it('is recognised too if its own Steward could not put it back', async () => {
+  const cluster = await openNamespace();
+  const steward = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-missing', 'part-3:2'));
+  const { jobId } = await steward.upgrade();
+  await expect.poll(async () => (await steward.messages(2038)).length, { timeout: 10_000 }).toBe(2);
+  const path = /\/deployments\/part-1\?/;
+  const removeFault = cluster.faults.inject({ method: 'PATCH', path, times: Infinity, act: { status: 422 } });
+  expect(await steward.end()).toBe('failed');
+  expect(await imagesIn(cluster)).toEqual(['part-1:2', 'part-2:1', 'part-3:1']);
+  removeFault();
+  expect((await steward.plan()).notices).toEqual([
+    `deployment/part-1 was changed by the job ${jobId}, which did not put it back (steward/state: updated). ` +
+      'If this upgrade is reverted, it gets the images from before that job (part-1: part-1:1).',
+    skipped,
+  ]);
+  await steward.upgrade();
+  expect(await steward.end()).toBe('failed');
+  expect(await imagesIn(cluster)).toEqual(['part-1:1', 'part-2:1', 'part-3:1']);
+});

@@ -1,0 +1,366 @@
+// Steps that Jobs perform: what is created, when, with which messages, and what happens if a Job fails, hangs or is interrupted.
+import { describe, expect, it } from 'vitest';
+import { type Upgrade, attemptsOf, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
+
+describe('a step template', () => {
+  it('becomes a Job with the labels and variables of its step', async () => {
+    const { start, end, jobs, cluster } = await openUpgrade([
+      {
+        step: 'before',
+        name: 'backup',
+        jobSpec: { ttlSecondsAfterFinished: 5, activeDeadlineSeconds: 7 },
+        container: {
+          env: [
+            { name: 'OWN', value: '$(STEWARD_STEP)' },
+            { name: 'STEWARD_STEP', value: 'other' },
+          ],
+        },
+      },
+      { step: 'after', jobSpec: { activeDeadlineSeconds: 10_000 } },
+    ]);
+    const { jobId } = await start('upgrade', 'pat');
+    const { state, messages } = await end();
+    expect(state).toBe('success');
+    const [before, after] = (await jobs()).sort((a, b) => (a.metadata.name < b.metadata.name ? 1 : -1));
+    const short = jobId.slice(0, 8);
+    expect(before?.metadata).toMatchObject({
+      name: `steward-${short}-5-1`,
+      labels: { 'steward/job': jobId, 'steward/step': 'before' },
+    });
+    expect(before?.metadata.ownerReferences).toBeUndefined();
+    expect(before?.spec).not.toHaveProperty('ttlSecondsAfterFinished');
+    expect(before?.spec.activeDeadlineSeconds).toBe(7);
+    expect(after?.spec.activeDeadlineSeconds).toBe(60);
+    expect(before?.spec.template.spec.containers[0]?.env).toEqual([
+      { name: 'STEWARD_JOB_ID', value: jobId },
+      { name: 'STEWARD_STEP', value: 'before' },
+      { name: 'STEWARD_FROM_VERSION', value: '10.9.1.1234' },
+      { name: 'STEWARD_TO_VERSION', value: '10.9.1.1300' },
+      { name: 'OWN', value: '$(STEWARD_STEP)' },
+    ]);
+    expect(textsOf(messages, 2906, 2907)).toEqual([
+      `The hook before started (Job steward-${short}-5-1).`,
+      'The hook before completed.',
+      `The hook after started (Job ${after?.metadata.name ?? ''}).`,
+      'The hook after completed.',
+    ]);
+    const codes = messages.map(({ code }) => code);
+    expect(codes.slice(codes.indexOf(2907), codes.indexOf(2907) + 2)).toEqual([2907, 2271]);
+    expect(codes.slice(-5)).toEqual([2906, 2907, 2166, 2011, 2012]);
+    expect(
+      cluster.faults.requests.filter(({ method, path }) => method === 'POST' && /\/jobs/.test(path)),
+    ).toHaveLength(2);
+  });
+
+  it('gives its init containers the variables too, and all its fields', async () => {
+    const { start, end, jobs } = await openUpgrade([
+      {
+        step: 'before',
+        jobSpec: {
+          template: {
+            metadata: { labels: { own: 'label' } },
+            spec: {
+              restartPolicy: 'Never',
+              schedulerName: 'steward-test',
+              someNewField: { of: 'a newer server' },
+              initContainers: [{ name: 'first', image: 'first:1' }],
+              containers: [{ name: 'task', image: 'task:1' }],
+            },
+          },
+        },
+      },
+    ]);
+    await start('upgrade', 'pat');
+    expect((await end()).state).toBe('success');
+    const { template } = (await jobs())[0]?.spec ?? {};
+    expect(template).toMatchObject({ metadata: { labels: { own: 'label' } } });
+    expect(template?.spec).toMatchObject({ someNewField: { of: 'a newer server' } });
+    expect(template?.spec.initContainers?.[0]?.env?.map(({ name }) => name)).toContain('STEWARD_TO_VERSION');
+  });
+
+  it('is announced before its work and completed after it', async () => {
+    const { cluster, start, end, read, waitForCode, jobs } = await openUpgrade([
+      { step: 'logging', image: 'task:1-stuck' },
+    ]);
+    await start('upgrade', 'pat');
+    await waitForCode(2180);
+    await expect.poll(async () => (await jobs()).length).toBe(1);
+    expect((await read()).messages.at(-1)?.code).toBe(2180);
+    cluster.kubelet.heal('stuck');
+    const { state, messages } = await end();
+    expect(state).toBe('success');
+    expect(textsOf(messages, 2180, 2181)).toEqual([
+      'Post-upgrade operations for logging started.',
+      'Post-upgrade operations for logging succeeded.',
+    ]);
+  });
+
+  it('of the database engine reports the state of the databases in its termination message', async () => {
+    const { start, end } = await openUpgrade([
+      { step: 'database-engine', args: ['{ "catalog": {"status": "success", "to": "16.3"} }'] },
+    ]);
+    await start('upgrade', 'rel');
+    const { state, messages } = await end();
+    expect(state).toBe('success');
+    expect(textsOf(messages, 2153)).toEqual(['{"catalog":{"status":"success","to":"16.3"}}']);
+    // One step of the database is performed, so its frame is not skipped.
+    expect(textsOf(messages, 2108, 2087)).toEqual([
+      'Release upgrade of the relational database started.',
+      expect.stringMatching(/^Skipped \(no step template\): The primary instance /),
+    ]);
+  });
+
+  it('without a JSON object in its termination message counts as success for every database', async () => {
+    const { start, end } = await openUpgrade([{ step: 'database-engine', args: ['[1]', 'done'] }]);
+    await start('upgrade', 'rel');
+    const { messages } = await end();
+    expect(textsOf(messages, 2153)).toEqual([
+      '{"catalog":{"status":"success"},"hosting":{"status":"success"},"portal":{"status":"success"}}',
+    ]);
+  });
+});
+
+describe('a step without a template', () => {
+  it('is skipped: the plan and its messages say so', async () => {
+    const { start, end } = await openUpgrade([]);
+    const plan = await start('plan', 'rel');
+    const skipped = plan.steps.filter(({ performedBy }) => performedBy === 'nobody').map(({ id }) => id);
+    expect(plan.notices).toEqual([
+      `These steps have no step template and are skipped: ${skipped.join(', ')}.`,
+    ]);
+    expect(skipped).toHaveLength(13);
+    expect(plan.steps.map(({ seqNum }) => seqNum)).toEqual(plan.steps.map((_step, index) => index));
+    const performers = (id: string) => plan.steps.find((step) => step.id === id)?.performedBy;
+    expect(['launch', 'begin', 'update', 'verify', 'final-check'].map(performers)).toEqual([
+      'steward',
+      'rollout',
+      'rollout',
+      'rollout',
+      'steward',
+    ]);
+    expect(plan.steps.find(({ id }) => id === 'update')?.workload).toBe('deployment/map-server');
+    await start('upgrade', 'rel');
+    const { state, messages } = await end();
+    expect(state).toBe('success');
+    const prefix = 'Skipped (no step template): ';
+    expect(messages.filter(({ message }) => message.startsWith(prefix)).map(({ code }) => code)).toEqual([
+      2094, 2281, 2108, 2087, 2144, 2145, 2090, 2093, 2092, 2151, 2148, 2149, 2109, 2187, 2188, 2180, 2181,
+      2178, 2185, 2191, 2192,
+    ]);
+    expect(textsOf(messages, 2153)).toEqual([
+      '{"catalog":{"status":"skipped"},"hosting":{"status":"skipped"},"portal":{"status":"skipped"}}',
+    ]);
+  });
+
+  it('is every step if templates are off, and no Job is read then', async () => {
+    const { start, end, jobs, cluster } = await openUpgrade([{ step: 'before' }, { step: 'logging' }], {
+      stepTemplates: false,
+    });
+    expect((await start('plan', 'pat')).notices).toEqual([
+      'These steps have no step template and are skipped: logging.',
+    ]);
+    await start('upgrade', 'pat');
+    expect((await end()).codes).not.toContain(2906);
+    expect(await jobs()).toEqual([]);
+    expect(cluster.faults.requests.filter(({ path }) => path.includes('/batch/'))).toEqual([]);
+  });
+});
+
+describe('a failed Job', () => {
+  it('fails the step with its reason and its last lines, and resume makes the next attempt', async () => {
+    const { cluster, start, end, jobs, resume, images } = await openUpgrade([
+      {
+        step: 'before',
+        image: 'task:1-crash',
+        args: ['one', 'two', 'three', '\u001b[31mfour\u0007', 'five', '', 'six\t'],
+      },
+    ]);
+    await start('upgrade', 'rel');
+    const failed = await end();
+    expect(failed.state).toBe('failed');
+    const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
+    expect(textsOf(failed.messages, 2901)).toEqual([
+      `The job failed at the step "Run the hook before": the Job ${name} failed (BackoffLimitExceeded: ` +
+        'Job has reached the specified backoff limit): two | three | [31mfour | five | six',
+    ]);
+    expect(failed.codes).not.toContain(2271);
+    expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
+    cluster.kubelet.heal('crash');
+    await resume();
+    const { state, messages } = await end();
+    expect(state).toBe('success');
+    expect(attemptsOf(await jobs())).toEqual(['7-1', '7-2']);
+    expect(textsOf(messages, 2906)).toEqual(
+      [1, 2].map((n) => `The hook before started (Job ${name.slice(0, -1)}${n}).`),
+    );
+  });
+
+  it('of a patch reverts it, and the steps after the workloads are performed again when it is resumed', async () => {
+    const { cluster, start, end, jobs, resume, images } = await openUpgrade([
+      { step: 'before' },
+      { step: 'logging' },
+      { step: 'after', image: 'task:1-crash' },
+    ]);
+    const { steps } = await start('plan', 'pat');
+    const seqNum = (id: string) => steps.find((step) => step.id === id)?.seqNum ?? 0;
+    await start('upgrade', 'pat');
+    expect((await end()).state).toBe('failed');
+    expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
+    cluster.kubelet.heal('crash');
+    await resume();
+    expect((await end()).state).toBe('success');
+    expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
+    expect(attemptsOf(await jobs())).toEqual(
+      [
+        `${seqNum('before')}-1`,
+        ...['logging', 'after'].flatMap((id) => [`${seqNum(id)}-1`, `${seqNum(id)}-2`]),
+      ].sort(),
+    );
+  });
+});
+
+describe('a Job that does not end', () => {
+  it('is deleted with its pods when the step exceeds its time', async () => {
+    const { cluster, server, start, end, jobs, jobPods, resume } = await openUpgrade([
+      { step: 'before', image: 'task:1-stuck' },
+    ]);
+    await start('upgrade', 'pat');
+    await expect.poll(async () => (await jobPods()).length).toBe(1);
+    await server.runtime.advance(1_800_000);
+    const { state, messages } = await end();
+    expect(state).toBe('failed');
+    expect(textsOf(messages, 2901)).toEqual([
+      'The job failed at the step "Run the hook before": it took longer than 1800 seconds.',
+    ]);
+    expect(await jobs()).toEqual([]);
+    expect(await jobPods()).toEqual([]);
+    cluster.kubelet.heal('stuck');
+    await resume();
+    expect((await end()).state).toBe('success');
+    expect(attemptsOf(await jobs())).toEqual(['5-2']);
+  });
+
+  it('is deleted with its pods when the upgrade is cancelled', async () => {
+    const { start, ask, end, jobs, jobPods, waitForCode } = await openUpgrade([
+      { step: 'after', image: 'task:1-stuck' },
+    ]);
+    const { jobId } = await start('upgrade', 'pat');
+    await waitForCode(2906);
+    await expect.poll(async () => (await jobPods()).length).toBe(1);
+    await ask(`jobs/${jobId}/cancel`);
+    const { state, codes } = await end();
+    expect(state).toBe('cancelled');
+    expect(codes.slice(codes.indexOf(2906))).toEqual([2906, 2903, 2904, 2904, 2166]);
+    expect(await jobs()).toEqual([]);
+    expect(await jobPods()).toEqual([]);
+  });
+
+  it('fails the step if another client deletes it', async () => {
+    const { cluster, start, end, jobs } = await openUpgrade([{ step: 'before', image: 'task:1-stuck' }]);
+    await start('upgrade', 'pat');
+    await expect.poll(async () => (await jobs()).length).toBe(1);
+    const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
+    await cluster.request('DELETE', `/apis/batch/v1/namespaces/${cluster.namespace}/jobs/${name}`, {
+      propagationPolicy: 'Background',
+    });
+    expect(textsOf((await end()).messages, 2901)).toEqual([
+      `The job failed at the step "Run the hook before": another client has deleted the Job ${name}.`,
+    ]);
+  });
+});
+
+describe('a process that dies while it deletes a Job', () => {
+  async function interrupt(request: (upgrade: Upgrade, jobId: string) => Promise<unknown>) {
+    const cluster = await openWorkloads();
+    const first = await openUpgrade([{ step: 'before', image: 'task:1-stuck' }], { cluster });
+    const { jobId } = await first.start('upgrade', 'pat');
+    await expect.poll(async () => (await first.jobPods()).length).toBe(1);
+    let isDeleting = false;
+    const removeFault = cluster.faults.inject({
+      method: 'DELETE',
+      path: /\/jobs\//,
+      times: Infinity,
+      act: () => {
+        isDeleting = true;
+        return Promise.reject(new Error('the request does not arrive'));
+      },
+    });
+    await request(first, jobId);
+    await expect.poll(() => isDeleting).toBe(true);
+    const store = await first.server.store.reopen();
+    await first.server.close();
+    removeFault();
+    const second = await openUpgrade([], { cluster, store });
+    const end = await second.end();
+    expect(await second.jobs()).toEqual([]);
+    expect(await second.jobPods()).toEqual([]);
+    const created = cluster.faults.requests.filter(
+      ({ method, path }) => method === 'POST' && path.includes('/jobs'),
+    );
+    expect(created).toHaveLength(1);
+    return end;
+  }
+
+  it('because its time was over leaves that to the next process, which then fails the job', async () => {
+    const { state, messages } = await interrupt(({ server }) => server.runtime.advance(1_800_000));
+    expect(state).toBe('failed');
+    expect(textsOf(messages, 2901)).toEqual([
+      'The job failed at the step "Run the hook before": it took longer than 1800 seconds.',
+    ]);
+  });
+
+  it('because the upgrade was cancelled leaves that to the next process, which then cancels', async () => {
+    const { state, codes } = await interrupt(({ ask }, jobId) => ask(`jobs/${jobId}/cancel`));
+    expect(state).toBe('cancelled');
+    expect(codes.slice(-4)).toEqual([2906, 2902, 2903, 2166]);
+  });
+});
+
+describe('an interrupted step', () => {
+  it('is continued by the next process with the same Job', async () => {
+    const cluster = await openWorkloads();
+    const first = await openUpgrade([{ step: 'before', image: 'task:1-stuck' }], { cluster });
+    await first.start('upgrade', 'pat');
+    await expect.poll(async () => (await first.jobs()).length).toBe(1);
+    const [job] = await first.jobs();
+    const store = await first.server.store.reopen();
+    await first.server.close();
+    const second = await openUpgrade([], { cluster, store });
+    await second.waitForCode(2902);
+    cluster.kubelet.heal('stuck');
+    const { state, codes } = await second.end();
+    expect(state).toBe('success');
+    expect(codes.filter((code) => code === 2906)).toHaveLength(1);
+    expect((await second.jobs()).map(({ metadata }) => metadata.uid)).toEqual([job?.metadata.uid]);
+  });
+
+  it.each(['cut', 'swallow'] as const)('creates one Job if the connection is closed: %s', async (act) => {
+    const { cluster, start, end, jobs } = await openUpgrade([{ step: 'before' }]);
+    cluster.faults.inject({ method: 'POST', path: /\/jobs/, act });
+    await start('upgrade', 'pat');
+    expect((await end()).state).toBe('success');
+    expect(attemptsOf(await jobs())).toEqual(['5-1']);
+  });
+});
+
+it('a rollback runs its own hook before, and the hook after', async () => {
+  const { start, end, jobs } = await openUpgrade([
+    { step: 'before' },
+    { step: 'before-rollback' },
+    { step: 'after' },
+  ]);
+  await start('upgrade', 'pat_next');
+  expect((await end()).state).toBe('success');
+  await start('rollback', 'pat');
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  expect(textsOf(messages, 2907)).toEqual([
+    'The hook before-rollback completed.',
+    'The hook after completed.',
+  ]);
+  // The Jobs of the upgrade were deleted when the rollback started.
+  expect((await jobs()).map(({ metadata }) => metadata.labels?.['steward/step']).sort()).toEqual([
+    'after',
+    'before-rollback',
+  ]);
+});

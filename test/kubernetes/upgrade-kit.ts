@@ -1,0 +1,192 @@
+// Shared by the tests of steps on a cluster: a namespace with two workloads, step templates, and a server that upgrades them.
+import { expect, onTestFinished } from 'vitest';
+import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
+import { startServer } from '../kit/server.ts';
+import type { TestStore } from '../kit/store.ts';
+import { type Cluster, openCluster } from './cluster.ts';
+import { createTestExecutor } from './executor.ts';
+import type { Fields, Job, Pod } from './objects.ts';
+
+export const names = ['map-server', 'map-tiles'];
+
+const containers = (tag: string) =>
+  names.map((name) => ({ name: name.toUpperCase().replace('-', '_'), image: `${name}:${tag}` }));
+
+export const patch = {
+  id: 'pat',
+  type: 'patch',
+  version: '10.9.1',
+  build: '1300',
+  releaseBuild: '1234',
+  previousBuild: '1234',
+  containers: containers('2'),
+};
+
+export const nextPatch = {
+  ...patch,
+  id: 'pat_next',
+  build: '1301',
+  previousBuild: '1300',
+  containers: containers('3'),
+};
+
+export const release = {
+  id: 'rel',
+  type: 'release',
+  version: '10.9.2',
+  build: '2000',
+  previousReleaseBuild: '1234',
+  containers: containers('2'),
+};
+
+export type TemplateOptions = {
+  step: string;
+  name?: string;
+  image?: string;
+  /** The fake kubelet makes them the termination message, one on each line. */
+  args?: string[];
+  suspend?: boolean;
+  jobSpec?: Fields;
+  container?: Fields;
+};
+
+export function templateObject({
+  step,
+  name = step,
+  image = 'task:1',
+  args,
+  suspend = true,
+  jobSpec = {},
+  container = {},
+}: TemplateOptions): Fields {
+  const task = { name: 'task', image, ...(args && { args }), ...container };
+  const podSpec = {
+    // No scheduler has this name, so no real scheduler or kubelet takes the pods.
+    schedulerName: 'steward-test',
+    terminationGracePeriodSeconds: 0,
+    restartPolicy: 'Never',
+    containers: [task],
+  };
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'CronJob',
+    metadata: { name, labels: { 'steward/step': step } },
+    spec: {
+      schedule: '0 0 1 1 *',
+      suspend,
+      jobTemplate: { spec: { backoffLimit: 0, template: { spec: podSpec }, ...jobSpec } },
+    },
+  };
+}
+
+export async function createTemplate(cluster: Cluster, options: TemplateOptions): Promise<void> {
+  const path = `/apis/batch/v1/namespaces/${cluster.namespace}/cronjobs`;
+  await cluster.request('POST', path, templateObject(options));
+}
+
+export async function openWorkloads(): Promise<Cluster> {
+  const cluster = await openCluster();
+  onTestFinished(() => cluster.close());
+  for (const name of names)
+    await cluster.createWorkload({
+      kind: 'Deployment',
+      name,
+      replicas: 1,
+      containers: [{ name, image: `${name}:1` }],
+    });
+  for (const name of names) await cluster.settled('Deployment', name);
+  return cluster;
+}
+
+type Message = { code: number; message: string };
+type Answer = {
+  status: { state: string; messages: Message[] };
+  jobId: string;
+  steps: { seqNum: number; id: string; performedBy: string; template?: string; workload?: string }[];
+  problems: string[];
+  notices: string[];
+  error?: { details: string[] };
+};
+
+export type Upgrade = Awaited<ReturnType<typeof openUpgrade>>;
+
+/** Steps take no time on the clock of the server, so a step exceeds its time only if a test advances that clock. */
+export async function openUpgrade(
+  templates: TemplateOptions[],
+  {
+    cluster: given,
+    store,
+    ...options
+  }: Partial<Omit<KubernetesOptions, 'cluster'>> & { cluster?: Cluster; store?: TestStore } = {},
+) {
+  const cluster = given ?? (await openWorkloads());
+  for (const template of templates) await createTemplate(cluster, template);
+  const server = await startServer({
+    executor: createTestExecutor(cluster, options),
+    ...(store && { store }),
+  });
+  onTestFinished(() => server.close());
+  const token = server.token('administrator');
+  const ask = async (path: string, fields: Record<string, string> = {}) =>
+    (await server.post(`/admin/system/${path}`, { token, f: 'json', ...fields })).json<Answer>();
+  const manifest = JSON.stringify([patch, nextPatch, release]);
+  if (!store)
+    await server.postParts(
+      '/admin/system/upgrades/importManifest',
+      { manifestFile: { name: 'm.json', content: manifest } },
+      token,
+    );
+  const namespaced = (group: string) => `${group}/namespaces/${cluster.namespace}`;
+  const read = async () => (await ask('upgrades')).status;
+
+  return {
+    cluster,
+    server,
+    ask,
+    read,
+    start: (operation: string, id: string) =>
+      ask(`upgrades/${operation}`, {
+        versionManifest: JSON.stringify({ id }),
+        ...(operation !== 'rollback' && { upgradeSettings: '{}' }),
+      }),
+    /** The state and the messages of the job, when it has ended. */
+    end: async () => {
+      await expect.poll(async () => (await read()).state, { interval: 20 }).not.toBe('in_progress');
+      const { state, messages } = await read();
+      return { state, messages, codes: messages.map(({ code }) => code) };
+    },
+    waitForCode: (code: number) =>
+      expect
+        .poll(async () => (await read()).messages.map((message) => message.code), { interval: 10 })
+        .toContain(code),
+    resume: async () => {
+      const { jobId } = await ask('upgrades');
+      return ask(`jobs/${jobId}/resume`);
+    },
+    jobs: async (): Promise<Job[]> => {
+      const path = `${namespaced('/apis/batch/v1')}/jobs`;
+      return (await cluster.request<{ items: Job[] }>('GET', path)).items;
+    },
+    jobPods: async (): Promise<Pod[]> => {
+      const path = `${namespaced('/api/v1')}/pods?labelSelector=job-name`;
+      return (await cluster.request<{ items: Pod[] }>('GET', path)).items;
+    },
+    setImage: async (name: string, image: string) => {
+      await cluster.patch('Deployment', name, {
+        spec: { template: { spec: { containers: [{ name, image }] } } },
+      });
+      await cluster.settled('Deployment', name);
+    },
+    images: async () => {
+      const found = await Promise.all(names.map((name) => cluster.read('Deployment', name)));
+      return found.map(({ spec }) => spec.template.spec.containers[0]?.image);
+    },
+  };
+}
+
+export const textsOf = (messages: readonly Message[], ...codes: number[]) =>
+  messages.filter(({ code }) => codes.includes(code)).map(({ message }) => message);
+
+/** The names of the Jobs without the part that differs between upgrade jobs, such as `5-1`. */
+export const attemptsOf = (jobs: readonly Job[]) =>
+  jobs.map(({ metadata }) => metadata.name.split('-').slice(-2).join('-')).sort();

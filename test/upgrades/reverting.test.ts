@@ -1,0 +1,131 @@
+// A failed or cancelled patch that reverts its workloads: its deadline, how an administrator stops it, and how a resume continues.
+import { describe, expect, it } from 'vitest';
+import { realRuntime } from '../../src/runtime.ts';
+import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import type { Server } from '../kit/server.ts';
+import { type Failure, type Status, admin, codesOf, patch1, patch2, useJobs } from './jobs-kit.ts';
+
+let server: Server;
+const { running, start, upgrade, status, finish } = useJobs((started) => (server = started));
+
+const post = (id: string, operation: 'cancel' | 'resume') =>
+  server.post(`/admin/system/jobs/${id}/${operation}`, { token: admin });
+
+/** Every step takes a second: the job fails at the third of four workloads and begins to revert. */
+async function beginReverting(env: Record<string, string> = {}): Promise<Status> {
+  await start({ SIMULATED_FAILURES: 'security_directory:1', ...env });
+  await upgrade(patch1);
+  for (let seconds = 0; !codesOf(await status()).includes(2901); seconds += 1) {
+    expect(seconds).toBeLessThan(60);
+    await server.runtime.advance(1000);
+  }
+  return status();
+}
+
+const messagesAfter = (seen: Status, now: Status) => now.status.messages.slice(seen.messageCount);
+
+describe('a job that reverts its workloads', () => {
+  it('stops after the current workload when it is cancelled, and a resume reverts the rest', async () => {
+    const failing = await beginReverting();
+    const { jobId } = failing;
+    await server.runtime.advance(500);
+    expect((await post(jobId, 'cancel')).json<Status>().status.state).toBe('in_progress');
+    const stopped = await finish();
+    expect(stopped.status).toMatchObject({ state: 'failed', code: 2 });
+    expect(messagesAfter(failing, stopped).map(({ code }) => code)).toEqual([2904, 2901, 2166]);
+    expect(messagesAfter(failing, stopped).at(1)?.message).toBe(
+      'The job failed at the step "Put back the workloads": administrator stopped it. ' +
+        'Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.',
+    );
+
+    const refused = await upgrade(patch2);
+    expect(refused.statusCode).toBe(409);
+    expect(refused.json<Failure>().error.message).toBe(
+      `The job ${jobId} to 10.9.1.1250 has not reverted all of its workloads: resume it.`,
+    );
+
+    await post(jobId, 'resume');
+    const reverted = await finish();
+    expect(reverted.status.state).toBe('failed');
+    expect(messagesAfter(stopped, reverted).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2904, 2166]);
+    expect(reverted.progress).toMatchObject({ done: 0, total: 4 });
+
+    await post(jobId, 'resume');
+    expect((await finish()).status.state).toBe('success');
+  });
+
+  it('ends as cancelled after a resume, if it was cancelled at first', async () => {
+    await start();
+    const { jobId } = (await upgrade(patch1)).json<Status>();
+    await server.runtime.advance(12_500);
+    await post(jobId, 'cancel');
+    await server.runtime.advance(1000);
+    expect(codesOf(await status())).toContain(2903);
+    await post(jobId, 'cancel');
+    const stopped = await finish();
+    expect(stopped.status.state).toBe('failed');
+    expect(codesOf(stopped).slice(-4)).toEqual([2903, 2904, 2901, 2166]);
+    await post(jobId, 'resume');
+    const done = await finish();
+    expect(done.status.state).toBe('cancelled');
+    expect(messagesAfter(stopped, done).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2166]);
+    expect((await post(jobId, 'resume')).statusCode).toBe(409);
+  });
+
+  it('has one deadline for all workloads, and a resume has a new one', async () => {
+    await start({
+      SIMULATED_FAILURES: 'security_directory:1',
+      UPGRADE_STEP_MS: '2000',
+      REVERT_TIMEOUT_SECONDS: '3',
+    });
+    await upgrade(patch1);
+    const failed = await finish();
+    expect(failed.status.state).toBe('failed');
+    expect(codesOf(failed).slice(-4)).toEqual([2901, 2904, 2901, 2166]);
+    const [first, , last] = failed.status.messages.slice(-4);
+    expect((last?.when ?? 0) - (first?.when ?? 0)).toBe(3000);
+    expect(last?.message).toBe(
+      'The job failed at the step "Put back the workloads": it took longer than 3 seconds. ' +
+        'Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.',
+    );
+    await post(failed.jobId, 'resume');
+    const again = await finish();
+    expect(messagesAfter(failed, again).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2901, 2166]);
+    expect(again.status.messages.at(-2)?.message).toContain('Not put back: GATEWAY_INGRESS.');
+  });
+
+  it('keeps its deadline in the process that takes it over', async () => {
+    const failing = await beginReverting({ REVERT_TIMEOUT_SECONDS: '3' });
+    await server.close();
+    running.pop();
+    // The clock of the next server begins where that of the first began: 16 seconds before the deadline.
+    await start(
+      { UPGRADE_STEP_MS: '10000', REVERT_TIMEOUT_SECONDS: '3' },
+      { store: await server.store.reopen() },
+    );
+    const ended = await finish();
+    expect(messagesAfter(failing, ended).map(({ code }) => code)).toEqual([2902, 2904, 2901, 2166]);
+  });
+
+  it('tries a workload once, reports each that fails, and continues with the next', async () => {
+    const executor = createSimulatedExecutor({
+      runtime: realRuntime,
+      stepMs: 0,
+      failures: new Map([['SECURITY_DIRECTORY', 1]]),
+    });
+    const tried: string[] = [];
+    executor.rollback = ({ name }) => {
+      tried.push(name);
+      return Promise.reject(new Error('the API server refuses (403): no.'));
+    };
+    await start({}, { executor });
+    await upgrade(patch1);
+    const failed = await finish();
+    expect(failed.status.state).toBe('failed');
+    expect(tried).toEqual(['SECURITY_DIRECTORY', 'GATEWAY_PROXY', 'GATEWAY_INGRESS']);
+    expect(codesOf(failed).slice(-5)).toEqual([2901, 2901, 2901, 2901, 2166]);
+    expect(failed.status.messages.at(-2)?.message).toBe(
+      'The job failed at the step "Put back GATEWAY_INGRESS": the API server refuses (403): no.',
+    );
+  });
+});

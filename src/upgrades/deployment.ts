@@ -131,16 +131,6 @@ function reasonsToPatchFirst(mandatory: readonly Version[]): string[] {
   ];
 }
 
-export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
-  const manifest = currentManifest(reader);
-  const present = reader.read(deployment);
-  const reasonsNotToInstall = installCheck(manifest, present);
-  return reachableVersions(manifest, present).map((version) => ({
-    version,
-    reasons: reasonsNotToInstall(version),
-  }));
-}
-
 export function rollbackTargets(present: Deployment): Version[] {
   return [...installedVersions(present)].slice(0, -1).reverse();
 }

@@ -3,6 +3,7 @@
 import {
   type Deployment,
   afterInstalling,
+  createPatchFinder,
   currentManifest,
   deployment,
   findVersion,
@@ -38,17 +39,21 @@ export function createPathFinder(
   const installed = new Set(installedVersions(present).map(({ id }) => id));
   const known = new Map<Version, readonly Version[]>();
 
-  const patchesOf = (release: Version) =>
-    release === present.release
-      ? patchesAfter(manifest, release, newestInstalled(present).build)
-      : patchesAfter(manifest, release, release.build);
+  const findPatches = createPatchFinder(manifest);
+  const knownPatches = new Map<Version, ReadonlySet<Version>>();
+  function patchesOf(release: Version): ReadonlySet<Version> {
+    const build = release === present.release ? newestInstalled(present).build : release.build;
+    const found = knownPatches.get(release) ?? new Set(findPatches(release, build));
+    knownPatches.set(release, found);
+    return found;
+  }
   const releaseOf = (build: string | undefined) =>
     build === present.release.build ? present.release : build === undefined ? undefined : releases.get(build);
 
   /** The path to a release and to the mandatory patches that the next release needs. */
   function pathThrough(release: Version): readonly Version[] {
     const before = known.get(release) ?? [];
-    const mandatory = patchesOf(release).findLast((patch) => patch.isMandatoryUpdate);
+    const mandatory = [...patchesOf(release)].findLast((patch) => patch.isMandatoryUpdate);
     return mandatory ? [...before, mandatory] : before;
   }
 
@@ -64,7 +69,9 @@ export function createPathFinder(
     if (!release) return undefined;
     let previous = release;
     for (const next of ahead) {
-      known.set(next, [...pathThrough(previous), next]);
+      const path = [...pathThrough(previous), next];
+      if (path.length > maxHops) return undefined;
+      known.set(next, path);
       previous = next;
     }
     return known.get(target) ?? [];
@@ -76,7 +83,7 @@ export function createPathFinder(
     const path = release && findPathToRelease(release);
     if (!path || path.length > maxHops) return undefined;
     if (release === target) return path;
-    return patchesOf(release).includes(target) ? [...path, target] : undefined;
+    return patchesOf(release).has(target) ? [...path, target] : undefined;
   };
 }
 

@@ -17,7 +17,7 @@ type Command =
   | { kind: 'go'; times: number }
   // An update may take effect although it fails.
   | { kind: 'fail'; takesEffect: boolean }
-  | { kind: 'cancel' | 'resume' | 'restart' };
+  | { kind: 'cancel' | 'resume' | 'restart' | 'finish-hop' };
 
 const kind = <K extends string>(name: K) => fc.constant(name);
 const command: fc.Arbitrary<Command> = fc.oneof(
@@ -26,6 +26,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: kind('go'), times: fc.integer({ min: 1, max: 14 }) }) },
   { weight: 3, arbitrary: fc.record({ kind: kind('fail'), takesEffect: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'resume', 'restart') }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('finish-hop') }) },
 );
 
 /** Whether the request must be accepted. */
@@ -58,6 +59,12 @@ async function attempt(system: System, asked: Command): Promise<void> {
     case 'upgrade':
     case 'rollback':
       return system.begin(targets[asked.target] ?? '', asked.kind === 'rollback');
+    case 'finish-hop': {
+      const hopsDone = () => system.store.read(newestJob)?.hopsDone;
+      const before = hopsDone();
+      while (system.isRunning() && hopsDone() === before) await attempt(system, { kind: 'go', times: 1 });
+      return;
+    }
     case 'go':
       for (let i = 0; i < asked.times; i += 1) {
         await system.runtime.advance(7);

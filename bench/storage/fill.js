@@ -37,7 +37,6 @@ const finishedJob = (at) => ({
   announced: true,
   next: 120,
   workloadsDone: 60,
-  doneBeforeRun: 0,
   workloads: 60,
   cancelledBy: null,
   reason: null,

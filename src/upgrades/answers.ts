@@ -118,10 +118,15 @@ const versionAnswer = openAnswerObject(
 export const availableAnswer = answerList(
   'AvailableVersions',
   'The version manifest, in order.',
-  openAnswerObject('AvailableVersion', 'A version, and whether it can be installed now.', {
+  openAnswerObject('AvailableVersion', 'A version, and whether it can be installed now in one hop.', {
     ...version,
     installable: z.boolean(),
-    reasons: z.array(z.string()).describe('Why it cannot be installed now.'),
+    reasons: z.array(z.string()).describe('Why it cannot be installed in one hop.'),
+    path: z
+      .array(z.string())
+      .describe(
+        'The ids of the versions that an upgrade to it installs one after another; the last one is its own. Empty for more than 100.',
+      ),
   }),
 );
 

@@ -70,7 +70,15 @@ function followPatches({ patchesOf }: Links, release: Version, build: string): V
 }
 
 export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
-  return followPatches(readLinks(manifest), release, build);
+  return createPatchFinder(manifest)(release, build);
+}
+
+/** Returns a function for many releases, because they share what is read from the manifest. */
+export function createPatchFinder(
+  manifest: readonly Version[],
+): (release: Version, build: string) => Version[] {
+  const links = readLinks(manifest);
+  return (release, build) => followPatches(links, release, build);
 }
 
 /** The patches of each release come before the releases that follow it. A stack, because 2,000 nested calls exceed the call stack. */
@@ -129,16 +137,6 @@ function reasonsToPatchFirst(mandatory: readonly Version[]): string[] {
       .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`),
     ...(rest > 0 ? [`${formatNumber(rest)} more mandatory patches must be installed first.`] : []),
   ];
-}
-
-export function availableVersions(reader: Reader): { version: Version; reasons: readonly string[] }[] {
-  const manifest = currentManifest(reader);
-  const present = reader.read(deployment);
-  const reasonsNotToInstall = installCheck(manifest, present);
-  return reachableVersions(manifest, present).map((version) => ({
-    version,
-    reasons: reasonsNotToInstall(version),
-  }));
 }
 
 export function rollbackTargets(present: Deployment): Version[] {

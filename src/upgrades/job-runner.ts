@@ -49,7 +49,7 @@ import {
 } from './job.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { nameOfStepJob } from './performers.ts';
-import { type Step, movedWorkloads } from './plan.ts';
+import { type Plan, type Step, movedWorkloads } from './plan.ts';
 import { completePlan } from './stored-plan.ts';
 import type { Workload } from './workloads.ts';
 
@@ -159,8 +159,8 @@ export class JobRunner {
     const step = plan.steps[job.next];
     try {
       if (job.reverting) await this.#revert(job, plan, signal);
-      else if (job.cancelledBy !== null) await this.#cancel(job, step, signal);
-      else if (step && job.stopping) await this.#stopStep(job, step, job.stopping, signal);
+      else if (job.cancelledBy !== null) await this.#cancel(job, plan, step, signal);
+      else if (step && job.stopping) await this.#stopStep(job, plan, step, job.stopping, signal);
       else if (step && needsBegin(job, step)) await this.#begin(job, step);
       else if (step) await this.#runStep(job, plan, step, signal);
       else await this.#complete(job, plan);
@@ -211,7 +211,7 @@ export class JobRunner {
   async #perform(job: Job, plan: StoredPlan, step: Step, context: StepContext): Promise<StepOutcome> {
     const { id, action, workload } = step;
     if (action === 'run-template') {
-      const { result } = await this.#executor.runTemplate(templateRun(job, step), context);
+      const { result } = await this.#executor.runTemplate(templateRun(job, plan, step), context);
       return result === undefined ? {} : { databases: toXmlText(result) };
     }
     if (action === 'check') return this.#checkWorkloads(job, plan, step, context);
@@ -262,8 +262,8 @@ export class JobRunner {
     };
   }
 
-  async #cancel(job: Job, step: Step | undefined, signal: AbortSignal): Promise<void> {
-    const failure = step && (await this.#endJobOf(job, step, signal));
+  async #cancel(job: Job, plan: StoredPlan, step: Step | undefined, signal: AbortSignal): Promise<void> {
+    const failure = step && (await this.#endJobOf(job, plan, step, signal));
     if (signal.aborted) return;
     await this.#update(job, (transaction, current, at) =>
       step && failure !== undefined
@@ -272,17 +272,17 @@ export class JobRunner {
     );
   }
 
-  async #stopStep(job: Job, step: Step, cause: string, signal: AbortSignal): Promise<void> {
-    const failure = await this.#endJobOf(job, step, signal);
+  async #stopStep(job: Job, plan: StoredPlan, step: Step, cause: string, signal: AbortSignal): Promise<void> {
+    const failure = await this.#endJobOf(job, plan, step, signal);
     if (signal.aborted) return;
     const causes = [cause, ...(failure === undefined ? [] : [failure])].join(' ');
     await this.#update(job, (transaction, current, at) => failJob(transaction, current, step, causes, at));
   }
 
   /** Returns why the Job could not be ended. */
-  async #endJobOf(job: Job, step: Step, signal: AbortSignal): Promise<string | undefined> {
+  async #endJobOf(job: Job, plan: StoredPlan, step: Step, signal: AbortSignal): Promise<string | undefined> {
     if (!mayHaveJob(step)) return undefined;
-    const run = templateRun(job, step);
+    const run = templateRun(job, plan, step);
     try {
       await this.#execute(job, (context) => this.#executor.stopTemplate(run, context), signal);
       return undefined;
@@ -435,10 +435,11 @@ function mayHaveJob({ action, isSkipped }: Step): boolean {
   return action === 'run-template' && !isSkipped;
 }
 
-function templateRun(job: Job, step: Step): TemplateRun {
+function templateRun(job: Job, plan: Plan, step: Step): TemplateRun {
   const { id, template, seqNum } = step;
   const jobName = nameOfStepJob(job.id, seqNum, attemptOf(job, step));
-  return { step: id, template, jobName, from: job.from, to: job.to };
+  const { from, to } = plan.hops?.[step.hop ?? 0] ?? job;
+  return { step: id, template, jobName, from, to };
 }
 
 function deviationError(deviations: readonly Deviation[]): Error {

@@ -2,7 +2,7 @@
 import type { ReadableStore } from '../store/store.ts';
 import type { JobMessages } from './job-status.ts';
 import type { AbandonedReason } from './workloads.ts';
-import { type Job, newestJob } from './job-table.ts';
+import { type Job, hasInstalled, newestJob } from './job-table.ts';
 import type { Message } from './messages.ts';
 
 /** The messages of one job that were read so far. A job only adds messages, so they stay valid. */
@@ -41,9 +41,7 @@ export class JobService {
   /** Undefined for the version of a fresh deployment, which no job installed. */
   async findInstalling(versionId: string): Promise<Job | undefined> {
     const newest = this.#store.read(newestJob);
-    return newest?.state === 'success' && newest.installs.includes(versionId)
-      ? newest
-      : this.#store.jobs.findInstalling(versionId);
+    return newest && hasInstalled(newest, versionId) ? newest : this.#store.jobs.findInstalling(versionId);
   }
 
   /**

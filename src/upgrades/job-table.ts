@@ -37,6 +37,11 @@ export type Job = {
   readonly stopping?: string | null;
   readonly workloadsDone: number;
   readonly workloads: number;
+  /** The release of each hop, or null for one of patches. Only if the job has several hops, like the two fields below. */
+  readonly hops?: readonly (string | null)[];
+  readonly hopsDone?: number;
+  /** The ids of the versions of finished hops. They stay installed, however the job ends. */
+  readonly installed?: readonly string[];
   /** Jobs that version 0.1 has ended have none. */
   readonly progress?: Progress;
   /** Set when an administrator asks to cancel. The job still runs then. */
@@ -104,4 +109,8 @@ export const runTotals: Cell<RunTotals> = {
 
 export function isJobRunning(reader: Reader): boolean {
   return reader.read(newestJob)?.state === 'in_progress';
+}
+
+export function hasInstalled({ state, installs, installed = [] }: Job, versionId: string): boolean {
+  return state === 'success' ? installs.includes(versionId) : installed.includes(versionId);
 }

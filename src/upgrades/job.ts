@@ -33,7 +33,7 @@ import {
 } from './job-table.ts';
 import { type Code, type Facts, announcesStart, writeMessage } from './messages.ts';
 import { nameOfStepJob } from './performers.ts';
-import type { Plan, Step } from './plan.ts';
+import type { Plan, PlannedHop, Step } from './plan.ts';
 import {
   type Progress,
   advanceProgress,
@@ -88,6 +88,11 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     workloadsDone: 0,
     workloads: plan.workloads,
     progress: startProgress(plan, last?.progress, at),
+    ...(plan.hops && {
+      hops: plan.hops.map(({ isRelease, installs: [first = null] }) => (isRelease ? first : null)),
+      hopsDone: 0,
+      installed: [],
+    }),
     cancelledBy: null,
     reason: null,
     reverting: null,
@@ -102,7 +107,12 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
 function archiveJob(transaction: Transaction, job: Job): void {
   transaction.jobs.archive(job);
   transaction.jobs.deletePlan(job.id);
-  if (job.state !== 'cancelled') transaction.write(jobBefore, job);
+  if (!hasChangedNothing(job)) transaction.write(jobBefore, job);
+}
+
+/** A cancelled job has changed nothing, unless it was cancelled between two hops. */
+function hasChangedNothing({ state, hopsDone = 0 }: Job): boolean {
+  return state === 'cancelled' && hopsDone === 0;
 }
 
 /**
@@ -119,7 +129,7 @@ export function reasonNotToStart(
   if (!last || (wanted.operation === 'upgrade' && repairs(last, wanted.targetId))) return undefined;
   const remedies = [
     ...(last.id === newest?.id ? ['resume it'] : []),
-    ...(last.kind === 'release' ? [`upgrade to ${last.targetId} again`] : []),
+    ...repairTargets(last).map((id) => `upgrade to ${id} again`),
   ];
   const state = last.reverting ? 'has not reverted all of its workloads' : 'has failed';
   return `The job ${last.id} to ${last.to} ${state}: ${remedies.join(', or ')}.`;
@@ -127,13 +137,20 @@ export function reasonNotToStart(
 
 export function findJobToRepair(reader: Reader): Job | undefined {
   const newest = reader.read(newestJob);
-  const last = newest?.state === 'cancelled' ? reader.read(jobBefore) : newest;
+  const last = newest && hasChangedNothing(newest) ? reader.read(jobBefore) : newest;
   return last?.state === 'failed' && (last.kind !== 'patch' || last.reverting) ? last : undefined;
 }
 
 /** Whether an upgrade to this version repairs the failed job. */
 export function repairs(failed: Job, targetId: string): boolean {
-  return failed.kind === 'release' && failed.targetId === targetId;
+  return repairTargets(failed).includes(targetId);
+}
+
+/** The target, and the release of the hop that has failed. */
+function repairTargets({ kind, targetId, hops = [], hopsDone = 0 }: Job): string[] {
+  if (kind !== 'release') return [];
+  const release = hops[hopsDone] ?? targetId;
+  return [...new Set([targetId, release])];
 }
 
 /** What a step has done, as far as its messages depend on it. */
@@ -178,6 +195,8 @@ export function advanceJob(
     progress: advanceProgress(progressOf(job, plan, at), plan, job.next, at),
     announced: job.announced || step.codes.some(isAnnouncement),
   };
+  const finished = endOfHop(plan, job.next) ? plan.hops?.[job.hopsDone ?? 0] : undefined;
+  if (finished) transaction.write(deployment, finished.after);
   const isRecorded = (code: Code) =>
     (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
   const facts = { ...factsOf(job, step), ...outcome };
@@ -189,7 +208,23 @@ export function advanceJob(
       { name: workload.name, image: formatImages(workload, which) },
     ]),
   ];
-  return record(transaction, moved, lines, at);
+  return record(transaction, finished ? finishHop(moved, finished) : moved, lines, at);
+}
+
+/** Whether the step at `index` is the last one of a hop, and another hop follows. The last hop is recorded when the job succeeds. */
+function endOfHop({ steps }: Plan, index: number): boolean {
+  const [hop, next] = [steps[index]?.hop, steps[index + 1]?.hop];
+  return hop !== undefined && next !== undefined && next !== hop;
+}
+
+function finishHop(job: Job, { installs }: PlannedHop): Job {
+  const { hopsDone = 0, installed = [] } = job;
+  return { ...job, hopsDone: hopsDone + 1, installed: [...installed, ...installs] };
+}
+
+/** The steps before it belong to finished hops. */
+function startOfHop({ hopsDone = 0 }: Job, { steps }: Plan): number {
+  return hopsDone === 0 ? 0 : steps.findIndex(({ hop }) => hop === hopsDone);
 }
 
 function progressOf(job: Job, plan: Plan, at: number): Progress {
@@ -269,7 +304,8 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
   if (job.kind === 'rollback') return 'it is a rollback';
   if (job.kind === 'patch') return undefined;
   if (!plan) return 'it has ended';
-  const executing = plan.steps.findIndex(({ codes }) => codes.includes(2271));
+  const start = startOfHop(job, plan);
+  const executing = plan.steps.findIndex(({ codes }, index) => index >= start && codes.includes(2271));
   return job.next > executing ? 'the plan of a release is being executed' : undefined;
 }
 
@@ -288,9 +324,10 @@ export function beginCancel(transaction: Transaction, job: Job, at: number): Job
   return record(transaction, { ...cancelled, ...(progress && { progress }) }, lines, at);
 }
 
-export function nextToRevert(job: Job, { steps }: Plan): { index: number; step: Step } | undefined {
-  for (let index = (job.reverting?.before ?? 0) - 1; index >= 0; index -= 1) {
-    const step = steps[index];
+export function nextToRevert(job: Job, plan: Plan): { index: number; step: Step } | undefined {
+  const start = startOfHop(job, plan);
+  for (let index = (job.reverting?.before ?? 0) - 1; index >= start; index -= 1) {
+    const step = plan.steps[index];
     if (step?.action === 'apply') return { index, step };
   }
   return undefined;

@@ -7,14 +7,9 @@ import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
 import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.ts';
-import {
-  currentManifest,
-  deployment,
-  findVersion,
-  importedManifest,
-  installedVersions,
-} from './deployment.ts';
+import { currentManifest, deployment, importedManifest, installedVersions } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
+import { findPath } from './hops.ts';
 import { type OnJobChange, startJob } from './job.ts';
 import type { JobRunner } from './job-runner.ts';
 import type { JobService } from './job-service.ts';
@@ -87,24 +82,22 @@ const planDigestField = text(
 );
 
 function getUpgradeSettingsOperation({ store }: OperationsOptions): Operation {
-  const find = (id: string) => findVersion(currentManifest(store), store.read(deployment), id);
+  const find = (id: string) => findPath(currentManifest(store), store.read(deployment), id);
   return operation({
     title: 'Get upgrade settings',
-    description: 'The settings a version asks for. Edit their values and pass the whole object to upgrade.',
+    description:
+      'The settings a version asks for, with those of the versions on the path to it. Edit their values and pass the whole object to upgrade.',
     access: 'administrator',
     effect: 'reads',
     fields: { upgradeId: versionField },
     answer: upgradeSettingsAnswer,
     check: ({ values: { upgradeId } }) => ({
       problems:
-        upgradeId === undefined || find(upgradeId)
+        upgradeId === undefined || find(upgradeId).length > 0
           ? []
           : [{ field: 'upgradeId', message: noSuchVersion(upgradeId) }],
     }),
-    run: ({ values: { upgradeId } }) => {
-      const version = find(upgradeId);
-      return { json: asJson(version ? settingsOf(version) : { userInputs: [] }) };
-    },
+    run: ({ values: { upgradeId } }) => ({ json: asJson(settingsOf(...find(upgradeId))) }),
   });
 }
 

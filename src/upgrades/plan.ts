@@ -1,4 +1,5 @@
 // The plan of a job: a list of steps. It is computed once, stored, and executed step by step.
+import type { Deployment } from './deployment.ts';
 import type { Code } from './messages.ts';
 import type { PerformedBy, Performers } from './performers.ts';
 import {
@@ -30,6 +31,8 @@ export type Step = {
   readonly subject: string;
   /** Set only in a step that completes a workload. */
   readonly counts: Counts | null;
+  /** The index of the hop, if the upgrade has several. */
+  readonly hop?: number;
 };
 
 export type Counts = { readonly done: number; readonly total: number };
@@ -37,6 +40,18 @@ export type Counts = { readonly done: number; readonly total: number };
 export type Plan = {
   readonly steps: readonly Step[];
   readonly workloads: number;
+  /** Only if the upgrade has several. */
+  readonly hops?: readonly PlannedHop[];
+};
+
+export type PlannedHop = {
+  readonly from: string;
+  readonly to: string;
+  /** The ids of the versions that it installs. The first one is a release, or all are patches. */
+  readonly installs: readonly string[];
+  readonly isRelease: boolean;
+  /** What is installed when it is finished. */
+  readonly after: Deployment;
 };
 
 /** A step before it is known who performs it, and at which position. */
@@ -121,7 +136,11 @@ function interleave(stages: readonly Stages[], parallelism: number): Draft[] {
   ];
 }
 
-function planDeployments(workloads: readonly Workload[], parallelism: number): Draft[] {
+function planDeployments(
+  workloads: readonly Workload[],
+  parallelism: number,
+  { done, total }: Counts,
+): Draft[] {
   const stages = workloads.map((workload, index) => {
     const { component } = workload;
     const begins = workloads[index - 1]?.component !== component;
@@ -135,7 +154,7 @@ function planDeployments(workloads: readonly Workload[], parallelism: number): D
       verify: [
         {
           ...workloadStep('verify', 'Verify deployment', 'verify', workload, 2103, 2175),
-          counts: { done: index + 1, total: workloads.length },
+          counts: { done: done + index + 1, total },
         },
         ...(ends ? [componentStep('component-end', 'End component', component, 2132)] : []),
       ],
@@ -145,9 +164,9 @@ function planDeployments(workloads: readonly Workload[], parallelism: number): D
 }
 
 /** Each patch is verified before the next one begins, because both may move the same workload. */
-function planModules(patches: Workloads, parallelism: number, before = 0): Draft[] {
-  const total = before + patches.flat().length;
-  let done = before;
+function planModules(patches: Workloads, parallelism: number, before: Counts): Draft[] {
+  const { total } = before;
+  let { done } = before;
   const stagesOf = (workload: Workload) => ({
     begin: [
       { ...workloadStep('begin', 'Begin module', 'perform', workload, 2291), workload: null },
@@ -166,14 +185,38 @@ function planModules(patches: Workloads, parallelism: number, before = 0): Draft
 /** One list for each version, in the order of installation. */
 type Workloads = readonly (readonly Workload[])[];
 
-export function planRelease(
-  [deployments = [], ...patches]: Workloads,
-  parallelism: number,
-  performers: Performers,
-): Plan {
-  const drafts = [
+export type HopMoves = { readonly isRelease: boolean; readonly workloads: Workloads };
+
+/** The workloads of each hop, in the order of the hops. */
+export function planUpgrade(hops: readonly HopMoves[], parallelism: number, performers: Performers): Plan {
+  const total = hops.reduce((sum, { workloads }) => sum + workloads.flat().length, 0);
+  let done = 0;
+  const drafts = hops.flatMap(({ isRelease, workloads }, hop) => {
+    const planHop = isRelease ? draftRelease : draftPatches;
+    const planned = planHop(workloads, parallelism, { done, total });
+    done += workloads.flat().length;
+    return hops.length === 1 ? planned : planned.map((draft) => ({ ...draft, hop }));
+  });
+  const all = [
     step('launch', 'Launch the upgrader', 2168),
     step('read-only', 'Enter read-only mode', 2165),
+    ...drafts,
+    finalCheck,
+  ];
+  return createPlan(all, total, performers);
+}
+
+function draftRelease(
+  [deployments = [], ...patches]: Workloads,
+  parallelism: number,
+  before: Counts,
+): Draft[] {
+  const { length } = deployments;
+  // In an upgrade with one hop, the patches that come along are not counted before they begin.
+  const isOnlyHop = before.done === 0 && before.total === length + patches.flat().length;
+  const ofDeployments = isOnlyHop ? { done: 0, total: length } : before;
+  const ofPatches = { ...before, done: before.done + length };
+  return [
     step('prepare', 'Prepare the plan', 2270),
     step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
     step('database-validate', 'Validate the relational database', 2094),
@@ -190,35 +233,29 @@ export function planRelease(
     step('role-change', 'Announce the role change', 2151),
     step('database-post-upgrade', 'Run the database post-upgrade', 2148, 2149),
     step('database-end', 'End the relational database', 2109),
-    ...planDeployments(deployments, parallelism),
+    ...planDeployments(deployments, parallelism, ofDeployments),
     step('portal-content', 'Update portal content', 2187, 2188),
     step('post-upgrade', 'Begin post-upgrade operations', 2179),
     step('logging', 'Post-upgrade operations for logging', 2180, 2181),
     step('services-refresh', 'Refresh auto-deployed services', 2178, 2185),
     step('search-refresh', 'Refresh the search indices', 2191, 2192),
-    ...planModules(patches, parallelism, deployments.length),
+    ...planModules(patches, parallelism, ofPatches),
     hook('after'),
-    finalCheck,
   ];
-  return createPlan(drafts, deployments.length + patches.flat().length, performers);
 }
 
-export function planPatches(patches: Workloads, parallelism: number, performers: Performers): Plan {
-  const drafts = [
-    step('launch', 'Launch the upgrader', 2168),
-    step('read-only', 'Enter read-only mode', 2165),
+function draftPatches(patches: Workloads, parallelism: number, before: Counts): Draft[] {
+  return [
     step('prepare', 'Prepare the plan', 2270),
     step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
     step('diagnostics-end', 'End pre-diagnostics', 2288),
     hook('before'),
     step('execute', 'Execute the plan', 2271),
-    ...planModules(patches, parallelism),
+    ...planModules(patches, parallelism, before),
     step('post-upgrade', 'Begin post-upgrade operations', 2179),
     step('logging', 'Post-upgrade operations for logging', 2180, 2181),
     hook('after'),
-    finalCheck,
   ];
-  return createPlan(drafts, patches.flat().length, performers);
 }
 
 export function planRollback(workloads: readonly Workload[], performers: Performers): Plan {

@@ -6,17 +6,16 @@ import type { Reader } from '../store/state.ts';
 import type { NewJob } from './job.ts';
 import { type Version, formatVersion } from './manifest.ts';
 import { maxLengths } from './manifest-links.ts';
-import { type Plan, planPatches, planRelease, planRollback, skippedSteps } from './plan.ts';
+import { type Hop, createPathFinder, maxHops, planHops } from './hops.ts';
+import { type Plan, planRollback, planUpgrade, skippedSteps } from './plan.ts';
 import {
   type Deployment,
-  afterInstalling,
   afterRollback,
   deployment,
   findVersion,
   currentManifest,
   installCheck,
   newestInstalled,
-  patchesAfter,
   rollbackTargets,
 } from './deployment.ts';
 import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
@@ -58,32 +57,65 @@ export function prepareUpgrade(
       problems: [{ field: 'versionManifest', message: noSuchVersion(id) }],
     };
   }
-  const { uploads, updateToLatestPatch, problems } = readSettings(target, submitted);
-  const known = { ...base, kind: target.type, uploads };
-  const reasons = problemsOf('versionManifest', installCheck(manifest, present)(target));
-  if (reasons.length > 0)
+  const path = createPathFinder(manifest, present)(target);
+  const { uploads, updateToLatestPatch, problems } = readSettings(path ?? [target], submitted);
+  const known = { ...base, kind: path && path.length > 1 ? ('release' as const) : target.type, uploads };
+  if (!path) {
+    const reasons = problemsOf('versionManifest', reasonsNotToReach(manifest, present, target));
     return {
       ...known,
       ...noPlan,
       to: formatVersion(target),
       problems: [...reasons, ...problems].slice(0, maxProblems),
     };
+  }
 
-  const versions = versionsToInstall(target, manifest, present, updateToLatestPatch);
-  const movePlan = inventory.planMoves(versions, present);
+  const hops = planHops(path, manifest, present, updateToLatestPatch);
+  const movePlan = inventory.planMoves(
+    hops.flatMap(({ versions }) => versions),
+    present,
+  );
   const tooMany = findTooManyWorkloads(movePlan);
-  const planVersions = versions[0]?.type === 'release' ? planRelease : planPatches;
-  const { parallelism, performers } = inventory;
-  const plan = tooMany.length > 0 ? emptyPlan : planVersions(movePlan.workloads, parallelism, performers);
+  const plan = tooMany.length > 0 ? emptyPlan : planAllHops(hops, movePlan, inventory);
+  const last = hops.at(-1);
   return {
     ...known,
-    installs: versions.map((version) => version.id),
-    to: formatVersion(versions.at(-1) ?? target),
+    installs: hops.flatMap(({ versions }) => versions.map((version) => version.id)),
+    to: last?.to ?? formatVersion(target),
     plan,
-    after: afterInstalling(present, versions),
+    after: last?.after ?? present,
     problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
     notices: listNotices(movePlan, plan),
   };
+}
+
+function reasonsNotToReach(
+  manifest: readonly Version[],
+  present: Deployment,
+  target: Version,
+): readonly string[] {
+  const reasons = installCheck(manifest, present)(target);
+  const message = `${formatVersion(target)} cannot be reached with at most ${maxHops} hops.`;
+  return reasons.length > 0 ? reasons : [message];
+}
+
+function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: Inventory): Plan {
+  let index = 0;
+  const moves = hops.map(({ target, versions }) => {
+    const ofHop = workloads.slice(index, index + versions.length);
+    index += versions.length;
+    return { isRelease: target.type === 'release', workloads: ofHop };
+  });
+  const plan = planUpgrade(moves, inventory.parallelism, inventory.performers);
+  if (hops.length === 1) return plan;
+  const planned = hops.map(({ target, versions, from, to, after }) => ({
+    from,
+    to,
+    installs: versions.map(({ id }) => id),
+    isRelease: target.type === 'release',
+    after,
+  }));
+  return { ...plan, hops: planned };
 }
 
 function listNotices({ notices }: MovePlan, plan: Plan): string[] {
@@ -100,20 +132,6 @@ function findTooManyWorkloads({ workloads }: MovePlan): Problem[] {
 
 export function noSuchVersion(id: string): string {
   return `there is no version with the id ${truncate(id, maxLengths.id)}.`;
-}
-
-/** A patch needs the earlier patches of its release. */
-function versionsToInstall(
-  target: Version,
-  manifest: readonly Version[],
-  present: Deployment,
-  toLatest: boolean,
-): Version[] {
-  if (target.type === 'release') {
-    return [target, ...(toLatest ? patchesAfter(manifest, target, target.build) : [])];
-  }
-  const patches = patchesAfter(manifest, present.release, newestInstalled(present).build);
-  return toLatest ? patches : patches.slice(0, patches.indexOf(target) + 1);
 }
 
 export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {

@@ -38,15 +38,25 @@ const volumes: UserInput = {
   required: false,
 };
 
-export function settingsOf(version: Version): UpgradeSettings {
-  if (version.type === 'patch') return { userInputs: [] };
-  const formInputs = version.userForm.flatMap(({ groupInputs }) => groupInputs);
-  const inputs = formInputs.length > 0 ? formInputs : [latestPatch, license(version.newLicensesRequired)];
-  const all = [...inputs.filter(({ id }) => id !== volumes.id), volumes];
+/** The inputs of all versions on a path. Inputs with the same id are one input, which is required if one of them is. */
+export function settingsOf(...path: readonly Version[]): UpgradeSettings {
+  const releases = path.filter(({ type }) => type === 'release');
+  if (releases.length === 0) return { userInputs: [] };
+  const inputs = new Map<string, UserInput>();
+  for (const input of releases.flatMap(inputsOf)) {
+    const known = inputs.get(input.id);
+    inputs.set(input.id, known ? { ...known, required: known.required === true || input.required } : input);
+  }
+  const all = [...[...inputs.values()].filter(({ id }) => id !== volumes.id), volumes];
   // Pages build HTML ids from `seqNum`, so it must be unique: a value from the form is ignored.
   return {
     userInputs: all.map(({ seqNum: _given, ...input }, seqNum) => ({ seqNum, ...input, newfield: '' })),
   };
+}
+
+function inputsOf({ userForm, newLicensesRequired }: Version): readonly UserInput[] {
+  const formInputs = userForm.flatMap(({ groupInputs }) => groupInputs);
+  return formInputs.length > 0 ? formInputs : [latestPatch, license(newLicensesRequired)];
 }
 
 /** A version has at most 200 inputs, so a longer list has unknown or repeated ids. */
@@ -117,8 +127,11 @@ export function findNamedUploads(sent: SentSettings | undefined): string[] {
 }
 
 /** The ids of the uploads whose content the check needs. */
-export function findUploadsToRead(version: Version, sent: SentSettings | undefined): ReadonlySet<string> {
-  const read = settingsOf(version).userInputs.filter((entry) => entry.type === 'File' && needsContent(entry));
+export function findUploadsToRead(
+  path: readonly Version[],
+  sent: SentSettings | undefined,
+): ReadonlySet<string> {
+  const read = settingsOf(...path).userInputs.filter((entry) => entry.type === 'File' && needsContent(entry));
   const readIds = new Set<unknown>(read.map(({ id }) => id));
   return new Set(textsIn(sent).flatMap(({ id, text }) => (readIds.has(id) ? text : [])));
 }
@@ -145,11 +158,12 @@ function toEntry(entry: unknown): SentEntry {
   return typeof entry === 'object' && entry !== null ? entry : {};
 }
 
-export function readSettings(version: Version, submitted: SubmittedSettings): ReadSettings {
+export function readSettings(path: readonly Version[], submitted: SubmittedSettings): ReadSettings {
   const problems: SettingProblem[] = [];
-  const values = readValues(version, submitted, problems);
-  if (submitted.upgradeSettings === undefined && version.type === 'release' && isSince11(version.version)) {
-    problems.push(inSettings(`is required for a release to ${version.version}.`));
+  const values = readValues(path, submitted, problems);
+  const since11 = path.find(({ type, version }) => type === 'release' && isSince11(version));
+  if (submitted.upgradeSettings === undefined && since11) {
+    problems.push(inSettings(`is required for a release to ${since11.version}.`));
   }
   const value = values.get('updateToLatestPatch');
   const chosenInSettings = typeof value === 'boolean' ? value : undefined;
@@ -164,7 +178,7 @@ export function readSettings(version: Version, submitted: SubmittedSettings): Re
     });
   }
   const uploads: string[] = [];
-  const entries = settingsOf(version).userInputs;
+  const entries = settingsOf(...path).userInputs;
   for (const entry of entries) {
     if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), submitted, uploads));
   }
@@ -174,7 +188,7 @@ export function readSettings(version: Version, submitted: SubmittedSettings): Re
 }
 
 function readValues(
-  version: Version,
+  path: readonly Version[],
   { upgradeSettings }: SubmittedSettings,
   problems: SettingProblem[],
 ): Map<string, unknown> {
@@ -186,7 +200,8 @@ function readValues(
     return values;
   }
   // A patch has no inputs, but accepts `updateToLatestPatch`.
-  const inputs = version.type === 'patch' ? [latestPatch] : settingsOf(version).userInputs;
+  const { userInputs } = settingsOf(...path);
+  const inputs = userInputs.length === 0 ? [latestPatch] : userInputs;
   const types = new Map(inputs.map(({ id, type }) => [id, type]));
   let known = `; known are ${[...types.keys()].join(', ')}`;
   for (const [index, { id, value }] of (list as unknown[]).map(toEntry).entries()) {

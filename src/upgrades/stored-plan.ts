@@ -1,6 +1,6 @@
 // Completes a stored plan: version 0.1 stored steps without an id, and a job that it left failed can still be resumed.
 import type { StoredPlan } from './job-table.ts';
-import { type Step, planRelease } from './plan.ts';
+import { type Step, planUpgrade } from './plan.ts';
 import { type StepId, isTemplateStepId } from './step-ids.ts';
 
 type OldStep = Pick<Step, 'name' | 'action' | 'workload' | 'codes' | 'subject' | 'counts'>;
@@ -20,7 +20,7 @@ function completeStep(step: OldStep, seqNum: number): Step {
 
 const noPerformers = { isSimulated: false, templates: new Map() };
 const idsOfCodes = new Map<number, StepId>([
-  ...planRelease([], 1, noPerformers).steps.flatMap(({ codes, id }) =>
+  ...planUpgrade([{ isRelease: true, workloads: [] }], 1, noPerformers).steps.flatMap(({ codes, id }) =>
     codes.map((code): [number, StepId] => [code, id]),
   ),
   [2134, 'component-begin'],

@@ -3,8 +3,9 @@ import { maxProblems } from '../errors.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Upload } from '../uploads/upload.ts';
-import { currentManifest, deployment, findVersion } from './deployment.ts';
+import { currentManifest, deployment } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
+import { findPath } from './hops.ts';
 import { reasonNotToStart } from './job.ts';
 import type { Version } from './manifest.ts';
 import { updatedWorkloads } from './plan.ts';
@@ -77,10 +78,10 @@ async function readFiles(
   uploads: ReadonlyMap<string, Upload>,
 ): Promise<ReadonlyMap<string, SettingFile>> {
   const manifest = versionManifestFile ?? currentManifest(store);
-  const version = findVersion(manifest, store.read(deployment), versionManifest);
+  const path = findPath(manifest, store.read(deployment), versionManifest);
   const files = new Map<string, SettingFile>();
   let room = jsonFileLimits.bytesTogether;
-  for (const id of version ? findUploadsToRead(version, upgradeSettings) : []) {
+  for (const id of findUploadsToRead(path, upgradeSettings)) {
     const upload = uploads.get(id);
     if (!upload) continue;
     const { itemName, size } = upload;

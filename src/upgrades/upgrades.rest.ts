@@ -12,13 +12,13 @@ import {
   versionsAnswer,
 } from './answers.ts';
 import {
-  availableVersions,
   deployment,
   importedManifest,
   installedVersions,
   newestInstalled,
   rollbackTargets,
 } from './deployment.ts';
+import { availableVersions } from './hops.ts';
 import { JobService } from './job-service.ts';
 import { jobStatus, noUpgradeStatus } from './job-status.ts';
 import { type Job, newestJob } from './job-table.ts';
@@ -110,10 +110,11 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       'The version manifest: every version that can be reached from the installed one, in order.',
       availableAnswer,
       () =>
-        availableVersions(store).map(({ version, reasons }) => ({
+        availableVersions(store).map(({ version, reasons, path }) => ({
           ...asJson(version),
           installable: reasons.length === 0,
           reasons,
+          path,
         })),
     ),
     installed: child(

@@ -259,7 +259,8 @@ describe('a database of version 0.1.0', () => {
 
   const jobRow = (number: number, state: string) => {
     const all = job(number, { state: 'failed', installs: ['v'], uploads: ['u'] });
-    const columns = Object.entries({ ...all, state }).map(([field, value]) => [
+    // Version 0.1.0 has a field that later versions do not read.
+    const columns = Object.entries({ ...all, state, doneBeforeRun: 0 }).map(([field, value]) => [
       field === 'id' ? 'key' : field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
       value,
     ]);
@@ -285,8 +286,10 @@ describe('a database of version 0.1.0', () => {
       await addJob(add, 3, 'cancelled');
       await addJob(add, 4, 'failed');
     });
-    const migrated = (number: number, state: 'success' | 'failed' | 'cancelled') =>
-      job(number, { state, installs: ['v'], uploads: ['u'], messageCount: 2 });
+    const migrated = (number: number, state: 'success' | 'failed' | 'cancelled') => ({
+      ...job(number, { state, installs: ['v'], uploads: ['u'], messageCount: 2 }),
+      doneBeforeRun: 0,
+    });
     expect(store.read(newestJob)).toEqual(migrated(4, 'failed'));
     expect(store.read(jobBefore)).toEqual(migrated(2, 'failed'));
     expect((await store.jobs.page(4, 0, 10)).jobs).toEqual([

@@ -15,19 +15,31 @@ import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { type Workload, simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
-/** Versions with few containers, so that jobs are short: a release, two patches of it, and the next release. */
+/**
+ * Versions with few containers, so that jobs are short: a release, two patches of it, the next release with a mandatory patch, and the
+ * release after that, which is three hops away.
+ */
 const small = (version: Version, names: string[]): Version => ({
   ...version,
   containers: names.map((name) => ({ name, image: `${name}:${version.build}`, checksum: 'N/A' })),
   newContainers: [],
   newLicensesRequired: false,
 });
-const [patchA, patchB, next] = builtInManifest as [Version, Version, Version];
+const [patchA, patchB, next, patchC] = builtInManifest as [Version, Version, Version, Version];
 export const start = small(freshRelease, ['A_1', 'A_2', 'B_1']);
-const manifest = [
+export const manifest = [
   small(patchA, ['A_1', 'B_1']),
   small(patchB, ['A_1']),
   { ...small(next, ['A_1', 'A_2', 'B_1']), version: '10.9.2' },
+  { ...small(patchC, ['A_2']), version: '10.9.2', isMandatoryUpdate: true },
+  {
+    ...small(next, ['A_1', 'B_1']),
+    id: 'rel_last',
+    version: '10.9.3',
+    build: '9000',
+    previousReleaseBuild: next.build,
+    containers: ['A_1', 'B_1'].map((name) => ({ name, image: `${name}:9000`, checksum: 'N/A' })),
+  },
 ];
 export const targets = [...manifest.map(({ id }) => id), start.id];
 

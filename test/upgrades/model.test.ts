@@ -5,9 +5,10 @@ import { expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/job.ts';
 import { newestJob } from '../../src/upgrades/job-table.ts';
-import { deployment, newestInstalled } from '../../src/upgrades/deployment.ts';
+import { type Deployment, deployment, newestInstalled } from '../../src/upgrades/deployment.ts';
+import { formatVersion } from '../../src/upgrades/manifest.ts';
 import type { Message } from '../../src/upgrades/messages.ts';
-import { type System, createSystem, imagesOf, start, targets } from './model-system.ts';
+import { type System, createSystem, imagesOf, manifest, start, targets } from './model-system.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 400);
 
@@ -16,21 +17,24 @@ type Command =
   | { kind: 'go'; times: number }
   // An update may take effect although it fails.
   | { kind: 'fail'; takesEffect: boolean }
-  | { kind: 'cancel' | 'resume' | 'restart' };
+  | { kind: 'cancel' | 'resume' | 'restart' | 'finish-hop' };
 
 const kind = <K extends string>(name: K) => fc.constant(name);
 const command: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: kind('upgrade'), target: fc.nat({ max: 3 }) }) },
-  { weight: 1, arbitrary: fc.record({ kind: kind('rollback'), target: fc.nat({ max: 3 }) }) },
+  { weight: 3, arbitrary: fc.record({ kind: kind('upgrade'), target: fc.nat({ max: 5 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('rollback'), target: fc.nat({ max: 5 }) }) },
   { weight: 6, arbitrary: fc.record({ kind: kind('go'), times: fc.integer({ min: 1, max: 14 }) }) },
   { weight: 3, arbitrary: fc.record({ kind: kind('fail'), takesEffect: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'resume', 'restart') }) },
+  { weight: 1, arbitrary: fc.record({ kind: kind('finish-hop') }) },
 );
 
 /** Whether the request must be accepted. */
 async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
   const job = store.read(newestJob);
-  const executing = job && (await store.jobs.messages(job.id)).some(({ code }) => code === 2271);
+  const executed = job ? (await store.jobs.messages(job.id)).filter(({ code }) => code === 2271).length : 0;
+  // Each hop has its own 2271.
+  const executing = executed > (job?.hopsDone ?? 0);
   if (asked.kind === 'cancel')
     return job?.state === 'in_progress' && (job.kind === 'patch' || (job.kind === 'release' && !executing));
   if (asked.kind === 'resume') return job?.state === 'failed';
@@ -38,8 +42,14 @@ async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
   if (job?.state === 'in_progress') return false;
   const target = targets[asked.target];
   const earlier = await store.jobs.page(job?.number ?? 0, 0, 100);
-  const last = [...(job ? [job] : []), ...earlier.jobs].find(({ state }) => state !== 'cancelled');
-  const isSame = asked.kind === 'upgrade' && last?.kind === 'release' && last.targetId === target;
+  const last = [...(job ? [job] : []), ...earlier.jobs].find(
+    ({ state, hopsDone = 0 }) => state !== 'cancelled' || hopsDone > 0,
+  );
+  const failedHop = last?.hops?.[last.hopsDone ?? 0];
+  const isSame =
+    asked.kind === 'upgrade' &&
+    last?.kind === 'release' &&
+    (last.targetId === target || failedHop === target);
   return !(last?.state === 'failed' && (last.kind !== 'patch' || last.reverting)) || isSame;
 }
 
@@ -49,6 +59,12 @@ async function attempt(system: System, asked: Command): Promise<void> {
     case 'upgrade':
     case 'rollback':
       return system.begin(targets[asked.target] ?? '', asked.kind === 'rollback');
+    case 'finish-hop': {
+      const hopsDone = () => system.store.read(newestJob)?.hopsDone;
+      const before = hopsDone();
+      while (system.isRunning() && hopsDone() === before) await attempt(system, { kind: 'go', times: 1 });
+      return;
+    }
     case 'go':
       for (let i = 0; i < asked.times; i += 1) {
         await system.runtime.advance(7);
@@ -79,6 +95,11 @@ async function attempt(system: System, asked: Command): Promise<void> {
         ),
       );
   }
+}
+
+/** The images of the containers that the installed versions have. A release may leave out containers of the one before it. */
+function imagesIn({ cluster }: System, installed: Deployment): Map<string, string | undefined> {
+  return new Map([...imagesOf(installed).keys()].map((name) => [name, cluster.get(name)]));
 }
 
 /** Progress goes down only with 2904. */
@@ -129,9 +150,12 @@ async function check(system: System): Promise<void> {
   if (job.state === 'in_progress') return;
   const now = store.read(deployment);
   const label = `${newestInstalled(now).version}.${newestInstalled(now).build}`;
-  expect(label).toBe(job.state === 'success' ? job.to : job.from);
+  const newestHop = manifest.find(({ id }) => id === job.installed?.at(-1));
+  const reached = newestHop ? formatVersion(newestHop) : job.from;
+  expect(label).toBe(job.state === 'success' ? job.to : reached);
   // A successful job has changed every image; a patch without success has changed none, unless it stopped reverting.
-  if (job.state === 'success') expect(imagesOf(now)).toEqual(system.cluster);
+  if (job.state === 'success' || (job.state === 'cancelled' && newestHop))
+    expect(imagesIn(system, now)).toEqual(imagesOf(now));
   else if (job.kind === 'patch' && !job.reverting) expect(system.cluster).toEqual(system.imagesBefore());
   if (job.reverting) {
     expect(job.state).toBe('failed');

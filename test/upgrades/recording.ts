@@ -27,7 +27,7 @@ export function record(store: TestStore, now: () => number) {
     save(name: string): void {
       const steps = plan?.steps.map(({ id, isSkipped }, index) => {
         const ms = Math.round(((times[index + 1] ?? 0) - (times[index] ?? 0)) * 10) / 10;
-        return JSON.stringify({ id, isSkipped, ms });
+        return `{ "id": "${id}", "isSkipped": ${isSkipped}, "ms": ${ms} }`;
       });
       writeFileSync(fileOf(name), `[\n  ${steps?.join(',\n  ')}\n]\n`);
     },

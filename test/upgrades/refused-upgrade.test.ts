@@ -21,10 +21,7 @@ describe('a refused upgrade', () => {
 
   it.each([
     ['{"id":"nope"}', 'versionManifest: there is no version with the id nope.'],
-    [
-      '{"id":"rel_18052023_3923"}',
-      'versionManifest: 11.1.0.3923 follows build 2632; installed is 10.9.1.1234.',
-    ],
+    ['{"id":"rel_10092021_1234"}', 'versionManifest: 10.9.1.1234 is installed already.'],
     ['rel_18052023_3923', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
     ['{"id":1}', 'versionManifest: must be a JSON object of the form {"id": "…"}.'],
     ['', 'versionManifest: is required.'],

@@ -85,7 +85,7 @@ describe('settings of a release', () => {
     const edited = settingsOf(release).userInputs.map((entry) =>
       entry.id === 'licenseUpload' ? { ...entry, value: 'good' } : entry,
     );
-    expect(readSettings(release, submit(edited))).toEqual({
+    expect(readSettings([release], submit(edited))).toEqual({
       updateToLatestPatch: true,
       uploads: ['good'],
       problems: [],
@@ -164,7 +164,7 @@ describe('settings of a release', () => {
     ],
     ['the same license twice', submit([good], { licenseFile: license }), []],
   ])('are checked: %s', (_case, sent, problems) => {
-    expect(readSettings(release, sent).problems.map(formatProblem)).toEqual(problems);
+    expect(readSettings([release], sent).problems.map(formatProblem)).toEqual(problems);
   });
 
   it.each<[string, SubmittedSettings, boolean]>([
@@ -172,14 +172,14 @@ describe('settings of a release', () => {
     ['the setting', submit([good, { id: 'updateToLatestPatch', value: true }]), true],
     ['the deprecated part', submit([good], { updateToLatestPatch: true }), true],
   ])('take updateToLatestPatch from: %s', (_case, sent, expected) => {
-    expect(readSettings(release, sent).updateToLatestPatch).toBe(expected);
+    expect(readSettings([release], sent).updateToLatestPatch).toBe(expected);
   });
 });
 
 it('a patch has no settings, accepts {} or none, and accepts updateToLatestPatch', () => {
   expect(settingsOf(patch)).toEqual({ userInputs: [] });
-  expect(readSettings(patch, submit(undefined)).problems).toEqual([]);
-  expect(readSettings(patch, { ...submit(undefined), upgradeSettings: {} }).problems).toEqual([]);
-  expect(readSettings(patch, submit([], { updateToLatestPatch: true })).updateToLatestPatch).toBe(true);
-  expect(readSettings(patch, submit([{ id: 'licenseUpload', value: '' }])).problems).toHaveLength(1);
+  expect(readSettings([patch], submit(undefined)).problems).toEqual([]);
+  expect(readSettings([patch], { ...submit(undefined), upgradeSettings: {} }).problems).toEqual([]);
+  expect(readSettings([patch], submit([], { updateToLatestPatch: true })).updateToLatestPatch).toBe(true);
+  expect(readSettings([patch], submit([{ id: 'licenseUpload', value: '' }])).problems).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
 // Plans that version 0.1 has stored: their steps have no ids, and a failed job must still be able to go on.
 import { expect, it } from 'vitest';
 import type { StoredPlan } from '../../src/upgrades/job-table.ts';
-import { type Plan, planPatches, planRelease, planRollback } from '../../src/upgrades/plan.ts';
+import { type Plan, planRollback, planUpgrade } from '../../src/upgrades/plan.ts';
 import { completePlan } from '../../src/upgrades/stored-plan.ts';
 
 const noPerformers = { isSimulated: false, templates: new Map() };
@@ -29,8 +29,8 @@ const asStored = ({ steps, workloads }: Plan) =>
   }) as unknown as StoredPlan;
 
 it.each([
-  ['a release', planRelease([[workload], [workload]], 1, noPerformers)],
-  ['a patch', planPatches([[workload]], 1, noPerformers)],
+  ['a release', planUpgrade([{ isRelease: true, workloads: [[workload], [workload]] }], 1, noPerformers)],
+  ['a patch', planUpgrade([{ isRelease: false, workloads: [[workload]] }], 1, noPerformers)],
   ['a rollback', planRollback([workload], noPerformers)],
 ])(
   'the steps of %s get the ids of the interface, and those without a template are skipped',
@@ -45,6 +45,9 @@ it.each([
 );
 
 it('a plan with ids stays as it is', () => {
-  const plan = { ...planPatches([[workload]], 1, noPerformers), jobId: 'job' } as unknown as StoredPlan;
+  const plan = {
+    ...planUpgrade([{ isRelease: false, workloads: [[workload]] }], 1, noPerformers),
+    jobId: 'job',
+  } as unknown as StoredPlan;
   expect(completePlan(plan)).toEqual(plan);
 });

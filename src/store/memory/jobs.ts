@@ -26,7 +26,8 @@ export class MemoryJobs {
     findInstalling: (versionId) =>
       run(() =>
         this.#newestFirst().find(
-          ({ state, installs }) => state === 'success' && installs.includes(versionId),
+          ({ state, installs, installed = [] }) =>
+            (state === 'success' && installs.includes(versionId)) || installed.includes(versionId),
         ),
       ),
     plan: (jobId) => run(() => this.#plans.get(jobId)),

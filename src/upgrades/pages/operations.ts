@@ -17,6 +17,7 @@ import { planUpgrade } from '../upgrade-request.ts';
 import type { SettingProblem } from '../settings.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
 import { deployment, findVersion, currentManifest } from '../deployment.ts';
+import { findPath } from '../hops.ts';
 import {
   type EnteredSetting,
   composeSettings,
@@ -41,7 +42,8 @@ export async function upgradeWizard(
   page: PageContext<unknown>,
 ): Promise<Html> {
   const version = findVersion(currentManifest(store), store.read(deployment), id);
-  const entered = version ? enteredSettings(version, page.query) : [];
+  const path = findPath(currentManifest(store), store.read(deployment), id);
+  const entered = enteredSettings(path, page.query);
   const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
   const asksForPlan = entered.length === 0 || page.query.get('step') === 'plan';
   const values = { versionManifest: id, upgradeSettings };

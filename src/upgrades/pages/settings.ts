@@ -15,8 +15,8 @@ export type EnteredSetting = { readonly entry: SettingEntry; readonly text: stri
 
 const fieldName = (id: string) => `setting.${id}`;
 
-export function enteredSettings(version: Version, query: URLSearchParams): EnteredSetting[] {
-  return settingsOf(version).userInputs.map((entry) => ({
+export function enteredSettings(path: readonly Version[], query: URLSearchParams): EnteredSetting[] {
+  return settingsOf(...path).userInputs.map((entry) => ({
     entry,
     text: query.get(fieldName(entry.id)) ?? presetText(entry),
   }));

@@ -11,14 +11,9 @@ import { formatCount } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job.ts';
 import type { JobService } from '../job-service.ts';
 import { signInHint } from './jobs.ts';
+import { availableVersions } from '../hops.ts';
 import { type Version, formatVersion } from '../manifest.ts';
-import {
-  availableVersions,
-  deployment,
-  importedManifest,
-  newestInstalled,
-  rollbackTargets,
-} from '../deployment.ts';
+import { deployment, importedManifest, newestInstalled, rollbackTargets } from '../deployment.ts';
 import { countMovesOfRollbacks } from '../workloads.ts';
 
 /** A page repeats the name for each setting. */
@@ -64,11 +59,12 @@ export function availableView(store: ReadableStore, page: PageContext<unknown>):
     ${blocked !== undefined && html`<p class="notice">${blocked}</p>`}
     ${versions.length === 0 && html`<p>The version manifest has no later version.</p>`}
     <ul class="versions">
-      ${versions.map(({ version, reasons }) => {
+      ${versions.map(({ version, reasons, path }) => {
         const isBlocked = failed && !repairs(failed, version.id);
         const all = isBlocked ? [...reasons, 'The failed job must be repaired first.'] : reasons;
         const choose =
-          all.length === 0 &&
+          path.length > 0 &&
+          !isBlocked &&
           html`<a
             class="button"
             href="${page.here()}?version=${encodeURIComponent(version.id)}"
@@ -77,7 +73,7 @@ export function availableView(store: ReadableStore, page: PageContext<unknown>):
           >`;
         return html`<li ${version.id === chosen && html`aria-current="true"`}>
           <div>${versionView(version)}</div>
-          <div>${installableView(all)}</div>
+          <div>${installableView(all, isBlocked ? 0 : path.length)}</div>
           <div>${choose}</div>
         </li> `;
       })}
@@ -113,8 +109,9 @@ function formatDate(at: number): string {
   }
 }
 
-function installableView(reasons: readonly string[]): Html {
+function installableView(reasons: readonly string[], hops: number): Html {
   if (reasons.length === 0) return html`<span class="state good">Installable</span>`;
+  if (hops > 1) return html`<span class="state good">Installable in ${hops} hops</span>`;
   return html`<span class="state warn">Not now</span>
     ${reasons.map((reason) => html`<p class="hint">${reason}</p> `)}`;
 }

@@ -14,9 +14,12 @@ const slow = [
   'test/{kit/postgres,main,rest/generated-client}.test.ts',
 ];
 
-/** Tests of pages and of hostile input. They run on the memory store only, because the store has no influence on them. */
+/**
+ * Tests of pages, of hostile input and of clusters. They run on the memory store only, because the store has no influence on them. The crash
+ * tests upgrade clusters with PostgreSQL.
+ */
 const memoryOnly =
-  /^test\/(browser\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
+  /^test\/(browser\/|kubernetes\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })

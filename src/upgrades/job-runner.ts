@@ -8,7 +8,7 @@
 // - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to revert.
 // - If the Job of the current step has exceeded its time, end it; then the job fails.
 // - If a step is left, execute it. A step that announces its start records that first. A step that throws fails the job; a failed
-//   patch begins to revert.
+//   patch begins to revert. The final check of a resumed job repairs one workload at a time.
 // - If no step is left, complete the job.
 //
 // Each decision ends in one update of the store, which moves the job on and appends its messages. While the database is
@@ -42,6 +42,7 @@ import {
   finishReverting,
   needsBegin,
   nextToRevert,
+  recordRepair,
   revertStep,
   stopReverting,
   stopStep,
@@ -51,7 +52,6 @@ import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { nameOfStepJob } from './performers.ts';
 import { type Plan, type Step, movedWorkloads } from './plan.ts';
 import { completePlan } from './stored-plan.ts';
-import type { Workload } from './workloads.ts';
 
 /** The job keeps the text, and every later step stores the job again. */
 const maxFailure = 4000;
@@ -201,11 +201,12 @@ export class JobRunner {
     } finally {
       interruption.end();
     }
-    await this.#update(job, (transaction, current, at) =>
-      failure === undefined
-        ? advanceJob(transaction, current, plan, step, outcome, at)
-        : failJob(transaction, current, step, failure, at),
-    );
+    const { repair } = outcome;
+    await this.#update(job, (transaction, current, at) => {
+      if (failure !== undefined) return failJob(transaction, current, step, failure, at);
+      if (repair) return recordRepair(transaction, current, repair, at);
+      return advanceJob(transaction, current, plan, step, outcome, at);
+    });
   }
 
   async #perform(job: Job, plan: StoredPlan, step: Step, context: StepContext): Promise<StepOutcome> {
@@ -222,24 +223,37 @@ export class JobRunner {
     return {};
   }
 
-  /** A resumed job moves the workloads again that differ. A patch has reverted its workloads, so its steps have moved them again. */
+  /**
+   * A resumed job repairs the next workload that differs, and then checks again. A patch has reverted its workloads, so its steps have
+   * moved them again.
+   */
   async #checkWorkloads(job: Job, plan: StoredPlan, step: Step, context: StepContext): Promise<StepOutcome> {
     const which = job.operation === 'rollback' ? 'formerImage' : 'image';
-    const find = () => this.#executor.check(movedWorkloads(plan), which, context);
-    const deviations = await find();
+    const moved = movedWorkloads(plan);
+    const deviations = await this.#executor.check(moved, which, context);
     if (deviations.length === 0) return {};
-    if (job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
-    const repaired = deviations.map(({ workload }) => workload);
-    for (const workload of repaired) await this.#repair(job, workload, context);
-    const remaining = await find();
-    if (remaining.length > 0) throw deviationError(remaining);
-    return { repaired };
+    const byName = new Map(deviations.map((deviation) => [deviation.workload.name, deviation]));
+    const index = moved.findIndex(({ name }, at) => at >= (job.repaired ?? 0) && byName.has(name));
+    const next = byName.get(moved[index]?.name ?? '');
+    if (!next || job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
+    const isPatched = await this.#repair(job, next, context);
+    return { repair: { workload: next.workload, isPatched, repaired: index + 1 } };
   }
 
-  async #repair({ operation }: Job, workload: Workload, context: StepContext): Promise<void> {
-    if (operation === 'rollback') return this.#executor.rollback(workload, context);
-    await this.#executor.apply(workload, context);
+  /** Returns whether it has changed the images. */
+  async #repair(
+    { operation }: Job,
+    { workload, hasImages }: Deviation,
+    context: StepContext,
+  ): Promise<boolean> {
+    if (operation === 'rollback') {
+      await this.#executor.rollback(workload, context);
+      return !hasImages;
+    }
+    const { isPatched } = await this.#executor.apply(workload, context);
     await this.#executor.verify(workload, context);
+    // A workload that an earlier step of this job has patched counts as patched.
+    return isPatched && !hasImages;
   }
 
   /** A Job may take long, so a cancelled job does not wait for its end, unlike for that of other steps. */
@@ -389,7 +403,8 @@ export class JobRunner {
       if (job?.id !== seen.id || job.state !== 'in_progress' || job.fence !== seen.fence) return undefined;
       if (job.next !== seen.next || job.isBegun !== seen.isBegun || job.stopping !== seen.stopping)
         return undefined;
-      if (job.reverting?.before !== seen.reverting?.before) return undefined;
+      if (job.reverting?.before !== seen.reverting?.before || job.repaired !== seen.repaired)
+        return undefined;
       const changed = rule(transaction, job, at);
       if (changed.state !== 'in_progress') this.#notify(transaction, changed, at);
       return changed;

@@ -35,6 +35,8 @@ export type Job = {
   readonly attempts?: Readonly<Record<number, number>>;
   /** Why the step `next` must end. Its Job may still exist. */
   readonly stopping?: string | null;
+  /** The final check of this run has repaired those of the first `repaired` moved workloads that differed. */
+  readonly repaired?: number;
   readonly workloadsDone: number;
   readonly workloads: number;
   /** The release of each hop, or null for one of patches. Only if the job has several hops, like the two fields below. */

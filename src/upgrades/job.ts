@@ -12,6 +12,9 @@
 // such a step exceeds its time, the job first records that (`stopping`), then deletes the Job, then fails. Without the record, a
 // process that takes over would start the attempt again.
 //
+// The final check of a resumed job repairs the workloads that differ, one after another. Each is recorded when it is repaired, and
+// `repaired` says how many of the moved workloads are behind it. One that differs again after that fails the job.
+//
 // Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
 // mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
 // its closing messages and its state are one update.
@@ -159,8 +162,16 @@ export type StepOutcome = {
   readonly isPatched?: boolean;
   /** The JSON object of 2153. */
   readonly databases?: string;
-  /** The workloads that the final check of a resumed job has moved again. */
-  readonly repaired?: readonly Workload[];
+  /** The final check of a resumed job has repaired this workload, and is not done. */
+  readonly repair?: Repair;
+};
+
+export type Repair = {
+  readonly workload: Workload;
+  /** False: the workload had the images already, but was not healthy. */
+  readonly isPatched: boolean;
+  /** The value of `repaired` in the job. */
+  readonly repaired: number;
 };
 
 /** Attempts of a step count from 1. */
@@ -183,7 +194,7 @@ export function advanceJob(
   job: Job,
   plan: Plan,
   step: Step,
-  { repaired = [], ...outcome }: StepOutcome,
+  outcome: Omit<StepOutcome, 'repair'>,
   at: number,
 ): Job {
   const isAnnouncement = (code: Code) => code === 2165;
@@ -200,15 +211,23 @@ export function advanceJob(
   const isRecorded = (code: Code) =>
     (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
   const facts = { ...factsOf(job, step), ...outcome };
-  const which = job.operation === 'rollback' ? 'formerImage' : 'image';
-  const lines: Line[] = [
-    ...step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]),
-    ...repaired.map((workload): Line => [
-      2038,
-      { name: workload.name, image: formatImages(workload, which) },
-    ]),
-  ];
+  const lines = step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]);
   return record(transaction, finished ? finishHop(moved, finished) : moved, lines, at);
+}
+
+/** The final check is not done: it continues with the next workload. */
+export function recordRepair(
+  transaction: Transaction,
+  job: Job,
+  { workload, isPatched, repaired }: Repair,
+  at: number,
+): Job {
+  const { name } = workload;
+  const line: Line =
+    job.operation === 'rollback'
+      ? [2904, { name, image: formatImages(workload, 'formerImage'), isPatched }]
+      : [2038, { name, image: formatImages(workload, 'image'), isPatched }];
+  return record(transaction, { ...job, repaired }, [line], at);
 }
 
 /** Whether the step at `index` is the last one of a hop, and another hop follows. The last hop is recorded when the job succeeds. */
@@ -395,6 +414,7 @@ export function resumeJob(
     endedAt: null,
     runStartedAt: at,
     announced: true,
+    repaired: 0,
     cancelledBy: null,
     reason: null,
     reverting: job.reverting && restartReverting(job.reverting, at),

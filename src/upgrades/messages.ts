@@ -87,10 +87,12 @@ const texts = {
   2901: ({ name, cause }) => `The job failed at the step "${name}": ${cause}`,
   2902: ({ cause }) => `The job was resumed ${cause}.`,
   2903: ({ cause }) => `The job was cancelled by ${cause}.`,
-  2904: ({ name, image }) =>
-    image === ''
-      ? `The workload ${name} was removed: it had no former image.`
-      : `The workload ${name} was put back to its former image ${image}.`,
+  2904: ({ name, image, isPatched }) => {
+    if (image === '') return `The workload ${name} was removed: it had no former image.`;
+    return isPatched
+      ? `The workload ${name} was put back to its former image ${image}.`
+      : `The workload ${name} already has its former image ${image}.`;
+  },
   2905: ({ from, to }) => `The deployment was rolled back from ${from} to ${to}.`,
   2906: ({ name, stepJob }) => `The hook ${name} started (Job ${stepJob}).`,
   2907: ({ name }) => `The hook ${name} completed.`,

@@ -1,5 +1,6 @@
 // The final check: a job succeeds only if every workload that it has moved still has its images and is healthy.
 import { expect, it } from 'vitest';
+import type { Cluster } from './cluster.ts';
 import { createTemplate, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
 
 /** The hook holds the job between the last workload and the check. */
@@ -62,10 +63,43 @@ it('a rollback is checked too', async () => {
   await resume();
   const { state, messages } = await end();
   expect(state).toBe('success');
-  expect(textsOf(messages.slice(failed.messages.length), 2038)).toEqual([
-    'The workload deployment/map-tiles was updated with the image map-tiles:2.',
+  expect(textsOf(messages.slice(failed.messages.length), 2038, 2904)).toEqual([
+    'The workload deployment/map-tiles was put back to its former image map-tiles:2.',
   ]);
   expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
+});
+
+/** The new pods of the workload do not become ready. */
+const breakSidecar = async (cluster: Cluster) => {
+  await cluster.patch('Deployment', 'map-server', {
+    spec: { replicas: 2, template: { spec: { containers: [{ name: 'side', image: 'side:2-stuck' }] } } },
+  });
+  await expect
+    .poll(async () => (await cluster.read('Deployment', 'map-server')).status.unavailableReplicas ?? 0)
+    .toBeGreaterThan(0);
+};
+
+it('a resumed release does not claim to have moved a workload that was only unhealthy', async () => {
+  const { cluster, start, end, waitForCode, resume } = await openUpgrade([hold]);
+  await start('upgrade', 'rel');
+  await waitForCode(2906);
+  await breakSidecar(cluster);
+  cluster.kubelet.heal('1-stuck');
+  const failed = await end();
+  expect(failed.state).toBe('failed');
+  cluster.faults.requests.length = 0;
+  await resume();
+  // The check has found it, and waits for its rollout.
+  await expect
+    .poll(() => cluster.faults.requests.filter(({ path }) => path.endsWith('/map-server')), { interval: 10 })
+    .not.toEqual([]);
+  cluster.kubelet.heal('2-stuck');
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  expect(textsOf(messages.slice(failed.messages.length), 2038)).toEqual([
+    'The workload deployment/map-server already has the image map-server:2.',
+  ]);
+  expect(cluster.faults.requests.filter(({ method }) => method === 'PATCH')).toEqual([]);
 });
 
 it('a release with a workload that is not healthy, or is gone, fails and names it', async () => {
@@ -74,12 +108,7 @@ it('a release with a workload that is not healthy, or is gone, fails and names i
   await waitForCode(2906);
   const path = `/apis/apps/v1/namespaces/${cluster.namespace}/deployments/map-tiles`;
   await cluster.request('DELETE', path);
-  await cluster.patch('Deployment', 'map-server', {
-    spec: { replicas: 2, template: { spec: { containers: [{ name: 'side', image: 'side:2-stuck' }] } } },
-  });
-  await expect
-    .poll(async () => (await cluster.read('Deployment', 'map-server')).status.unavailableReplicas ?? 0)
-    .toBeGreaterThan(0);
+  await breakSidecar(cluster);
   cluster.kubelet.heal('1-stuck');
   const { state, messages } = await end();
   expect(state).toBe('failed');

@@ -61,6 +61,8 @@ export type ApplyResult = { readonly isPatched: boolean };
 
 export type Deviation = {
   readonly problem: string;
+  /** Whether the workload has the images, and only is not healthy. */
+  readonly hasImages: boolean;
   /** The images that the workload has now take the place of those that it should not have. */
   readonly workload: Workload;
 };

@@ -1,7 +1,7 @@
 // The final check of a workload: whether it has the images that the job has set, and is healthy.
 import type { Workload } from '../../workloads.ts';
 import type { Deviation } from '../executor.ts';
-import { formatCounts, isHealthy } from './rollout.ts';
+import { formatCounts, isRolledOut } from './rollout.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
 export function findDeviation(
@@ -9,7 +9,7 @@ export function findDeviation(
   found: ClusterWorkload | undefined,
   which: Direction,
 ): Deviation | undefined {
-  if (!found) return { workload, problem: `${workload.name} no longer exists.` };
+  if (!found) return { workload, hasImages: false, problem: `${workload.name} no longer exists.` };
   const path = pathOf(found);
   const imageOf = (container: string) => found.containers.find(({ name }) => name === container)?.image;
   const wrong = workload.parts.find((part) => imageOf(part.container) !== part[which]);
@@ -20,11 +20,12 @@ export function findDeviation(
       current === undefined
         ? `${path} no longer has the container ${container}.`
         : `${path} has the image ${current} in its container ${container} instead of ${wanted ?? 'none'}.`;
-    return { workload: startFrom(workload, imageOf, which), problem };
+    return { workload: startFrom(workload, imageOf, which), hasImages: false, problem };
   }
-  if (isHealthy(found)) return undefined;
-  const counts = [formatCounts(found), ...found.failures].join('; ');
-  return { workload, problem: `${path} is not healthy: ${counts}.` };
+  if (isRolledOut(found)) return undefined;
+  const unobserved = found.isObserved ? [] : ['its controller has not observed its newest change'];
+  const causes = [...unobserved, formatCounts(found), ...found.failures].join('; ');
+  return { workload, hasImages: true, problem: `${path} is not healthy: ${causes}.` };
 }
 
 /** The administrator has read the present images when the job is resumed, so the job may replace them, whatever they are. */

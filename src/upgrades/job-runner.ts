@@ -30,6 +30,7 @@ import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { Deviation, Executor, StepContext, TemplateRun } from './executors/executor.ts';
 import {
+  type AppliedStep,
   type OnJobChange,
   type StepOutcome,
   abortJob,
@@ -318,12 +319,7 @@ export class JobRunner {
   }
 
   /** Tries each workload once: the executor retries what may succeed later, and the other workloads must not wait for this one. */
-  async #revertNext(
-    job: Job,
-    plan: StoredPlan,
-    applied: { index: number; step: Step },
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #revertNext(job: Job, plan: StoredPlan, applied: AppliedStep, signal: AbortSignal): Promise<void> {
     const { workload } = applied.step;
     const remainingMs = this.#revertDeadline(job) - this.#runtime.now();
     let failure: string | undefined;

@@ -39,8 +39,8 @@ export type Job = {
   readonly repaired?: number;
   readonly workloadsDone: number;
   readonly workloads: number;
-  /** The release of each hop, or null for one of patches. Only if the job has several hops, like the two fields below. */
-  readonly hops?: readonly (string | null)[];
+  /** Only if the job has several hops, like the two fields below. */
+  readonly hops?: readonly JobHop[];
   readonly hopsDone?: number;
   /** The ids of the versions of finished hops. They stay installed, however the job ends. */
   readonly installed?: readonly string[];
@@ -56,6 +56,12 @@ export type Job = {
   readonly lastMessageAt: number;
   /** All messages that the job has recorded, even if the store has removed them since. */
   readonly messageCount: number;
+};
+
+export type JobHop = {
+  /** The release, or the last of the patches. */
+  readonly version: string;
+  readonly isRelease: boolean;
 };
 
 export type Reverting = {
@@ -90,7 +96,10 @@ export const newestJob: Cell<Job | null> = {
   idOf: (job) => job?.id,
 };
 
-/** The newest of the earlier jobs that were not cancelled. A cancelled job has changed nothing, so this one decides what may start. */
+/**
+ * The failed job that had to be repaired when the newest one started, if there was one. If the newest has not repaired it, this one decides
+ * what may start. Version 0.1 stored the newest job that was not cancelled, in whatever state.
+ */
 export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, auditFields: notAudited };
 
 export type EndState = Exclude<JobState, 'in_progress'>;

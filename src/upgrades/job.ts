@@ -30,6 +30,7 @@ import {
   type Job,
   type Reverting,
   type StoredPlan,
+  hasInstalled,
   jobBefore,
   newestJob,
   runTotals,
@@ -92,7 +93,10 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     workloads: plan.workloads,
     progress: startProgress(plan, last?.progress, at),
     ...(plan.hops && {
-      hops: plan.hops.map(({ isRelease, installs: [first = null] }) => (isRelease ? first : null)),
+      hops: plan.hops.map(({ isRelease, installs }) => ({
+        version: (isRelease ? installs[0] : installs.at(-1)) ?? targetId,
+        isRelease,
+      })),
       hopsDone: 0,
       installed: [],
     }),
@@ -108,14 +112,9 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
 }
 
 function archiveJob(transaction: Transaction, job: Job): void {
+  transaction.write(jobBefore, jobToRepairAfter(transaction, job) ?? null);
   transaction.jobs.archive(job);
   transaction.jobs.deletePlan(job.id);
-  if (!hasChangedNothing(job)) transaction.write(jobBefore, job);
-}
-
-/** A cancelled job has changed nothing, unless it was cancelled between two hops. */
-function hasChangedNothing({ state, hopsDone = 0 }: Job): boolean {
-  return state === 'cancelled' && hopsDone === 0;
 }
 
 /**
@@ -140,8 +139,36 @@ export function reasonNotToStart(
 
 export function findJobToRepair(reader: Reader): Job | undefined {
   const newest = reader.read(newestJob);
-  const last = newest && hasChangedNothing(newest) ? reader.read(jobBefore) : newest;
-  return last?.state === 'failed' && (last.kind !== 'patch' || last.reverting) ? last : undefined;
+  if (!newest) return undefined;
+  return needsRepair(newest) ? newest : jobToRepairAfter(reader, newest);
+}
+
+function needsRepair({ state, kind, reverting }: Job): boolean {
+  return state === 'failed' && (kind !== 'patch' || reverting !== null);
+}
+
+/**
+ * The job that the next ones must repair, once `newest` is archived. A failed job stays it until its hop is installed, even if later ones
+ * finish or fail in other hops: only that hop replaces all images that it has left.
+ */
+function jobToRepairAfter(reader: Reader, newest: Job): Job | undefined {
+  const before = reader.read(jobBefore);
+  const isLeft =
+    before !== null &&
+    needsRepair(before) &&
+    !hasRepaired(newest, before) &&
+    !(needsRepair(newest) && failedVersion(newest) === failedVersion(before));
+  if (isLeft) return before;
+  return needsRepair(newest) ? newest : undefined;
+}
+
+function hasRepaired(job: Job, failed: Job): boolean {
+  return [failed.targetId, failedVersion(failed)].some((id) => hasInstalled(job, id));
+}
+
+/** The release of the hop that has failed, or the last of its patches. */
+function failedVersion({ targetId, hops = [], hopsDone = 0 }: Job): string {
+  return hops[hopsDone]?.version ?? targetId;
 }
 
 /** Whether an upgrade to this version repairs the failed job. */
@@ -150,10 +177,11 @@ export function repairs(failed: Job, targetId: string): boolean {
 }
 
 /** The target, and the release of the hop that has failed. */
-function repairTargets({ kind, targetId, hops = [], hopsDone = 0 }: Job): string[] {
+function repairTargets(failed: Job): string[] {
+  const { kind, targetId, hops = [], hopsDone = 0 } = failed;
   if (kind !== 'release') return [];
-  const release = hops[hopsDone] ?? targetId;
-  return [...new Set([targetId, release])];
+  const isPatchHop = hops[hopsDone]?.isRelease === false;
+  return isPatchHop ? [targetId] : [...new Set([targetId, failedVersion(failed)])];
 }
 
 /** What a step has done, as far as its messages depend on it. */
@@ -302,7 +330,7 @@ export function abortJob(transaction: Transaction, job: Job, name: string, at: n
   const cause = 'an unexpected error occurred; see the log.';
   const aborted = { ...job, reason: `${name}: ${cause}` };
   const lines: Line[] = [...announcement(job), [2901, { name, cause }], [2166]];
-  return endJob(transaction, aborted, 'failed', lines, at);
+  return endJob(transaction, aborted, 'failed', lines, at, job.reverting);
 }
 
 /** A job that already reverts its workloads stops that after the current workload. */
@@ -343,20 +371,27 @@ export function beginCancel(transaction: Transaction, job: Job, at: number): Job
   return record(transaction, { ...cancelled, ...(progress && { progress }) }, lines, at);
 }
 
-export function nextToRevert(job: Job, plan: Plan): { index: number; step: Step } | undefined {
-  const start = startOfHop(job, plan);
-  for (let index = (job.reverting?.before ?? 0) - 1; index >= start; index -= 1) {
-    const step = plan.steps[index];
-    if (step?.action === 'apply') return { index, step };
-  }
-  return undefined;
+export function nextToRevert(job: Job, plan: Plan): AppliedStep | undefined {
+  return stepsToRevert(job, plan)[0];
+}
+
+export type AppliedStep = { readonly index: number; readonly step: Step };
+
+/** The newest first. Those of finished hops stay. */
+function stepsToRevert(job: Job, plan: Plan): AppliedStep[] {
+  const [start, end] = [startOfHop(job, plan), job.reverting?.before ?? 0];
+  return plan.steps
+    .map((step, index) => ({ index, step }))
+    .slice(start, end)
+    .filter(({ step }) => step.action === 'apply')
+    .reverse();
 }
 
 export function revertStep(
   transaction: Transaction,
   job: Job,
   plan: Plan,
-  { index, step, failure }: { index: number; step: Step; failure: string | undefined },
+  { index, step, failure }: AppliedStep & { readonly failure: string | undefined },
   at: number,
 ): Job {
   const isPutBack = failure === undefined;
@@ -387,15 +422,11 @@ const maxNamed = 100;
 /** A resumed job continues with the workloads that are left. */
 export function stopReverting(transaction: Transaction, job: Job, plan: Plan, why: string, at: number): Job {
   const name = 'Put back the workloads';
-  const cause = `${why} Not put back: ${formatList(workloadsToRevert(job, plan), maxNamed)}.`;
+  const left = new Set(stepsToRevert(job, plan).map(({ step }) => step.subject));
+  const cause = `${why} Not put back: ${formatList([...left], maxNamed)}.`;
   const lines: Line[] = [[2901, { name, cause }], [2166]];
   const stopped = { ...job, reason: `${name}: ${cause}` };
   return endJob(transaction, stopped, 'failed', lines, at, job.reverting);
-}
-
-function workloadsToRevert(job: Job, { steps }: Plan): string[] {
-  const applied = steps.slice(0, job.reverting?.before).filter(({ action }) => action === 'apply');
-  return [...new Set(applied.reverse().map(({ subject }) => subject))];
 }
 
 export function resumeJob(

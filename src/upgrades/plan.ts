@@ -193,7 +193,7 @@ export function planUpgrade(hops: readonly HopMoves[], parallelism: number, perf
   let done = 0;
   const drafts = hops.flatMap(({ isRelease, workloads }, hop) => {
     const planHop = isRelease ? draftRelease : draftPatches;
-    const planned = planHop(workloads, parallelism, { done, total });
+    const planned = planHop(workloads, parallelism, { done, total, hops: hops.length });
     done += workloads.flat().length;
     return hops.length === 1 ? planned : planned.map((draft) => ({ ...draft, hop }));
   });
@@ -206,16 +206,18 @@ export function planUpgrade(hops: readonly HopMoves[], parallelism: number, perf
   return createPlan(all, total, performers);
 }
 
+/** The counts before a hop, and the number of hops. */
+type CountsBeforeHop = Counts & { readonly hops: number };
+
 function draftRelease(
   [deployments = [], ...patches]: Workloads,
   parallelism: number,
-  before: Counts,
+  { done, total, hops }: CountsBeforeHop,
 ): Draft[] {
   const { length } = deployments;
   // In an upgrade with one hop, the patches that come along are not counted before they begin.
-  const isOnlyHop = before.done === 0 && before.total === length + patches.flat().length;
-  const ofDeployments = isOnlyHop ? { done: 0, total: length } : before;
-  const ofPatches = { ...before, done: before.done + length };
+  const ofDeployments = { done, total: hops === 1 ? length : total };
+  const ofPatches = { done: done + length, total };
   return [
     step('prepare', 'Prepare the plan', 2270),
     step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
@@ -244,7 +246,7 @@ function draftRelease(
   ];
 }
 
-function draftPatches(patches: Workloads, parallelism: number, before: Counts): Draft[] {
+function draftPatches(patches: Workloads, parallelism: number, before: CountsBeforeHop): Draft[] {
   return [
     step('prepare', 'Prepare the plan', 2270),
     step('diagnostics-begin', 'Begin pre-diagnostics', 2287),

@@ -57,6 +57,40 @@ describe('the digest of a plan', () => {
     // The last one installs both patches, like the one before it.
     expect(digests.size).toBe(versions.length + 2);
   });
+
+  it('depends on the versions of every hop', async () => {
+    await start();
+    const release = (id: string, build: string, previousReleaseBuild: string) => ({
+      id,
+      type: 'release',
+      version: '10.9.2',
+      build,
+      previousReleaseBuild,
+      containers: [{ name: 'MAP_SERVER', image: 'server:1' }],
+    });
+    const hop = {
+      ...patch('server:2'),
+      releaseBuild: '2000',
+      previousBuild: '2000',
+      isMandatoryUpdate: true,
+    };
+    const digestWith = (between: object) =>
+      digestOf('rel_b', {
+        upgradeSettings: '{}',
+        versionManifestFile: fileOf(
+          release('rel_a', '2000', '1234'),
+          between,
+          release('rel_b', '3000', '2000'),
+        ),
+      });
+    const digests = new Set<string>();
+    for (const changed of [{}, { id: 'pat_zz' }, { build: '2999' }, { version: '10.9.3' }])
+      digests.add(await digestWith({ ...hop, build: '2100', version: '10.9.2', ...changed }));
+    const checked = { name: 'MAP_SERVER', image: 'server:2', checksum: `sha256:${'0'.repeat(64)}` };
+    digests.add(await digestWith({ ...hop, build: '2100', version: '10.9.2', containers: [checked] }));
+    expect(digests.size).toBe(5);
+    expect([...digests].join(' ')).toMatch(/^[0-9a-f]{64}( [0-9a-f]{64}){4}$/);
+  });
 });
 
 describe('an upgrade with the digest of a plan', () => {

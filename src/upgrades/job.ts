@@ -4,7 +4,7 @@
 // resumed, which begins a new run. `next` is the first step of the plan that is not done. It goes up as steps are done, and down
 // while a failed or cancelled patch reverts its workloads, newest first (`reverting`).
 //
-// Reverting stops early at its deadline, or when an administrator cancels it. The job is `failed` then and keeps `reverting`. Only a
+// Reverting stops early at its deadline, when an administrator cancels it, or after an unexpected error. The job is `failed` then and keeps `reverting`. Only a
 // resume of this job is accepted next, and it continues to revert.
 //
 // A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after it. A step that a Job

@@ -203,6 +203,58 @@ describe('an upgrade over several versions', () => {
     expect((await finish()).status.state).toBe('success');
   });
 
+  it('that is cancelled before the hop of a failed release does not repair that release', async () => {
+    await start({ SIMULATED_FAILURES: 'app_two:1' });
+    const release = {
+      id: 'rel_b',
+      type: 'release',
+      version: '10.9.2',
+      build: '3000',
+      previousReleaseBuild: '1234',
+      containers: ['APP_ONE', 'APP_TWO'].map((name) => ({ name, image: `${name}:b` })),
+    };
+    const added = {
+      id: 'pat_new',
+      type: 'patch',
+      version: '10.9.1',
+      build: '1300',
+      releaseBuild: '1234',
+      previousBuild: '1234',
+      isMandatoryUpdate: true,
+      containers: [{ name: 'APP_THREE', image: 'three:2' }],
+    };
+    const importVersions = (...versions: object[]) =>
+      server.postParts(
+        `${upgrades}/importManifest`,
+        { manifestFile: { name: 'm.json', content: JSON.stringify(versions) } },
+        admin,
+      );
+    const rollback = () =>
+      server.postParts(`${upgrades}/rollback`, { versionManifest: '{"id":"rel_10092021_1234"}' }, admin);
+    const toRelease = async () => {
+      const response = await upgrade('rel_b', { upgradeSettings: '{}' });
+      expect(response.statusCode, response.body).toBe(200);
+      return response.json<Status>().jobId;
+    };
+    await importVersions(release);
+    const failed = await toRelease();
+    expect((await finish()).status.state).toBe('failed');
+    await importVersions(release, added);
+    const jobId = await toRelease();
+    await reach(2270, 2);
+    await post(jobId, 'cancel');
+    expect((await finish()).status.state).toBe('cancelled');
+    expect(await version()).toBe('10.9.1.1300');
+    const refused = await rollback();
+    expect(refused.statusCode).toBe(409);
+    expect(refused.json<Failure>().error.message).toBe(
+      `The job ${failed} to 10.9.2.3000 has failed: upgrade to rel_b again.`,
+    );
+    await toRelease();
+    expect((await finish()).status.state).toBe('success');
+    expect((await upgrade('pat_none')).statusCode).toBe(400);
+  });
+
   it('runs the hooks once per hop, with the versions of the hop', async () => {
     const { runs } = await startWithTemplates('before', 'after', 'database-validate');
     await toElevenOne();

@@ -8,7 +8,7 @@ import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { createTasks } from '../../src/tasks.ts';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { startJob } from '../../src/upgrades/job.ts';
+import { reasonNotToStart, startJob } from '../../src/upgrades/job.ts';
 import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
 import { prepareUpgrade } from '../../src/upgrades/preflight.ts';
 import { simulatedInventory } from '../../src/upgrades/workloads.ts';
@@ -71,6 +71,28 @@ it('a job that meets an unexpected error fails, so that the system does not stay
     reason: expect.stringContaining('unexpected') as string,
   });
   expect(codes).toEqual([2010, 2168, 2165, 2270, 2901, 2166]);
+});
+
+it('a job that meets an unexpected error while it reverts can only continue to revert', async () => {
+  const store = createStore();
+  let isMet = false;
+  const { errors, codes } = await run(
+    {
+      ...store,
+      update<T>(change: (transaction: Transaction) => T): Promise<T> {
+        const isFirst = !isMet && !!store.read(newestJob)?.reverting;
+        isMet ||= isFirst;
+        return isFirst ? Promise.reject(new TypeError('a refusal')) : store.update(change);
+      },
+    },
+    new Map([[lastOfPatch, 1]]),
+  );
+  expect(errors).toEqual([new TypeError('a refusal')]);
+  expect(codes.slice(-3)).toEqual([2901, 2901, 2166]);
+  expect(store.read(newestJob)).toMatchObject({ state: 'failed', reverting: { then: 'failed' } });
+  expect(reasonNotToStart(store, { operation: 'upgrade', targetId: patch })).toBe(
+    'The job job to 10.9.1.1250 has not reverted all of its workloads: resume it.',
+  );
 });
 
 it.each<[string, () => Promise<undefined>, Error]>([

@@ -53,8 +53,8 @@ const modes = {
   long: [
     {
       name: 'long',
-      include: ['test/hard/fuzz.test.ts', ...long],
-      env: { FUZZ_REQUESTS: '100000' },
+      include: ['test/hard/fuzz.test.ts', 'test/upgrades/model.test.ts', ...long],
+      env: { FUZZ_REQUESTS: '100000', FUZZ_RUNS: '2000' },
       globalSetup,
     },
   ],

@@ -10,7 +10,12 @@ import { jobProgress } from '../../src/upgrades/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../src/upgrades/job-table.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { type Deployment, installedContainers } from '../../src/upgrades/deployment.ts';
+import {
+  type Deployment,
+  deployment,
+  installedContainers,
+  installedVersions,
+} from '../../src/upgrades/deployment.ts';
 import { JobRunner } from '../../src/upgrades/job-runner.ts';
 import { type Workload, simulatedInventory } from '../../src/upgrades/workloads.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
@@ -61,6 +66,12 @@ export function createSystem(parallelism: number) {
   const crashes: unknown[] = [];
   let pending: Pending | undefined;
   let ids = 0;
+  /** While it is mandatory, the first patch is a hop before the next release. */
+  let isPatchMandatory = false;
+  const presentManifest = () =>
+    manifest.map((version) =>
+      version.id === patchA.id ? { ...version, isMandatoryUpdate: isPatchMandatory } : version,
+    );
 
   function waitForTest(signal: AbortSignal, effect: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -129,6 +140,14 @@ export function createSystem(parallelism: number) {
   }
   let booted = boot();
 
+  const installedIds = () => installedVersions(store.read(deployment)).map(({ id }) => id);
+  /** What was installed when the newest job began, and what was added since. */
+  let installedBefore: readonly string[] = [];
+  let installedSince = new Set<string>();
+  store.onUpdate(() => {
+    for (const id of installedIds()) if (!installedBefore.includes(id)) installedSince.add(id);
+  });
+
   const progressSeen: ProgressSeen[] = [];
   store.onUpdate(() => {
     const job = store.read(newestJob);
@@ -148,6 +167,9 @@ export function createSystem(parallelism: number) {
     progressSeen,
     isRunning,
     imagesBefore: () => imagesBefore,
+    installedSince: (): ReadonlySet<string> => installedSince,
+    presentManifest,
+    toggleMandatoryPatch: () => void (isPatchMandatory = !isPatchMandatory),
     pending: () => pending,
     run: (job: Job) => void booted.jobRunner.run(() => Promise.resolve(job)),
     stop: () => booted.tasks.stop(),
@@ -167,11 +189,13 @@ export function createSystem(parallelism: number) {
       const job = await store.update((transaction) => {
         const { problems, to, ...prepared } = isRollback
           ? prepareRollback(transaction, targetId, inventory)
-          : prepareUpgrade(transaction, targetId, submitted, manifest, inventory);
+          : prepareUpgrade(transaction, targetId, submitted, presentManifest(), inventory);
         if (problems.length > 0 || to === null) throw invalid(problems);
         return startJob(transaction, { ...prepared, id, to, startedBy: 'ann', runner: store.self }, at);
       });
       imagesBefore = new Map(cluster);
+      installedBefore = installedIds();
+      installedSince = new Set();
       await booted.jobRunner.run(() => Promise.resolve(job));
     },
     async restart(): Promise<void> {

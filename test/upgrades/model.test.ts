@@ -6,18 +6,19 @@ import { ServiceError } from '../../src/errors.ts';
 import { requestCancel, resumeJob } from '../../src/upgrades/job.ts';
 import { newestJob } from '../../src/upgrades/job-table.ts';
 import { type Deployment, deployment, newestInstalled } from '../../src/upgrades/deployment.ts';
+import { findPath } from '../../src/upgrades/hops.ts';
 import { formatVersion } from '../../src/upgrades/manifest.ts';
 import type { Message } from '../../src/upgrades/messages.ts';
 import { type System, createSystem, imagesOf, manifest, start, targets } from './model-system.ts';
 
-const runs = Number(process.env.FUZZ_RUNS ?? 400);
+const runs = Number(process.env.FUZZ_RUNS ?? 100);
 
 type Command =
   | { kind: 'upgrade' | 'rollback'; target: number }
   | { kind: 'go'; times: number }
   // An update may take effect although it fails.
   | { kind: 'fail'; takesEffect: boolean }
-  | { kind: 'cancel' | 'resume' | 'restart' | 'finish-hop' };
+  | { kind: 'cancel' | 'resume' | 'restart' | 'finish-hop' | 'import' };
 
 const kind = <K extends string>(name: K) => fc.constant(name);
 const command: fc.Arbitrary<Command> = fc.oneof(
@@ -26,11 +27,79 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: kind('go'), times: fc.integer({ min: 1, max: 14 }) }) },
   { weight: 3, arbitrary: fc.record({ kind: kind('fail'), takesEffect: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('cancel', 'resume', 'restart') }) },
-  { weight: 1, arbitrary: fc.record({ kind: kind('finish-hop') }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('finish-hop', 'import') }) },
 );
 
+/** A job as the model sees it: what was asked for, and what has become installed since. */
+type ModelJob = {
+  readonly kind: 'release' | 'patch' | 'rollback';
+  readonly target: string;
+  readonly path: readonly string[];
+  installed: ReadonlySet<string>;
+  isBroken: boolean;
+};
+
+/**
+ * A job is broken if it has failed and leaves images of several versions: a release, a rollback, or a patch that has not reverted all
+ * workloads. It is repaired when a later job installs the version at which it has failed, or its target.
+ */
+class Model {
+  readonly #jobs: ModelJob[] = [];
+
+  /** Returns a function to call if the request starts a job. */
+  prepare({ store, presentManifest }: System, asked: Command): (() => void) | undefined {
+    if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return undefined;
+    const target = targets[asked.target] ?? '';
+    const versions = findPath(presentManifest(), store.read(deployment), target);
+    const isPatch = versions.length === 1 && versions[0]?.type === 'patch';
+    const kind = asked.kind === 'rollback' ? 'rollback' : isPatch ? 'patch' : 'release';
+    const path = versions.map(({ id }) => id);
+    return () => void this.#jobs.push({ kind, target, path, installed: new Set(), isBroken: false });
+  }
+
+  observe({ store, installedSince }: System): void {
+    const newest = this.#jobs.at(-1);
+    const job = store.read(newestJob);
+    if (!newest || !job) return;
+    newest.installed = installedSince();
+    newest.isBroken = job.state === 'failed' && (newest.kind !== 'patch' || job.reverting !== null);
+  }
+
+  /** Undefined if several broken jobs are left and only some of them can be repaired so: the rules may accept or refuse it. */
+  mayStart(target: string, isRollback: boolean): boolean | undefined {
+    const newest = this.#jobs.at(-1);
+    const broken = newest?.isBroken ? [newest] : this.#broken();
+    const repaired = broken.filter((job) => !isRollback && repairTargetsOf(job).includes(target));
+    if (repaired.length === broken.length) return true;
+    return repaired.length === 0 ? false : undefined;
+  }
+
+  hasBroken(): boolean {
+    return this.#broken().length > 0;
+  }
+
+  #broken(): ModelJob[] {
+    return this.#jobs.filter((job, index) => {
+      const wanted = [job.target, failedVersionOf(job)];
+      const isRepaired = this.#jobs
+        .slice(index + 1)
+        .some(({ installed }) => wanted.some((id) => installed.has(id)));
+      return job.isBroken && !isRepaired;
+    });
+  }
+}
+
+const failedVersionOf = ({ path, installed, target }: ModelJob) =>
+  path.find((id) => !installed.has(id)) ?? target;
+
+function repairTargetsOf(job: ModelJob): string[] {
+  if (job.kind !== 'release') return [];
+  const failed = manifest.find(({ id }) => id === failedVersionOf(job));
+  return [job.target, ...(failed?.type === 'release' ? [failed.id] : [])];
+}
+
 /** Whether the request must be accepted. */
-async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
+async function isAllowed({ store }: System, model: Model, asked: Command): Promise<boolean | undefined> {
   const job = store.read(newestJob);
   const executed = job ? (await store.jobs.messages(job.id)).filter(({ code }) => code === 2271).length : 0;
   // Each hop has its own 2271.
@@ -40,17 +109,7 @@ async function isAllowed({ store }: System, asked: Command): Promise<boolean> {
   if (asked.kind === 'resume') return job?.state === 'failed';
   if (asked.kind !== 'upgrade' && asked.kind !== 'rollback') return true;
   if (job?.state === 'in_progress') return false;
-  const target = targets[asked.target];
-  const earlier = await store.jobs.page(job?.number ?? 0, 0, 100);
-  const last = [...(job ? [job] : []), ...earlier.jobs].find(
-    ({ state, hopsDone = 0 }) => state !== 'cancelled' || hopsDone > 0,
-  );
-  const failedHop = last?.hops?.[last.hopsDone ?? 0];
-  const isSame =
-    asked.kind === 'upgrade' &&
-    last?.kind === 'release' &&
-    (last.targetId === target || failedHop === target);
-  return !(last?.state === 'failed' && (last.kind !== 'patch' || last.reverting)) || isSame;
+  return model.mayStart(targets[asked.target] ?? '', asked.kind === 'rollback');
 }
 
 async function attempt(system: System, asked: Command): Promise<void> {
@@ -79,6 +138,8 @@ async function attempt(system: System, asked: Command): Promise<void> {
       return system.settle();
     case 'restart':
       return system.restart();
+    case 'import':
+      return system.toggleMandatoryPatch();
     case 'cancel': {
       if (!newest) throw new ServiceError('conflict', 'nothing to cancel');
       const plan = await system.store.jobs.plan(newest.id);
@@ -113,7 +174,7 @@ function checkProgress({ store, progressSeen }: System, messages: readonly Messa
   }
 }
 
-async function check(system: System): Promise<void> {
+async function check(system: System, model: Model): Promise<void> {
   expect(system.crashes).toEqual([]);
   const { store } = system;
   const job = store.read(newestJob);
@@ -153,8 +214,9 @@ async function check(system: System): Promise<void> {
   const newestHop = manifest.find(({ id }) => id === job.installed?.at(-1));
   const reached = newestHop ? formatVersion(newestHop) : job.from;
   expect(label).toBe(job.state === 'success' ? job.to : reached);
-  // A successful job has changed every image; a patch without success has changed none, unless it stopped reverting.
-  if (job.state === 'success' || (job.state === 'cancelled' && newestHop))
+  // A successful job has changed every image; a patch without success has changed none, unless it stopped reverting. A job that was
+  // cancelled between hops has changed every image, unless an earlier one is still to be repaired.
+  if (job.state === 'success' || (job.state === 'cancelled' && newestHop && !model.hasBroken()))
     expect(imagesIn(system, now)).toEqual(imagesOf(now));
   else if (job.kind === 'patch' && !job.reverting) expect(system.cluster).toEqual(system.imagesBefore());
   if (job.reverting) {
@@ -176,8 +238,12 @@ it('jobs behave like the model for every sequence of requests, failures and rest
         await system.store.update((transaction) =>
           transaction.write(deployment, { release: start, patches: [] }),
         );
+        const model = new Model();
         for (const asked of commands) {
-          const allowed = await isAllowed(system, asked);
+          const allowed = await isAllowed(system, model, asked);
+          const accept = model.prepare(system, asked);
+          const installed = system.store.read(deployment);
+          const images = imagesIn(system, installed);
           let refusal: unknown;
           try {
             await attempt(system, asked);
@@ -187,15 +253,22 @@ it('jobs behave like the model for every sequence of requests, failures and rest
           await system.settle();
           if (refusal !== undefined) expect(refusal).toBeInstanceOf(ServiceError);
           // Preflight is not part of the model.
-          if ((refusal as ServiceError | undefined)?.kind !== 'invalid')
+          if (allowed !== undefined && (refusal as ServiceError | undefined)?.kind !== 'invalid')
             expect(refusal === undefined, asked.kind).toBe(allowed);
-          await check(system);
+          if (refusal === undefined && accept) {
+            // Only a job that repairs a broken one may start on images of several versions.
+            if (!model.hasBroken()) expect(images).toEqual(imagesOf(installed));
+            accept();
+          }
+          model.observe(system);
+          await check(system, model);
         }
         // Every job can be completed.
         for (let i = 0; i < 200 && system.isRunning(); i += 1)
           await attempt(system, { kind: 'go', times: 1 });
         expect(system.isRunning()).toBe(false);
-        await check(system);
+        model.observe(system);
+        await check(system, model);
         await system.stop();
       },
     ),

@@ -39,11 +39,13 @@ export type Job = {
   readonly repaired?: number;
   readonly workloadsDone: number;
   readonly workloads: number;
-  /** Only if the job has several hops, like the two fields below. */
+  /** Only if the job has several hops, like the three fields below. */
   readonly hops?: readonly JobHop[];
   readonly hopsDone?: number;
   /** The ids of the versions of finished hops. They stay installed, however the job ends. */
   readonly installed?: readonly string[];
+  /** When their hop ended, by their ids. */
+  readonly installedAt?: Readonly<Record<string, number>>;
   /** Jobs that version 0.1 has ended have none. */
   readonly progress?: Progress;
   /** Set when an administrator asks to cancel. The job still runs then. */
@@ -124,4 +126,9 @@ export function isJobRunning(reader: Reader): boolean {
 
 export function hasInstalled({ state, installs, installed = [] }: Job, versionId: string): boolean {
   return state === 'success' ? installs.includes(versionId) : installed.includes(versionId);
+}
+
+/** The last hop ends with the job. Null if it has not. */
+export function timeOfInstalling({ endedAt, installedAt = {} }: Job, versionId: string): number | null {
+  return installedAt[versionId] ?? endedAt;
 }

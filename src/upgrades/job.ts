@@ -240,7 +240,7 @@ export function advanceJob(
     (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
   const facts = { ...factsOf(job, step), ...outcome };
   const lines = step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]);
-  return record(transaction, finished ? finishHop(moved, finished) : moved, lines, at);
+  return record(transaction, finished ? finishHop(moved, finished, at) : moved, lines, at);
 }
 
 /** The final check is not done: it continues with the next workload. */
@@ -264,9 +264,14 @@ function endOfHop({ steps }: Plan, index: number): boolean {
   return hop !== undefined && next !== undefined && next !== hop;
 }
 
-function finishHop(job: Job, { installs }: PlannedHop): Job {
-  const { hopsDone = 0, installed = [] } = job;
-  return { ...job, hopsDone: hopsDone + 1, installed: [...installed, ...installs] };
+function finishHop(job: Job, { installs }: PlannedHop, at: number): Job {
+  const { hopsDone = 0, installed = [], installedAt = {} } = job;
+  return {
+    ...job,
+    hopsDone: hopsDone + 1,
+    installed: [...installed, ...installs],
+    installedAt: { ...installedAt, ...Object.fromEntries(installs.map((id) => [id, at])) },
+  };
 }
 
 /** The steps before it belong to finished hops. */
@@ -356,7 +361,7 @@ export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefin
   return job.next > executing ? 'the plan of a release is being executed' : undefined;
 }
 
-/** The page hides its Cancel button when a message with one of these codes arrives. */
+/** The page hides its Cancel button when a message with one of these codes arrives, and shows it again in the next hop. */
 export function endsOfCancelling({ kind, reverting }: Job): readonly Code[] {
   if (reverting) return [2166];
   return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];

@@ -105,7 +105,7 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
     title: 'Cancel job',
     description:
       'Cancels a patch after the current step and reverts its workloads. A job that already reverts its workloads stops after the ' +
-      'current one. A release can be cancelled only until its plan is executed.',
+      'current one. A release can be cancelled only until its plan is executed, and an upgrade of several hops also between two hops.',
     access: 'administrator',
     effect: 'writes',
     whileReadOnly: 'allowed',

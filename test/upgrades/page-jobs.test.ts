@@ -116,6 +116,44 @@ describe('while a job runs', () => {
   });
 });
 
+describe('a job of several hops', () => {
+  const versions = ['2000', '3000'].map((build, index) => ({
+    id: `rel_${build}`,
+    type: 'release',
+    version: '10.9.2',
+    build,
+    previousReleaseBuild: index === 0 ? '1234' : '2000',
+    containers: ['ONE', 'TWO'].slice(0, index + 1).map((name) => ({ name, image: `${name}:${build}` })),
+  }));
+
+  it('can be cancelled between hops, and shows which version is installed and since when', async () => {
+    await start({ SIMULATED_FAILURES: 'TWO:1' });
+    const versionManifestFile = { name: 'm.json', content: JSON.stringify(versions) };
+    const versionManifest = '{"id":"rel_3000"}';
+    await server.postParts(
+      `${upgrades}/upgrade`,
+      { versionManifest, versionManifestFile, upgradeSettings: '{}' },
+      token,
+    );
+    const cancelView =
+      /data-until="2271 2901 2903">\s*<div (hidden)?>[\s\S]*?<p (hidden)?>\s*([^<]*?)\s*<\/p>/;
+    const [, , ...first] = cancelView.exec(await open()) ?? [];
+    expect(first).toEqual(['hidden', 'It cannot be cancelled now, only between hops.']);
+    await server.runtime.advance(12_000);
+    const [, isHidden] = cancelView.exec(await open()) ?? [];
+    expect(isHidden).toBe('hidden');
+    await server.runtime.advance(hour);
+    const failed = await open();
+    expect(failed).toContain('The version is now 10.9.2.2000.');
+    const { endedAt, installedAt } = server.store.read(newestJob) ?? {};
+    const at = installedAt?.rel_2000 ?? 0;
+    expect(at).toBeLessThan((endedAt ?? 0) - 5000);
+    expect(failed).toMatch(
+      new RegExp(`<dt>Installed</dt>\\s*<dd><time datetime="${new Date(at).toISOString()}"`),
+    );
+  });
+});
+
 describe('after a job', () => {
   it('shows its success and when the version was installed', async () => {
     await start();

@@ -53,9 +53,15 @@ function followJob(section) {
     text.textContent = message;
     line.append(time, ' ', number, ' ', text);
     list.append(line);
-    if (cancel?.dataset.until.split(' ').includes(String(code))) {
-      cancel.textContent = 'It can no longer be cancelled.';
-    }
+    if (cancel?.dataset.until.split(' ').includes(String(code))) showCancel(false);
+    // Another hop begins.
+    else if (cancel && code === 2270) showCancel(true);
+  }
+
+  function showCancel(isPossible) {
+    const [button, hint] = cancel.children;
+    button.hidden = !isPossible;
+    hint.hidden = isPossible;
   }
 
   function show({ status, messageCount, progress }) {

@@ -8,6 +8,8 @@ import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/t
 import type { Runtime } from '../../runtime.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { formatDuration } from '../../lib/format.ts';
+import { deployment, newestInstalled } from '../deployment.ts';
+import { formatVersion } from '../manifest.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
 import type { JobService } from '../job-service.ts';
 import type { Job, JobState } from '../job-table.ts';
@@ -146,7 +148,10 @@ async function actions(store: ReadableStore, job: Job, page: PageContext<unknown
     const continues = job.reverting
       ? 'puts the other workloads back to their former images'
       : 'continues at the first step that is not done';
-    return html`<p>Resume ${continues}. The version is still ${job.from}.</p>
+    const version = formatVersion(newestInstalled(store.read(deployment)));
+    return html`<p>
+        Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.
+      </p>
       ${button('resume', 'Resume')}`;
   }
   if (job.state !== 'in_progress') return false;
@@ -161,10 +166,21 @@ async function actions(store: ReadableStore, job: Job, page: PageContext<unknown
   }
   const plan = job.kind === 'release' ? await store.jobs.plan(job.id) : undefined;
   const why = reasonNotToCancel(store, job, plan);
-  if (why !== undefined) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
+  const canLater = hasNextHop(job);
+  if (why !== undefined && !canLater) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
+  // The script shows one of both parts: the second one from a message with one of the codes on, the first one from 2270 of a hop on.
   return html`<div class="hint" data-until="${endsOfCancelling(job).join(' ')}">
-    ${button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job')}
+    <div ${why !== undefined && html`hidden`}>
+      ${button('cancel', job.reverting ? 'Stop putting workloads back' : 'Cancel this job')}
+    </div>
+    <p ${why === undefined && html`hidden`}>
+      ${canLater ? 'It cannot be cancelled now, only between hops.' : 'It can no longer be cancelled.'}
+    </p>
   </div>`;
+}
+
+function hasNextHop({ hops = [], hopsDone = 0 }: Job): boolean {
+  return hopsDone + 1 < hops.length;
 }
 
 const removedMessages = html`<p>

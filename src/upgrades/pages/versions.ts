@@ -10,6 +10,7 @@ import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job.ts';
 import type { JobService } from '../job-service.ts';
+import { timeOfInstalling } from '../job-table.ts';
 import { signInHint } from './jobs.ts';
 import { availableVersions } from '../hops.ts';
 import { type Version, formatVersion } from '../manifest.ts';
@@ -35,7 +36,8 @@ export async function installedView({
 }): Promise<Html> {
   const present = store.read(deployment);
   const newest = newestInstalled(present);
-  const installedAt = (await jobService.findInstalling(newest.id))?.endedAt;
+  const job = await jobService.findInstalling(newest.id);
+  const installedAt = job && timeOfInstalling(job, newest.id);
   const current = html`<strong>${versionName(newest)}</strong>
     <span class="version">${formatVersion(newest)}</span>`;
   const release = html`${versionName(present.release)}

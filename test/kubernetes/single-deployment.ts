@@ -38,5 +38,8 @@ export const workload = {
   parts: [{ container: 'a', image: 'a:2', formerImage: 'a:1' }],
 };
 
-/** The 30 seconds for which a Lease is valid take 1.5 seconds. A rollout has as much time as without this. */
-export const fast = () => ({ runtime: createFastRuntime(20), rolloutTimeoutMs: 400_000 });
+/** With a factor of 20, the 30 seconds for which a Lease is valid take 1.5 seconds. A rollout has 20 seconds with every factor. */
+export const fast = (factor = 20) => ({
+  runtime: createFastRuntime(factor),
+  rolloutTimeoutMs: 20_000 * factor,
+});

@@ -19,18 +19,18 @@
 // mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
 // its closing messages and its state are one update.
 //
-// Only the newest job changes. The start of a job archives the one before it. The plan of a job is deleted when the job can no longer be
+// Only the newest job changes. The start of a job archives the one before it; after a failed one, only some may start (job-to-repair.ts). The plan of a job is deleted when the job can no longer be
 // resumed: when it ends in `success` or `cancelled`, or when the next job starts.
 import { ServiceError } from '../errors.ts';
 import { formatList } from '../lib/format.ts';
 import type { Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import {
   type EndState,
   type Job,
   type Reverting,
   type StoredPlan,
-  hasInstalled,
   jobBefore,
   newestJob,
   runTotals,
@@ -115,73 +115,6 @@ function archiveJob(transaction: Transaction, job: Job): void {
   transaction.write(jobBefore, jobToRepairAfter(transaction, job) ?? null);
   transaction.jobs.archive(job);
   transaction.jobs.deletePlan(job.id);
-}
-
-/**
- * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch leaves one
- * only if it has stopped reverting its workloads.
- */
-export function reasonNotToStart(
-  reader: Reader,
-  wanted: { operation: string; targetId: string },
-): string | undefined {
-  const newest = reader.read(newestJob);
-  if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
-  const last = findJobToRepair(reader);
-  if (!last || (wanted.operation === 'upgrade' && repairs(last, wanted.targetId))) return undefined;
-  const remedies = [
-    ...(last.id === newest?.id ? ['resume it'] : []),
-    ...repairTargets(last).map((id) => `upgrade to ${id} again`),
-  ];
-  const state = last.reverting ? 'has not reverted all of its workloads' : 'has failed';
-  return `The job ${last.id} to ${last.to} ${state}: ${remedies.join(', or ')}.`;
-}
-
-export function findJobToRepair(reader: Reader): Job | undefined {
-  const newest = reader.read(newestJob);
-  if (!newest) return undefined;
-  return needsRepair(newest) ? newest : jobToRepairAfter(reader, newest);
-}
-
-function needsRepair({ state, kind, reverting }: Job): boolean {
-  return state === 'failed' && (kind !== 'patch' || reverting !== null);
-}
-
-/**
- * The job that the next ones must repair, once `newest` is archived. A failed job stays it until its hop is installed, even if later ones
- * finish or fail in other hops: only that hop replaces all images that it has left.
- */
-function jobToRepairAfter(reader: Reader, newest: Job): Job | undefined {
-  const before = reader.read(jobBefore);
-  const isLeft =
-    before !== null &&
-    needsRepair(before) &&
-    !hasRepaired(newest, before) &&
-    !(needsRepair(newest) && failedVersion(newest) === failedVersion(before));
-  if (isLeft) return before;
-  return needsRepair(newest) ? newest : undefined;
-}
-
-function hasRepaired(job: Job, failed: Job): boolean {
-  return [failed.targetId, failedVersion(failed)].some((id) => hasInstalled(job, id));
-}
-
-/** The release of the hop that has failed, or the last of its patches. */
-function failedVersion({ targetId, hops = [], hopsDone = 0 }: Job): string {
-  return hops[hopsDone]?.version ?? targetId;
-}
-
-/** Whether an upgrade to this version repairs the failed job. */
-export function repairs(failed: Job, targetId: string): boolean {
-  return repairTargets(failed).includes(targetId);
-}
-
-/** The target, and the release of the hop that has failed. */
-function repairTargets(failed: Job): string[] {
-  const { kind, targetId, hops = [], hopsDone = 0 } = failed;
-  if (kind !== 'release') return [];
-  const isPatchHop = hops[hopsDone]?.isRelease === false;
-  return isPatchHop ? [targetId] : [...new Set([targetId, failedVersion(failed)])];
 }
 
 /** What a step has done, as far as its messages depend on it. */

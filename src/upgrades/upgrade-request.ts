@@ -6,7 +6,7 @@ import type { Upload } from '../uploads/upload.ts';
 import { currentManifest, deployment } from './deployment.ts';
 import type { Executor } from './executors/executor.ts';
 import { findPath } from './hops.ts';
-import { reasonNotToStart } from './job.ts';
+import { reasonNotToStart } from './job-to-repair.ts';
 import type { Version } from './manifest.ts';
 import { updatedWorkloads } from './plan.ts';
 import { type PreparedJob, prepareUpgrade } from './preflight.ts';

@@ -8,7 +8,7 @@ import { renderFacts } from '../../rest/html/table.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
-import { findJobToRepair, reasonNotToStart, repairs } from '../job.ts';
+import { findJobToRepair, reasonNotToStart, repairs } from '../job-to-repair.ts';
 import type { JobService } from '../job-service.ts';
 import { timeOfInstalling } from '../job-table.ts';
 import { signInHint } from './jobs.ts';

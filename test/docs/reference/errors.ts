@@ -154,7 +154,7 @@ const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
   2173: [{}, { operation: 'rollback' }],
   2902: [{ cause: 'by <user>' }, { cause: 'after a restart' }],
   2903: [{ cause: '<user>' }],
-  2904: [{}, { image: '' }],
+  2904: [{}, { isPatched: false }, { image: '' }],
 };
 
 export function textsOf(messageCode: Code): string[] {

@@ -44,8 +44,8 @@ type Answer = {
   problems: string[];
 };
 
-/** A Steward with an empty store of its own, and a manifest of one version. */
-async function startSteward(cluster: Cluster, version: { id: string }) {
+/** A Steward with an empty store of its own, and a manifest of a version and of those before it. */
+async function startSteward(cluster: Cluster, version: { id: string }, ...before: object[]) {
   const executor = createTestExecutor(cluster, {
     findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(server.store, jobId),
     // The job of a process that was killed does not release the lock.
@@ -54,7 +54,7 @@ async function startSteward(cluster: Cluster, version: { id: string }) {
   const server: Server = await startServer({ executor });
   closing.push(() => server.close());
   const token = server.token('administrator');
-  const content = JSON.stringify([version]);
+  const content = JSON.stringify([...before, version]);
   await server.postParts(
     '/admin/system/upgrades/importManifest',
     { manifestFile: { name: 'm.json', content } },
@@ -137,6 +137,21 @@ it('is reverted to these images too, if an upgrade to other images fails', async
   const cluster = await openNamespace();
   await interrupt(cluster);
   const next = await startSteward(cluster, patch('1301', 'part-1:3', 'part-2:3', 'part-3:3-missing'));
+  await next.upgrade();
+  expect(await next.end()).toBe('failed');
+  expect(await imagesIn(cluster)).toEqual(['part-1:1', 'part-2:1', 'part-3:1']);
+});
+
+it('is reverted to these images too, if the interrupted job has changed it twice', async () => {
+  const cluster = await openNamespace();
+  const before = patch('1300', 'part-1:2');
+  const version = (...images: string[]) => ({ ...patch('1301', ...images), previousBuild: '1300' });
+  const first = await startSteward(cluster, version('part-1:3', 'part-2:3-stuck'), before);
+  await first.upgrade();
+  await expect.poll(async () => (await first.messages(2038)).length, { timeout: 10_000 }).toBe(3);
+  await first.kill();
+  const next = await startSteward(cluster, version('part-1:3', 'part-2:3-missing'), before);
+  expect((await next.plan()).notices?.[0]).toContain('the images from before that job (part-1: part-1:1)');
   await next.upgrade();
   expect(await next.end()).toBe('failed');
   expect(await imagesIn(cluster)).toEqual(['part-1:1', 'part-2:1', 'part-3:1']);

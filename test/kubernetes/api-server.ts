@@ -127,14 +127,22 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
       if (resource !== target.resource || !wanted(object)) return;
       response.write(`${JSON.stringify({ type, object })}\n`);
     };
-    const since = query.get('resourceVersion') ?? '';
-    if (since === '' || since === '0') {
-      for (const object of registry.list(target).filter(wanted)) {
-        response.write(`${JSON.stringify({ type: 'ADDED', object })}\n`);
-      }
-    } else storage.changesSince(Number(since)).forEach(send);
+    const since = Number(query.get('resourceVersion') ?? 0);
+    let stop: () => void = () => undefined;
+    const follow = (version: number) => {
+      storage.changesSince(version).forEach(send);
+      stop = storage.onChange(send);
+    };
+    if (since === 0) {
+      // A real server may begin with the state before the last change of the specification, so this one always does.
+      const old = registry
+        .list(target)
+        .filter(wanted)
+        .flatMap((object) => storage.stateBefore(object) ?? []);
+      for (const change of old) send({ ...change, type: 'ADDED' });
+      setTimeout(() => follow(Math.min(...old.map(({ version }) => version))), 50);
+    } else follow(since);
     response.flushHeaders();
-    const stop = storage.onChange(send);
     const seconds = Number(query.get('timeoutSeconds') ?? '0');
     const timer = seconds > 0 ? setTimeout(() => response.end(), seconds * 1000) : undefined;
     response.on('close', () => {

@@ -255,6 +255,45 @@ describe('a Job that does not end', () => {
     expect(await jobPods()).toEqual([]);
   });
 
+  it('is deleted with its pods before the next attempt, if the API server was unavailable for too long', async () => {
+    const { cluster, start, end, jobs, jobPods, resume } = await openUpgrade(
+      [{ step: 'before', image: 'task:1-stuck' }],
+      { patienceMs: 50 },
+    );
+    await start('upgrade', 'rel');
+    await expect.poll(async () => (await jobPods()).length).toBe(1);
+    const [name = ''] = (await jobs()).map(({ metadata }) => metadata.name);
+    const available = cluster.faults.inject({ path: /\/jobs\//, times: Infinity, act: { status: 503 } });
+    const { state, messages } = await end();
+    expect(state).toBe('failed');
+    expect(textsOf(messages, 2901)[0]).toMatch(
+      new RegExp(`The Job ${name} may still be running. The next attempt deletes it first.$`),
+    );
+    available();
+    await resume();
+    await expect.poll(async () => attemptsOf(await jobs())).toEqual(['7-2']);
+    expect(await jobPods()).toHaveLength(1);
+    cluster.kubelet.heal('stuck');
+    expect((await end()).state).toBe('success');
+  });
+
+  it('is deleted with its pods before the next upgrade, if the API server was unavailable for too long', async () => {
+    const { cluster, start, end, jobs, jobPods } = await openUpgrade(
+      [{ step: 'before', image: 'task:1-stuck' }],
+      { patienceMs: 50 },
+    );
+    await start('upgrade', 'pat');
+    await expect.poll(async () => (await jobPods()).length).toBe(1);
+    const available = cluster.faults.inject({ path: /\/jobs\//, times: Infinity, act: { status: 503 } });
+    expect((await end()).state).toBe('failed');
+    available();
+    const { jobId } = await start('upgrade', 'pat');
+    await expect
+      .poll(async () => (await jobs()).map(({ metadata }) => metadata.labels?.['steward/job']))
+      .toEqual([jobId]);
+    expect(await jobPods()).toHaveLength(1);
+  });
+
   it('fails the step if another client deletes it', async () => {
     const { cluster, start, end, jobs } = await openUpgrade([{ step: 'before', image: 'task:1-stuck' }]);
     await start('upgrade', 'pat');

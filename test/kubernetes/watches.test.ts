@@ -49,4 +49,13 @@ describe('a watch', () => {
     await on.request('DELETE', `/apis/apps/v1/namespaces/${on.namespace}/deployments/a`);
     await expect(verified).rejects.toThrow('deployment/a no longer exists.');
   });
+
+  it('does not begin with a state from before the patch', async () => {
+    const { start, image } = await openDeployment();
+    const executor = start();
+    await executor.apply(workload, contextOf());
+    await executor.verify(workload, contextOf());
+    await executor.rollback(workload, contextOf());
+    expect(await image()).toBe('a:1');
+  });
 });

@@ -1,6 +1,6 @@
 // Recognises workloads that a job has changed and left behind, by their annotations: the store of the job is lost, or its reverting failed.
 import type { AbandonedReason } from '../../workloads.ts';
-import { annotations, doneStates, startStates } from './patch.ts';
+import { annotations, doneStates, parseImages, startStates } from './patch.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
 const changingStates = [startStates.image, doneStates.image, startStates.formerImage];
@@ -12,10 +12,12 @@ const reasonTexts: Readonly<Record<AbandonedReason, string>> = {
   'not reverted': 'which did not put it back',
 };
 
-/** The job that has changed the workload and not put it back. */
-export function jobOf({ annotations: found }: ClusterWorkload): string | undefined {
-  const { [annotations.job]: job, [annotations.state]: state = '' } = found;
-  return changingStates.includes(state) ? job : undefined;
+/** The job that has changed the workload and not put it back. A job that has changed it twice must put it back twice. */
+export function jobOf(found: ClusterWorkload): string | undefined {
+  const { [annotations.job]: job, [annotations.state]: state = '' } = found.annotations;
+  const isChanged = changingStates.includes(state);
+  const isHalfReverted = state === doneStates.formerImage && imagesToRestore(found).length > 0;
+  return isChanged || isHalfReverted ? job : undefined;
 }
 
 /** The images from before the job, by container. Leaves out containers that another client has changed since. */
@@ -31,15 +33,18 @@ export function recordedImages(found: ClusterWorkload): ReadonlyMap<string, stri
   );
 }
 
+function imagesToRestore(found: ClusterWorkload): (readonly [container: string, image: string])[] {
+  const present = new Map(found.containers.map(({ name, image }) => [name, image]));
+  return [...recordedImages(found)].filter(([name, image]) => present.get(name) !== image);
+}
+
 export function formatAbandonedJob(
   found: ClusterWorkload,
   abandonedJobs: AbandonedJobs,
   isMoved: boolean,
 ): string {
   const job = jobOf(found) ?? '';
-  const present = new Map(found.containers.map(({ name, image }) => [name, image]));
-  const former = [...recordedImages(found)]
-    .filter(([name, image]) => present.get(name) !== image)
+  const former = imagesToRestore(found)
     .map(([name, image]) => `${name}: ${image}`)
     .join(', ');
   const effect = isMoved
@@ -49,15 +54,4 @@ export function formatAbandonedJob(
     `${pathOf(found)} was changed by the job ${job}, ${reasonTexts[abandonedJobs.get(job) ?? 'unknown']} ` +
     `(${annotations.state}: ${found.annotations[annotations.state] ?? ''}).${former === '' ? '' : effect}`
   );
-}
-
-/** Other clients can write annotations, so the value may be anything. */
-function parseImages(text: string | undefined): ReadonlyMap<string, string> {
-  try {
-    const value: unknown = JSON.parse(text ?? '{}');
-    const entries = typeof value === 'object' && value !== null ? Object.entries(value) : [];
-    return new Map(entries.flatMap(([name, image]) => (typeof image === 'string' ? [[name, image]] : [])));
-  } catch {
-    return new Map();
-  }
 }

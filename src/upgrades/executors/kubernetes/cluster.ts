@@ -268,14 +268,14 @@ export class Cluster {
     await this.#send((options) => this.#apis.core.createNamespacedEvent(request, options));
   }
 
-  /** Resolves when the server ends the watch. The first change is the present state. */
+  /** Resolves when the server ends the watch. */
   watchWorkload(
-    { kind, name }: WorkloadRef,
+    { kind, name, resourceVersion }: WorkloadRef & { readonly resourceVersion: string },
     onChange: (found: ClusterWorkload | undefined) => void,
     signal: AbortSignal,
   ): Promise<void> {
     const path = `/apis/apps/v1/namespaces/${this.#namespace}/${plurals[kind]}`;
-    const query = { fieldSelector: `metadata.name=${name}` };
+    const query = { fieldSelector: `metadata.name=${name}`, resourceVersion };
     return this.#apis.watch(path, query, signal, (type, object) =>
       onChange(type === 'DELETED' ? undefined : parseWorkload(kind, object as WorkloadObject)),
     );

@@ -78,7 +78,7 @@ export class KubernetesExecutor implements Executor {
     const cluster = this.#clusterFor(context);
     await this.#lock.renew(cluster, context);
     if (step === 'launch' && this.#options.stepTemplates)
-      await this.#stepJobs.deleteFinished(cluster, context);
+      await this.#stepJobs.deleteOfEarlierJobs(cluster, context);
   }
 
   runTemplate(run: TemplateRun, context: StepContext): Promise<TemplateResult> {

@@ -6,8 +6,9 @@ import type { ClusterWorkload, Direction } from './workload.ts';
 export const annotations = {
   job: 'steward/job',
   state: 'steward/state',
+  /** The images from before the job. A job can change a workload several times. */
   formerImages: 'steward/former-images',
-  /** The images that the last patch has set. */
+  /** The images that the job has set last. */
   images: 'steward/images',
   /** The time of a ProgressDeadlineExceeded condition from before the patch. rollout.ts ignores that condition. */
   exceededBefore: 'steward/exceeded-before',
@@ -35,14 +36,20 @@ export function buildImagePatch(
         return part ? { name, image: part[direction] } : [];
       });
   const [containers, initContainers] = [images(false), images(true)];
+  const isOfJob = found.annotations[annotations.job] === jobId;
+  const recorded = (annotation: string) =>
+    isOfJob ? parseImages(found.annotations[annotation]) : new Map<string, string>();
   return {
     metadata: {
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
         [annotations.state]: startStates[direction],
-        [annotations.formerImages]: formatParts(parts, 'formerImage'),
-        [annotations.images]: formatParts(parts, direction),
+        [annotations.formerImages]: formatImages([
+          ...imagesOf(parts, 'formerImage'),
+          ...recorded(annotations.formerImages),
+        ]),
+        [annotations.images]: formatImages([...recorded(annotations.images), ...imagesOf(parts, direction)]),
         [annotations.exceededBefore]: found.exceeded?.at ?? null,
       },
     },
@@ -57,15 +64,36 @@ export function buildImagePatch(
   };
 }
 
-function formatParts(parts: Workload['parts'], which: Direction): string {
-  return JSON.stringify(Object.fromEntries(parts.map((part) => [part.container, part[which]])));
+type ContainerImages = readonly (readonly [container: string, image: string | null])[];
+
+function imagesOf(parts: Workload['parts'], which: Direction): ContainerImages {
+  return parts.map((part) => [part.container, part[which]]);
+}
+
+/** A later image of a container replaces an earlier one. */
+function formatImages(images: ContainerImages): string {
+  return JSON.stringify(Object.fromEntries(images));
+}
+
+/** Other clients can write annotations, so the value may be anything. */
+export function parseImages(text: string | undefined): ReadonlyMap<string, string> {
+  try {
+    const value: unknown = JSON.parse(text ?? '{}');
+    const entries = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+    return new Map(entries.flatMap(([name, image]) => (typeof image === 'string' ? [[name, image]] : [])));
+  } catch {
+    return new Map();
+  }
 }
 
 /** Whether the patch of this step was sent before: by an earlier try, or by a process that this one has replaced. */
 export function isPatchedBy(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
-  const { [annotations.job]: job, [annotations.formerImages]: formerImages } = found.annotations;
+  const { [annotations.job]: job, [annotations.images]: images } = found.annotations;
+  const set = parseImages(images);
   const changesImages = parts.some((part) => part.image !== (part.presentImage ?? part.formerImage));
-  return changesImages && job === jobId && formerImages === formatParts(parts, 'formerImage');
+  return (
+    changesImages && job === jobId && parts.every(({ container, image }) => set.get(container) === image)
+  );
 }
 
 export function buildDonePatch(

@@ -7,9 +7,6 @@ import type { ClusterPod } from './pod.ts';
 import { watchSeconds } from './watch.ts';
 import { type ClusterWorkload, type WorkloadRef, pathOf } from './workload.ts';
 
-/** The present state is the first thing that a watch sends. */
-const firstEventMs = 5_000;
-
 /** A server or a proxy that ends every watch at once must not get more requests than from polling. */
 const minWatchMs = 10_000;
 
@@ -56,24 +53,24 @@ export class RolloutReader {
   async readWorkload(): Promise<ClusterWorkload> {
     const { cluster, ref } = this.#options;
     this.#hasChanged = false;
-    if (this.#workloadWatch.mayStart()) {
-      await this.#watchWorkload();
-      if (!this.#workload) this.#workloadWatch.stop();
-    }
     if (this.#workloadWatch.isOpen && this.#workload) return this.#workload;
-    return readWorkload(cluster, ref);
+    const found = await readWorkload(cluster, ref);
+    if (this.#workloadWatch.mayStart()) this.#watchWorkload(found);
+    return found;
   }
 
-  async #watchWorkload(): Promise<void> {
+  /** From the version that was read: without one, the API server may begin with a state from before the last patch. */
+  #watchWorkload(found: ClusterWorkload): void {
     const { cluster, ref } = this.#options;
-    this.#workload = undefined;
-    const onChange = (found: ClusterWorkload | undefined) => {
-      this.#workload = found;
+    const { resourceVersion } = found;
+    this.#workload = found;
+    const onChange = (changed: ClusterWorkload | undefined) => {
+      this.#workload = changed;
       this.#noteChange();
     };
-    this.#workloadWatch.start((signal) => cluster.watchWorkload(ref, onChange, signal));
-    await this.waitForChange(firstEventMs);
-    this.#hasChanged = false;
+    this.#workloadWatch.start((signal) =>
+      cluster.watchWorkload({ ...ref, resourceVersion }, onChange, signal),
+    );
   }
 
   async readPods({ selector }: ClusterWorkload): Promise<readonly ClusterPod[]> {

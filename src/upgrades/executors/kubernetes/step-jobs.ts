@@ -1,4 +1,5 @@
 // Runs the Jobs of steps: creates each one once, waits for its end, and deletes Jobs.
+import { isUnavailable } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
 import { hasStatus } from './client.ts';
@@ -34,18 +35,35 @@ export class StepJobs {
   }
 
   async run(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<TemplateResult> {
-    let found = (await findJob(cluster, run, context)) ?? (await this.#create(cluster, run, context));
-    for (let pauses = 0; found.state === 'running'; pauses += 1) {
-      await this.#pause(pauses, cluster, context);
-      const next = await findJob(cluster, run, context);
-      if (!next) throw new Error(`another client has deleted the Job ${run.jobName}.`);
-      found = next;
-    }
+    const existing = await findJob(cluster, run, context);
+    const started = existing ?? (await this.#create(cluster, run, context));
+    const found = await this.#waitForEnd(cluster, run, started, context);
     if (found.state === 'complete' && run.step !== 'database-engine') return {};
     const message = findTerminationMessage((await cluster.listPods(podsOfJob(run.jobName))).pods);
     if (found.state === 'failed') throw new Error(formatJobFailure(found, message));
     const result = parseResult(message);
     return result === undefined ? {} : { result };
+  }
+
+  async #waitForEnd(
+    cluster: Cluster,
+    run: TemplateRun,
+    started: StepJob,
+    context: StepContext,
+  ): Promise<StepJob> {
+    let found: StepJob | undefined = started;
+    try {
+      for (let pauses = 0; found?.state === 'running'; pauses += 1) {
+        await this.#pause(pauses, cluster, context);
+        found = await findJob(cluster, run, context);
+      }
+    } catch (error) {
+      if (context.signal.aborted || isUnavailable(error)) throw error;
+      const text = `${(error as Error).message} The Job ${run.jobName} may still be running. The next attempt deletes it first.`;
+      throw new Error(text, { cause: error });
+    }
+    if (!found) throw new Error(`another client has deleted the Job ${run.jobName}.`);
+    return found;
   }
 
   async stop(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<void> {
@@ -56,8 +74,8 @@ export class StepJobs {
         await this.#assertOwnership(cluster, context);
         await deleteJob(cluster, found);
       }
-      const { pods } = await cluster.listPods(podsOfJob(run.jobName));
-      looksWithoutJob = found || pods.length > 0 ? 0 : looksWithoutJob + 1;
+      const isGone = !found && !(await hasPods(cluster, run.jobName));
+      looksWithoutJob = isGone ? looksWithoutJob + 1 : 0;
       // Two looks, because the request that creates the Job may have been on its way when the step was interrupted.
       if (looksWithoutJob === 2) return;
       await this.#pause(pauses, cluster, context);
@@ -65,16 +83,29 @@ export class StepJobs {
   }
 
   /** Deletes what earlier upgrade jobs have left. */
-  async deleteFinished(cluster: Cluster, context: StepContext): Promise<void> {
-    const jobs = await cluster.listJobs(`${jobLabel},${jobLabel}!=${context.jobId}`);
-    const finished = jobs.filter(({ state }) => state !== 'running');
-    if (finished.length === 0) return;
-    await this.#assertOwnership(cluster, context);
-    for (const job of finished) await deleteJob(cluster, job);
+  async deleteOfEarlierJobs(cluster: Cluster, context: StepContext): Promise<void> {
+    await this.#delete(cluster, await cluster.listJobs(`${jobLabel},${jobLabel}!=${context.jobId}`), context);
+  }
+
+  /** Two Jobs must not run at the same time. An earlier attempt may still run if the API server was unavailable. */
+  async #deleteRunning(cluster: Cluster, context: StepContext): Promise<void> {
+    const jobs = await cluster.listJobs(jobLabel);
+    const running = jobs.filter(({ state }) => state === 'running');
+    await this.#delete(cluster, running, context);
+  }
+
+  /** Waits until the pods of running Jobs are gone. */
+  async #delete(cluster: Cluster, jobs: readonly StepJob[], context: StepContext): Promise<void> {
+    if (jobs.length > 0) await this.#assertOwnership(cluster, context);
+    for (const job of jobs) await deleteJob(cluster, job);
+    for (const { name, state } of jobs)
+      for (let pauses = 0; state === 'running' && (await hasPods(cluster, name)); pauses += 1)
+        await this.#pause(pauses, cluster, context);
   }
 
   async #create(cluster: Cluster, run: TemplateRun, context: StepContext): Promise<StepJob> {
     const template = await readTemplate(cluster, run);
+    await this.#deleteRunning(cluster, context);
     await this.#assertOwnership(cluster, context);
     const body = buildStepJob(template, run, context.jobId, Math.ceil(this.#options.stepTimeoutMs / 1000));
     try {
@@ -116,6 +147,10 @@ async function readTemplate(cluster: Cluster, { step, template }: TemplateRun): 
   const found = templates.find(({ metadata }) => metadata?.name === template);
   if (!found) throw new Error(`the step template cronjob/${template ?? ''} no longer exists.`);
   return found;
+}
+
+async function hasPods(cluster: Cluster, jobName: string): Promise<boolean> {
+  return (await cluster.listPods(podsOfJob(jobName))).pods.length > 0;
 }
 
 async function deleteJob(cluster: Cluster, job: StepJob): Promise<void> {

@@ -23,8 +23,13 @@ export type App = {
   readonly urls: PublicUrls;
   readonly trees: { readonly admin: Resource; readonly tokens: Resource };
   readonly createdAdministrator: boolean;
+  /** A token of the first administrator, for the program that has started the server. */
+  readonly issueAdminToken: () => Promise<string>;
   readonly close: () => Promise<void>;
 };
+
+/** A hundred years: tests may advance the clock by any time. */
+const adminTokenMinutes = 100 * 365 * 24 * 60;
 
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, store, runtime } = options;
@@ -96,6 +101,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     urls,
     trees: { admin, tokens },
     createdAdministrator,
+    issueAdminToken: () =>
+      tokenService.issueToken(config.adminUsername, adminTokenMinutes, ({ username: user, role }) =>
+        services.auditService.createEntry({ operation: 'tokens/generateToken', target: null, user, role }),
+      ),
     async close() {
       isClosing = true;
       services.jobWatcher.stop();

@@ -329,6 +329,10 @@ const variables = z.object({
   ...logging,
 });
 
+export function isVariable(name: string): boolean {
+  return Object.hasOwn(variables.shape, name);
+}
+
 export type Config = ReturnType<typeof readConfig>;
 
 export class ConfigError extends Error {

@@ -27,6 +27,8 @@ export type StartOptions = {
   readonly createLogger: (config: Config) => Logger | Promise<Logger>;
   /** Called before the start continues with what may take long. */
   readonly onConfigured?: (logger: Logger) => void;
+  /** Whether the program that starts the server gets a token of the first administrator. */
+  readonly issueAdminToken?: true;
 };
 
 export type StartedServer = {
@@ -35,6 +37,8 @@ export type StartedServer = {
   readonly logger: Logger;
   /** The address that the server listens on. */
   readonly address: string;
+  /** Empty unless the options ask for it. */
+  readonly adminToken: string;
   /** Undefined unless this start has created the first administrator. */
   readonly adminPassword: string | undefined;
   /** Answers the requests in progress, then closes everything. */
@@ -72,7 +76,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     catalog,
     adminHash: () => early ?? hashAdminPassword(),
   });
+  let adminToken = '';
   try {
+    if (options.issueAdminToken) adminToken = await app.issueAdminToken();
     await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });
   } catch (error) {
     await app.close();
@@ -84,6 +90,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     config,
     logger,
     address: addressOf(app),
+    adminToken,
     adminPassword: app.createdAdministrator ? adminPassword : undefined,
     async close() {
       const closed = new AbortController();

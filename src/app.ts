@@ -23,6 +23,9 @@ export type App = {
   readonly urls: PublicUrls;
   readonly trees: { readonly admin: Resource; readonly tokens: Resource };
   readonly createdAdministrator: boolean;
+  /** Ends the background work, answers requests that wait, and closes the store. */
+  readonly stop: () => Promise<void>;
+  /** Stops, and closes the server after the requests in progress. */
   readonly close: () => Promise<void>;
 };
 
@@ -44,6 +47,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     bodyLimits,
     isClosing: () => isClosing,
     hasTreeAtRoot: config.adminPath === '',
+    extend: options.extend,
     sendErrorPage: (reply, { status, body }) => {
       const crumbs = [{ name: 'admin', href: urls.homePath }];
       const layout = { title: 'Error', assets: assets.hrefs(urls.linkBase), crumbs };
@@ -96,12 +100,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     urls,
     trees: { admin, tokens },
     createdAdministrator,
+    stop: () => stop(),
     async close() {
       isClosing = true;
-      services.jobWatcher.stop();
-      await Promise.all([http.close(), services.tasks.stop()]);
-      services.auditService.close();
-      await store.close();
+      await stop(() => http.close());
     },
   };
+
+  async function stop(closeServer?: () => PromiseLike<unknown>): Promise<void> {
+    services.jobWatcher.stop();
+    bodyLimits.stop();
+    await Promise.all([closeServer?.(), services.tasks.stop()]);
+    services.auditService.close();
+    await store.close();
+  }
 }

@@ -5,6 +5,8 @@ import type { Cell, Reader, Table } from './state.ts';
 export type Copy = Reader & {
   apply: (changes: Changes) => void;
   clear: () => void;
+  /** The rows and values by name. */
+  dump: () => { tables: Record<string, readonly unknown[]>; cells: Record<string, unknown> };
   version: (of: { name: string }) => number;
   onUpdate: (listener: () => void) => () => void;
   /** Calls every listener. */
@@ -62,6 +64,10 @@ export function createCopy(): Copy {
       bytes.clear();
       cells.clear();
     },
+    dump: () => ({
+      tables: Object.fromEntries([...tables].map(([name, rows]) => [name, [...rows.values()]])),
+      cells: Object.fromEntries(cells),
+    }),
     version: ({ name }) => versions.get(name) ?? 0,
     onUpdate(listener) {
       listeners.add(listener);

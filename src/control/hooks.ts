@@ -120,7 +120,7 @@ function recordExchange(
     if (isSoap) entry.soapOperation = soapOperationOf(sent.bytes()) ?? null;
     if (reply.raw.headersSent) {
       entry.status = reply.raw.statusCode;
-      entry.response = { headers: maskHeaders(reply.raw.getHeaders()), body: show(answered.bytes()) };
+      entry.response = { headers: maskHeaders(reply.getHeaders()), body: show(answered.bytes()) };
       if (isSoap && entry.status >= 400) entry.fault = faultReasonOf(answered.bytes()) ?? null;
       if (isSoap) entry.faultElement = request.soap?.faultElement ?? null;
     }

@@ -65,8 +65,12 @@ export function createCopy(): Copy {
       cells.clear();
     },
     dump: () => ({
-      tables: Object.fromEntries([...tables].map(([name, rows]) => [name, [...rows.values()]])),
-      cells: Object.fromEntries(cells),
+      tables: Object.fromEntries(
+        sortedByName(tables)
+          .filter(([, rows]) => rows.size > 0)
+          .map(([name, rows]) => [name, [...rows.values()]]),
+      ),
+      cells: Object.fromEntries(sortedByName(cells)),
     }),
     version: ({ name }) => versions.get(name) ?? 0,
     onUpdate(listener) {
@@ -77,4 +81,8 @@ export function createCopy(): Copy {
       for (const listener of listeners) listener();
     },
   };
+}
+
+function sortedByName<T>(map: ReadonlyMap<string, T>): [string, T][] {
+  return [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 }

@@ -63,6 +63,9 @@ const addresses = {
     .describe('The path of the admin directory. If it is set but empty, the admin directory is at the root.'),
   CATALOG_PATH: path.default('/services').describe('The path of the SOAP catalog.'),
   TOKENS_PATH: path.default('/tokens').describe('The path of the token service.'),
+  REST_PATH: path
+    .default('/rest')
+    .describe('The path of the server info and the REST catalog, which clients read before they sign in.'),
 };
 
 const catalog = {
@@ -79,7 +82,9 @@ const catalog = {
   PRODUCT_NAME: name.default('Product').describe('The product name in the WSDL and in the XML namespace.'),
   REQUIRE_TOKENS: flag
     .default(false)
-    .describe('true: the listings of the SOAP catalog require a token. Otherwise they are public.'),
+    .describe(
+      'true: the listings of the SOAP catalog and of the REST catalog require a token. Otherwise they are public.',
+    ),
   CATALOG_FILE: z
     .string()
     .optional()
@@ -355,6 +360,10 @@ const variables = z.object({
   ...logging,
 });
 
+export function isVariable(name: string): boolean {
+  return Object.hasOwn(variables.shape, name);
+}
+
 export type Config = ReturnType<typeof readConfig>;
 
 export class ConfigError extends Error {
@@ -391,6 +400,7 @@ export function readConfig(
     adminPath: value.ADMIN_PATH,
     catalogPath: value.CATALOG_PATH,
     tokensPath: value.TOKENS_PATH,
+    restPath: value.REST_PATH,
     catalogNamespace: value.CATALOG_NAMESPACE ?? `http://www.example.com/schemas/${value.PRODUCT_NAME}/10.0`,
     vendorPrefix: value.VENDOR_PREFIX,
     productName: value.PRODUCT_NAME,
@@ -452,8 +462,15 @@ export const adminNames: readonly string[] = [
 
 const fixedPaths = ['/health', '/ready', '/metrics', '/control'];
 
+const pathVariables = variables.pick({
+  ADMIN_PATH: true,
+  CATALOG_PATH: true,
+  TOKENS_PATH: true,
+  REST_PATH: true,
+});
+
 function findCombinationProblems(given: Readonly<Record<string, string | undefined>>): string[] {
-  const paths = variables.pick({ ADMIN_PATH: true, CATALOG_PATH: true, TOKENS_PATH: true }).safeParse(given);
+  const paths = pathVariables.safeParse(given);
   const problems = paths.success ? findOverlaps(paths.data) : [];
   // Only the first process would know a random password.
   if (given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined)
@@ -481,7 +498,7 @@ function findTestControlProblems(given: Readonly<Record<string, string | undefin
   ];
 }
 
-function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_PATH: string }): string[] {
+function findOverlaps(paths: z.output<typeof pathVariables>): string[] {
   const claims = [
     ...fixedPaths.map((fixed) => ({ owner: fixed, path: fixed })),
     ...(paths.ADMIN_PATH === ''
@@ -489,6 +506,7 @@ function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_
       : [{ owner: `ADMIN_PATH (${paths.ADMIN_PATH})`, path: paths.ADMIN_PATH }]),
     { owner: `CATALOG_PATH (${paths.CATALOG_PATH})`, path: paths.CATALOG_PATH },
     { owner: `TOKENS_PATH (${paths.TOKENS_PATH})`, path: paths.TOKENS_PATH },
+    { owner: `REST_PATH (${paths.REST_PATH})`, path: paths.REST_PATH },
   ];
   return claims.flatMap((later, index) =>
     claims

@@ -28,6 +28,8 @@ export type StartOptions = {
   readonly createLogger: (config: Config) => Logger | Promise<Logger>;
   /** Called before the start continues with what may take long. */
   readonly onConfigured?: (logger: Logger) => void;
+  /** Whether the program that starts the server gets a token of the first administrator. */
+  readonly issueAdminToken?: true;
 };
 
 export type StartedServer = {
@@ -36,10 +38,10 @@ export type StartedServer = {
   readonly logger: Logger;
   /** The address that the server listens on. */
   readonly address: string;
+  /** Empty unless the options ask for it. */
+  readonly adminToken: string;
   /** Undefined unless this start has created the first administrator. */
   readonly adminPassword: string | undefined;
-  /** With TEST_CONTROL: a token of the first administrator. */
-  readonly adminToken: string | undefined;
   /** Answers the requests in progress, then closes everything. */
   readonly close: () => Promise<void>;
 };
@@ -55,7 +57,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const httpClient = createHttpClient(config.webhookAllowCidrs);
-  const { app, adminToken } = await createServer({
+  const app = await createServer({
     config,
     runtime,
     httpClient,
@@ -70,7 +72,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     catalog,
     adminHash: () => early ?? hashAdminPassword(),
   });
+  let adminToken = '';
   try {
+    if (options.issueAdminToken) adminToken = await app.issueAdminToken();
     await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });
   } catch (error) {
     await app.close();
@@ -102,7 +106,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
 
 type ServerOptions = Omit<AppOptions, 'store' | 'executor' | 'logger'> & { readonly logger: Logger };
 
-async function createServer(options: ServerOptions): Promise<{ app: App; adminToken?: string }> {
+async function createServer(options: ServerOptions): Promise<App> {
   const { config, runtime, logger, version } = options;
   if (config.testControl) {
     const { startControlled } = await import('./control/start.ts');
@@ -112,7 +116,7 @@ async function createServer(options: ServerOptions): Promise<{ app: App; adminTo
   const backends = { config, runtime, logger, builtFiles: import.meta.url };
   const store = await openStore(backends);
   const executor = await createExecutor(backends, store, version);
-  return { app: await createApp({ ...options, store, executor }) };
+  return createApp({ ...options, store, executor });
 }
 
 async function readSettings({

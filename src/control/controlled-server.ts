@@ -34,6 +34,7 @@ export type ControlledOptions = Omit<AppOptions, 'store' | 'executor' | 'isResto
 type World = {
   readonly app: App;
   readonly store: MemoryStore;
+  readonly runtime: Runtime;
   readonly clock: ControlClock;
   readonly client: FailingClient;
   readonly draws: Draws;
@@ -78,12 +79,12 @@ export class ControlledServer {
   /** The app that listens and closes; its other parts are those of the current app. */
   get app(): App {
     const { app } = this.#world;
-    return { ...app, http: this.#listener.http, close: () => this.close() };
-  }
-
-  /** A token of the first administrator. It does not expire and survives `reset`. */
-  get adminToken(): string {
-    return this.#adminToken ?? '';
+    return {
+      ...app,
+      http: this.#listener.http,
+      issueAdminToken: () => Promise.resolve(this.#issueAdminToken()),
+      close: () => this.close(),
+    };
   }
 
   get options(): ControlledOptions {
@@ -231,10 +232,15 @@ export class ControlledServer {
         }),
     });
     this.#keepProcessMetrics(app);
-    this.#addAdminToken(store, runtime);
+    if (this.#adminToken !== undefined) {
+      // The first app has drawn the token here, so later ones draw a secret too.
+      runtime.newSecret(32);
+      this.#addAdminToken(store, runtime, this.#adminToken);
+    }
     if (from) Object.assign(draws, from.draws);
     logger.debug({ restored: from !== undefined }, 'the controlled server is ready');
-    return { app, store, clock, client, draws, simulatedFailures, routes, ended: new AbortController() };
+    const ended = new AbortController();
+    return { app, store, runtime, clock, client, draws, simulatedFailures, routes, ended };
   }
 
   #port(): number {
@@ -251,15 +257,20 @@ export class ControlledServer {
     }
   }
 
-  #addAdminToken(store: MemoryStore, { newId, newSecret, now }: Runtime): void {
-    const fresh = newSecret(32).toString('base64url');
+  #issueAdminToken(): string {
+    const { store, runtime } = this.#world;
+    this.#adminToken ??= runtime.newSecret(32).toString('base64url');
+    this.#addAdminToken(store, runtime, this.#adminToken);
+    return this.#adminToken;
+  }
+
+  /** The token does not expire and survives `reset`. */
+  #addAdminToken(store: MemoryStore, { newId, now }: Runtime, token: string): void {
     const id = newId();
-    this.#adminToken ??= fresh;
-    const { adminUsername: username } = this.#options.config;
-    const user = store.get(users, username.toLowerCase());
+    const user = store.get(users, this.#options.config.adminUsername.toLowerCase());
     if (!user) return;
     store.addToken({
-      hash: hashToken(this.adminToken),
+      hash: hashToken(token),
       id,
       username: user.username,
       credentialId: user.credentialId,

@@ -2,7 +2,7 @@
 import type { Headers } from './mask.ts';
 
 export type JournalEntry = {
-  readonly id: number;
+  readonly id: string;
   readonly at: number;
   readonly method: string;
   readonly path: string;
@@ -40,7 +40,7 @@ export class Journal {
   #lastId = 0;
 
   add(entry: Omit<JournalEntry, 'id'>): JournalEntry {
-    const added = { id: (this.#lastId += 1), ...entry };
+    const added = { id: String((this.#lastId += 1)), ...entry };
     this.#entries.push(added);
     if (this.#entries.length > maxEntries) this.#entries.shift();
     return added;
@@ -77,7 +77,7 @@ export class Journal {
 
   load(entries: readonly JournalEntry[]): void {
     this.#entries = entries.map((entry) => ({ ...entry }));
-    this.#lastId = entries.at(-1)?.id ?? 0;
+    this.#lastId = Number(entries.at(-1)?.id ?? 0);
   }
 }
 

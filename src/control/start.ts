@@ -3,16 +3,10 @@ import type { App } from '../app.ts';
 import { type ControlledOptions, ControlledServer } from './controlled-server.ts';
 import { createControl } from './routes.ts';
 
-export type Controlled = {
-  readonly app: App;
-  /** A token of the first administrator. It does not expire and survives a reset. */
-  readonly adminToken: string;
-};
-
-export async function startControlled(options: ControlledOptions): Promise<Controlled> {
+export async function startControlled(options: ControlledOptions): Promise<App> {
   options.logger.warn(
     'TEST_CONTROL is on: anybody who reaches /control can reset the server and read what clients send',
   );
   const server = await ControlledServer.start(options, createControl);
-  return { app: server.app, adminToken: server.adminToken };
+  return server.app;
 }

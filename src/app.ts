@@ -23,8 +23,11 @@ export type App = {
   readonly urls: PublicUrls;
   readonly trees: { readonly admin: Resource; readonly tokens: Resource; readonly rest: Resource };
   readonly createdAdministrator: boolean;
+  /** Ends the background work, answers requests that wait, and closes the store. */
+  readonly stop: () => Promise<void>;
   /** A token of the first administrator, for the program that has started the server. */
   readonly issueAdminToken: () => Promise<string>;
+  /** Stops, and closes the server after the requests in progress. */
   readonly close: () => Promise<void>;
 };
 
@@ -49,6 +52,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     bodyLimits,
     isClosing: () => isClosing,
     hasTreeAtRoot: config.adminPath === '',
+    extend: options.extend,
     sendErrorPage: (reply, { status, body }) => {
       const crumbs = [{ name: 'admin', href: urls.homePath }];
       const layout = { title: 'Error', assets: assets.hrefs(urls.linkBase), crumbs };
@@ -103,16 +107,22 @@ export async function createApp(options: AppOptions): Promise<App> {
     urls,
     trees: { admin, tokens, rest },
     createdAdministrator,
+    stop: () => stop(),
     issueAdminToken: () =>
       tokenService.issueToken(config.adminUsername, adminTokenMinutes, ({ username: user, role }) =>
         services.auditService.createEntry({ operation: 'tokens/generateToken', target: null, user, role }),
       ),
     async close() {
       isClosing = true;
-      services.jobWatcher.stop();
-      await Promise.all([http.close(), services.tasks.stop()]);
-      services.auditService.close();
-      await store.close();
+      await stop(() => http.close());
     },
   };
+
+  async function stop(closeServer?: () => PromiseLike<unknown>): Promise<void> {
+    services.jobWatcher.stop();
+    bodyLimits.stop();
+    await Promise.all([closeServer?.(), services.tasks.stop()]);
+    services.auditService.close();
+    await store.close();
+  }
 }

@@ -55,7 +55,7 @@ export async function createExecutor(
     return createSimulatedExecutor({
       runtime,
       stepMs: config.upgradeStepMs,
-      failures: config.simulatedFailures,
+      failures: new Map(config.simulatedFailures),
       performers: simulatedPerformers(config.simulatedStepTemplates),
     });
   // The Kubernetes client is the largest library, so it is loaded only when it is used.

@@ -1,6 +1,7 @@
 // Reads the environment variables and checks them: one schema holds their rules, defaults and descriptions.
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { isLoopbackHost } from './lib/address.ts';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
 import { isRegistryHost } from './upgrades/executors/kubernetes/image.ts';
 import {
@@ -300,6 +301,29 @@ const simulation = {
     ),
 };
 
+const testing = {
+  TEST_CONTROL: flag
+    .default(false)
+    .describe(
+      'true: the control API at /control resets the server, moves its clock, makes requests fail and shows what clients send. Only for ' +
+        'tests: anybody who reaches /control can do everything. Requires the memory store and simulated upgrades.',
+    ),
+  TEST_CONTROL_TOKEN: z
+    .string()
+    .regex(/^[A-Za-z0-9._~+/=-]{16,1024}$/, 'must be 16 to 1024 letters, digits or . _ ~ + / = -')
+    .optional()
+    .describe(
+      'The bearer token that /control requires. Required if HOST is not a loopback address. Default: none is required.',
+    ),
+  SEED: z
+    .string()
+    .regex(/^.{1,256}$/s, 'must be 1 to 256 characters')
+    .optional()
+    .describe(
+      'With TEST_CONTROL: makes ids, tokens and generated keys repeatable. They are no secrets then. Default: they are random.',
+    ),
+};
+
 const logging = {
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
@@ -318,6 +342,7 @@ export const variableGroups = {
   Upgrades: upgrades,
   'Upgrades on Kubernetes': kubernetes,
   'Simulated upgrades': simulation,
+  'Test control': testing,
   Logging: logging,
 };
 
@@ -331,6 +356,7 @@ const variables = z.object({
   ...upgrades,
   ...kubernetes,
   ...simulation,
+  ...testing,
   ...logging,
 });
 
@@ -416,6 +442,9 @@ export function readConfig(
     upgradeStepMs: value.UPGRADE_STEP_MS,
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
     simulatedStepTemplates: value.SIMULATED_STEP_TEMPLATES,
+    testControl: value.TEST_CONTROL,
+    testControlToken: value.TEST_CONTROL_TOKEN,
+    seed: value.SEED,
     logLevel: value.LOG_LEVEL,
   });
 }
@@ -450,7 +479,23 @@ function findCombinationProblems(given: Readonly<Record<string, string | undefin
   const cluster = given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST;
   if (given.UPGRADE_EXECUTOR === 'kubernetes' && cluster === undefined)
     problems.push('KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.');
-  return problems;
+  return [...problems, ...findTestControlProblems(given)];
+}
+
+function findTestControlProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const isControlled = given.TEST_CONTROL?.toLowerCase() === 'true';
+  if (!isControlled)
+    return given.SEED === undefined ? [] : ['SEED must not be given without TEST_CONTROL=true.'];
+  const isLoopback = given.HOST === undefined || isLoopbackHost(given.HOST);
+  return [
+    ...(given.STORE_URL === undefined ? [] : ['STORE_URL must not be given with TEST_CONTROL=true.']),
+    ...((given.UPGRADE_EXECUTOR ?? 'simulated') === 'simulated'
+      ? []
+      : ['UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.']),
+    ...(isLoopback || given.TEST_CONTROL_TOKEN !== undefined
+      ? []
+      : ['TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST is not a loopback address.']),
+  ];
 }
 
 function findOverlaps(paths: z.output<typeof pathVariables>): string[] {

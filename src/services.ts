@@ -8,7 +8,7 @@ import { pathOfService } from './catalog/catalog.ts';
 import { CatalogCache } from './catalog/catalog-cache.ts';
 import { directoryResource } from './catalog/directory.rest.ts';
 import { catalogResource } from './catalog/rest.ts';
-import type { FastifyBaseLogger } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { InitialCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import type { AssetFiles } from './http/assets.ts';
@@ -53,6 +53,10 @@ export type AppOptions = {
   readonly catalog: InitialCatalog;
   readonly version: string;
   readonly adminHash: () => Promise<string>;
+  /** The store holds the state of an earlier app of this process, whose job continues. */
+  readonly isRestored?: boolean;
+  /** Adds hooks that run before all others. */
+  readonly extend?: (http: FastifyInstance) => void;
 };
 
 export type Services = ReturnType<typeof createServices>;
@@ -118,7 +122,7 @@ export function createServices(options: AppOptions) {
   const jobWatcher = new JobWatcher(store, runtime);
 
   async function start(): Promise<void> {
-    await jobRunner.recover();
+    await jobRunner.recover(options.isRestored);
     // The first listing sorts the whole catalog, which no request should wait for.
     catalogCache.listing('public');
     new DeliveryWorker({

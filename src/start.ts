@@ -12,6 +12,7 @@ import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { formatProblem } from './errors.ts';
 import { realRuntime } from './runtime.ts';
+import type { AppOptions } from './services.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
 import { createHttpClient } from './webhooks/http-client.ts';
@@ -55,14 +56,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const hashAdminPassword = () => hashPassword(adminPassword, randomBytes(saltBytes));
   // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
-  const { createApp } = await import('./app.ts');
-  const backends = { config, runtime, logger, builtFiles: import.meta.url };
-  const store = await openStore(backends);
   const httpClient = createHttpClient(config.webhookAllowCidrs);
-  const app = await createApp({
+  const app = await createServer({
     config,
-    store,
-    executor: await createExecutor(backends, store, version),
     runtime,
     httpClient,
     version,
@@ -106,6 +102,21 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
       }
     },
   };
+}
+
+type ServerOptions = Omit<AppOptions, 'store' | 'executor' | 'logger'> & { readonly logger: Logger };
+
+async function createServer(options: ServerOptions): Promise<App> {
+  const { config, runtime, logger, version } = options;
+  if (config.testControl) {
+    const { startControlled } = await import('./control/start.ts');
+    return startControlled(options);
+  }
+  const { createApp } = await import('./app.ts');
+  const backends = { config, runtime, logger, builtFiles: import.meta.url };
+  const store = await openStore(backends);
+  const executor = await createExecutor(backends, store, version);
+  return createApp({ ...options, store, executor });
 }
 
 async function readSettings({

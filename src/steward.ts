@@ -58,9 +58,8 @@ export type Steward = {
 export async function startSteward({ env = {}, catalog }: StewardOptions = {}): Promise<Steward> {
   const unknown = Object.keys(env).filter((name) => !isVariable(name));
   if (unknown.length > 0) throw new Error(`Steward has no variable ${unknown.join(', ')}.`);
-  const variables = { ...defaultsFor(env), ...env };
   const server = await startServer({
-    env: variables,
+    env: { ...defaultsFor(env), ...env },
     catalogText: catalog && JSON.stringify(catalog),
     createLogger: ({ logLevel: level }) => pino({ level }),
     issueAdminToken: true,
@@ -74,10 +73,9 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
     control: createControlClient({
       address: url,
       token: env.TEST_CONTROL_TOKEN,
-      disabled:
-        variables.TEST_CONTROL === 'true'
-          ? undefined
-          : 'Test control is off. It needs TEST_CONTROL=true, the memory store and simulated upgrades.',
+      disabled: server.config.testControl
+        ? undefined
+        : 'Test control is off. It needs TEST_CONTROL=true, the memory store and simulated upgrades.',
     }),
     stop: () => (stopped ??= server.close()),
   };

@@ -78,10 +78,13 @@ export type JournalEntry = {
   readonly method: string;
   readonly path: string;
   readonly route: string | null;
-  readonly status: number;
+  /** Null: not answered yet, or disconnected. */
+  readonly status: number | null;
   readonly soapOperation: string | null;
   /** Why a SOAP request got a fault. */
   readonly fault: string | null;
+  /** The element of the request that caused the fault. */
+  readonly faultElement: string | null;
   readonly request: JournalMessage;
   readonly response: JournalMessage;
 };

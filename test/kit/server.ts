@@ -113,7 +113,8 @@ export async function startServer({
     noteRecord(line);
   };
   const logger = pino({ level: 'info' }, { write });
-  const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
+  const { upgradeStepMs: stepMs } = config;
+  const failures = new Map(config.simulatedFailures);
   const executor =
     options.executor ??
     createSimulatedExecutor({

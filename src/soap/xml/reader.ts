@@ -25,7 +25,7 @@ export type XmlElement = {
 
 type GrowingElement = Omit<XmlElement, 'children' | 'text'> & { children: GrowingElement[]; text: string };
 type OpenElement = { tag: string; element: GrowingElement; outside: Declared };
-type Reader = Scope & {
+type Reader = Omit<Scope, 'open'> & {
   /** Most texts contain neither, and then no part is searched for them. */
   readonly hasAmpersand: boolean;
   readonly hasCdataEnd: boolean;

@@ -5,8 +5,8 @@ import { defineConfig } from 'vitest/config';
 /** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
-/** Crash tests that repeat, with more kills, what others cover. Only `--mode long` runs them. */
-const long = ['test/crash/deliveries.test.ts'];
+/** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
+const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
@@ -31,7 +31,7 @@ const globalSetup = ['test/kit/postgres.setup.ts'];
 const all = ['test/**/*.test.ts'];
 
 const projects = {
-  memory: { name: 'memory', include: all, exclude: crash, globalSetup },
+  memory: { name: 'memory', include: all, exclude: [...crash, ...long], globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
   // Four workers on two cores: while a test waits for a lease or a timeout, others run.
   crash: {
@@ -46,7 +46,7 @@ const projects = {
 
 const modes = {
   test: [projects.memory, projects.postgres, projects.crash],
-  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow] }],
+  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
   long: [
     {
       name: 'long',

@@ -1,5 +1,6 @@
 // Configures the test suites: which files run on which store, and the shorter and longer selections of `--mode quick` and `--mode long`.
 import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
@@ -11,12 +12,12 @@ const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,examples,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,rest/generated-client}.test.ts',
+  'test/{kit/postgres,main,package,rest/generated-client}.test.ts',
 ];
 
 /** Tests of pages and of hostile input. They run on the memory store only, because the store has no influence on them. */
 const memoryOnly =
-  /^test\/(browser\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
+  /^test\/(browser\/|control\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
@@ -29,9 +30,10 @@ const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
 const globalSetup = ['test/kit/postgres.setup.ts'];
 const all = ['test/**/*.test.ts'];
+const examples = ['examples/**/*.test.js'];
 
 const projects = {
-  memory: { name: 'memory', include: all, exclude: [...crash, ...long], globalSetup },
+  memory: { name: 'memory', include: [...all, ...examples], exclude: [...crash, ...long], globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
   // Four workers on two cores: while a test waits for a lease or a timeout, others run.
   crash: {
@@ -58,6 +60,8 @@ const modes = {
 };
 
 export default defineConfig(({ mode }) => ({
+  // Examples import the package.
+  resolve: { alias: { steward: fileURLToPath(new URL('dist/steward.js', import.meta.url)) } },
   test: {
     setupFiles: ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts', 'test/kit/answers.setup.ts'],
     pool: 'threads',

@@ -1,5 +1,7 @@
 // The module of the package: starts Steward inside another program, such as a test.
 import { pino } from 'pino';
+// Loads the server together with this module, so that startSteward() need not load it.
+import './app.ts';
 import { isVariable } from './config.ts';
 import { type StewardControl, createControlClient } from './control/control-client.ts';
 import { startServer } from './start.ts';
@@ -56,9 +58,8 @@ export type Steward = {
 export async function startSteward({ env = {}, catalog }: StewardOptions = {}): Promise<Steward> {
   const unknown = Object.keys(env).filter((name) => !isVariable(name));
   if (unknown.length > 0) throw new Error(`Steward has no variable ${unknown.join(', ')}.`);
-  const variables = { ...defaultsFor(env), ...env };
   const server = await startServer({
-    env: variables,
+    env: { ...defaultsFor(env), ...env },
     catalogText: catalog && JSON.stringify(catalog),
     createLogger: ({ logLevel: level }) => pino({ level }),
     issueAdminToken: true,
@@ -72,10 +73,9 @@ export async function startSteward({ env = {}, catalog }: StewardOptions = {}): 
     control: createControlClient({
       address: url,
       token: env.TEST_CONTROL_TOKEN,
-      disabled:
-        variables.TEST_CONTROL === 'true'
-          ? undefined
-          : 'Test control is off. It needs TEST_CONTROL=true, the memory store and simulated upgrades.',
+      disabled: server.config.testControl
+        ? undefined
+        : 'Test control is off. It needs TEST_CONTROL=true, the memory store and simulated upgrades.',
     }),
     stop: () => (stopped ??= server.close()),
   };

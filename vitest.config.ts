@@ -6,8 +6,8 @@ import { defineConfig } from 'vitest/config';
 /** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
-/** Crash tests that repeat, with more kills, what others cover. Only `--mode long` runs them. */
-const long = ['test/crash/deliveries.test.ts'];
+/** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
+const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
@@ -17,7 +17,7 @@ const slow = [
 
 /** Tests of pages and of hostile input. They run on the memory store only, because the store has no influence on them. */
 const memoryOnly =
-  /^test\/(browser\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
+  /^test\/(browser\/|control\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
@@ -33,7 +33,7 @@ const all = ['test/**/*.test.ts'];
 const examples = ['examples/**/*.test.js'];
 
 const projects = {
-  memory: { name: 'memory', include: [...all, ...examples], exclude: crash, globalSetup },
+  memory: { name: 'memory', include: [...all, ...examples], exclude: [...crash, ...long], globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
   // Four workers on two cores: while a test waits for a lease or a timeout, others run.
   crash: {
@@ -48,7 +48,7 @@ const projects = {
 
 const modes = {
   test: [projects.memory, projects.postgres, projects.crash],
-  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow] }],
+  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
   long: [
     {
       name: 'long',

@@ -1,7 +1,7 @@
 // The module of the package: starts Steward inside another program, such as a test.
 import { pino } from 'pino';
 // Loads the server together with this module, so that startSteward() need not load it.
-import './app.ts';
+import './control/start.ts';
 import { isVariable } from './config.ts';
 import { type StewardControl, createControlClient } from './control/control-client.ts';
 import { startServer } from './start.ts';

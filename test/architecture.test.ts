@@ -69,6 +69,15 @@ describe.each(sources)('src/%s', (name) => {
   });
 });
 
+it('only the start imports the test control', () => {
+  const importers = sources.filter(
+    (name) =>
+      folderOf(name) !== 'control' && localImportsOf(name).some((target) => folderOf(target) === 'control'),
+  );
+  // The package re-exports the client, which is no part of the server.
+  expect(importers.sort()).toEqual(['start.ts', 'steward.ts']);
+});
+
 it('no file imports itself through others', () => {
   const state = new Map<string, 'open' | 'done'>();
   const cycles: string[] = [];

@@ -74,6 +74,7 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
     const recorder = recorders.get(request);
     if (recorder && payload instanceof Readable) observe(payload, recorder);
     else if (typeof payload === 'string' || Buffer.isBuffer(payload)) recorder?.add(payload);
+    readUnread(request.raw);
     done(null, payload);
   });
 }
@@ -133,6 +134,11 @@ function recordExchange(
 function observe(stream: Readable, recorder: BodyRecorder): void {
   stream.pause();
   stream.on('data', recorder.add);
+}
+
+/** Node discards the body of a request that was refused before it was read. The journal keeps what has arrived. */
+function readUnread(body: Readable): void {
+  if (!body.readableEnded && body.listenerCount('data') === 1) body.resume();
 }
 
 async function answerByRule(

@@ -1,6 +1,4 @@
 // Masks secrets in what the journal keeps: passwords, tokens, cookies, keys and the values of custom headers.
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-
 export const mask = '***';
 
 /** Names of fields and headers whose values are secrets. */
@@ -9,9 +7,11 @@ const headersName = /headers$/i;
 
 const isSecret = (name: string) => secretName.test(name) || headersName.test(name);
 
+type GivenHeaders = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
 export type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-export function maskHeaders(headers: IncomingHttpHeaders | OutgoingHttpHeaders): Headers {
+export function maskHeaders(headers: GivenHeaders): Headers {
   const masked: Record<string, string | readonly string[]> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined) continue;

@@ -153,3 +153,17 @@ describe.each(Object.entries(expected))('%s', (entry, [access, effect]) => {
     await server.post('/admin/mode/update', { isReadOnly: 'false' }, headers);
   });
 });
+
+it.each(['', '/', '/reset', '/snapshot', '/clock', '/failures', '/requests', '/none'])(
+  '/control%s is not found without TEST_CONTROL',
+  async (path) => {
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE'] as const) {
+      const headers = {
+        authorization: `Bearer ${server.token('administrator')}`,
+        'content-type': 'application/json',
+      };
+      const response = await server.http.inject({ method, url: `/control${path}`, headers, payload: '{}' });
+      expect([method, response.statusCode]).toEqual([method, 404]);
+    }
+  },
+);

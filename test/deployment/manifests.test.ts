@@ -211,7 +211,7 @@ describe('the settings', () => {
   const inPod = (container?.env ?? []).map(({ name }) => name);
 
   it('contain every variable of Steward once', () => {
-    // Set by the image, for files that the image does not have, for the store in memory, or for the simulated executor.
+    // Set by the image, for files that the image does not have, for the store in memory, for the simulated executor, or for tests.
     const others = [
       'HOST',
       'PORT',
@@ -221,6 +221,9 @@ describe('the settings', () => {
       'UPGRADE_STEP_MS',
       'SIMULATED_FAILURES',
       'SIMULATED_STEP_TEMPLATES',
+      'TEST_CONTROL',
+      'TEST_CONTROL_TOKEN',
+      'SEED',
     ];
     const ofSteward = inPod.filter((name) => name !== 'NODE_OPTIONS');
     expect([...named, ...ofSteward, ...others].sort()).toEqual([...variableNames].sort());

@@ -92,12 +92,14 @@ it('prints a catalog file from which another Steward serves the same catalog', a
 });
 
 it('imports what the token may see, with the given access', async () => {
-  const { listen, token } = await start({});
-  const address = `${await listen()}/services?wsdl`;
+  const server = await start({});
+  const address = `${await server.listen()}/services?wsdl`;
   const publicOnes = readText(await importCatalog({ address, token: undefined, access: 'organization' }));
   expect(publicOnes.services).toHaveLength(9);
   expect(new Set(publicOnes.services.map(({ access }) => access))).toEqual(new Set(['organization']));
-  const all = readText(await importCatalog({ address, token: token('administrator'), access: 'public' }));
+  const all = readText(
+    await importCatalog({ address, token: server.token('administrator'), access: 'public' }),
+  );
   expect(all.services).toHaveLength(12);
 });
 

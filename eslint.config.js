@@ -42,6 +42,10 @@ export default tseslint.config(
     languageOptions: { globals: { performance: 'readonly', process: 'readonly' } },
   },
   {
+    files: ['examples/**/*.js'],
+    languageOptions: { globals: { fetch: 'readonly', URLSearchParams: 'readonly' } },
+  },
+  {
     files: ['src/http/assets/*.js'],
     languageOptions: {
       globals: Object.fromEntries(

@@ -1,25 +1,26 @@
 // Configures the test suites: which files run on which store, and the shorter and longer selections of `--mode quick` and `--mode long`.
 import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
-/** Crash tests that repeat, with more kills, what others cover. Only `--mode long` runs them. */
-const long = ['test/crash/deliveries.test.ts'];
+/** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
+const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,examples,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,rest/generated-client}.test.ts',
+  'test/{kit/postgres,main,package,rest/generated-client}.test.ts',
 ];
 
 /**
- * Tests of pages, of hostile input and of clusters. They run on the memory store only, because the store has no influence on them. The crash
+ * Tests of pages, of hostile input, of clusters and of test control. They run on the memory store only, because the store has no influence on them. The crash
  * tests upgrade clusters with PostgreSQL.
  */
 const memoryOnly =
-  /^test\/(browser\/|kubernetes\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
+  /^test\/(browser\/|kubernetes\/|control\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
@@ -32,9 +33,10 @@ const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
 const globalSetup = ['test/kit/postgres.setup.ts'];
 const all = ['test/**/*.test.ts'];
+const examples = ['examples/**/*.test.js'];
 
 const projects = {
-  memory: { name: 'memory', include: all, exclude: crash, globalSetup },
+  memory: { name: 'memory', include: [...all, ...examples], exclude: [...crash, ...long], globalSetup },
   postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
   // Four workers on two cores: while a test waits for a lease or a timeout, others run.
   crash: {
@@ -49,7 +51,7 @@ const projects = {
 
 const modes = {
   test: [projects.memory, projects.postgres, projects.crash],
-  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow] }],
+  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
   long: [
     {
       name: 'long',
@@ -61,6 +63,8 @@ const modes = {
 };
 
 export default defineConfig(({ mode }) => ({
+  // Examples import the package.
+  resolve: { alias: { steward: fileURLToPath(new URL('dist/steward.js', import.meta.url)) } },
   test: {
     setupFiles: ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts', 'test/kit/answers.setup.ts'],
     pool: 'threads',

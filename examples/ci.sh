@@ -5,7 +5,7 @@ set -eu
 
 STEWARD=${STEWARD:-$(cd "$(dirname "$0")/.." && pwd)}
 PASSWORD='correct horse'
-[ -e "$STEWARD/dist/main.js" ] || (cd "$STEWARD" && npm ci --omit=dev && npm run --silent build)
+[ -e "$STEWARD/dist/main.js" ] || (cd "$STEWARD" && npm ci && npm run --silent build)
 
 # Each file of the run lies in one directory. Steward starts in it, so it reads no .env of yours.
 WORK=$(mktemp -d)

@@ -15,16 +15,24 @@ import { openApiDocument } from './rest/openapi/document.ts';
 import { isSignedIn } from './rest/request.ts';
 import type { Resource } from './rest/resource.ts';
 import { type Mount, mountRest, mountSoap } from './mounts.ts';
-import { type AppOptions, adminResource, createServices } from './services.ts';
+import { type AppOptions, adminResource, createServices, restResource } from './services.ts';
 
 export type App = {
   readonly http: FastifyInstance;
   readonly metricsRegistry: Registry;
   readonly urls: PublicUrls;
-  readonly trees: { readonly admin: Resource; readonly tokens: Resource };
+  readonly trees: { readonly admin: Resource; readonly tokens: Resource; readonly rest: Resource };
   readonly createdAdministrator: boolean;
+  /** Ends the background work, answers requests that wait, and closes the store. */
+  readonly stop: () => Promise<void>;
+  /** A token of the first administrator, for the program that has started the server. */
+  readonly issueAdminToken: () => Promise<string>;
+  /** Stops, and closes the server after the requests in progress. */
   readonly close: () => Promise<void>;
 };
+
+/** A hundred years: tests may advance the clock by any time. */
+const adminTokenMinutes = 100 * 365 * 24 * 60;
 
 export async function createApp(options: AppOptions): Promise<App> {
   const { config, store, runtime } = options;
@@ -44,6 +52,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     bodyLimits,
     isClosing: () => isClosing,
     hasTreeAtRoot: config.adminPath === '',
+    extend: options.extend,
     sendErrorPage: (reply, { status, body }) => {
       const crumbs = [{ name: 'admin', href: urls.homePath }];
       const layout = { title: 'Error', assets: assets.hrefs(urls.linkBase), crumbs };
@@ -63,10 +72,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   );
 
   const admin = adminResource(options, services, urls);
-  const tokens = tokensResource({ tokenService, urls });
+  const tokens = tokensResource({ tokenService, urls, store });
+  const rest = restResource(options, services, urls);
   const trees = [
-    { name: 'admin', prefix: config.adminPath, root: admin },
-    { name: 'tokens', prefix: config.tokensPath, root: tokens },
+    { name: 'admin', prefix: config.adminPath, root: admin, hasPages: true },
+    { name: 'tokens', prefix: config.tokensPath, root: tokens, hasPages: true },
+    { name: 'rest', prefix: config.restPath, root: rest, hasPages: false },
   ];
   const mount: Mount = { http, options, services, urls, assets, bodyLimits };
   await mountRest(mount, trees);
@@ -94,14 +105,24 @@ export async function createApp(options: AppOptions): Promise<App> {
     http,
     metricsRegistry: metrics.registry,
     urls,
-    trees: { admin, tokens },
+    trees: { admin, tokens, rest },
     createdAdministrator,
+    stop: () => stop(),
+    issueAdminToken: () =>
+      tokenService.issueToken(config.adminUsername, adminTokenMinutes, ({ username: user, role }) =>
+        services.auditService.createEntry({ operation: 'tokens/generateToken', target: null, user, role }),
+      ),
     async close() {
       isClosing = true;
-      services.jobWatcher.stop();
-      await Promise.all([http.close(), services.tasks.stop()]);
-      services.auditService.close();
-      await store.close();
+      await stop(() => http.close());
     },
   };
+
+  async function stop(closeServer?: () => PromiseLike<unknown>): Promise<void> {
+    services.jobWatcher.stop();
+    bodyLimits.stop();
+    await Promise.all([closeServer?.(), services.tasks.stop()]);
+    services.auditService.close();
+    await store.close();
+  }
 }

@@ -7,10 +7,15 @@ export type Role = (typeof roles)[number];
 /** A caller without a token is undefined. */
 export type Caller = { readonly username: string; readonly role: Role } | undefined;
 
-export type Access = 'anyone' | Role;
+/** `anyone`: a token is ignored. `optional`: a token is not needed, but one that is given is checked. Otherwise the lowest role. */
+export type Access = 'anyone' | 'optional' | Role;
+
+export function needsToken(access: Access): access is Role {
+  return access !== 'anyone' && access !== 'optional';
+}
 
 export function mayCall(caller: Caller, access: Access): boolean {
-  if (access === 'anyone') return true;
+  if (!needsToken(access)) return true;
   return caller !== undefined && roles.indexOf(caller.role) >= roles.indexOf(access);
 }
 

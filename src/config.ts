@@ -1,6 +1,7 @@
 // Reads the environment variables and checks them: one schema holds their rules, defaults and descriptions.
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
+import { isLoopbackHost } from './lib/address.ts';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
 import { isRegistryHost } from './upgrades/executors/kubernetes/image.ts';
 import {
@@ -62,6 +63,9 @@ const addresses = {
     .describe('The path of the admin directory. If it is set but empty, the admin directory is at the root.'),
   CATALOG_PATH: path.default('/services').describe('The path of the SOAP catalog.'),
   TOKENS_PATH: path.default('/tokens').describe('The path of the token service.'),
+  REST_PATH: path
+    .default('/rest')
+    .describe('The path of the server info and the REST catalog, which clients read before they sign in.'),
 };
 
 const catalog = {
@@ -78,7 +82,9 @@ const catalog = {
   PRODUCT_NAME: name.default('Product').describe('The product name in the WSDL and in the XML namespace.'),
   REQUIRE_TOKENS: flag
     .default(false)
-    .describe('true: the listings of the SOAP catalog require a token. Otherwise they are public.'),
+    .describe(
+      'true: the listings of the SOAP catalog and of the REST catalog require a token. Otherwise they are public.',
+    ),
   CATALOG_FILE: z
     .string()
     .optional()
@@ -295,6 +301,29 @@ const simulation = {
     ),
 };
 
+const testing = {
+  TEST_CONTROL: flag
+    .default(false)
+    .describe(
+      'true: the control API at /control resets the server, moves its clock, makes requests fail and shows what clients send. Only for ' +
+        'tests: anybody who reaches /control can do everything. Requires the memory store and simulated upgrades.',
+    ),
+  TEST_CONTROL_TOKEN: z
+    .string()
+    .regex(/^[A-Za-z0-9._~+/=-]{16,1024}$/, 'must be 16 to 1024 letters, digits or . _ ~ + / = -')
+    .optional()
+    .describe(
+      'The bearer token that /control requires. Required if HOST is not a loopback address. Default: none is required.',
+    ),
+  SEED: z
+    .string()
+    .regex(/^.{1,256}$/s, 'must be 1 to 256 characters')
+    .optional()
+    .describe(
+      'With TEST_CONTROL: makes ids, tokens and generated keys repeatable. They are no secrets then. Default: they are random.',
+    ),
+};
+
 const logging = {
   LOG_LEVEL: z
     .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
@@ -313,6 +342,7 @@ export const variableGroups = {
   Upgrades: upgrades,
   'Upgrades on Kubernetes': kubernetes,
   'Simulated upgrades': simulation,
+  'Test control': testing,
   Logging: logging,
 };
 
@@ -326,8 +356,13 @@ const variables = z.object({
   ...upgrades,
   ...kubernetes,
   ...simulation,
+  ...testing,
   ...logging,
 });
+
+export function isVariable(name: string): boolean {
+  return Object.hasOwn(variables.shape, name);
+}
 
 export type Config = ReturnType<typeof readConfig>;
 
@@ -365,6 +400,7 @@ export function readConfig(
     adminPath: value.ADMIN_PATH,
     catalogPath: value.CATALOG_PATH,
     tokensPath: value.TOKENS_PATH,
+    restPath: value.REST_PATH,
     catalogNamespace: value.CATALOG_NAMESPACE ?? `http://www.example.com/schemas/${value.PRODUCT_NAME}/10.0`,
     vendorPrefix: value.VENDOR_PREFIX,
     productName: value.PRODUCT_NAME,
@@ -406,6 +442,9 @@ export function readConfig(
     upgradeStepMs: value.UPGRADE_STEP_MS,
     simulatedFailures: value.SIMULATED_FAILURES ?? new Map<string, number>(),
     simulatedStepTemplates: value.SIMULATED_STEP_TEMPLATES,
+    testControl: value.TEST_CONTROL,
+    testControlToken: value.TEST_CONTROL_TOKEN,
+    seed: value.SEED,
     logLevel: value.LOG_LEVEL,
   });
 }
@@ -421,10 +460,17 @@ export const adminNames: readonly string[] = [
   'uploads',
 ];
 
-const fixedPaths = ['/health', '/ready', '/metrics'];
+const fixedPaths = ['/health', '/ready', '/metrics', '/control'];
+
+const pathVariables = variables.pick({
+  ADMIN_PATH: true,
+  CATALOG_PATH: true,
+  TOKENS_PATH: true,
+  REST_PATH: true,
+});
 
 function findCombinationProblems(given: Readonly<Record<string, string | undefined>>): string[] {
-  const paths = variables.pick({ ADMIN_PATH: true, CATALOG_PATH: true, TOKENS_PATH: true }).safeParse(given);
+  const paths = pathVariables.safeParse(given);
   const problems = paths.success ? findOverlaps(paths.data) : [];
   // Only the first process would know a random password.
   if (given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined)
@@ -433,10 +479,26 @@ function findCombinationProblems(given: Readonly<Record<string, string | undefin
   const cluster = given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST;
   if (given.UPGRADE_EXECUTOR === 'kubernetes' && cluster === undefined)
     problems.push('KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.');
-  return problems;
+  return [...problems, ...findTestControlProblems(given)];
 }
 
-function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_PATH: string }): string[] {
+function findTestControlProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const isControlled = given.TEST_CONTROL?.toLowerCase() === 'true';
+  if (!isControlled)
+    return given.SEED === undefined ? [] : ['SEED must not be given without TEST_CONTROL=true.'];
+  const isLoopback = given.HOST === undefined || isLoopbackHost(given.HOST);
+  return [
+    ...(given.STORE_URL === undefined ? [] : ['STORE_URL must not be given with TEST_CONTROL=true.']),
+    ...((given.UPGRADE_EXECUTOR ?? 'simulated') === 'simulated'
+      ? []
+      : ['UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.']),
+    ...(isLoopback || given.TEST_CONTROL_TOKEN !== undefined
+      ? []
+      : ['TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST is not a loopback address.']),
+  ];
+}
+
+function findOverlaps(paths: z.output<typeof pathVariables>): string[] {
   const claims = [
     ...fixedPaths.map((fixed) => ({ owner: fixed, path: fixed })),
     ...(paths.ADMIN_PATH === ''
@@ -444,6 +506,7 @@ function findOverlaps(paths: { ADMIN_PATH: string; CATALOG_PATH: string; TOKENS_
       : [{ owner: `ADMIN_PATH (${paths.ADMIN_PATH})`, path: paths.ADMIN_PATH }]),
     { owner: `CATALOG_PATH (${paths.CATALOG_PATH})`, path: paths.CATALOG_PATH },
     { owner: `TOKENS_PATH (${paths.TOKENS_PATH})`, path: paths.TOKENS_PATH },
+    { owner: `REST_PATH (${paths.REST_PATH})`, path: paths.REST_PATH },
   ];
   return claims.flatMap((later, index) =>
     claims

@@ -37,6 +37,8 @@ export type ErrorOptions = {
   problems?: readonly Problem[];
   retryAfterSeconds?: number;
   allow?: readonly string[];
+  /** The element of a SOAP request that caused the error. */
+  element?: string | undefined;
 };
 
 export class ServiceError extends Error {
@@ -44,6 +46,7 @@ export class ServiceError extends Error {
   readonly problems: readonly Problem[];
   readonly retryAfterSeconds: number | undefined;
   readonly allow: readonly string[] | undefined;
+  readonly element: string | undefined;
 
   constructor(kind: ErrorKind, message: string, options: ErrorOptions = {}) {
     super(message);
@@ -52,6 +55,7 @@ export class ServiceError extends Error {
     this.problems = options.problems ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
+    this.element = options.element;
   }
 }
 

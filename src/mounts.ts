@@ -30,7 +30,7 @@ export async function mountRest(
   const { config, runtime } = options;
   const { tokenService, auditService, retryAfterRefresh, admit } = services;
   const multipart = new MultipartReader({ maxFileBytes: config.maxUploadBytes, bodyLimits, runtime });
-  for (const { name, prefix, root } of trees) {
+  for (const { name, prefix, root, hasPages } of trees) {
     await http.register(restRoutes, {
       prefix,
       root,
@@ -40,12 +40,9 @@ export async function mountRest(
       retryAfterRefresh,
       admit,
       multipart,
-      responder: new HtmlResponder({
-        prefix,
-        rootName: name,
-        urls,
-        assets: () => assets.hrefs(urls.linkBase),
-      }),
+      responder: hasPages
+        ? new HtmlResponder({ prefix, rootName: name, urls, assets: () => assets.hrefs(urls.linkBase) })
+        : undefined,
       errorStatus200: config.errorStatus200,
     });
   }

@@ -8,6 +8,13 @@ export type Runtime = {
   yieldToEventLoop: () => Promise<void>;
   newId: () => string;
   newSecret: (bytes: number) => Buffer;
+  /** Limits and measures work outside the process. It takes real time even where the clock stands still. */
+  startTimeout: (ms: number, onTimeout: () => void) => Stopwatch;
+};
+
+export type Stopwatch = {
+  readonly elapsedMs: () => number;
+  readonly stop: () => void;
 };
 
 export const realRuntime: Runtime = {
@@ -17,4 +24,9 @@ export const realRuntime: Runtime = {
   // The copy saves memory: the string that `randomUUID` returns keeps the strings it was concatenated from, about 400 bytes.
   newId: () => Buffer.from(randomUUID(), 'latin1').toString('latin1'),
   newSecret: (bytes) => randomBytes(bytes),
+  startTimeout: (ms, onTimeout) => {
+    const startedAt = Date.now();
+    const timer = setTimeout(onTimeout, ms);
+    return { elapsedMs: () => Math.max(0, Date.now() - startedAt), stop: () => clearTimeout(timer) };
+  },
 };

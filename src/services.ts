@@ -2,11 +2,13 @@
 import { AuditService } from './audit/audit-service.ts';
 import { auditResource } from './audit/audit.rest.ts';
 import { TokenService } from './auth/token-service.ts';
+import { expirationMinutes } from './auth/token.ts';
 import { securityResource } from './auth/users.rest.ts';
 import { pathOfService } from './catalog/catalog.ts';
 import { CatalogCache } from './catalog/catalog-cache.ts';
+import { directoryResource } from './catalog/directory.rest.ts';
 import { catalogResource } from './catalog/rest.ts';
-import type { FastifyBaseLogger } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { InitialCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import type { AssetFiles } from './http/assets.ts';
@@ -15,11 +17,12 @@ import type { Store } from './store/store.ts';
 import type { Transaction } from './store/transaction.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { showHome } from './home/pages/home.ts';
+import { infoResource, versionNumber } from './home/info.rest.ts';
 import { rootResource } from './home/root.rest.ts';
 import { createAdmission, modeResource } from './mode/mode.rest.ts';
 import { Metrics } from './http/metrics.ts';
 import type { PublicUrls } from './http/urls.ts';
-import type { Resource } from './rest/resource.ts';
+import { type Resource, folder } from './rest/resource.ts';
 import { createRetryAfterRefresh } from './store/refresh.ts';
 import { createTasks } from './tasks.ts';
 import { deployment, newestInstalled } from './upgrades/deployment.ts';
@@ -50,6 +53,10 @@ export type AppOptions = {
   readonly catalog: InitialCatalog;
   readonly version: string;
   readonly adminHash: () => Promise<string>;
+  /** The store holds the state of an earlier app of this process, whose job continues. */
+  readonly isRestored?: boolean;
+  /** Adds hooks that run before all others. */
+  readonly extend?: (http: FastifyInstance) => void;
 };
 
 export type Services = ReturnType<typeof createServices>;
@@ -115,7 +122,7 @@ export function createServices(options: AppOptions) {
   const jobWatcher = new JobWatcher(store, runtime);
 
   async function start(): Promise<void> {
-    await jobRunner.recover();
+    await jobRunner.recover(options.isRestored);
     // The first listing sorts the whole catalog, which no request should wait for.
     catalogCache.listing('public');
     new DeliveryWorker({
@@ -210,4 +217,29 @@ export function adminResource(
       isInUse: (reader, id) => isJobRunning(reader) && reader.read(newestJob)?.uploads.includes(id) === true,
     }),
   });
+}
+
+/** The resources that clients read before they sign in. */
+export function restResource(
+  { config, store }: AppOptions,
+  { catalogCache }: Services,
+  urls: PublicUrls,
+): Resource {
+  const installed = () => newestInstalled(store.read(deployment));
+  return folder(
+    { title: 'Server directory', description: 'The server info and the REST catalog.', access: 'anyone' },
+    {
+      info: infoResource({
+        installed,
+        soapUrl: () => urls.catalog,
+        tokenServiceUrl: () => urls.tokenService,
+        tokenMinutes: expirationMinutes.default,
+      }),
+      services: directoryResource({
+        catalogCache,
+        requireTokens: config.requireTokens,
+        currentVersion: () => versionNumber(installed().version),
+      }),
+    },
+  );
 }

@@ -49,7 +49,7 @@ describe.each(sources)('src/%s', (name) => {
   });
 
   it('reads no clock, random number or process variable except through the runtime', () => {
-    if (name === 'runtime.ts' || name === 'main.ts') return;
+    if (['runtime.ts', 'main.ts', 'cli.ts'].includes(name)) return;
     // The timeout of a socket belongs to the connection, which is real even in tests.
     expect(textOf(name)).not.toMatch(
       /\bDate\.now|\bnew Date\(\)|(?<!\bsocket\.)\bset(Timeout|Interval)\(|\bMath\.random|\bprocess\./,
@@ -67,6 +67,15 @@ describe.each(sources)('src/%s', (name) => {
   it('cites no document outside the repository', () => {
     expect(textOf(name)).not.toMatch(/\((contract|spec) [0-9]/);
   });
+});
+
+it('only the start imports the test control', () => {
+  const importers = sources.filter(
+    (name) =>
+      folderOf(name) !== 'control' && localImportsOf(name).some((target) => folderOf(target) === 'control'),
+  );
+  // The package re-exports the client, which is no part of the server.
+  expect(importers.sort()).toEqual(['start.ts', 'steward.ts']);
 });
 
 it('no file imports itself through others', () => {

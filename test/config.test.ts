@@ -183,6 +183,45 @@ it('lists all problems together, including those of files', () => {
   expect(problemsOf({ PORT: 'x', LOG_LEVEL: 'loud', ADMIN_PATH: 'admin' })).toHaveLength(3);
 });
 
+describe('TEST_CONTROL', () => {
+  const on = { TEST_CONTROL: 'true' };
+
+  it.each([
+    [{ SEED: 'a' }, 'SEED must not be given without TEST_CONTROL=true.'],
+    [
+      { ...on, STORE_URL: 'postgres://host/database', ADMIN_PASSWORD: 'a password' },
+      'STORE_URL must not be given with TEST_CONTROL=true.',
+    ],
+    [
+      { ...on, UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'file' },
+      'UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.',
+    ],
+    [
+      { ...on, HOST: '0.0.0.0' },
+      'TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST is not a loopback address.',
+    ],
+    [
+      { ...on, TEST_CONTROL_TOKEN: 'short' },
+      'TEST_CONTROL_TOKEN must be 16 to 1024 letters, digits or . _ ~ + / = -.',
+    ],
+    [
+      { CATALOG_PATH: '/control/x' },
+      'CATALOG_PATH (/control/x) and /control must not be the same or lie beneath each other.',
+    ],
+  ])('%j is refused', (env, problem) => {
+    expect(problemsOf(env as Record<string, string>)).toEqual([problem]);
+  });
+
+  it.each([
+    { HOST: 'localhost' },
+    { HOST: '127.0.0.2' },
+    { HOST: '::1', SEED: 'a seed' },
+    { HOST: '0.0.0.0', TEST_CONTROL_TOKEN: 'a-token-of-tests' },
+  ])('is accepted with %j', (env) => {
+    expect(problemsOf({ ...on, ...env })).toEqual([]);
+  });
+});
+
 describe('paths that overlap', () => {
   it.each([
     [{ ADMIN_PATH: '/services' }, ['CATALOG_PATH (/services) and ADMIN_PATH (/services)']],

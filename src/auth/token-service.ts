@@ -97,21 +97,15 @@ export class TokenService {
     await this.#store.refresh();
     const current = findUser(this.#store, username);
     if (current?.passwordHash !== user.passwordHash) throw wrongCredentials();
-    const token = this.#runtime.newSecret(32).toString('base64url');
-    const signedInAt = this.#runtime.now();
-    const expires = signedInAt + minutes * 60_000;
-    const stored: Token = {
-      hash: hashToken(token),
-      id: this.#runtime.newId(),
-      username: current.username,
-      credentialId: current.credentialId,
-      createdAt: signedInAt,
-      expires,
-      binding,
-      address,
-    };
-    await this.#store.tokens.issue(stored, this.#maxTokensPerUser, entryOf(current));
-    return { token, expires };
+    return this.#issue(current, { minutes, binding, address }, entryOf(current));
+  }
+
+  /** Signs a user in without a password, for the program that has started the server. */
+  async issueToken(username: string, minutes: number, entryOf: (user: User) => AuditEntry): Promise<string> {
+    const user = findUser(this.#store, username);
+    if (!user) throw new Error(`There is no user ${username}.`);
+    const { token } = await this.#issue(user, { minutes, binding: null, address: null }, entryOf(user));
+    return token;
   }
 
   findUsername(username: string): string | undefined {
@@ -177,6 +171,28 @@ export class TokenService {
       });
       return true;
     });
+  }
+
+  async #issue(
+    { username, credentialId }: User,
+    { minutes, binding, address }: { minutes: number } & Pick<Token, 'binding' | 'address'>,
+    entry: AuditEntry,
+  ): Promise<{ token: string; expires: number }> {
+    const token = this.#runtime.newSecret(32).toString('base64url');
+    const createdAt = this.#runtime.now();
+    const expires = createdAt + minutes * 60_000;
+    const stored: Token = {
+      hash: hashToken(token),
+      id: this.#runtime.newId(),
+      username,
+      credentialId,
+      createdAt,
+      expires,
+      binding,
+      address,
+    };
+    await this.#store.tokens.issue(stored, this.#maxTokensPerUser, entry);
+    return { token, expires };
   }
 
   async #findToken(hash: string): Promise<Token | undefined> {

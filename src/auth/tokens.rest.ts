@@ -16,12 +16,15 @@ import { answerObject, time } from '../rest/answer.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
 import { maxNextLength, ownPath, sessionCookie } from '../rest/request.ts';
 import { plainAddress } from '../lib/address.ts';
+import type { ReadableStore } from '../store/store.ts';
+import { communityResource } from './community.rest.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 
 export type TokensOptions = {
   readonly tokenService: TokenService;
   readonly urls: PublicUrls;
+  readonly store: ReadableStore;
 };
 
 /** The operation shortens longer times to `expirationMinutes.max` instead of refusing them. */
@@ -30,12 +33,15 @@ const longestAcceptedMinutes = 10 ** 15 - 1;
 const signInFields = {
   username: required(text('The user name.', { to: 256 })),
   password: required(text('The password.', { to: 1024, secret: true })),
-  client: choice('What the token is bound to. Without it the token is not bound.', [
-    'referer',
-    'ip',
-    'requestip',
-  ]),
-  referer: text('The referring page the token is bound to, with client=referer.', { to: 2048 }),
+  client: choice(
+    'What the token is bound to. Without it the token is not bound.',
+    ['referer', 'ip', 'requestip'],
+    { ignoresCase: true },
+  ),
+  referer: text(
+    'The referring page the token is bound to, with client=referer. Default: the header Referer.',
+    { to: 2048 },
+  ),
   ip: text('The address the token is bound to, with client=ip.', { to: 64 }),
   expiration: defaultTo(
     integer(
@@ -68,6 +74,7 @@ export function tokensResource(options: TokensOptions): Resource {
     description: 'Issues and revokes tokens.',
     access: 'anyone',
     answer: tokenServiceAnswer,
+    resources: { community: communityResource(options.store) },
     operations,
     read: () => ({ operations: Object.keys(operations) }),
   });
@@ -89,7 +96,7 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
       if (request.format === 'html') refuseForeignForm(request, urls);
     },
     check: ({ values, request }) => ({
-      problems: [...queryProblems(request), ...bindingProblems(values)],
+      problems: [...queryProblems(request), ...bindingProblems(bindingFields(values, request))],
     }),
     // An unknown name is not recorded: it may be a password in the wrong field.
     actor: ({ values: { username = '' } }) => ({
@@ -102,7 +109,7 @@ function generateTokenOperation({ tokenService, urls }: TokensOptions): Operatio
         password: values.password,
         address: request.address,
         minutes: Math.min(values.expiration, expirationMinutes.max),
-        binding: bindingOf(values, request.address),
+        binding: bindingOf(bindingFields(values, request), request.address),
         entryOf: ({ username: user, role }) => auditEntry({ user, role, changes: [] }),
       });
       const json = { token, expires, ssl: urls.isHttps };
@@ -161,6 +168,11 @@ function queryProblems({ query }: RequestContext): Problem[] {
 }
 
 type BindingFields = { client?: string | undefined; referer?: string | undefined; ip?: string | undefined };
+
+/** Some clients name the referring page only in the header. */
+function bindingFields({ client, referer, ip }: BindingFields, { headers }: RequestContext): BindingFields {
+  return { client, referer: referer ?? [headers.referer].flat()[0], ip };
+}
 
 function bindingProblems({ client, referer, ip = '' }: BindingFields): Problem[] {
   if (client === 'referer' && referer === undefined)

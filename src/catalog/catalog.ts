@@ -108,7 +108,10 @@ export function serviceInFolder(reader: Reader, folderName: string, fileName: st
   });
 }
 
-export function addressOfService({ folderName, serviceName, type, url }: Service, baseUrl: string): string {
+export function addressOfService(
+  { folderName, serviceName, type, url }: ServiceId & Pick<Service, 'url'>,
+  baseUrl: string,
+): string {
   const path = folderName === rootFolder ? [serviceName] : [folderName, serviceName];
   return url ?? [baseUrl, ...path.map(encodeURIComponent), type].join('/');
 }

@@ -76,7 +76,9 @@ export function catalogOperations(options: CatalogSoapOptions): Record<Operation
         const audience = audienceOf(caller);
         const servicesIn = () => catalogCache.listing(audience).byFolder.get(folderName);
         if (!servicesIn())
-          throw new ServiceError('not-found', `There is no folder named ${truncate(folderName, 128)}.`);
+          throw new ServiceError('not-found', `There is no folder named ${truncate(folderName, 128)}.`, {
+            element: 'FolderName',
+          });
         // The folder may be deleted before the rendering begins.
         return catalogCache.content(`services ${audience} ${folderName}`, () =>
           servicesXml(servicesIn() ?? [], options.baseUrl()),

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import FindMyWay from 'find-my-way';
 import { maxParamLength } from './limits.ts';
 
-const order = ['GET', 'HEAD', 'POST'];
+const order = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
 export class AllowedMethods {
   readonly #router = FindMyWay({ ignoreTrailingSlash: true, maxParamLength });

@@ -79,9 +79,14 @@ function routeLabel(request: FastifyRequest): string {
   if (url === undefined || isUnknown(request)) return unknownRoute;
   const known = labels.get(url);
   if (known !== undefined) return known;
-  const label = url.replace(/:(\w+)(\([^)]*\))?/g, '{$1}');
+  const label = routeTemplate(url);
   labels.set(url, label);
   return label;
+}
+
+/** The path of a route as OpenAPI writes it. */
+export function routeTemplate(url: string): string {
+  return url.replace(/:(\w+)(\([^)]*\))?/g, '{$1}');
 }
 
 /** The server has rewritten a target that it cannot route. */

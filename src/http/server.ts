@@ -45,6 +45,8 @@ export type ServerOptions = {
   readonly sendErrorPage: (reply: FastifyReply, response: ErrorResponse) => FastifyReply;
   /** A resource tree at the root sets the not-found handler of the root itself. */
   readonly hasTreeAtRoot: boolean;
+  /** Adds hooks that run before all others. */
+  readonly extend: ((app: FastifyInstance) => void) | undefined;
 };
 
 export function createServer(options: ServerOptions): FastifyInstance {
@@ -84,6 +86,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.server.maxHeadersCount = maxHeaders + 1;
 
   const allowedMethods = new AllowedMethods(app);
+  options.extend?.(app);
   logRequests(app, options.metrics);
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-content-type-options', 'nosniff');

@@ -36,3 +36,10 @@ function groupsOf(address: string): string[] {
   const missing = back === undefined ? 0 : 8 - given(front).length - given(back).length;
   return [...given(front), ...Array.from({ length: missing }, () => '0'), ...given(back ?? '')];
 }
+
+/** `host` is a host name or an IP address; an IPv6 address may be in brackets. */
+export function isLoopbackHost(host: string): boolean {
+  const name = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
+  const address = plainAddress(name);
+  return name === 'localhost' || address === '::1' || (isIPv4(address) && address.startsWith('127.'));
+}

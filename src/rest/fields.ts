@@ -112,12 +112,12 @@ export function integer(description: string, from: number, to: number): Field<nu
 export function choice<const C extends readonly string[]>(
   description: string,
   choices: C,
+  { ignoresCase = false } = {},
 ): Field<C[number] | undefined> {
-  return optional(description, { kind: 'choice', choices }, (raw) =>
-    choices.includes(raw.trim())
-      ? { value: raw.trim() }
-      : { problem: `must be one of ${choices.join(', ')}.` },
-  );
+  return optional(description, { kind: 'choice', choices }, (raw) => {
+    const value = ignoresCase ? raw.trim().toLowerCase() : raw.trim();
+    return choices.includes(value) ? { value } : { problem: `must be one of ${choices.join(', ')}.` };
+  });
 }
 
 export function boolean(description: string): Field<boolean | undefined> {

@@ -10,7 +10,7 @@ import type { Transaction } from '../store/transaction.ts';
 import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } from './form.ts';
 import { type Entry, type RequestContext, accessOf } from './resource.ts';
 import type { RequestAudit } from './request-audit.ts';
-import { type Format, formats, readFormat } from './response.ts';
+import { type Format, dataFormats, formats, readFormat } from './response.ts';
 
 export const sessionCookie = 'steward_session';
 
@@ -29,6 +29,8 @@ export type RestRoute = {
   readonly entry: Entry;
   readonly requestedFields: RequestedFields;
   readonly segments: readonly string[];
+  /** Without pages there is no format html, and the session of a browser does not count. */
+  readonly hasPages: boolean;
 };
 
 export type Authenticator = {
@@ -43,6 +45,7 @@ export class RestRequest implements RequestContext {
   readonly entry: Entry;
   readonly requestedFields: RequestedFields;
   readonly segments: readonly string[];
+  readonly hasPages: boolean;
   readonly isPost: boolean;
   readonly headers: FastifyRequest['headers'];
   readonly queryText: string;
@@ -56,8 +59,9 @@ export class RestRequest implements RequestContext {
   subject: { readonly found: unknown } | undefined;
   readonly #request: FastifyRequest;
 
-  constructor(request: FastifyRequest, { entry, requestedFields, segments: template }: RestRoute) {
+  constructor(request: FastifyRequest, { entry, requestedFields, segments: template, hasPages }: RestRoute) {
     this.#request = request;
+    this.hasPages = hasPages;
     this.entry = entry;
     this.requestedFields = requestedFields;
     this.segments =
@@ -78,6 +82,7 @@ export class RestRequest implements RequestContext {
   }
 
   get formats(): readonly Format[] {
+    if (!this.hasPages) return dataFormats;
     const { operation, resource } = this.entry;
     return operation === undefined && resource.csv ? [...formats, 'csv'] : formats;
   }
@@ -91,7 +96,8 @@ export class RestRequest implements RequestContext {
   }
 
   get credentials(): Credentials {
-    return credentialsOf(this.#request, textIn(this.form, 'token'));
+    const credentials = credentialsOf(this.#request, textIn(this.form, 'token'));
+    return this.hasPages ? credentials : { ...credentials, cookie: undefined };
   }
 
   get ids() {

@@ -6,6 +6,9 @@ import { CachedJson, type Json, plainJson } from '../lib/json.ts';
 
 export const formats = ['json', 'pjson', 'html'] as const;
 
+/** The formats of a tree without pages. */
+export const dataFormats = ['json', 'pjson'] as const;
+
 export type Format = (typeof formats)[number] | 'csv';
 
 export function readFormat(
@@ -14,7 +17,7 @@ export function readFormat(
   allowed: readonly Format[] = formats,
 ): Format | undefined {
   const name = f?.trim().toLowerCase() ?? '';
-  if (name === '') return prefersHtml(accept) ? 'html' : 'json';
+  if (name === '') return allowed.includes('html') && prefersHtml(accept) ? 'html' : 'json';
   return allowed.find((format) => format === name);
 }
 

@@ -30,7 +30,8 @@ export type RestOptions = {
   readonly retryAfterRefresh: RetryAfterRefresh;
   readonly admit: (entry: Entry, showsForm: boolean) => void;
   readonly multipart: MultipartReader;
-  readonly responder: HtmlResponder;
+  /** Undefined: the tree has no pages. */
+  readonly responder: HtmlResponder | undefined;
   readonly errorStatus200: boolean;
 };
 
@@ -58,6 +59,7 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
           entry,
           requestedFields: requestedFields(fieldsOf(entry)),
           segments: entry.route === '' ? [] : entry.route.split('/'),
+          hasPages: options.responder !== undefined,
         },
       },
       handler: (request, reply) => respond(restOf(request), reply, options),
@@ -108,7 +110,8 @@ async function checkTarget(request: FastifyRequest, options: RestOptions): Promi
   if (!route) throw notFound();
   const rest = new RestRequest(request, route);
   request.rest = rest;
-  if (rest.showsForm && guessFormat(request) !== 'html') throw methodNotAllowed(request.method, ['POST']);
+  if (rest.showsForm && (!rest.hasPages || guessFormat(request) !== 'html'))
+    throw methodNotAllowed(request.method, ['POST']);
   if (!rest.isPost) return;
   if (route.entry.operation?.isAudited)
     rest.audit = new RequestAudit(options.auditService, rest, options.auditPrefix + route.entry.route);
@@ -155,7 +158,8 @@ async function identifyCaller(
   request: FastifyRequest,
   authenticator: Authenticator,
 ): Promise<Identity | undefined> {
-  if (rest.access === 'anyone') return rest.isPost ? undefined : identifySession(request, authenticator);
+  if (rest.access === 'anyone')
+    return rest.isPost || !rest.hasPages ? undefined : identifySession(request, authenticator);
   return rest.identity
     ? authenticator.identifyAgain(rest.identity)
     : authenticator.identify(rest.credentials);
@@ -191,12 +195,12 @@ async function respond(
   reply: FastifyReply,
   { responder, authenticator }: RestOptions,
 ): Promise<FastifyReply> {
-  if (rest.showsForm) return responder.sendForm(rest, reply);
+  if (responder && rest.showsForm) return responder.sendForm(rest, reply);
   if (rest.format === 'csv' && rest.entry.resource.csv)
     return sendCsv(reply, rest.entry.resource.csv, readCall(rest, authenticator));
   const outcome = await execute(rest, authenticator);
   if (outcome.headers) void reply.headers(outcome.headers);
-  return rest.format === 'html'
+  return responder && rest.format === 'html'
     ? responder.sendOutcome(rest, reply, outcome)
     : sendAnswer(reply, 200, outcome.json, rest.format);
 }
@@ -275,7 +279,7 @@ async function sendError(
   if (!error) request.log.error({ err: thrown, auditEntry }, 'request failed');
   void reply.headers(response.headers);
   const format = request.rest?.format ?? guessFormat(request);
-  if (format === 'html') {
+  if (responder && format === 'html') {
     const identity = request.rest?.identity ?? (await identifySession(request, authenticator));
     return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
   }

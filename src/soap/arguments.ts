@@ -12,16 +12,21 @@ export function bindArguments(payload: XmlElement, names: readonly string[]): Ar
   for (const child of payload.children) {
     if (!names.includes(child.name)) {
       const known = names.length > 0 ? `its arguments are ${names.join(', ')}` : 'it takes none';
-      throw new ServiceError('invalid', `${payload.name} has no argument ${shortName(child)}; ${known}.`);
+      throw new ServiceError('invalid', `${payload.name} has no argument ${shortName(child)}; ${known}.`, {
+        element: shortName(child),
+      });
     }
     if (Object.hasOwn(bound, child.name)) {
-      throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`);
+      throw new ServiceError('invalid', `The argument ${child.name} is given more than once.`, {
+        element: child.name,
+      });
     }
     const [inner] = child.children;
     if (inner)
       throw new ServiceError(
         'invalid',
         `The argument ${child.name} must be text; it holds a ${shortName(inner)}.`,
+        { element: shortName(inner) },
       );
     bound[child.name] = isNil(child) ? undefined : child.text;
   }

@@ -47,12 +47,16 @@ export function readEnvelope(
   const header = isSoap(first, 'Header') ? first : undefined;
   const [body, ...trailing] = header ? others : root.children;
   if (body === undefined || !isSoap(body, 'Body')) {
-    throw new ServiceError('invalid', 'The Envelope must hold an optional Header and then a Body.');
+    throw new ServiceError('invalid', 'The Envelope must hold an optional Header and then a Body.', {
+      element: root.name,
+    });
   }
   // SOAP 1.1 allows elements of other namespaces after the Body.
   const stray = trailing.find((element) => version === '1.2' || ['', namespace].includes(element.namespace));
   if (stray)
-    throw new ServiceError('invalid', `The Envelope must not hold a ${shortName(stray)} after its Body.`);
+    throw new ServiceError('invalid', `The Envelope must not hold a ${shortName(stray)} after its Body.`, {
+      element: shortName(stray),
+    });
   if (header) refuseText(header);
   return { headers: header?.children ?? [], body };
 }
@@ -61,9 +65,13 @@ export function readPayload(body: XmlElement): XmlElement {
   refuseText(body);
   const [payload, second] = body.children;
   if (!payload)
-    throw new ServiceError('invalid', 'The Body is empty: it must hold the element of one operation.');
+    throw new ServiceError('invalid', 'The Body is empty: it must hold the element of one operation.', {
+      element: body.name,
+    });
   if (second)
-    throw new ServiceError('invalid', `The Body must hold one element; it also has a ${shortName(second)}.`);
+    throw new ServiceError('invalid', `The Body must hold one element; it also has a ${shortName(second)}.`, {
+      element: shortName(second),
+    });
   return payload;
 }
 
@@ -81,7 +89,9 @@ export function notUnderstood(headers: readonly XmlElement[], version: SoapVersi
 
 export function refuseText(element: XmlElement): void {
   if (/[^ \t\r\n]/.test(element.text)) {
-    throw new ServiceError('invalid', `The element ${shortName(element)} must not contain text.`);
+    throw new ServiceError('invalid', `The element ${shortName(element)} must not contain text.`, {
+      element: shortName(element),
+    });
   }
 }
 

@@ -15,6 +15,8 @@ export type Fault = {
   readonly detail?: string;
   readonly headers?: readonly XmlElement[];
   readonly status?: number;
+  /** The element of the request that caused the fault. */
+  readonly element?: string;
 };
 
 export class SoapFaultError extends Error {

@@ -86,6 +86,7 @@ export class SoapHandler {
       throw new ServiceError(
         'invalid',
         `The element ${shortName(payload)} is in ${given}; it must be in ${this.namespace}.`,
+        { element: shortName(payload) },
       );
     }
     const operation = this.#operations.get(payload.name);
@@ -94,6 +95,7 @@ export class SoapHandler {
       throw new ServiceError(
         'invalid',
         `There is no operation ${shortName(payload)}. The operations are ${known}.`,
+        { element: shortName(payload) },
       );
     }
     return operation;
@@ -120,17 +122,18 @@ function refuseRoot(root: XmlElement, version: SoapVersion): Error {
   if (root.name === 'Envelope') {
     const given = root.namespace === '' ? 'no namespace' : truncate(root.namespace, 200);
     const message = `The Envelope is in ${given}; SOAP 1.1 and 1.2 are understood.`;
-    return new SoapFaultError({ code: 'VersionMismatch', message }, '1.1');
+    return new SoapFaultError({ code: 'VersionMismatch', message, element: root.name }, '1.1');
   }
   const message = `The document is a ${shortName(root)}, not a SOAP Envelope.`;
   return version === '1.1'
-    ? new ServiceError('invalid', message)
-    : new SoapFaultError({ code: 'VersionMismatch', message });
+    ? new ServiceError('invalid', message, { element: shortName(root) })
+    : new SoapFaultError({ code: 'VersionMismatch', message, element: shortName(root) });
 }
 
 function refuseHeaders(headers: readonly XmlElement[]): SoapFaultError {
   const message = `These header blocks are not understood: ${headers.map(shortName).join(', ')}.`;
-  return new SoapFaultError({ code: 'MustUnderstand', message, headers });
+  const element = headers.map(shortName).join(', ');
+  return new SoapFaultError({ code: 'MustUnderstand', message, headers, element });
 }
 
 /** If the namespace ends in a version, the server also serves clients made for another version. */

@@ -26,7 +26,13 @@ declare module 'fastify' {
   }
 }
 
-type SoapExchange = { readonly format: MessageFormat; version: SoapVersion; namespace: string };
+type SoapExchange = {
+  readonly format: MessageFormat;
+  version: SoapVersion;
+  namespace: string;
+  /** The element that caused the fault. */
+  faultElement?: string | undefined;
+};
 
 /** The envelope in front of the content, one part of content, and the end of the envelope. */
 const fewParts = 3;
@@ -155,6 +161,8 @@ function sendFault(
     noteError(request, error);
     if (!error) request.log.error({ err: thrown }, 'request failed');
   }
+  if (request.soap)
+    request.soap.faultElement = thrown instanceof SoapFaultError ? thrown.fault.element : error?.element;
   const response =
     thrown instanceof SoapFaultError
       ? toFaultResponse(thrown.version ?? version, thrown.fault)

@@ -5,6 +5,8 @@ import type { Cell, Reader, Table } from './state.ts';
 export type Copy = Reader & {
   apply: (changes: Changes) => void;
   clear: () => void;
+  /** The rows and values by name. */
+  dump: () => { tables: Record<string, readonly unknown[]>; cells: Record<string, unknown> };
   version: (of: { name: string }) => number;
   onUpdate: (listener: () => void) => () => void;
   /** Calls every listener. */
@@ -62,6 +64,14 @@ export function createCopy(): Copy {
       bytes.clear();
       cells.clear();
     },
+    dump: () => ({
+      tables: Object.fromEntries(
+        sortedByName(tables)
+          .filter(([, rows]) => rows.size > 0)
+          .map(([name, rows]) => [name, [...rows.values()]]),
+      ),
+      cells: Object.fromEntries(sortedByName(cells)),
+    }),
     version: ({ name }) => versions.get(name) ?? 0,
     onUpdate(listener) {
       listeners.add(listener);
@@ -71,4 +81,8 @@ export function createCopy(): Copy {
       for (const listener of listeners) listener();
     },
   };
+}
+
+function sortedByName<T>(map: ReadonlyMap<string, T>): [string, T][] {
+  return [...map].sort(([a], [b]) => (a < b ? -1 : 1));
 }

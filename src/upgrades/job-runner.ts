@@ -105,9 +105,10 @@ export class JobRunner {
     }
   }
 
-  async recover(): Promise<void> {
+  /** `isOwnJob`: this process ran the job before, so it continues without a takeover. */
+  async recover(isOwnJob = false): Promise<void> {
     const orphan = this.#findOrphan();
-    if (orphan) await this.#takeOver(orphan);
+    if (orphan) await (isOwnJob ? this.run(() => Promise.resolve(orphan)) : this.#takeOver(orphan));
     this.#tasks.start('take-over', async (stopping) => {
       const stopListening = this.#store.onUpdate(() => this.#watchForOrphans());
       await new Promise((resolve) => stopping.addEventListener('abort', resolve));

@@ -20,7 +20,7 @@
 import { isUnavailable } from '../errors.ts';
 import { EarliestTimer, retryAfterMs, retryWhileUnavailable } from '../lib/async.ts';
 import { formatCount } from '../lib/format.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime, Stopwatch } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
@@ -53,12 +53,10 @@ export type DeliveryWorkerOptions = {
   onDeactivated: (deactivated: Deactivated) => void;
 };
 
-type Deadline = { readonly at: number; readonly reason: 'timeout' | 'stopping' };
-
 export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
-  readonly #deadlines = new Map<AbortController, Deadline>();
-  readonly #nextDeadline: EarliestTimer;
+  /** The attempts in progress, and what limits their time. */
+  readonly #attempts = new Map<AbortController, Stopwatch[]>();
   readonly #nextDue: EarliestTimer;
   readonly #slotsByReceiver = new Map<string, number>();
   #slotsInUse = 0;
@@ -70,7 +68,6 @@ export class DeliveryWorker {
   constructor(options: DeliveryWorkerOptions) {
     this.#options = options;
     this.#nextDue = new EarliestTimer(options.runtime, () => this.#wake());
-    this.#nextDeadline = new EarliestTimer(options.runtime, () => this.#abortOverdue());
   }
 
   start(): void {
@@ -256,10 +253,12 @@ export class DeliveryWorker {
     const seconds = store.read(webhookSettings).notificationTimeOutInSeconds;
     const when = runtime.now();
     const abort = new AbortController();
-    this.#setDeadline(abort, { at: when + seconds * 1000, reason: 'timeout' });
+    const stopwatch = runtime.startTimeout(seconds * 1000, () => abort.abort('timeout'));
+    const limits = [stopwatch];
+    this.#attempts.set(abort, limits);
     const end = (outcome: Pick<Attempt, 'status' | 'error' | 'response'>): Attempt => ({
       when,
-      durationMs: Math.max(0, runtime.now() - when),
+      durationMs: stopwatch.elapsedMs(),
       ...outcome,
     });
     const fail = (error: string) => end({ status: null, error, response: null });
@@ -273,8 +272,8 @@ export class DeliveryWorker {
         return fail(`There was no complete answer within ${formatCount(seconds, 'second')}.`);
       return abort.signal.aborted ? 'interrupted' : fail((error as Error).message);
     } finally {
-      this.#deadlines.delete(abort);
-      if (this.#deadlines.size === 0) this.#nextDeadline.cancel();
+      for (const limit of limits) limit.stop();
+      this.#attempts.delete(abort);
     }
   }
 
@@ -292,24 +291,10 @@ export class DeliveryWorker {
     return { url: webhook.hookUrl, headers, body };
   }
 
-  #setDeadline(abort: AbortController, deadline: Deadline): void {
-    this.#deadlines.set(abort, deadline);
-    this.#nextDeadline.fireAt(deadline.at);
-  }
-
-  #abortOverdue(): void {
-    const now = this.#options.runtime.now();
-    for (const [abort, { at, reason }] of this.#deadlines) {
-      if (at <= now) abort.abort(reason);
-      else this.#nextDeadline.fireAt(at);
-    }
-  }
-
   #limitAttempts(): void {
-    const end = this.#options.runtime.now() + graceMs;
-    for (const [abort, { at }] of this.#deadlines) {
-      if (at > end) this.#setDeadline(abort, { at: end, reason: 'stopping' });
-    }
+    const { runtime } = this.#options;
+    for (const [abort, limits] of this.#attempts)
+      limits.push(runtime.startTimeout(graceMs, () => abort.abort('stopping')));
   }
 }
 

@@ -1,12 +1,12 @@
 // Access to every resource and operation, for every role, during a job and in read-only mode.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Role, roles } from '../../src/caller.ts';
-import { walk } from '../../src/rest/resource.ts';
+import { type Role, needsToken, roles } from '../../src/caller.ts';
+import { type Resource, walk } from '../../src/rest/resource.ts';
 import { adminNames } from '../../src/config.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 /** The lowest role that may call each resource and operation, and the effect of operations. */
-const expected: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes always')?]> = {
+const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes' | 'writes always')?]> = {
   'admin ': ['member'],
   'admin mode': ['member'],
   'admin mode/update': ['administrator', 'writes always'],
@@ -76,6 +76,12 @@ const expected: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes a
   'tokens ': ['anyone'],
   'tokens generateToken': ['anyone', 'writes always'],
   'tokens revokeToken': ['anyone', 'writes always'],
+  'tokens community': ['member'],
+  'tokens community/self': ['member'],
+  'rest ': ['anyone'],
+  'rest info': ['anyone'],
+  'rest services': ['optional'],
+  'rest services/{folder}': ['optional'],
 };
 
 let server: Server;
@@ -103,15 +109,13 @@ function request(on: Server, entry: string, headers: Record<string, string>) {
 }
 
 it('the table contains every resource and operation', () => {
-  const { admin, tokens } = server.app.trees;
-  const entries = (name: string, root: typeof admin) =>
+  const entries = (name: string, root: Resource) =>
     [...walk(root)].map(({ route, resource, operation }) => {
       const isOnPost = operation !== undefined && operation === resource.onPost;
       return `${name} ${route}${isOnPost ? ' (POST)' : ''}`;
     });
-  expect([...entries('admin', admin), ...entries('tokens', tokens)].sort()).toEqual(
-    Object.keys(expected).sort(),
-  );
+  const found = Object.entries(server.app.trees).flatMap(([name, root]) => entries(name, root));
+  expect(found.sort()).toEqual(Object.keys(expected).sort());
 });
 
 it('the configuration reserves every name at the root of the admin directory', () => {
@@ -126,7 +130,7 @@ describe.each(Object.entries(expected))('%s', (entry, [access, effect]) => {
       who === 'anonymous' ? {} : { authorization: `Bearer ${server.token(who)}` };
     const { statusCode } = await request(server, entry, headers);
     const allowed =
-      access === 'anyone' || (who !== 'anonymous' && roles.indexOf(who) >= roles.indexOf(access));
+      !needsToken(access) || (who !== 'anonymous' && roles.indexOf(who) >= roles.indexOf(access));
     if (allowed) expect([200, 400, 404]).toContain(statusCode);
     else expect(statusCode).toBe(who === 'anonymous' ? 401 : 403);
   });
@@ -149,3 +153,17 @@ describe.each(Object.entries(expected))('%s', (entry, [access, effect]) => {
     await server.post('/admin/mode/update', { isReadOnly: 'false' }, headers);
   });
 });
+
+it.each(['', '/', '/reset', '/snapshot', '/clock', '/failures', '/requests', '/none'])(
+  '/control%s is not found without TEST_CONTROL',
+  async (path) => {
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE'] as const) {
+      const headers = {
+        authorization: `Bearer ${server.token('administrator')}`,
+        'content-type': 'application/json',
+      };
+      const response = await server.http.inject({ method, url: `/control${path}`, headers, payload: '{}' });
+      expect([method, response.statusCode]).toEqual([method, 404]);
+    }
+  },
+);

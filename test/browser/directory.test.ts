@@ -1,7 +1,15 @@
 // Tests the directory in a browser: sign-in and sign-out, the catalog search, and the SOAP operations page.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { hasChromium, password, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
+import {
+  findBarriers,
+  hasChromium,
+  password,
+  patience,
+  signIn,
+  startSteward,
+  useBrowser,
+} from '../kit/browser.ts';
 
 const settings = '/admin/services/webhooks/settings';
 
@@ -38,8 +46,8 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     expect((await page.goto('/admin'))?.status()).toBe(401);
   });
 
-  it('finds services, and sends the SOAP operations that list them', async () => {
-    const { address } = await startSteward();
+  it('finds services, sends the SOAP operations that list them, and shows the calls live at /control', async () => {
+    const { address } = await startSteward({ TEST_CONTROL: 'true' });
     const page = await open(address);
     await signIn(page, '/admin/services');
     await page.getByLabel('Search services').fill('roads');
@@ -63,6 +71,15 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     await block.getByLabel('FolderName').fill('/');
     await block.getByLabel('FolderName').press('Enter');
     await expect.poll(() => answer.textContent()).toContain('<Name>World</Name>');
+
+    await page.goto('/control');
+    const calls = page.locator('details', { hasText: 'GetServiceDescriptionsEx' });
+    await calls.first().locator('summary').click();
+    await calls.first().getByText('<Name>World</Name>').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await fetch(`${address}/unknown-address`);
+    await page.getByText('GET /unknown-address').waitFor();
+    expect(await calls.first().getAttribute('open')).toBe('');
   });
 });
 

@@ -183,7 +183,7 @@ describe('the Deployment', () => {
 
   it('gives the server enough time to close', () => {
     const times = [...textOf('src/main.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
-    expect(times).toHaveLength(3);
+    expect(times).toHaveLength(2);
     const [command, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
     expect(command).toBe('sleep');
     const closing = times.reduce((sum, [, ms = '']) => sum + Number(ms.replaceAll('_', '')) / 1000, 0);
@@ -211,7 +211,7 @@ describe('the settings', () => {
   const inPod = (container?.env ?? []).map(({ name }) => name);
 
   it('contain every variable of Steward once', () => {
-    // Set by the image, for files that the image does not have, for the store in memory, or for the simulated executor.
+    // Set by the image, for files that the image does not have, for the store in memory, for the simulated executor, or for tests.
     const others = [
       'HOST',
       'PORT',
@@ -221,6 +221,9 @@ describe('the settings', () => {
       'UPGRADE_STEP_MS',
       'SIMULATED_FAILURES',
       'SIMULATED_STEP_TEMPLATES',
+      'TEST_CONTROL',
+      'TEST_CONTROL_TOKEN',
+      'SEED',
     ];
     const ofSteward = inPod.filter((name) => name !== 'NODE_OPTIONS');
     expect([...named, ...ofSteward, ...others].sort()).toEqual([...variableNames].sort());
@@ -261,8 +264,8 @@ describe('the image', () => {
 
   it('contains every file that the server reads', () => {
     expect(intoImage).toEqual(['package.json', 'LICENSE', 'node_modules', 'dist']);
-    const main = textOf('src/main.ts');
-    const paths = [...main.matchAll(/(?:new URL|readBuiltFile)\('([^']+)'/g)].map(([, path = '']) => path);
+    const sources = textOf('src/start.ts') + textOf('src/backends.ts');
+    const paths = [...sources.matchAll(/(?:new URL|readBuiltFile)\('([^']+)'/g)].map(([, path = '']) => path);
     expect(paths).toHaveLength(6);
     expect(paths.filter((path) => !existsSync(join(checkout, 'dist', path)))).toEqual([]);
     expect(paths.filter((path) => path.startsWith('..'))).toEqual(['../package.json']);

@@ -187,7 +187,7 @@ function writeStandIns(directory: string): void {
   mkdirSync(directory);
   const npm = `#!/bin/sh
 case "$*" in
-  ci | 'ci --omit=dev' | 'run build' | 'run --silent build') ;;
+  ci | 'run build' | 'run --silent build') ;;
   start)
     if [ -n "$STEWARD_ENVIRONMENT_FILE" ]; then exec env -0 > "$STEWARD_ENVIRONMENT_FILE"; fi
     exec node dist/main.js ;;

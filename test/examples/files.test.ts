@@ -159,6 +159,7 @@ describe('the manifests', () => {
       [config.adminPath, 'Prefix'],
       [config.catalogPath, 'Prefix'],
       [config.tokensPath, 'Prefix'],
+      [config.restPath, 'Prefix'],
     ]);
     for (const { backend } of paths)
       expect(backend.service).toEqual({

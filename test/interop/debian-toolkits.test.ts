@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
+import { createCallJournal } from './journal.ts';
 
 const compileTimeoutMs = 120_000;
 const folder = fileURLToPath(new URL('.', import.meta.url));
@@ -53,8 +54,10 @@ let address: string;
 let expected: object;
 let contentTypes: Set<string | undefined>;
 
+const { extend, expectCalls } = createCallJournal();
+
 beforeAll(async () => {
-  server = await startServer({ env: { PUBLIC_URL: '' } });
+  server = await startServer({ env: { PUBLIC_URL: '' }, extend });
   address = `${await server.listen()}/services`;
   server.http.server.on('request', ({ method, headers }) => {
     if (method === 'POST') contentTypes.add(headers['content-type']?.split(';', 1)[0]);
@@ -90,6 +93,7 @@ beforeEach(() => {
 function expectAnswers(output: string, version: '1.1' | '1.2') {
   expect(JSON.parse(output)).toEqual(expected);
   expect([...contentTypes]).toEqual([version === '1.1' ? 'text/xml' : 'application/soap+xml']);
+  expectCalls();
 }
 
 describe('zeep', () => {

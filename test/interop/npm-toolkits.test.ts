@@ -3,6 +3,7 @@ import * as soap from 'soap';
 import { soap as strongSoap } from 'strong-soap';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Server, operationNames as operations, startServer } from '../kit/server.ts';
+import { createCallJournal } from './journal.ts';
 
 type Described = { Name: string; Type: string; Description: string };
 type ManyDescribed = { ServiceDescriptions: { ServiceDescription: Described[] } };
@@ -53,9 +54,10 @@ function withStrongSoap(forceSoapVersion: '1.1' | '1.2'): Open {
 let server: Server;
 let address: string;
 let wsdl: string;
+const { extend, expectCalls } = createCallJournal();
 
 beforeAll(async () => {
-  server = await startServer({ env: { PUBLIC_URL: '' } });
+  server = await startServer({ env: { PUBLIC_URL: '' }, extend });
   address = await server.listen();
   wsdl = `${address}/services?wsdl`;
 });
@@ -158,5 +160,9 @@ describe.each([
   it('reports a bad token as an error', async () => {
     const stranger = await open(wsdl, `${address}/services?token=made-up`);
     await expect(stranger.call('GetServiceDescriptions')).rejects.toThrow(/token/i);
+  });
+
+  it('finds each of these calls in the journal, with the reason of the fault', () => {
+    expectCalls();
   });
 });

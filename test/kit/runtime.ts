@@ -67,6 +67,12 @@ export function createFakeRuntime(start = Date.UTC(2026, 0, 1)): FakeRuntime {
         sleepers.push(sleeper);
         signal?.addEventListener('abort', stop);
       }),
+    startTimeout: (ms, onTimeout) => {
+      const startedAt = time;
+      const stopped = new AbortController();
+      runtime.sleep(ms, stopped.signal).then(onTimeout, () => undefined);
+      return { elapsedMs: () => time - startedAt, stop: () => stopped.abort() };
+    },
     async advance(ms) {
       await rest(2);
       const end = time + ms;

@@ -2,6 +2,7 @@
 import { scryptSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { createApp } from '../../src/app.ts';
 import { hashToken } from '../../src/auth/token.ts';
@@ -59,6 +60,8 @@ export type ServerOptions = {
   receiver?: Receiver;
   /** Default: the simulated executor. */
   executor?: Executor;
+  /** Adds hooks that run before all others. */
+  extend?: (http: FastifyInstance) => void;
 };
 
 /** Starts a server with one user per role, named like the role; `token(role)` returns a token of that user. */
@@ -113,7 +116,8 @@ export async function startServer({
     noteRecord(line);
   };
   const logger = pino({ level: 'info' }, { write });
-  const { upgradeStepMs: stepMs, simulatedFailures: failures } = config;
+  const { upgradeStepMs: stepMs } = config;
+  const failures = new Map(config.simulatedFailures);
   const executor =
     options.executor ??
     createSimulatedExecutor({
@@ -134,6 +138,7 @@ export async function startServer({
     catalog,
     version: '0.0.0',
     adminHash: () => Promise.resolve(passwordHash),
+    ...(options.extend && { extend: options.extend }),
   });
 
   let closed: Promise<void> | undefined;

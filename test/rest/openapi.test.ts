@@ -76,12 +76,11 @@ describe('the document describes', () => {
   const pathOf = (prefix: string, { route }: Entry) =>
     [prefix, route.replaceAll('{service}', '{serviceName}.{type}')].join('/').replace(/\/$/, '');
 
-  it('every resource and operation of both directories, and nothing else', () => {
-    const { admin, tokens } = server.app.trees;
-    const expected = [
-      ...[...walk(admin)].map((entry) => ({ path: pathOf('/admin', entry), entry })),
-      ...[...walk(tokens)].map((entry) => ({ path: pathOf('/tokens', entry), entry })),
-    ].flatMap(({ path, entry: { operation, resource } }) => {
+  it('every resource and operation of all trees, and nothing else', () => {
+    const entries = Object.entries(server.app.trees).flatMap(([name, root]) =>
+      [...walk(root)].map((entry) => ({ path: pathOf(`/${name}`, entry), entry })),
+    );
+    const expected = entries.flatMap(({ path, entry: { operation, resource } }) => {
       if (operation) return [`post ${path}`];
       return resource.onPost ? [`get ${path}`] : [`get ${path}`, `post ${path}`];
     });

@@ -1,4 +1,4 @@
-// Optional behaviour of the pages: copy a command, follow a running job, try a SOAP operation. The pages work without it.
+// Optional behaviour of the pages: copy a command, follow a running job, refresh a page, try a SOAP operation. The pages work without it.
 
 function offerCopy() {
   for (const block of document.querySelectorAll('[data-copy]')) {
@@ -144,6 +144,37 @@ function formatRemaining(ms) {
 }
 
 for (const section of document.querySelectorAll('[data-follow]')) followJob(section);
+
+/** Shows the current state of a page: replaces each section that has changed, and keeps open what is open. */
+function refresh(area) {
+  const known = new Map();
+  const sectionsOf = (node) => [...node.querySelectorAll('section')];
+
+  async function load() {
+    const response = await fetch(area.dataset.refresh, { cache: 'no-store' });
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    const fresh = page.querySelector('[data-refresh]');
+    return fresh ? sectionsOf(fresh) : [];
+  }
+
+  async function update() {
+    const fresh = await load().catch(() => []);
+    const shown = sectionsOf(area);
+    fresh.forEach((section, index) => {
+      if (known.get(index) === section.innerHTML) return;
+      known.set(index, section.innerHTML);
+      for (const { id } of shown[index].querySelectorAll('details[open]')) {
+        section.querySelector(`#${id}`)?.setAttribute('open', '');
+      }
+      shown[index].replaceWith(section);
+    });
+    setTimeout(update, 1000);
+  }
+
+  void update();
+}
+
+for (const area of document.querySelectorAll('[data-refresh]')) refresh(area);
 
 function offerTry(form) {
   const block = form.closest('details');

@@ -1,4 +1,5 @@
 // The curl command of a page. Its token is a shell variable, never a real token.
+import { needsToken } from '../../caller.ts';
 import type { Operation } from '../resource.ts';
 import type { Control, Field } from '../fields.ts';
 
@@ -17,7 +18,7 @@ export function postCommand(
   const hasFile = shown.some(([, field]) => field.control.kind === 'file');
   const parts = shown.map(([name, field]) => partOf(name, field, entered[name] ?? '', hasFile));
   const body = parts.length > 0 ? parts : ["-d ''"];
-  const carrier = access === 'anyone' ? [] : ['-H "Authorization: Bearer $TOKEN"'];
+  const carrier = !needsToken(access) ? [] : ['-H "Authorization: Bearer $TOKEN"'];
   return [['curl', ...carrier, `'${address}'`].join(' '), ...body].join(' \\\n  ');
 }
 

@@ -1,4 +1,5 @@
 // An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
+import { needsToken } from '../../caller.ts';
 import type { Problem } from '../../errors.ts';
 import type { Operation } from '../resource.ts';
 import type { Field } from '../fields.ts';
@@ -21,7 +22,7 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
   const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
   const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
   return html`${view.error && renderProblems(view.error)}
-    ${operation.access !== 'anyone' && formToken === '' && signInFirst(layout)}
+    ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
     <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}

@@ -1,5 +1,5 @@
 // The OpenAPI 3.1 document of the resource trees.
-import type { Access } from '../../caller.ts';
+import { type Access, needsToken } from '../../caller.ts';
 import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
@@ -7,7 +7,12 @@ import { errorResponses, refusalsOf } from './errors.ts';
 import { carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
 import { sessionCookie } from '../request.ts';
 
-export type Tree = { readonly name: string; readonly prefix: string; readonly root: Resource };
+export type Tree = {
+  readonly name: string;
+  readonly prefix: string;
+  readonly root: Resource;
+  readonly hasPages: boolean;
+};
 
 export type ApiFacts = {
   readonly version: string;
@@ -43,6 +48,7 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
       parameters: {
         f: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/f' } },
         fOrCsv: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/fOrCsv' } },
+        fOfData: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/fOfData' } },
       },
       responses: { SeeOther: seeOther, ...errorResponses() },
       securitySchemes,
@@ -93,14 +99,19 @@ const securitySchemes = {
   },
 };
 
-function tagsOf({ name, root }: Tree): Json[] {
+/** The parts of a tree that have a tag of their own. A tree without pages is small and has one tag. */
+function areasOf({ root, hasPages }: Tree): Readonly<Record<string, Resource>> {
+  return hasPages ? root.resources : {};
+}
+
+function tagsOf(tree: Tree): Json[] {
   const tag = (tagName: string, { title, description }: Resource) => ({
     name: tagName,
     description: `${title}. ${description}`,
   });
   return [
-    tag(name, root),
-    ...Object.entries(root.resources).map(([child, resource]) => tag(child, resource)),
+    tag(tree.name, tree.root),
+    ...Object.entries(areasOf(tree)).map(([child, resource]) => tag(child, resource)),
   ];
 }
 
@@ -143,27 +154,27 @@ function operationObject(method: Method, tree: Tree, entry: Entry, facts: ApiFac
   const whileReadOnly = effect === 'reads' ? 'allowed' : (operation?.whileReadOnly ?? 'refused');
   const [area = ''] = route.split('/');
   return {
-    tags: [Object.hasOwn(tree.root.resources, area) ? area : tree.name],
+    tags: [Object.hasOwn(areasOf(tree), area) ? area : tree.name],
     operationId: operationIdOf(method, tree, entry),
     summary: described.title,
     description: [
       described.description,
       effect === 'reads' ? 'Reads only.' : `Writes; ${whileReadOnly} in read-only mode.`,
-      access === 'anyone' ? 'Needs no token.' : `Needs a token with at least the role ${access}.`,
+      accessTexts[access] ?? `Needs a token with at least the role ${access}.`,
       ...(duringJob === 'closed' ? ['Closed (409) while an upgrade job runs.'] : []),
     ].join(' '),
     parameters: [
       ...items.flatMap(pathParameters),
       ...(method === 'get' ? queryParameters(fields) : []),
-      { $ref: `#/components/parameters/${formatField(entry)}` },
+      { $ref: `#/components/parameters/${formatField(tree, entry)}` },
     ],
-    ...(method === 'post' && { requestBody: bodyOf(entry) }),
+    ...(method === 'post' && { requestBody: bodyOf(tree, entry) }),
     responses: {
-      200: answerResponse(entry, facts),
+      200: answerResponse(tree, entry, facts),
       ...(operation && { 303: { $ref: '#/components/responses/SeeOther' } }),
       ...refusalsOf(method, described, { hasIds: items.length > 0, operation }),
     },
-    security: securityOf(method, access),
+    security: securityOf(method, access, tree),
     'x-access': access,
     'x-effect': effect,
     'x-while-read-only': whileReadOnly,
@@ -176,14 +187,20 @@ function operationIdOf(method: Method, tree: Tree, entry: Entry): string {
   return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
-function formatField({ operation, resource }: Entry): 'f' | 'fOrCsv' {
+const accessTexts: Partial<Record<Access, string>> = {
+  anyone: 'Needs no token.',
+  optional: 'Needs no token, but checks one that is given.',
+};
+
+function formatField({ hasPages }: Tree, { operation, resource }: Entry): 'f' | 'fOrCsv' | 'fOfData' {
+  if (!hasPages) return 'fOfData';
   return operation === undefined && resource.csv ? 'fOrCsv' : 'f';
 }
 
-function bodyOf(entry: Entry): Json {
+function bodyOf(tree: Tree, entry: Entry): Json {
   const { operation, resource } = entry;
   const { fields, access } = operation ?? resource;
-  const common = ([formatField(entry), 'token', 'next'] as const).filter((name) => {
+  const common = ([formatField(tree, entry), 'token', 'next'] as const).filter((name) => {
     if (name === 'token') return access !== 'anyone';
     return name !== 'next' || operation !== undefined;
   });
@@ -196,7 +213,7 @@ function bodyOf(entry: Entry): Json {
   };
 }
 
-function answerResponse(entry: Entry, { errorStatus200 }: ApiFacts): Json {
+function answerResponse(tree: Tree, entry: Entry, { errorStatus200 }: ApiFacts): Json {
   const schema = answerReference(answerOf(entry));
   return {
     description: entry.operation ? 'The operation succeeded.' : 'The resource.',
@@ -204,7 +221,7 @@ function answerResponse(entry: Entry, { errorStatus200 }: ApiFacts): Json {
       'application/json': {
         schema: errorStatus200 ? { anyOf: [schema, answerReference(errorAnswer)] } : schema,
       },
-      ...(formatField(entry) === 'fOrCsv' && { 'text/csv': { schema: { type: 'string' } } }),
+      ...(formatField(tree, entry) === 'fOrCsv' && { 'text/csv': { schema: { type: 'string' } } }),
     },
   };
 }
@@ -216,8 +233,10 @@ const seeOther = {
 };
 
 /** Each entry is an alternative. A session posts with the form token in the field `token`. */
-function securityOf(method: Method, access: Access): Json[] {
+function securityOf(method: Method, access: Access, { hasPages }: Tree): Json[] {
   if (access === 'anyone') return [];
-  const carriersOfToken = method === 'get' ? ['bearer', 'tokenField', 'session'] : ['bearer', 'session'];
-  return carriersOfToken.map((scheme) => ({ [scheme]: [access] }));
+  const schemes = ['bearer', ...(method === 'get' ? ['tokenField'] : []), ...(hasPages ? ['session'] : [])];
+  // An empty alternative means that no token is needed.
+  const none = needsToken(access) ? [] : [{}];
+  return [...none, ...schemes.map((scheme) => ({ [scheme]: needsToken(access) ? [access] : [] }))];
 }

@@ -1,4 +1,5 @@
 // Errors in the OpenAPI document: one response for each status and cause, and the errors that a request may get.
+import { needsToken } from '../../caller.ts';
 import { type ErrorKind, ServiceError } from '../../errors.ts';
 import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
@@ -91,14 +92,14 @@ export function refusalsOf(
   const { hasIds, operation } = facts;
   const writes = operation?.effect === 'writes';
   const met: ErrorKind[] = ['invalid', 'unavailable'];
-  if (access !== 'anyone') met.push('token-missing');
-  if (access !== 'anyone' && access !== 'member') met.push('forbidden');
+  if (access !== 'anyone') met.push('token-invalid');
+  if (needsToken(access) && access !== 'member') met.push('forbidden');
   if (hasIds) met.push('not-found');
-  if (duringJob === 'closed' || (writes && access !== 'anyone')) met.push('conflict');
+  if (duringJob === 'closed' || (writes && needsToken(access))) met.push('conflict');
   if (method === 'post') met.push('too-large', 'unsupported-media-type');
   if (operation) met.push(...operation.refusals);
   const entries = met.map((kind): [string, Json] => {
-    const description = kind === 'forbidden' && access !== 'anyone' && `This needs the role ${access}.`;
+    const description = kind === 'forbidden' && needsToken(access) && `This needs the role ${access}.`;
     const $ref = `#/components/responses/${refusals[kind].response}`;
     return [
       String(toErrorResponse(new ServiceError(kind, '')).status),

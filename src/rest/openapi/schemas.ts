@@ -21,6 +21,11 @@ export const commonFields = {
     enum: ['json', 'pjson', 'html', 'csv'],
     description: 'The format of the answer, as f; csv returns a file.',
   },
+  fOfData: {
+    type: 'string',
+    enum: ['json', 'pjson'],
+    description: 'The format of the answer, in upper or lower case. Default: json. There is no page.',
+  },
   token: {
     type: 'string',
     description: 'The token, where it is not sent as a bearer token.',
@@ -42,7 +47,7 @@ export function formSchema(
     type: 'object',
     properties: {
       ...Object.fromEntries(
-        common.map((name) => [name === 'fOrCsv' ? 'f' : name, { $ref: `#/components/schemas/${name}` }]),
+        common.map((name) => [name.startsWith('f') ? 'f' : name, { $ref: `#/components/schemas/${name}` }]),
       ),
       ...Object.fromEntries(own),
     },

@@ -2,7 +2,12 @@
 import { ServiceError } from '../../errors.ts';
 import { truncate, isXmlText } from '../../lib/text.ts';
 
-export type Cursor = { readonly text: string; at: number };
+export type Cursor = {
+  readonly text: string;
+  at: number;
+  /** The elements that are not closed yet, the innermost last. */
+  readonly open: readonly { readonly tag: string }[];
+};
 
 const NAME_START =
   'A-Z_a-z\\xC0-\\xD6\\xD8-\\xF6\\xF8-\\u02FF\\u0370-\\u037D\\u037F-\\u1FFF\\u200C-\\u200D\\u2070-\\u218F' +
@@ -54,5 +59,8 @@ export function expandReferences(cursor: Cursor, raw: string, start: number): st
 }
 
 export function refuse(cursor: Cursor, what: string, at = cursor.at): never {
-  throw new ServiceError('invalid', `${what} (line ${cursor.text.slice(0, at).split('\n').length}).`);
+  const tag = cursor.open.at(-1)?.tag;
+  throw new ServiceError('invalid', `${what} (line ${cursor.text.slice(0, at).split('\n').length}).`, {
+    element: tag === undefined ? undefined : truncate(tag),
+  });
 }

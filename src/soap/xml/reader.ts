@@ -25,7 +25,7 @@ export type XmlElement = {
 
 type GrowingElement = Omit<XmlElement, 'children' | 'text'> & { children: GrowingElement[]; text: string };
 type OpenElement = { tag: string; element: GrowingElement; outside: Declared };
-type Reader = Scope & {
+type Reader = Omit<Scope, 'open'> & {
   /** Most texts contain neither, and then no part is searched for them. */
   readonly hasAmpersand: boolean;
   readonly hasCdataEnd: boolean;
@@ -174,6 +174,8 @@ function readEndTag(reader: Reader): void {
     if (text[reader.at++] === '>') return;
     reader.at = start + 2;
   }
+  // The error names this element.
+  if (closed) reader.open.push(closed);
   const closing = readName(reader);
   if (tag === undefined) refuse(reader, `No element is open at </${truncate(closing)}>`);
   if (closing === tag) refuse(reader, `The end tag of ${truncate(tag)} is not complete`);

@@ -57,6 +57,19 @@ export class MemoryAudit {
     },
   };
 
+  dump(): readonly AuditEntry[] {
+    return [...this.#successes.all(), ...this.#others.all()]
+      .sort((a, b) => a.number - b.number)
+      .map(({ entry }) => entry);
+  }
+
+  load(entries: readonly AuditEntry[]): void {
+    for (const entry of entries) {
+      const numbered = this.add(entry);
+      if (entry.outcome === 'refused') this.#refusals.set(mergeKeyOf(entry), numbered);
+    }
+  }
+
   add(entry: AuditEntry): Numbered {
     const numbered = { number: (this.#lastNumber += 1), entry };
     (entry.outcome === 'success' ? this.#successes : this.#others).add(numbered);

@@ -7,6 +7,7 @@ import type { Completed, Completion, DeliveryQueue, Remembered } from '../delive
 import type { Reader } from '../state.ts';
 import { type DeliveryWrites, LostClaim } from '../transaction.ts';
 import { DeliveryLists } from './delivery-lists.ts';
+import type { DeliveryDump } from './dump.ts';
 import { done, run } from './run.ts';
 
 export type MemoryDeliveriesOptions = {
@@ -97,6 +98,21 @@ export class MemoryDeliveries {
 
   failures(webhookId: string): FailureWindow | null {
     return this.#windows.get(webhookId) ?? null;
+  }
+
+  dump(): DeliveryDump {
+    return {
+      ...this.#lists.dump(),
+      events: [...this.#events.values()],
+      failureWindows: Object.fromEntries(this.#windows),
+    };
+  }
+
+  load(dump: DeliveryDump): void {
+    this.#lists.load(dump);
+    for (const event of dump.events) this.#events.set(event.eventId, freeze(event));
+    for (const [webhookId, window] of Object.entries(dump.failureWindows))
+      this.#windows.set(webhookId, freeze(window));
   }
 
   /** Calls the listeners of `onFree` if deliveries have become free. */

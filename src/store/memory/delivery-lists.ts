@@ -8,6 +8,7 @@ import { type Delivery, discard, isUntried, priorityOf, waitingSince } from '../
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import { freeze } from '../changes.ts';
 import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
+import type { DeliveryListDump } from './dump.ts';
 import { type Heap, createHeap } from './heap.ts';
 
 /** The most bytes of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
@@ -144,6 +145,29 @@ export class DeliveryLists {
       this.#turns.add(webhookId);
     }
     return { deliveries: taken, nextAt };
+  }
+
+  dump(): DeliveryListDump {
+    return { list: [...this.#deliveries.values()], finished: [...this.#finished], turns: [...this.#turns] };
+  }
+
+  /** A delivery that was claimed is free again. */
+  load({ list, finished, turns }: DeliveryListDump): void {
+    for (const delivery of list.map(freeze)) {
+      const lists = this.#listsOf(delivery.webhookId);
+      this.#count(delivery, 1);
+      this.#deliveries.set(delivery.id, delivery);
+      lists.deliveries.set(delivery.id, delivery);
+      if (delivery.state === 'pending') schedule(lists, delivery);
+    }
+    for (const id of finished) {
+      const delivery = this.#deliveries.get(id);
+      if (!delivery) continue;
+      const lists = this.#listsOf(delivery.webhookId);
+      (isUntried(delivery) ? lists.untried : lists.finished).add(id);
+      this.#finished.add(id);
+    }
+    for (const webhookId of turns) this.#turns.add(webhookId);
   }
 
   #listsOf(webhookId: string): WebhookLists {

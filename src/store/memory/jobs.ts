@@ -1,8 +1,10 @@
 // Archived jobs, plans and messages in memory.
 import type { Job, StoredPlan } from '../../upgrades/job-table.ts';
 import type { Message } from '../../upgrades/messages.ts';
+import { freeze } from '../changes.ts';
 import type { JobStore } from '../job-store.ts';
 import type { JobWrites } from '../transaction.ts';
+import type { JobDump } from './dump.ts';
 import { done, run } from './run.ts';
 
 export class MemoryJobs {
@@ -55,6 +57,20 @@ export class MemoryJobs {
       return done;
     },
   };
+
+  dump(): JobDump {
+    return {
+      archived: [...this.#jobs.values()],
+      plans: [...this.#plans.values()],
+      messages: Object.fromEntries([...this.#messages].map(([id, list]) => [id, [...list]])),
+    };
+  }
+
+  load({ archived, plans, messages }: JobDump): void {
+    for (const job of archived) this.#jobs.set(job.id, freeze(job));
+    for (const plan of plans) this.#plans.set(plan.jobId, freeze(plan));
+    for (const [id, list] of Object.entries(messages)) this.#messages.set(id, list.map(freeze));
+  }
 
   #newestFirst(): Job[] {
     return [...this.#jobs.values()].sort((a, b) => b.number - a.number);

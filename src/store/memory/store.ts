@@ -2,13 +2,15 @@
 //
 // Every method does its work when it is called, and nothing runs between the start and the end of that work. So an update is atomic: after
 // its rule has ended and no claim is lost, its writes cannot fail.
-import { type Facts, clear, createChanges, createTransaction } from '../changes.ts';
+import type { Token } from '../../auth/token.ts';
+import { type Facts, clear, createChanges, createTransaction, freeze } from '../changes.ts';
 import { createCopy } from '../copy.ts';
-import type { Reader } from '../state.ts';
+import type { AnyCell, Reader, Table } from '../state.ts';
 import type { Retention, Store } from '../store.ts';
 import type { Needs, TransactionWrites } from '../transaction.ts';
 import { MemoryAudit } from './audit.ts';
 import { MemoryDeliveries } from './deliveries.ts';
+import type { MemoryDump } from './dump.ts';
 import { MemoryJobs } from './jobs.ts';
 import { done } from './run.ts';
 import { MemoryTokens } from './tokens.ts';
@@ -34,10 +36,18 @@ export type MemoryStoreOptions = {
   readonly maxEventIds: number;
 };
 
+export type MemoryStore = Store & {
+  dump: () => MemoryDump;
+  /** Fills an empty store. `tables` are all tables of the dump. */
+  load: (dump: MemoryDump, tables: readonly Table<never>[]) => void;
+  /** Adds a token without a sign-in, unless the store has it. */
+  addToken: (token: Token) => void;
+};
+
 /** The other entries are refused and failed requests. */
 const auditLimits = { successes: 10_000, others: 2_000 };
 
-export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions): Store {
+export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions): MemoryStore {
   const copy = createCopy();
   const { get, all, count, bytes, read } = copy;
   const reader: Reader = { get, all, count, bytes, read };
@@ -89,8 +99,40 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
     for (const write of changes.writes) void write(writes);
   }
 
+  function dump(): MemoryDump {
+    return {
+      ...copy.dump(),
+      audit: audit.dump(),
+      deliveries: deliveries.dump(),
+      jobs: jobs.dump(),
+      tokens: tokens.dump(),
+      uploads: uploads.dump(),
+    };
+  }
+
+  function load(from: MemoryDump, tables: readonly Table<never>[]): void {
+    const loaded = createChanges();
+    for (const table of tables) {
+      const rows = (from.tables[table.name] ?? []) as never[];
+      loaded.tables.set(table, new Map(rows.map((row) => [table.keyOf(row), freeze(row)])));
+    }
+    for (const [name, value] of Object.entries(from.cells))
+      loaded.cells.set({ name } as AnyCell, freeze(value));
+    copy.apply(loaded);
+    audit.load(from.audit);
+    deliveries.load(from.deliveries);
+    jobs.load(from.jobs);
+    tokens.load(from.tokens);
+    uploads.load(from.uploads);
+  }
+
   return {
     ...reader,
+    dump,
+    load,
+    addToken: (token) => {
+      if (!tokens.find(token.hash)) tokens.load({ list: [token], lastSignIns: {} });
+    },
     self,
     audit: audit.port,
     deliveries: deliveries.queue,

@@ -5,6 +5,7 @@ import { freeze } from '../changes.ts';
 import type { TokenStore } from '../token-store.ts';
 import type { TokenWrites } from '../transaction.ts';
 import type { MemoryAudit } from './audit.ts';
+import type { TokenDump } from './dump.ts';
 import { done, run } from './run.ts';
 
 export class MemoryTokens {
@@ -54,6 +55,15 @@ export class MemoryTokens {
     return this.#tokens.get(hash);
   }
 
+  dump(): TokenDump {
+    return { list: [...this.#tokens.values()], lastSignIns: Object.fromEntries(this.#lastSignIns) };
+  }
+
+  load({ list, lastSignIns }: TokenDump): void {
+    for (const token of list) this.#put(token);
+    for (const [name, at] of Object.entries(lastSignIns)) this.#lastSignIns.set(name, at);
+  }
+
   #list(username: string): Token[] {
     const hashes = this.#hashes.get(username.toLowerCase()) ?? [];
     const tokens = [...hashes].flatMap((hash) => this.find(hash) ?? []);
@@ -63,13 +73,18 @@ export class MemoryTokens {
   #issue(token: Token, max: number, entry: AuditEntry): void {
     this.#audit.add(entry);
     const name = token.username.toLowerCase();
-    const hashes = this.#hashes.get(name) ?? new Set();
-    this.#hashes.set(name, hashes.add(token.hash));
-    this.#tokens.set(token.hash, freeze(token));
+    this.#put(token);
     this.#lastSignIns.set(name, Math.max(this.#lastSignIns.get(name) ?? 0, token.createdAt));
     // Expired tokens go first: they must not end tokens that are valid.
     for (const { hash, expires } of this.#list(name)) if (expires <= token.createdAt) this.#end(hash);
     for (const { hash } of this.#list(name).slice(max)) this.#end(hash);
+  }
+
+  #put(token: Token): void {
+    const name = token.username.toLowerCase();
+    const hashes = this.#hashes.get(name) ?? new Set();
+    this.#hashes.set(name, hashes.add(token.hash));
+    this.#tokens.set(token.hash, freeze(token));
   }
 
   #end(hash: string): void {

@@ -5,6 +5,7 @@ import { freeze } from '../changes.ts';
 import type { UploadWrites } from '../transaction.ts';
 import type { NewUpload, UploadLimits, UploadStore } from '../upload-store.ts';
 import type { MemoryAudit } from './audit.ts';
+import type { UploadDump } from './dump.ts';
 import { done, run } from './run.ts';
 
 export class MemoryUploads {
@@ -40,11 +41,26 @@ export class MemoryUploads {
     return this.#files.get(id)?.upload;
   }
 
+  dump(): UploadDump[] {
+    return [...this.#files.values()].map(({ upload, bytes }) => ({
+      upload,
+      base64: Buffer.from(bytes).toString('base64'),
+    }));
+  }
+
+  load(uploads: readonly UploadDump[]): void {
+    for (const { upload, base64 } of uploads) this.#put(upload, Buffer.from(base64, 'base64'));
+  }
+
+  #put(upload: Upload, bytes: Uint8Array): void {
+    this.#files.set(upload.itemID, { upload: freeze(upload), bytes });
+    this.#bytes += upload.size;
+  }
+
   #add({ upload, bytes }: NewUpload, limits: UploadLimits, entry: AuditEntry): 'stored' | keyof UploadLimits {
     if (this.#bytes + upload.size > limits.bytes) return 'bytes';
     if (this.#files.size + 1 > limits.count) return 'count';
-    this.#files.set(upload.itemID, { upload: freeze(upload), bytes });
-    this.#bytes += upload.size;
+    this.#put(upload, bytes);
     this.#audit.add(entry);
     return 'stored';
   }

@@ -7,8 +7,8 @@ import type { Executor, StepContext } from './executor.ts';
 export type SimulatedOptions = {
   runtime: Pick<Runtime, 'sleep'>;
   stepMs: number;
-  /** By container name in capitals, or by `@` and the id of a step. Infinity means always. */
-  failures: ReadonlyMap<string, number>;
+  /** By container name in capitals, or by `@` and the id of a step. Infinity means always. The executor counts them down. */
+  failures: Map<string, number>;
   performers?: Performers;
 };
 
@@ -18,12 +18,10 @@ export function createSimulatedExecutor({
   failures,
   performers = simulatedPerformers(),
 }: SimulatedOptions): Executor {
-  const remainingFailures = new Map(failures);
-
   function failIfConfigured(key: string, what: string): void {
-    const remaining = remainingFailures.get(key) ?? 0;
+    const remaining = failures.get(key) ?? 0;
     if (remaining <= 0) return;
-    remainingFailures.set(key, remaining - 1);
+    failures.set(key, remaining - 1);
     throw new Error(`${what} fails by SIMULATED_FAILURES.`);
   }
 

@@ -206,5 +206,11 @@ async function visitTokens(tour: Recorder): Promise<void> {
     username: 'administrator',
     password,
   });
+  await tour.get('/tokens/community');
+  await tour.get('/tokens/community/self');
   await tour.post('/tokens/revokeToken', { token });
+  await tour.get('/rest');
+  await tour.get('/rest/info');
+  await tour.get('/rest/services');
+  await tour.get('/rest/services/{folder}', { folder: 'Maps' });
 }

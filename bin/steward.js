@@ -1,0 +1,3 @@
+#!/usr/bin/env node
+// The command `steward` of the package.
+import '../dist/cli.js';

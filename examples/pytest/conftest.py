@@ -1,0 +1,69 @@
+"""Starts Steward once for the session, as a process on a free port, and resets it before each test."""
+
+import json
+import os
+import subprocess
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+
+PASSWORD = "correct horse"
+COMMAND = os.environ.get("STEWARD_COMMAND", "node_modules/.bin/steward")
+
+
+class Steward:
+    def __init__(self, url):
+        self.url = url
+
+    def send(self, method, path, body, content_type):
+        """Returns the status and the JSON of the answer."""
+        request = urllib.request.Request(self.url + path, body.encode(), {"Content-Type": content_type}, method=method)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    def post(self, path, **fields):
+        form = urllib.parse.urlencode({"f": "json", **fields})
+        return self.send("POST", path, form, "application/x-www-form-urlencoded")
+
+    def control(self, path, value):
+        status, answer = self.send("POST", f"/control/{path}", json.dumps(value), "application/json")
+        assert status == 200, answer
+        return answer
+
+    def sign_in(self):
+        _, answer = self.post("/tokens/generateToken", username="admin", password=PASSWORD)
+        return answer["token"]
+
+
+@pytest.fixture(scope="session")
+def steward_process():
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PORT": "0",
+        "ADMIN_PASSWORD": PASSWORD,
+        "LOG_LEVEL": "silent",
+        "TEST_CONTROL": "true",
+        "UPGRADE_STEP_MS": "0",
+    }
+    process = subprocess.Popen([COMMAND], env=environment, text=True, stderr=subprocess.PIPE)
+    # The server accepts requests when it prints this line: "Steward listens on http://127.0.0.1:49152".
+    line = process.stderr.readline()
+    if "listens on" not in line:
+        raise RuntimeError(line + process.stderr.read())
+    # Without a reader, the server would block when the pipe is full.
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+    yield Steward(line.split()[-1])
+    process.terminate()
+    process.wait(timeout=20)
+
+
+@pytest.fixture
+def steward(steward_process):
+    steward_process.control("reset", {})
+    return steward_process

@@ -1,0 +1,74 @@
+// REST resources of the catalog for clients: names and types of the services that the caller may see.
+import { z } from 'zod';
+import type { Caller } from '../caller.ts';
+import { type AnswerOf, answerObject } from '../rest/answer.ts';
+import { type Resource, items, resource } from '../rest/resource.ts';
+import { folderOrServiceNotFound, rootFolder } from './catalog.ts';
+import type { CatalogCache } from './catalog-cache.ts';
+import { audienceOf } from './listing.ts';
+
+export type DirectoryOptions = {
+  readonly catalogCache: CatalogCache;
+  readonly requireTokens: boolean;
+  readonly currentVersion: () => number;
+};
+
+const directoryAnswer = answerObject('Directory', 'Folders and services of the catalog, for clients.', {
+  currentVersion: z.number().describe('The installed version as a number: 10.91 for 10.9.1.'),
+  folders: z.array(z.string()).describe('The folders that the caller may see. Empty in a folder.'),
+  services: z.array(
+    z.strictObject({
+      name: z.string().describe('Folder/Name, or Name in the root.'),
+      type: z.string(),
+    }),
+  ),
+});
+
+export function directoryResource(options: DirectoryOptions): Resource {
+  const { catalogCache, requireTokens } = options;
+  const access = requireTokens ? 'member' : 'optional';
+  const folder = resource<string>({
+    title: 'Directory of a folder',
+    titleOf: (folderName) => folderName,
+    description: 'The services of a folder that the caller may see.',
+    access,
+    answer: directoryAnswer,
+    read: ({ subject, caller }) => list(options, subject, caller),
+  });
+  return resource({
+    title: 'Directory',
+    description: 'The folders, and the services of the root, that the caller may see.',
+    access,
+    answer: directoryAnswer,
+    read: ({ caller }) => list(options, rootFolder, caller),
+    items: [
+      items<unknown, string>({
+        param: 'folder',
+        find: (_root, name, caller) => {
+          const { byFolder } = catalogCache.listing(audienceOf(caller));
+          if (name === rootFolder || !byFolder.has(name)) throw folderOrServiceNotFound();
+          return name;
+        },
+        list: () => [],
+        resource: folder,
+      }),
+    ],
+  });
+}
+
+function list(
+  { catalogCache, currentVersion }: DirectoryOptions,
+  folderName: string,
+  caller: Caller,
+): AnswerOf<typeof directoryAnswer> {
+  const { folders, byFolder } = catalogCache.listing(audienceOf(caller));
+  const isRoot = folderName === rootFolder;
+  return {
+    currentVersion: currentVersion(),
+    folders: isRoot ? folders : [],
+    services: (byFolder.get(folderName) ?? []).map(({ serviceName, type }) => ({
+      name: isRoot ? serviceName : `${folderName}/${serviceName}`,
+      type,
+    })),
+  };
+}

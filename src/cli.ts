@@ -1,0 +1,77 @@
+// The command `steward`: without arguments it starts the server, otherwise it runs one of the commands below.
+import { readFile } from 'node:fs/promises';
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { accesses } from './catalog/catalog.ts';
+import { CommandError } from './commands/command-error.ts';
+
+const usage = `Usage:
+  steward                                 start the server; variables and .env configure it
+  steward import-catalog ADDRESS          print the catalog of another server as a CATALOG_FILE
+      --access ACCESS                     who sees the services: ${accesses.join(', ')} (default: public)
+      --token-file FILE                   a file with the token (default: the variable STEWARD_TOKEN)
+  steward import-manifest FILE|ADDRESS    check a version manifest and print it as importManifest stores it
+      --token-file FILE                   the same
+  steward --version
+  steward --help
+`;
+
+const tokenFile = { 'token-file': { type: 'string' } } as const;
+
+async function run([command, ...args]: readonly string[]): Promise<string | undefined> {
+  switch (command) {
+    case undefined:
+      await import('./main.ts');
+      return undefined;
+    case 'import-catalog': {
+      const { importCatalog } = await import('./commands/import-catalog.ts');
+      const { source, values } = read(args, { ...tokenFile, access: { type: 'string', default: 'public' } });
+      const access = accesses.find((name) => name === values.access);
+      if (!access) throw new CommandError(`--access must be one of ${accesses.join(', ')}.`);
+      return importCatalog({ address: source, token: await readToken(values['token-file']), access });
+    }
+    case 'import-manifest': {
+      const { importManifest } = await import('./commands/import-manifest.ts');
+      const { source, values } = read(args, tokenFile);
+      return importManifest({ source, token: await readToken(values['token-file']) });
+    }
+    case '--version':
+      return `${await readVersion()}\n`;
+    case '--help':
+      return usage;
+    default:
+      throw new CommandError(`There is no command ${command}.`, usage.trimEnd().split('\n'));
+  }
+}
+
+function read<T extends NonNullable<ParseArgsConfig['options']>>(args: readonly string[], options: T) {
+  const { positionals, values } = parseArgs({ args: [...args], options, allowPositionals: true });
+  const [source, ...others] = positionals;
+  if (source === undefined || others.length > 0)
+    throw new CommandError('The command takes one address or file.', usage.trimEnd().split('\n'));
+  return { source, values };
+}
+
+/** A token among the arguments would be visible to every user of the machine, so it comes from a file or a variable. */
+async function readToken(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return process.env.STEWARD_TOKEN?.trim() || undefined;
+  try {
+    return (await readFile(path, 'utf8')).trim() || undefined;
+  } catch (error) {
+    throw new CommandError(`The token file cannot be read: ${(error as Error).message}.`);
+  }
+}
+
+async function readVersion(): Promise<string> {
+  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+run(process.argv.slice(2)).then(
+  (output) => process.stdout.write(output ?? ''),
+  (error: unknown) => {
+    const problems = error instanceof CommandError ? error.problems : [];
+    const lines = [(error as Error).message, ...problems.map((problem) => `  ${problem}`)];
+    process.stderr.write(`${lines.join('\n')}\n`);
+    process.exitCode = 1;
+  },
+);

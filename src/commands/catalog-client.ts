@@ -1,0 +1,131 @@
+// A SOAP client of the catalog of any server: its folders and the descriptions of its services.
+import { RequestError } from '../lib/request-error.ts';
+import { escapeText } from '../soap/xml/escape.ts';
+import type { Send } from './remote.ts';
+import { type XmlElement, child, find, readXml } from './xml.ts';
+
+const soapNamespace = 'http://schemas.xmlsoap.org/soap/envelope/';
+const defaultNamespace = 'http://www.example.com/schemas/Product/10.0';
+
+export type ServiceDescription = {
+  readonly name: string;
+  readonly type: string;
+  readonly url: string;
+  readonly parentType: string;
+  readonly capabilities: string;
+  readonly description: string;
+};
+
+export class CatalogClient {
+  /** The address that the server gives its clients. */
+  readonly ownAddress: string;
+  readonly #send: Send;
+  readonly #address: URL;
+  readonly #namespace: string;
+  readonly #token: string | undefined;
+
+  private constructor(
+    send: Send,
+    address: URL,
+    token: string | undefined,
+    { namespace, ownAddress }: { namespace: string; ownAddress: string },
+  ) {
+    this.#send = send;
+    this.#address = address;
+    this.#token = token;
+    this.#namespace = namespace;
+    this.ownAddress = ownAddress;
+  }
+
+  /** Asks for the WSDL, which names the namespace of requests. The default one is used if there is no WSDL. */
+  static async connect(send: Send, given: URL, token: string | undefined): Promise<CatalogClient> {
+    const address = new URL(given);
+    address.search = '';
+    address.hash = '';
+    const wsdlAddress = new URL(address);
+    wsdlAddress.search = 'wsdl';
+    const { status, body } = await send(wsdlAddress, { method: 'GET' });
+    const wsdl = status === 200 ? readWsdl(body.toString('utf8')) : undefined;
+    return new CatalogClient(send, address, token, {
+      namespace: wsdl?.namespace ?? defaultNamespace,
+      ownAddress: wsdl?.ownAddress ?? address.href,
+    });
+  }
+
+  async folders(): Promise<string[]> {
+    const names = child(await this.#call('GetFolders'), 'FolderNames');
+    return (names?.children ?? []).map(({ text }) => text);
+  }
+
+  /** An empty name is the root. */
+  async services(folderName: string): Promise<ServiceDescription[]> {
+    const argument = `<FolderName>${escapeText(folderName)}</FolderName>`;
+    const list = child(await this.#call('GetServiceDescriptionsEx', argument), 'ServiceDescriptions');
+    return (list?.children ?? []).map(readDescription);
+  }
+
+  async #call(operation: string, content = ''): Promise<XmlElement> {
+    const { status, body } = await this.#send(this.#address, {
+      method: 'POST',
+      headers: {
+        'content-type': 'text/xml; charset=utf-8',
+        soapaction: '""',
+        ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
+      },
+      body:
+        `<?xml version="1.0" encoding="utf-8"?><soap:Envelope xmlns:soap="${soapNamespace}"><soap:Body>` +
+        `<${operation} xmlns="${escapeText(this.#namespace)}">${content}</${operation}></soap:Body></soap:Envelope>`,
+    });
+    try {
+      return readAnswer(body.toString('utf8'), operation);
+    } catch (error) {
+      const where = `${this.#address.href}: ${operation} (HTTP ${status})`;
+      throw new RequestError(`${where}: ${(error as Error).message}`, { cause: error });
+    }
+  }
+}
+
+function readWsdl(text: string): { namespace: string; ownAddress: string | undefined } | undefined {
+  try {
+    const root = readXml(text);
+    const namespace = root.name === 'definitions' ? root.attributes.targetNamespace : undefined;
+    const port = find(root, 'port');
+    return namespace
+      ? { namespace, ownAddress: port && child(port, 'address')?.attributes.location }
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The element of the answer. Throws the reason of a fault. */
+function readAnswer(text: string, operation: string): XmlElement {
+  const envelope = readXml(text);
+  const body = envelope.name === 'Envelope' ? child(envelope, 'Body') : undefined;
+  if (!body) throw new RequestError('The answer is not a SOAP envelope.');
+  const fault = child(body, 'Fault');
+  if (fault) throw new RequestError(faultText(fault));
+  const answer = child(body, `${operation}Response`);
+  if (!answer) throw new RequestError(`The answer has no ${operation}Response.`);
+  return answer;
+}
+
+function faultText(fault: XmlElement): string {
+  const reason = (find(fault, 'faultstring') ?? find(fault, 'Text'))?.text.trim() ?? '';
+  const detail = child(fault, 'detail') ?? child(fault, 'Detail');
+  const code = (detail && find(detail, 'Code'))?.text.trim() ?? '';
+  const advice = /^49[89]$/.test(code) ? ' Give a valid token in STEWARD_TOKEN or with --token-file.' : '';
+  return `The server answered with a fault: ${reason}${advice}`;
+}
+
+function readDescription(element: XmlElement): ServiceDescription {
+  const textOf = (name: string) => child(element, name)?.text ?? '';
+  return {
+    name: textOf('Name'),
+    type: textOf('Type'),
+    url: textOf('Url'),
+    parentType: textOf('ParentType'),
+    capabilities: textOf('Capabilities'),
+    description: textOf('Description'),
+  };
+}

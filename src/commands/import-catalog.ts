@@ -1,0 +1,54 @@
+// `steward import-catalog`: reads the catalog of another server over SOAP and returns the text of a catalog file.
+import { type ServiceAccess, addressOfService, rootFolder } from '../catalog/catalog.ts';
+import { readCatalogFile } from '../catalog/catalog-file.ts';
+import { formatProblem } from '../errors.ts';
+import { CatalogClient, type ServiceDescription } from './catalog-client.ts';
+import { CommandError } from './command-error.ts';
+import { answerLimits, readAddress, withRemote } from './remote.ts';
+
+export type ImportCatalogOptions = {
+  readonly address: string;
+  readonly token: string | undefined;
+  /** Who sees the imported services. SOAP does not say it. */
+  readonly access: ServiceAccess;
+};
+
+export async function importCatalog(
+  { address, token, access }: ImportCatalogOptions,
+  limits = answerLimits,
+): Promise<string> {
+  const url = readAddress(address);
+  const file = await withRemote(async (send) => {
+    const client = await CatalogClient.connect(send, url, token);
+    const folderNames = await client.folders();
+    const services: object[] = [];
+    for (const folderName of ['', ...folderNames])
+      for (const description of await client.services(folderName))
+        services.push({ ...toService(description, folderName || rootFolder, client.ownAddress), access });
+    return { folders: folderNames.map((folderName) => ({ folderName, description: '' })), services };
+  }, limits);
+  const text = `${JSON.stringify(file, null, 2)}\n`;
+  const result = readCatalogFile(text);
+  if ('problems' in result)
+    throw new CommandError(
+      'The catalog has entries that Steward does not accept:',
+      result.problems.map(formatProblem),
+    );
+  return text;
+}
+
+function toService(described: ServiceDescription, folderName: string, ownAddress: string) {
+  const { name, type, url, parentType, capabilities, description } = described;
+  const prefix = `${folderName}/`;
+  const serviceName = folderName !== rootFolder && name.startsWith(prefix) ? name.slice(prefix.length) : name;
+  const derived = addressOfService({ folderName, serviceName, type, url: null }, ownAddress);
+  return {
+    folderName,
+    serviceName,
+    type,
+    description,
+    capabilities,
+    parentType,
+    url: url === '' || url === derived ? null : url,
+  };
+}

@@ -1,0 +1,75 @@
+// Requests of the import commands to another server. Any address is allowed, because the person who runs the command names it.
+import { Agent, request } from 'undici';
+import { RequestError, toRequestError } from '../lib/request-error.ts';
+
+export const answerLimits = { timeoutMs: 10_000, bytes: 16 * 1024 ** 2 };
+
+export type RemoteRequest = {
+  readonly method: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+export type RemoteAnswer = { readonly status: number; readonly body: Buffer };
+
+export type Send = (url: URL, request: RemoteRequest) => Promise<RemoteAnswer>;
+
+/** Throws for anything that is no address of a server. */
+export function readAddress(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+    throw new RequestError(`The address must be an http or https address without user and password: ${text}`);
+  return url;
+}
+
+/** Sends requests, follows no redirects, and limits the time and the size of each answer. */
+export async function withRemote<T>(use: (send: Send) => Promise<T>, limits = answerLimits): Promise<T> {
+  const agent = new Agent();
+  try {
+    return await use((url, given) => sendOne(agent, url, given, limits));
+  } finally {
+    await agent.destroy();
+  }
+}
+
+async function sendOne(
+  agent: Agent,
+  url: URL,
+  { method, headers = {}, body }: RemoteRequest,
+  limits: typeof answerLimits,
+): Promise<RemoteAnswer> {
+  const where = url.origin + url.pathname;
+  const signal = AbortSignal.timeout(limits.timeoutMs);
+  try {
+    const answer = await request(url, {
+      dispatcher: agent,
+      method,
+      headers: { 'accept-encoding': 'identity', ...headers },
+      body: body ?? null,
+      signal,
+    });
+    if (answer.statusCode >= 300 && answer.statusCode < 400) throw redirected(answer);
+    return { status: answer.statusCode, body: await readBody(answer.body, limits.bytes) };
+  } catch (error) {
+    const late = `The answer was not complete within ${limits.timeoutMs / 1000} seconds.`;
+    const { message } = signal.aborted ? new RequestError(late) : toRequestError(error as Error);
+    throw new RequestError(`${where}: ${message}`, { cause: error });
+  }
+}
+
+function redirected({ statusCode, headers }: { statusCode: number; headers: { location?: unknown } }) {
+  const { location } = headers;
+  const target = typeof location === 'string' ? ` to ${location}` : '';
+  return new RequestError(`The server redirects${target} (${statusCode}). Give the address itself.`);
+}
+
+async function readBody(body: AsyncIterable<Buffer>, most: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > most) throw new RequestError(`The answer is larger than ${most / 1024 ** 2} MiB.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

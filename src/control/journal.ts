@@ -1,0 +1,105 @@
+// The journal: what clients sent and what they got, with secrets masked. It keeps the newest requests, up to a number and a size.
+import type { Headers } from './mask.ts';
+
+export type JournalEntry = {
+  readonly id: string;
+  readonly at: number;
+  readonly method: string;
+  readonly path: string;
+  /** The path template of OpenAPI. Null: there is nothing at the address. */
+  readonly route: string | null;
+  /** Null: not answered yet, or disconnected. */
+  status: number | null;
+  soapOperation: string | null;
+  /** Why a SOAP call was answered by a fault, for people. */
+  fault: string | null;
+  /** The element of the request that caused the fault. */
+  faultElement: string | null;
+  request: Message;
+  response: Message;
+};
+
+export type Message = { readonly headers: Headers; readonly body: string };
+
+export type JournalFilter = {
+  readonly route?: ((route: string | null) => boolean) | undefined;
+  readonly status?: number | undefined;
+  readonly soapOperation?: string | undefined;
+};
+
+export const noMessage: Message = { headers: {}, body: '' };
+export const maxKeptBodyBytes = 64 * 1024;
+const maxEntries = 1000;
+const maxBytes = 32 * 1024 ** 2;
+/** What an entry takes besides its texts. */
+const entryBytes = 512;
+
+export class Journal {
+  /** Oldest first. */
+  #entries: JournalEntry[] = [];
+  #lastId = 0;
+
+  add(entry: Omit<JournalEntry, 'id'>): JournalEntry {
+    const added = { id: String((this.#lastId += 1)), ...entry };
+    this.#entries.push(added);
+    if (this.#entries.length > maxEntries) this.#entries.shift();
+    return added;
+  }
+
+  /** Removes the oldest entries until the journal has its size again. Called when an entry has grown. */
+  trim(): void {
+    let bytes = this.#entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
+    while (bytes > maxBytes) {
+      const oldest = this.#entries.shift();
+      if (!oldest) return;
+      bytes -= bytesOf(oldest);
+    }
+  }
+
+  page(filter: JournalFilter, start: number, num: number): { requests: JournalEntry[]; total: number } {
+    const found = this.#entries.filter(
+      ({ route, status, soapOperation }) =>
+        (filter.route?.(route) ?? true) &&
+        (filter.status === undefined || status === filter.status) &&
+        (filter.soapOperation === undefined || soapOperation === filter.soapOperation),
+    );
+    return { requests: found.reverse().slice(start, start + num), total: found.length };
+  }
+
+  clear(): void {
+    this.#entries = [];
+    this.#lastId = 0;
+  }
+
+  dump(): readonly JournalEntry[] {
+    return this.#entries;
+  }
+
+  load(entries: readonly JournalEntry[]): void {
+    this.#entries = entries.map((entry) => ({ ...entry }));
+    this.#lastId = Number(entries.at(-1)?.id ?? 0);
+  }
+}
+
+function bytesOf({ path, request, response }: JournalEntry): number {
+  const ofMessage = ({ headers, body }: Message) => 2 * body.length + JSON.stringify(headers).length;
+  return entryBytes + path.length + ofMessage(request) + ofMessage(response);
+}
+
+/** Collects the first bytes of a body. */
+export class BodyRecorder {
+  readonly #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  readonly add = (chunk: Buffer | string): void => {
+    const room = maxKeptBodyBytes - this.#bytes;
+    if (room <= 0) return;
+    const kept = Buffer.from(chunk).subarray(0, room);
+    this.#chunks.push(kept);
+    this.#bytes += kept.length;
+  };
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+}

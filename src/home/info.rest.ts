@@ -1,0 +1,54 @@
+// REST resource of the server info, which clients read before they sign in.
+import { z } from 'zod';
+import { answerObject } from '../rest/answer.ts';
+import { type Resource, resource } from '../rest/resource.ts';
+import type { InstalledVersion } from './root.rest.ts';
+
+export type InfoOptions = {
+  readonly installed: () => InstalledVersion;
+  readonly soapUrl: () => string;
+  readonly tokenServiceUrl: () => string;
+  /** How many minutes a token is valid by default. */
+  readonly tokenMinutes: number;
+};
+
+const infoAnswer = answerObject('ServerInfo', 'The version of the server, and how to sign in.', {
+  currentVersion: z
+    .number()
+    .describe('The installed version as a number: 10.91 for 10.9.1, 11 for 11.0.0, 11.2 for 11.2.0.'),
+  fullVersion: z.string().describe('The installed version and build, for example 10.9.1.1234.'),
+  soapUrl: z.string().describe('The address of the SOAP catalog.'),
+  authInfo: z.strictObject({
+    isTokenBasedSecurity: z.literal(true),
+    tokenServicesUrl: z.string().describe('The address of generateToken.'),
+    shortLivedTokenValidity: z.int().describe('How many minutes a token is valid by default.'),
+  }),
+});
+
+export function infoResource({ installed, soapUrl, tokenServiceUrl, tokenMinutes }: InfoOptions): Resource {
+  return resource({
+    title: 'Server info',
+    description: 'The version of the server, and how to sign in.',
+    access: 'anyone',
+    answer: infoAnswer,
+    read: () => {
+      const { version, build } = installed();
+      return {
+        currentVersion: versionNumber(version),
+        fullVersion: `${version}.${build}`,
+        soapUrl: soapUrl(),
+        authInfo: {
+          isTokenBasedSecurity: true,
+          tokenServicesUrl: tokenServiceUrl(),
+          shortLivedTokenValidity: tokenMinutes,
+        },
+      };
+    },
+  });
+}
+
+/** The first part, a point, and the other parts: 10.9.1 is 10.91. */
+export function versionNumber(version: string): number {
+  const [major = '', ...rest] = version.split('.');
+  return Number(`${major}.${rest.join('')}`);
+}

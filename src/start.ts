@@ -1,0 +1,174 @@
+// Starts a server: variables → configuration → store → app → listen. Handles no signals and prints nothing.
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { type AddressInfo, isIPv6 } from 'node:net';
+import type { Logger } from 'pino';
+import type { App } from './app.ts';
+import { hashPassword, saltBytes } from './auth/password.ts';
+import { createExecutor, openStore } from './backends.ts';
+import { type InitialCatalog, findCatalogExcess } from './catalog/catalog.ts';
+import { readCatalogFile } from './catalog/catalog-file.ts';
+import { sampleCatalog } from './catalog/sample.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
+import { formatProblem } from './errors.ts';
+import { realRuntime } from './runtime.ts';
+import type { AppOptions } from './services.ts';
+import { builtInNames } from './upgrades/built-in-manifest.ts';
+import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
+import { createHttpClient } from './webhooks/http-client.ts';
+
+const closeWithinMs = 8_000;
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+export type StartOptions = {
+  readonly env: Variables;
+  /** The text of a catalog file. Default: the file that CATALOG_FILE names. */
+  readonly catalogText?: string | undefined;
+  readonly createLogger: (config: Config) => Logger | Promise<Logger>;
+  /** Called before the start continues with what may take long. */
+  readonly onConfigured?: (logger: Logger) => void;
+  /** Whether the program that starts the server gets a token of the first administrator. */
+  readonly issueAdminToken?: true;
+};
+
+export type StartedServer = {
+  readonly app: App;
+  readonly config: Config;
+  readonly logger: Logger;
+  /** The address that the server listens on. */
+  readonly address: string;
+  /** Empty unless the options ask for it. */
+  readonly adminToken: string;
+  /** Undefined unless this start has created the first administrator. */
+  readonly adminPassword: string | undefined;
+  /** Answers the requests in progress, then closes everything. */
+  readonly close: () => Promise<void>;
+};
+
+export async function startServer(options: StartOptions): Promise<StartedServer> {
+  const { config, catalog } = await readSettings(options);
+  const logger = await options.createLogger(config);
+  options.onConfigured?.(logger);
+  const runtime = realRuntime;
+  const version = await readVersion();
+  const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
+  const hashAdminPassword = () => hashPassword(adminPassword, randomBytes(saltBytes));
+  // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
+  const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
+  const httpClient = createHttpClient(config.webhookAllowCidrs);
+  const app = await createServer({
+    config,
+    runtime,
+    httpClient,
+    version,
+    logger,
+    assets: {
+      stylesheet: await readBuiltFile('http/assets/steward.css'),
+      script: await readBuiltFile('http/assets/steward.js'),
+      icon: await readBuiltFile('http/assets/steward.svg'),
+    },
+    wsdl: await readBuiltFile('wsdl/ServiceCatalog.wsdl'),
+    catalog,
+    adminHash: () => early ?? hashAdminPassword(),
+  });
+  let adminToken = '';
+  try {
+    if (options.issueAdminToken) adminToken = await app.issueAdminToken();
+    await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
+  warnOfUnknownContainers(config, logger);
+  return {
+    app,
+    config,
+    logger,
+    address: addressOf(app),
+    adminToken,
+    adminPassword: app.createdAdministrator ? adminPassword : undefined,
+    async close() {
+      const closed = new AbortController();
+      runtime.sleep(closeWithinMs, closed.signal).then(
+        () => app.http.server.closeAllConnections(),
+        () => undefined,
+      );
+      try {
+        await app.close();
+        await httpClient.close();
+      } finally {
+        closed.abort();
+      }
+    },
+  };
+}
+
+type ServerOptions = Omit<AppOptions, 'store' | 'executor' | 'logger'> & { readonly logger: Logger };
+
+async function createServer(options: ServerOptions): Promise<App> {
+  const { config, runtime, logger, version } = options;
+  if (config.testControl) {
+    const { startControlled } = await import('./control/start.ts');
+    return startControlled(options);
+  }
+  const { createApp } = await import('./app.ts');
+  const backends = { config, runtime, logger, builtFiles: import.meta.url };
+  const store = await openStore(backends);
+  const executor = await createExecutor(backends, store, version);
+  return createApp({ ...options, store, executor });
+}
+
+async function readSettings({
+  env,
+  catalogText,
+}: StartOptions): Promise<{ config: Config; catalog: InitialCatalog }> {
+  const result = await readCatalog(catalogText, env.CATALOG_FILE);
+  const registryAuth = await readRegistryAuth(env.REGISTRY_AUTH_FILE || undefined);
+  const config = readConfig(env, [
+    ...('problems' in result ? result.problems : []),
+    ...('problems' in registryAuth ? registryAuth.problems : []),
+  ]);
+  const catalog = 'catalog' in result ? result.catalog : sampleCatalog;
+  const excess = findCatalogExcess(catalog, { services: config.maxServices, bytes: config.maxCatalogBytes });
+  if (excess !== undefined) throw new ConfigError([`CATALOG_FILE is too large: ${excess}`]);
+  return { config, catalog };
+}
+
+async function readCatalog(
+  text: string | undefined,
+  path = '',
+): Promise<{ catalog: InitialCatalog } | { problems: string[] }> {
+  if (text === undefined && path === '') return { catalog: sampleCatalog };
+  try {
+    const result = readCatalogFile(text ?? (await readFile(path, 'utf8')));
+    return 'catalog' in result
+      ? result
+      : { problems: result.problems.map((problem) => `CATALOG_FILE: ${formatProblem(problem)}`) };
+  } catch (error) {
+    return { problems: [`CATALOG_FILE cannot be read: ${(error as Error).message}.`] };
+  }
+}
+
+function warnOfUnknownContainers({ simulatedFailures }: Config, logger: Logger): void {
+  const unknown = [...simulatedFailures.keys()].filter(
+    (name) => !name.startsWith('@') && !builtInNames.has(name),
+  );
+  if (unknown.length > 0)
+    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
+}
+
+function addressOf({ http }: App): string {
+  const { address, port } = http.server.address() as AddressInfo;
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
+}
+
+/** `npm run build` copies the file next to the compiled code. */
+function readBuiltFile(path: string): Promise<string> {
+  return readFile(new URL(path, import.meta.url), 'utf8');
+}
+
+async function readVersion(): Promise<string> {
+  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

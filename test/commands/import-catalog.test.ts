@@ -1,0 +1,221 @@
+// Tests `steward import-catalog`: the round trip with Steward, answers in other forms, and what it refuses.
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import type { InitialCatalog } from '../../src/catalog/catalog.ts';
+import { readCatalogFile } from '../../src/catalog/catalog-file.ts';
+import { sampleCatalog } from '../../src/catalog/sample.ts';
+import type { CommandError } from '../../src/commands/command-error.ts';
+import { importCatalog } from '../../src/commands/import-catalog.ts';
+import { type ServerOptions, startServer } from '../kit/server.ts';
+
+async function start(options: ServerOptions) {
+  const server = await startServer(options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+type Answer = { readonly status?: number; readonly headers?: Record<string, string>; readonly body: string };
+
+/** A server that answers a SOAP operation, or `GET`, with what `answers` returns. */
+async function startStub(answers: (operation: string, body: string) => Answer | undefined): Promise<string> {
+  const stub = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      const operation = /<(\w+) xmlns="/.exec(body)?.[1] ?? 'GET';
+      const answer = answers(operation, body);
+      if (!answer) return;
+      response.writeHead(answer.status ?? 200, answer.headers ?? {});
+      response.end(answer.body);
+    });
+  });
+  await new Promise<void>((listening) => stub.listen(0, '127.0.0.1', listening));
+  onTestFinished(() => {
+    stub.closeAllConnections();
+    stub.close();
+  });
+  return `http://127.0.0.1:${(stub.address() as AddressInfo).port}/catalog`;
+}
+
+function readText(text: string): InitialCatalog {
+  const result = readCatalogFile(text);
+  if ('problems' in result) throw new Error(JSON.stringify(result.problems));
+  return result.catalog;
+}
+
+const trickyCatalog: InitialCatalog = {
+  folders: [
+    ...sampleCatalog.folders,
+    { folderName: 'Ärchiv & Co', description: '' },
+    { folderName: 'Empty', description: '' },
+  ],
+  services: [
+    ...sampleCatalog.services,
+    {
+      folderName: 'Ärchiv & Co',
+      serviceName: "v1.2 'old' 🗺",
+      type: 'MapServer',
+      description: 'Line one\nline two\r ]]> &amp; "quoted"\ttab',
+      capabilities: 'Map,Query',
+      parentType: 'ImageServer',
+      url: 'https://maps.example.com/x?a=1&b=<2>',
+      access: 'public',
+    },
+  ],
+};
+
+it('prints a catalog file from which another Steward serves the same catalog', async () => {
+  const origin = await start({ catalog: trickyCatalog, env: { CATALOG_NAMESPACE: 'urn:some:catalog' } });
+  const address = `${await origin.listen()}/services`;
+  const token = origin.token('administrator');
+  const imported = readText(await importCatalog({ address, token, access: 'public' }));
+  const exact = <T extends { access: string }>(services: readonly T[]) =>
+    services
+      .map((service) => ({ ...service, access: 'public' }))
+      .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  expect(exact(imported.services)).toEqual(exact(trickyCatalog.services));
+  expect(imported.folders.map(({ folderName }) => folderName).sort()).toEqual(
+    trickyCatalog.folders.map(({ folderName }) => folderName).sort(),
+  );
+
+  const copy = await start({ catalog: imported });
+  const list = '<GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/>';
+  const everything = await origin.soap(list.replace(/http[^"]*/, 'urn:some:catalog'), {
+    authorization: `Bearer ${token}`,
+  });
+  expect((await copy.soap(list)).body.replaceAll('http://www.example.com/schemas/Product/10.0', '')).toBe(
+    everything.body.replaceAll('urn:some:catalog', ''),
+  );
+});
+
+it('imports what the token may see, with the given access', async () => {
+  const server = await start({});
+  const address = `${await server.listen()}/services?wsdl`;
+  const publicOnes = readText(await importCatalog({ address, token: undefined, access: 'organization' }));
+  expect(publicOnes.services).toHaveLength(9);
+  expect(new Set(publicOnes.services.map(({ access }) => access))).toEqual(new Set(['organization']));
+  const all = readText(
+    await importCatalog({ address, token: server.token('administrator'), access: 'public' }),
+  );
+  expect(all.services).toHaveLength(12);
+});
+
+it('reads the golden answers with other prefixes and namespaces, CDATA and references', async () => {
+  const golden = (name: string) =>
+    readFileSync(new URL(`../golden/soap/${name}/response.xml`, import.meta.url), 'utf8');
+  const transform = (xml: string) =>
+    xml
+      .replaceAll('soap:', 'SOAP-ENV:')
+      .replace('xmlns:soap=', 'xmlns:SOAP-ENV=')
+      .replace(/<(\/?)(Get|Folder|String|Service|Name|Type|Url|Parent|Cap|Desc)/g, '<$1ns1:$2')
+      .replace(/ xmlns="[^"]*"/, ' xmlns:ns1="http://vendor.example.org/Catalog/9.3"')
+      .replace('Maps for printing.', '<![CDATA[Maps & plans]]> for&#x20;printing&#46;')
+      .replace(/><(?!!)/g, '>\n  <');
+  const address = await startStub((operation, body) => {
+    if (operation === 'GetFolders') return { body: transform(golden('GetFolders')) };
+    if (operation !== 'GetServiceDescriptionsEx')
+      return { status: 404, body: '<html>not here</html>', headers: { 'content-type': 'text/html' } };
+    if (body.includes('<FolderName></FolderName>'))
+      return { body: transform(golden('GetServiceDescriptionsEx-root')) };
+    const isTools = body.includes('<FolderName>Tools</FolderName>');
+    return {
+      body: transform(golden('GetServiceDescriptionsEx')).replace(
+        isTools ? /^$/ : /<ns1:ServiceDescription>[^]*<\/ns1:ServiceDescription>/,
+        '',
+      ),
+    };
+  });
+  const { folders, services } = readText(
+    await importCatalog({ address, token: undefined, access: 'public' }),
+  );
+  expect(folders.map(({ folderName }) => folderName)).toEqual(['Maps', 'Tools']);
+  expect(services.map(({ folderName, serviceName, type }) => `${folderName} ${serviceName}.${type}`)).toEqual(
+    [
+      '/ Geometry.GeometryServer',
+      '/ Places.GeocodeServer',
+      '/ World.MapServer',
+      'Tools Printing.GPServer',
+      'Tools Routing.NAServer',
+    ],
+  );
+  expect(services[3]).toMatchObject({
+    description: 'Maps & plans for printing.',
+    url: 'http://localhost:8080/services/Tools/Printing/GPServer',
+  });
+});
+
+it('uses the namespace and the address of the WSDL', async () => {
+  const requests: string[] = [];
+  const address = await startStub((operation, body) => {
+    requests.push(body);
+    const answer = (content: string) => ({
+      body: `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><${operation}Response xmlns="urn:x">${content}</${operation}Response></e:Body></e:Envelope>`,
+    });
+    if (operation === 'GetFolders') return answer('<FolderNames/>');
+    if (operation === 'GetServiceDescriptionsEx')
+      return answer(
+        '<ServiceDescriptions><ServiceDescription><Name>A B</Name><Type>MapServer</Type>' +
+          '<Url>https://public.example.com/catalog/A%20B/MapServer</Url></ServiceDescription></ServiceDescriptions>',
+      );
+    return {
+      body:
+        '<wsdl:definitions xmlns:wsdl="http://schemas.xmlsoap.org/wsdl/" xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" targetNamespace="urn:x">' +
+        '<wsdl:service name="Catalog"><wsdl:port name="P"><s:address location="https://public.example.com/catalog"/></wsdl:port></wsdl:service></wsdl:definitions>',
+    };
+  });
+  const { services } = readText(await importCatalog({ address, token: undefined, access: 'public' }));
+  expect(services).toMatchObject([{ serviceName: 'A B', url: null, parentType: '', capabilities: '' }]);
+  expect(requests[1]).toContain('<GetFolders xmlns="urn:x">');
+});
+
+it('refuses redirects, late and large answers, faults and answers that are no SOAP', async () => {
+  const importFrom = async (answer: Answer | undefined) => {
+    const address = await startStub((operation) =>
+      operation === 'GET' ? { status: 404, body: '' } : answer,
+    );
+    const limits = { timeoutMs: 300, bytes: 1024 ** 2 };
+    return importCatalog({ address, token: undefined, access: 'public' }, limits).catch(
+      (error: unknown) => (error as Error).message,
+    );
+  };
+  const redirect = { status: 302, headers: { location: 'http://127.0.0.1:1/' }, body: '' };
+  expect(await importFrom(redirect)).toMatch(/redirects to http:\/\/127\.0\.0\.1:1\/ \(302\)/);
+  expect(await importFrom({ body: 'x'.repeat(1024 ** 2 + 1) })).toContain('larger than 1 MiB');
+  expect(await importFrom(undefined)).toContain('not complete within 0.3 seconds');
+  expect(await importFrom({ body: '<a>' })).toContain('GetFolders (HTTP 200): The answer is not XML');
+  expect(await importFrom({ body: '<a/>' })).toContain('not a SOAP envelope');
+  expect(await importFrom({ body: '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>' })).toContain('document type');
+  expect(
+    await importFrom({
+      status: 500,
+      body: readFileSync(
+        new URL('../golden/soap/GuardedFault-token-required-12/response.xml', import.meta.url),
+        'utf8',
+      ),
+    }),
+  ).toMatch(/HTTP 500\): The server answered with a fault: .* Give a valid token in STEWARD_TOKEN/);
+  await expect(importCatalog({ address: 'ftp://x', token: undefined, access: 'public' })).rejects.toThrow(
+    'must be an http or https address',
+  );
+});
+
+it('lists the entries that Steward does not accept', async () => {
+  const address = await startStub((operation) => {
+    const content =
+      operation === 'GetFolders'
+        ? '<FolderNames/>'
+        : '<ServiceDescriptions><ServiceDescription><Name>a:b</Name><Type>1</Type></ServiceDescription></ServiceDescriptions>';
+    return {
+      body: `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><${operation}Response>${content}</${operation}Response></e:Body></e:Envelope>`,
+    };
+  });
+  const failed = importCatalog({ address, token: undefined, access: 'public' });
+  const { problems } = (await failed.catch((error: unknown) => error as CommandError)) as CommandError;
+  expect(problems).toEqual([
+    expect.stringContaining('services[0].serviceName'),
+    expect.stringContaining('services[0].type'),
+  ]);
+});

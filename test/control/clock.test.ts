@@ -1,0 +1,138 @@
+// The clock of the control API: frozen, moved to a time, advanced. Everything that becomes due has been done when the answer arrives.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { createWebhook, dayMs, password, startControl, startReceiver } from './kit.ts';
+
+const server = await startControl();
+const receiver = await startReceiver();
+const { control, act, get } = server;
+beforeEach(async () => {
+  receiver.status = 200;
+  receiver.arrivals.length = 0;
+  await control.reset();
+});
+
+const isActive = async (id: string) =>
+  (await get<{ active: boolean }>(`/admin/services/webhooks/${id}`)).active;
+
+async function failOnce(): Promise<void> {
+  await act('/admin/services/webhooks/publish', { changeType: 'Tested' });
+  await control.advanceClock(0);
+}
+
+it('five failures over six days deactivate a webhook only within one window', async () => {
+  const startedAt = performance.now();
+  await control.setClock({ frozen: true });
+  await act('/admin/services/webhooks/settings', {
+    notificationAttempts: '1',
+    numberOfFailures: '5',
+    daysInPast: '5',
+  });
+  const id = await createWebhook(server, receiver.url);
+  receiver.status = 500;
+  // The example of the specification: two failures on day 1, two on day 3, and a new window from day 6 on.
+  await failOnce();
+  await failOnce();
+  await control.advanceClock(2 * dayMs);
+  await failOnce();
+  await failOnce();
+  await control.advanceClock(3 * dayMs);
+  await failOnce();
+  expect(await isActive(id)).toBe(true);
+  for (let failure = 0; failure < 4; failure += 1) await failOnce();
+  expect(await isActive(id)).toBe(false);
+  expect(receiver.arrivals).toHaveLength(9);
+  // A quiet machine takes about 150 ms.
+  expect(performance.now() - startedAt).toBeLessThan(5000);
+});
+
+describe('a frozen clock', () => {
+  it('stands, also after reset and before the first request', async () => {
+    const { now } = await control.setClock({ frozen: true });
+    await get('/admin');
+    expect(await control.clock()).toEqual({ now, frozen: true });
+    await control.reset();
+    expect(await control.clock()).toEqual({ now, frozen: false });
+    expect(await control.setClock({ frozen: true })).toEqual({ now, frozen: true });
+  });
+
+  it('runs on when it is released', async () => {
+    const { now } = await control.setClock({ frozen: true });
+    await get('/admin');
+    await control.setClock({ frozen: false });
+    await expect.poll(async () => (await control.clock()).now).toBeGreaterThan(now);
+  });
+
+  it('lets attempts take no time, or exactly the timeout', async () => {
+    await control.setClock({ frozen: true });
+    await act('/admin/services/webhooks/settings', {
+      notificationAttempts: '1',
+      notificationTimeOutInSeconds: '1',
+    });
+    const id = await createWebhook(server, receiver.url);
+    await failOnce();
+    receiver.status = 0;
+    await failOnce();
+    const { deliveries } = await get<{ deliveries: { attempts: { durationMs: number }[] }[] }>(
+      `/admin/services/webhooks/${id}/deliveries`,
+    );
+    expect(deliveries.map(({ attempts }) => attempts[0]?.durationMs)).toEqual([1000, 0]);
+  });
+});
+
+it('an advance ends the steps of a job, waits, tokens and retries that become due', async () => {
+  await control.setClock({ frozen: true });
+  const signedIn = await act<{ token: string }>('/tokens/generateToken', {
+    username: 'admin',
+    password,
+    expiration: '1',
+  });
+  receiver.status = 500;
+  await act('/admin/services/webhooks/settings', {
+    notificationAttempts: '3',
+    notificationElapsedTimeInSeconds: '10',
+  });
+  await createWebhook(server, receiver.url);
+  await act('/admin/system/upgrades/upgrade', { versionManifest: '{"id":"pat_28042022_1260"}' });
+  const waiting = get<{ messageCount: number }>('/admin/system/upgrades?after=999&wait=60');
+  await control.advanceClock(60_000);
+  expect((await waiting).messageCount).toBeGreaterThan(1);
+  const { status } = await get<{ status: { state: string } }>('/admin/system/upgrades');
+  expect(status.state).toBe('success');
+  // The start and the end of the job, each with three attempts.
+  expect(receiver.arrivals).toHaveLength(6);
+  const response = await server.send('/admin', { headers: { authorization: `Bearer ${signedIn.token}` } });
+  expect(await response.json()).toMatchObject({ error: { code: 498 } });
+});
+
+it('moves to a time, but not back', async () => {
+  const { now } = await control.setClock({ frozen: true });
+  expect(await control.setClock({ now: now + 5000 })).toEqual({ now: now + 5000, frozen: true });
+  await expect(control.setClock({ now })).rejects.toThrow(
+    `400 Invalid or missing input parameters. now: must not be before the time of the clock, ${now + 5000}.`,
+  );
+});
+
+it.each([
+  [{}, 'body: must name frozen, now or advanceMs.'],
+  [{ frozen: 'yes' }, 'frozen: must be true or false.'],
+  [{ advanceMs: -1 }, 'advanceMs: must be an integer from 0 to 315619200000.'],
+  [{ advanceMs: 1, now: 1 }, 'body: must not name both now and advanceMs.'],
+  [{ freeze: true }, 'freeze: is not known here.'],
+  [[], 'body: must be a JSON object.'],
+])('refuses %j', async (change, problem) => {
+  await expect(control.setClock(change as object)).rejects.toThrow(problem);
+});
+
+it('a reset ends an advance that waits for a receiver', async () => {
+  await control.setClock({ frozen: true });
+  receiver.status = 0;
+  await createWebhook(server, receiver.url);
+  await act('/admin/services/webhooks/publish', { changeType: 'Tested' });
+  const advance = control.advanceClock(1000);
+  const refused = expect(advance).rejects.toThrow(
+    '409 The server was reset or restored while the clock advanced.',
+  );
+  await expect.poll(() => receiver.arrivals.length).toBe(1);
+  await control.reset();
+  await refused;
+});

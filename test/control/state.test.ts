@@ -1,0 +1,109 @@
+// Reset, snapshots and the seed: the state returns exactly, and equal requests get equal answers.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { createWebhook, password, startControl, startReceiver } from './kit.ts';
+import { runRound } from './rounds.ts';
+
+const server = await startControl({ SEED: 'state' });
+const receiver = await startReceiver();
+const { control, act, get, send } = server;
+beforeEach(() => control.reset());
+
+describe('reset', () => {
+  it('returns to the state after the start, and keeps the password and the token of the first administrator', async () => {
+    const start = await control.snapshot();
+    await control.setClock({ frozen: true });
+    await act('/admin/services/createFolder', { folderName: 'Later' });
+    await createWebhook(server, receiver.url);
+    await act('/tokens/generateToken', { username: 'admin', password });
+    await control.addFailure({ match: { route: '/admin/mode' }, respond: { status: 500 } });
+    await control.reset();
+    expect(await control.snapshot()).toBe(start);
+    expect((await send('/admin/services/Later')).status).toBe(404);
+    await act('/tokens/generateToken', { username: 'admin', password });
+  });
+
+  it('ends a job and answers requests that wait for it', async () => {
+    await control.setClock({ frozen: true });
+    await act('/admin/system/upgrades/upgrade', { versionManifest: '{"id":"pat_28042022_1260"}' });
+    const waiting = get<{ status: { state: string } }>('/admin/system/upgrades?after=999&wait=60');
+    await expect
+      .poll(async () => (await control.requests({ route: '/admin/system/upgrades' })).total)
+      .toBe(1);
+    await control.reset();
+    expect((await waiting).status.state).toBe('in_progress');
+    expect(await get('/admin/system/jobs')).toEqual({ jobs: [], total: 0 });
+  });
+
+  it('answers requests that arrive meanwhile from the new state', async () => {
+    await act('/admin/services/createFolder', { folderName: 'Later' });
+    const resetting = control.reset();
+    const responses = await Promise.all(Array.from({ length: 5 }, () => get<object>('/admin/mode')));
+    await resetting;
+    expect(responses).toHaveLength(5);
+    expect((await send('/admin/services/Later')).status).toBe(404);
+  });
+});
+
+describe('a snapshot', () => {
+  it('restores everything, in the middle of a job too', async () => {
+    await control.setClock({ frozen: true });
+    receiver.status = 500;
+    await createWebhook(server, receiver.url);
+    await act('/admin/services/createFolder', { folderName: 'Later' });
+    await send('/admin/uploads/upload', {
+      method: 'POST',
+      body: (() => {
+        const form = new FormData();
+        form.set('itemFile', new Blob(['content']), 'file.txt');
+        return form;
+      })(),
+    });
+    await act('/admin/system/upgrades/upgrade', { versionManifest: '{"id":"pat_28042022_1260"}' });
+    // Between two steps: a step that is interrupted starts again.
+    await control.advanceClock(5 * 95);
+    const rule = await control.addFailure({
+      match: { step: 'final-check' },
+      respond: { error: 'unavailable' },
+      times: 3,
+    });
+    const snapshot = await control.snapshot();
+    const finish = async () => {
+      await control.advanceClock(60_000);
+      return [
+        await (await send('/admin/system/upgrades')).text(),
+        await (await send('/admin/services/webhooks')).text(),
+        await (await send('/admin/uploads')).text(),
+        await (await send('/admin/system/audit')).text(),
+      ];
+    };
+    const first = await finish();
+    await control.restore(snapshot);
+    expect(await control.snapshot()).toBe(snapshot);
+    expect(await control.failures()).toEqual([rule]);
+    expect(await finish()).toEqual(first);
+    expect(first[0]).toContain('fails by a failure rule (unavailable)');
+  });
+
+  it('works in another process, with the token of that process', async () => {
+    await act('/admin/services/createFolder', { folderName: 'Carried' });
+    const other = await startControl();
+    await other.control.restore(await control.snapshot());
+    expect((await other.send('/admin/services/Carried')).status).toBe(200);
+  });
+
+  it.each([
+    ['[]', 'The body must be a snapshot that GET /control/snapshot returned.'],
+    ['{"format":2}', 'format: must be 1.'],
+    ['{"format":1,"version":"9.9.9"}', 'version: must be 0.0.0, the version of this server.'],
+    ['{"format":1,"version":"0.0.0","digest":"","state":{}}', 'digest: must match the state'],
+    ['{', 'The body must be JSON.'],
+  ])('is refused if it is %s', async (body, problem) => {
+    await expect(control.restore(body)).rejects.toThrow(problem);
+  });
+});
+
+it('rounds of reset and a full upgrade are byte-equal under one seed', async () => {
+  const first = await runRound(server);
+  expect(first.length).toBeGreaterThan(10);
+  for (let round = 1; round < 20; round += 1) expect(await runRound(server)).toEqual(first);
+}, 60_000);

@@ -1,0 +1,37 @@
+// The journal of the control API on a server of the tests: each call of a SOAP toolkit must be found in it.
+import { expect } from 'vitest';
+import { ControlClock } from '../../src/control/clock.ts';
+import { addControlHooks } from '../../src/control/hooks.ts';
+import { Journal } from '../../src/control/journal.ts';
+import { FailureRules } from '../../src/control/rule.ts';
+import { realRuntime } from '../../src/runtime.ts';
+import { type ServerOptions, namespace, operationNames } from '../kit/server.ts';
+
+export function createCallJournal() {
+  const journal = new Journal();
+  const extend: ServerOptions['extend'] = (http) =>
+    addControlHooks(http, {
+      clock: new ControlClock(realRuntime, { now: 0, frozen: true }),
+      rules: new FailureRules(),
+      journal,
+      catalogPath: '/services',
+      catalogNamespace: namespace,
+      real: realRuntime,
+      onRoute: () => undefined,
+    });
+
+  /** Expects a call of every operation, and the fault about an unknown folder, since the last call of this function. */
+  function expectCalls(): void {
+    const { requests } = journal.page({}, 0, 1000);
+    journal.clear();
+    for (const operation of operationNames) {
+      const call = requests.find(({ soapOperation }) => soapOperation === operation);
+      expect(call?.request.body, operation).toContain(operation);
+      expect(call?.response.body, operation).toContain('Envelope');
+    }
+    const fault = requests.find(({ faultElement }) => faultElement === 'FolderName');
+    expect(fault?.fault).toMatch(/^There is no folder named Nowhere/);
+  }
+
+  return { extend, expectCalls };
+}

@@ -1,0 +1,130 @@
+// Tests the package: what `npm pack` produces works in an empty project with nothing but its production dependencies.
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const execute = promisify(execFile);
+const checkout = fileURLToPath(new URL('../', import.meta.url));
+type Manifest = { dependencies: Record<string, string> };
+
+const project = mkdtempSync(join(tmpdir(), 'steward-package-'));
+const installed = join(project, 'node_modules/steward');
+let packed: { size: number; unpackedSize: number; files: { path: string }[] };
+
+/** Unpacks the package as npm does. Its dependencies are those of the checkout: a download would take half a minute. */
+beforeAll(async () => {
+  // `npm test` has built dist.
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', project];
+  const { stdout } = await execute('npm', args, { cwd: checkout });
+  const [result] = JSON.parse(stdout) as [typeof packed & { filename: string }];
+  packed = result;
+  mkdirSync(installed, { recursive: true });
+  await execute('tar', ['-xzf', join(project, result.filename), '-C', installed, '--strip-components=1']);
+  const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as Manifest;
+  for (const name of Object.keys(dependencies)) {
+    const link = join(project, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(checkout, 'node_modules', name), link);
+  }
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(project, '.env'), 'ADMIN_PATH=/from-file\n');
+});
+afterAll(() => rmSync(project, { recursive: true }));
+
+async function run(...args: readonly string[]): Promise<string> {
+  const { stdout } = await execute(process.execPath, args, { cwd: project, env: { PATH: process.env.PATH } });
+  return stdout;
+}
+
+describe('the packed file', () => {
+  it('contains the build and its declarations, nothing of the sources, and is small', () => {
+    const paths = packed.files.map(({ path }) => path);
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        'LICENSE',
+        'README.md',
+        'bin/steward.js',
+        'dist/steward.js',
+        'dist/steward.d.ts',
+      ]),
+    );
+    expect(paths.filter((path) => !/^(bin|dist)\/|^(LICENSE|README\.md|package\.json)$/.test(path))).toEqual(
+      [],
+    );
+    expect(paths.filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([]);
+    expect(packed.size).toBeLessThan(512 * 1024);
+    expect(packed.unpackedSize).toBeLessThan(2 * 1024 ** 2);
+  });
+
+  it('starts a server in the process, without signal handlers, .env or variables of the process', async () => {
+    const program = `
+      import { startSteward } from 'steward';
+      process.env.ADMIN_PATH = '/from-environment';
+      const steward = await startSteward({
+        env: { TOKENS_PATH: '/sign-in' },
+        catalog: { services: [{ serviceName: 'Depths', type: 'MapServer' }] },
+      });
+      const read = async (path) => (await fetch(steward.url + path)).json();
+      const report = {
+        ready: await read('/ready'),
+        catalog: await read('/rest/services'),
+        root: await read('/admin?token=' + steward.adminToken),
+        tokens: (await fetch(steward.url + '/sign-in')).status,
+        clock: typeof (await steward.control.clock()).now,
+        refused: await startSteward({ env: { PORTS: '1' } }).catch((error) => error.message),
+        handlers: ['SIGTERM', 'SIGINT', 'uncaughtException'].map((name) => process.listenerCount(name)),
+      };
+      const second = await startSteward({ env: { TEST_CONTROL: 'false' } });
+      report.control = await second.control.reset().catch((error) => error.message);
+      await Promise.all([steward.stop(), second.stop(), steward.stop()]);
+      console.log(JSON.stringify(report));`;
+    writeFileSync(join(project, 'program.js'), program);
+    // The process ends by itself once the servers are stopped.
+    expect(JSON.parse(await run('program.js'))).toEqual({
+      ready: { status: 'ready' },
+      catalog: { currentVersion: 10.91, folders: [], services: [{ name: 'Depths', type: 'MapServer' }] },
+      root: expect.objectContaining({ currentVersion: '10.9.1' }) as unknown,
+      tokens: 200,
+      clock: 'number',
+      refused: 'Steward has no variable PORTS.',
+      handlers: [0, 0, 0],
+      control: expect.stringContaining('Test control is off.') as unknown,
+    });
+  });
+
+  it('has the command steward', async () => {
+    const command = join('node_modules/steward', 'bin/steward.js');
+    expect(await run(command, '--version')).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(await run(command, '--help')).toContain('steward import-catalog ADDRESS');
+    await expect(run(command, 'import-catalogue')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('There is no command import-catalogue.') as unknown,
+    });
+    await expect(
+      run(command, 'import-catalog', '--access', 'all', 'http://127.0.0.1:1/'),
+    ).rejects.toMatchObject({
+      stderr: '--access must be one of public, organization, administrators.\n',
+    });
+  });
+
+  it('has types that a strict program compiles with', { timeout: 60_000 }, async () => {
+    const program = `
+      import { type Steward, type StewardControl, startSteward } from 'steward';
+      const steward: Steward = await startSteward({ env: { REQUIRE_TOKENS: 'true' } });
+      const control: StewardControl = steward.control;
+      const hits: number = (await control.addFailure({ match: {}, respond: { error: 'conflict' } })).hits;
+      // @ts-expect-error -- there is no such kind
+      await control.addFailure({ match: {}, respond: { error: 'nonsense' } });
+      export const result: [number, string] = [hits, steward.adminToken];`;
+    writeFileSync(join(project, 'program.ts'), program);
+    const compiler = join(checkout, 'node_modules/typescript/bin/tsc');
+    const options = '--noEmit --strict --target es2023 --lib es2023 --module nodenext --skipLibCheck'.split(
+      ' ',
+    );
+    await run(compiler, ...options, 'program.ts');
+  });
+});

@@ -51,6 +51,7 @@ export default tseslint.config(
       globals: Object.fromEntries(
         [
           'document',
+          'DOMParser',
           'navigator',
           'location',
           'fetch',

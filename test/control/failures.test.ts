@@ -100,9 +100,9 @@ describe('a rule', () => {
     const id = await createWebhook(server, `${origin}/in`);
     await act('/admin/services/webhooks/publish', { changeType: 'Tested' });
     await control.advanceClock(60_000);
-    const { deliveries } = await get<{ deliveries: { attempts: { status: number; error: string }[] }[] }>(
-      `/admin/services/webhooks/${id}/deliveries`,
-    );
+    const { deliveries } = await get<{
+      deliveries: { attempts: { status: number | null; error: string }[] }[];
+    }>(`/admin/services/webhooks/${id}/deliveries`);
     expect(deliveries[0]?.attempts.map(({ status, error }) => status ?? error)).toEqual([
       503,
       'The connection was closed before the answer was complete.',

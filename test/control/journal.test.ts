@@ -1,6 +1,6 @@
 // The journal: every request with its answer, secrets masked, filters and limits.
 import { beforeEach, expect, it } from 'vitest';
-import { Journal, type JournalEntry, noMessage } from '../../src/control/journal.ts';
+import { Journal, noMessage } from '../../src/control/journal.ts';
 import { namespace } from '../kit/server.ts';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { createWebhook, password, startControl } from './kit.ts';
@@ -9,10 +9,10 @@ const server = await startControl({ REQUIRE_TOKENS: 'true' });
 const { control, send, post, soap } = server;
 beforeEach(() => control.clearRequests());
 
-const newest = async (): Promise<JournalEntry> => {
+const newest = async () => {
   const { requests } = await control.requests({ num: 1 });
   if (!requests[0]) throw new Error('The journal is empty.');
-  return requests[0] as JournalEntry;
+  return requests[0];
 };
 
 it('records requests and answers, newest first, without those to /control', async () => {

@@ -116,7 +116,10 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
       const job = await update((transaction) =>
         requestCancel(transaction, readAgain(transaction, subject), plan, caller?.username ?? ''),
       );
-      return { json: await readStatus(options, job) };
+      const text = job.reverting
+        ? 'The job stops after the current workload.'
+        : 'Cancelling: the job ends after the current step.';
+      return { json: await readStatus(options, job), notice: { text } };
     },
   });
 }
@@ -141,7 +144,7 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
           resumeJob(transaction, readAgain(transaction, subject), { by, runner: store.self }, at),
         ),
       );
-      return { json: await readStatus(options, job) };
+      return { json: await readStatus(options, job), notice: { text: 'The job continues.' } };
     },
   });
 }

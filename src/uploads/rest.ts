@@ -6,8 +6,8 @@ import { compareFields } from '../audit/change.ts';
 import { type AuditFields } from '../audit/value.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';
-import { defaultTo, file, required, text } from '../rest/fields.ts';
-import { type Operation, type Resource, items, operation, resource, success } from '../rest/resource.ts';
+import { defaultTo, file, labelled, required, text } from '../rest/fields.ts';
+import { type Operation, type Resource, items, operation, resource, succeeded } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
@@ -75,6 +75,7 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
         description: 'Deletes the file.',
         access: 'administrator',
         effect: 'writes',
+        isDestructive: true,
         fields: {},
         run: async ({ subject, update }) => {
           await update(
@@ -89,7 +90,10 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
               changes: () => compareFields(auditFieldsOf(subject), {}),
             },
           );
-          return success;
+          return succeeded(`${subject.itemName} was deleted.`, {
+            name: 'Show all uploads',
+            path: ['uploads'],
+          });
         },
       }),
     },
@@ -103,7 +107,7 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
     access: 'administrator',
     effect: 'writes',
     fields: {
-      itemFile: required(file('The file.')),
+      itemFile: labelled('File', required(file('The file.'))),
       description: defaultTo(text('A description of the file.', { to: 1000 }), ''),
     },
     answer: uploadedAnswer,
@@ -131,7 +135,14 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       });
       const result = await store.uploads.add({ upload: item, bytes: itemFile.bytes }, limits, entry);
       if (result !== 'stored') throw noRoom(result, maxTotalBytes);
-      return { json: { status: 'success', item: asJson(item) }, names: { itemID: item.itemID } };
+      return {
+        json: { status: 'success', item: asJson(item) },
+        names: { itemID: item.itemID },
+        notice: {
+          text: `${item.itemName} was uploaded.`,
+          link: { name: 'Show it', path: ['uploads', item.itemID] },
+        },
+      };
     },
   });
 }

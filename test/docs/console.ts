@@ -139,7 +139,7 @@ export function mask(html: string): string {
     .replaceAll(/form_[\w-]+/g, 'form_token')
     .replaceAll(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'id')
     .replaceAll(/<time[^>]*>[^<]*<\/time>/g, '<time>')
-    .replaceAll(/\b(data-(?:elapsed|remaining|after))="[^"]*"/g, '$1=""')
+    .replaceAll(/\b(data-(?:elapsed|run|remaining|after))="[^"]*"/g, '$1=""')
     .replaceAll(/\b\d+(?:\.\d+)? (?:ms|s|milliseconds|seconds?|minutes?|hours?|days?)\b/g, 'duration')
     .replaceAll(/localhost:\d+/g, 'localhost')
     .replaceAll(/\?v=[0-9a-f]{12}/g, '');

@@ -14,9 +14,13 @@ describe('the page before the first upgrade', () => {
     expect(page).toContain(`href="${upgrades}?version=${eleven}"`);
     expect(page).toContain(`href="${upgrades}?version=rel_18052023_3923"`);
     expect(page).toContain('Installable in 3 hops');
+    expect(page).toMatch(/Upgrade to Product 11\.2<\/h2>[\s\S]*?in 4 hops with one license and one job/);
+    expect(page).toMatch(
+      /10\.9\.1\.1234 → 11\.0\.0\.2632 → 11\.0\.0\.2670 → 11\.1\.0\.3923 → 11\.2\.0\.5207/,
+    );
     expect(page).toContain(`href="${upgrades}/importManifest"`);
     expect(page).not.toContain('<progress');
-    expect(page).not.toContain('Go back to');
+    expect(page).not.toContain('Roll back to');
   });
 
   it('asks for the settings of a release as controls with their presets', async () => {
@@ -152,6 +156,9 @@ describe('the page before the first upgrade', () => {
     const { steps } = planned.json<{ steps: unknown[] }>();
     expect(page).toContain(`The ${steps.length} steps`);
     expect(page).toContain('48, 2 of them new');
+    expect(page).toMatch(
+      /<code>map-server:10\.9\.1\.\d+<\/code>\s*→ <code>map-server:11\.0\.0\.2632<\/code>/,
+    );
     expect(page).toContain('license.json');
     expect(await send(page, '/upgrade')).toBe(upgrades);
     expect((await server.get(`${upgrades}?token=${token}`)).json()).toMatchObject({

@@ -7,11 +7,11 @@ import { renderProblems } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
 import type { Upload } from '../../uploads/upload.ts';
-import { formatCount } from '../../lib/format.ts';
-import { figuresView, signInHint } from './jobs.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
+import { figuresView, signInHint } from './job-parts.ts';
 import { newestJob } from '../job-table.ts';
 import { type Version, formatVersion } from '../manifest.ts';
-import { planToJson, summarisePlan } from '../plan.ts';
+import { type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../plan.ts';
 import { digestPlan } from '../plan-digest.ts';
 import type { PreparedJob } from '../preflight.ts';
 import { planUpgrade } from '../upgrade-request.ts';
@@ -147,13 +147,44 @@ function planView(
       },
       { label: 'Components', value: String(components.length) },
     ])}
-    ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
+    ${plan.hops && hopsView(plan.hops)} ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
     ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
+    ${startForm(version, prepared, entered, { mayStart, page })}
+    <details>
+      <summary>The images of ${formatCount(plan.workloads, 'deployment')}</summary>
+      ${imageTable(prepared)}
+    </details>
     <details>
       <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
-    </details>
-    ${startForm(version, prepared, entered, { mayStart, page })}`;
+    </details>`;
+}
+
+function hopsView(hops: readonly PlannedHop[]): Html {
+  return html`<ol class="hops" aria-label="Hops">
+    ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
+  </ol>`;
+}
+
+function imageTable({ plan }: PreparedJob): Html {
+  const moves = updatedWorkloads(plan).flatMap(({ name, component, parts }) =>
+    parts.map(({ image, formerImage, presentImage }) => ({
+      name,
+      component,
+      image,
+      before: presentImage ?? formerImage,
+    })),
+  );
+  const rest = moves.length - maxSteps;
+  const rows = moves
+    .slice(0, maxSteps)
+    .map(({ name, component, image, before }): Row => [
+      name,
+      component,
+      html`${before === null ? html`<span class="none">new</span>` : html`<code>${before}</code>`} → <code>${image}</code>`,
+    ]);
+  return html`${renderTable('Images', ['Deployment', 'Component', 'Image'], rows)}
+  ${rest > 0 && html`<p>… and ${formatNumber(rest)} more.</p>`}`;
 }
 
 function settingsSummary(

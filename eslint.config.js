@@ -47,6 +47,8 @@ export default tseslint.config(
       globals: Object.fromEntries(
         [
           'document',
+          'DOMParser',
+          'Node',
           'navigator',
           'location',
           'fetch',

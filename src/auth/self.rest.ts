@@ -16,6 +16,7 @@ import {
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
+import { type Account, accountView } from './pages/account.ts';
 import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import { changeOwnPassword, passwordLength, requireOwnUser } from './user.ts';
@@ -51,6 +52,7 @@ export function selfResource(options: SelfOptions): Resource {
     access: 'member',
     answer: selfAnswer,
     read: (call) => readSelf(options, call),
+    view: (page) => accountView(page.json as unknown as Account, page),
     operations: {
       changePassword: changePasswordOperation(options),
       endSession: endSessionOperation(options),

@@ -19,6 +19,7 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { selfResource } from './self.rest.ts';
+import { type ListedUser, usersView } from './pages/users.ts';
 import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import {
@@ -56,6 +57,8 @@ const usersAnswer = answerObject('Users', 'The users.', {
   ),
 });
 
+type UsersJson = { readonly users: readonly ListedUser[] };
+
 export function securityResource(
   store: ReadableStore,
   runtime: Runtime,
@@ -70,6 +73,7 @@ export function securityResource(
         description: 'The users, their roles, and when they last signed in.',
         access: 'administrator',
         answer: usersAnswer,
+        view: (page) => usersView((page.json as unknown as UsersJson).users, page),
         operations: {
           add: addOperation(store, runtime, tokenService),
           update: updateOperation(store, tokenService),

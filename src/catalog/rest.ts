@@ -168,13 +168,17 @@ function deleteFolderOperation(): Operation<Folder> {
 }
 
 function createServiceOperation(options: CatalogOptions): Operation {
-  const { runtime, limits, notify } = options;
+  const { runtime, limits, notify, catalogCache } = options;
   return operation({
     title: 'Create service',
     description: 'Adds a service to the catalog.',
     access: 'publisher',
     effect: 'writes',
     fields: createFields,
+    suggest: (_subject, caller) => {
+      const { folders, services } = catalogCache.listing(audienceOf(caller));
+      return { folderName: folders, type: [...new Set(services.map(({ type }) => type))] };
+    },
     check: ({ values: { folderName = rootFolder }, caller }) => {
       const exists = folderName === rootFolder || visibleFolder(options, folderName, caller) !== undefined;
       return { problems: exists ? [] : [unknownFolder(folderName)] };

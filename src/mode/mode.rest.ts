@@ -7,6 +7,7 @@ import { boolean, clearable, labelled, required, text } from '../rest/fields.ts'
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { modeView } from './pages/mode.ts';
 import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
 
 export function createAdmission(store: Reader, isJobRunning: (reader: Reader) => boolean) {
@@ -45,6 +46,7 @@ export function modeResource(
     access: 'member',
     answer: modeAnswer,
     read: () => currentMode(store, isJobRunning(store)),
+    view: (page) => modeView(currentMode(store, isJobRunning(store)), store.read(modeSetting), page),
     operations: {
       update: operation({
         title: 'Update mode',

@@ -200,6 +200,8 @@ export function folder<S>(described: Described, resources: Record<string, Resour
     ...described,
     resources,
     answer: resourceListAnswer,
+    // The page has a list of links to the resources.
+    view: () => ({ markup: '' }),
     read: () => ({ resources: Object.keys(resources).sort() }),
   });
 }

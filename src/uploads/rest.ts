@@ -11,6 +11,7 @@ import { type Operation, type Resource, items, operation, resource, succeeded } 
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { uploadView, uploadsView } from './pages/uploads.ts';
 import { type Upload, inUse, maxUploads, noRoom, plainFileName } from './upload.ts';
 
 const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
@@ -45,6 +46,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
     access: 'administrator',
     answer: uploadsAnswer,
     read: async () => ({ items: (await store.uploads.list()).map(asJson) }),
+    view: async (page) => uploadsView(await store.uploads.list(), page),
     operations: { upload: uploadOperation(options) },
     items: [
       items({
@@ -54,7 +56,8 @@ export function uploadsResource(options: UploadsOptions): Resource {
           if (!found) throw noSuchUpload();
           return found;
         },
-        list: async () => (await store.uploads.list()).map(({ itemID }) => itemID),
+        // Empty, because the page of the list has its own links to the files.
+        list: () => [],
         resource: uploadResource(options),
       }),
     ],
@@ -69,6 +72,7 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
     access: 'administrator',
     answer: uploadAnswer,
     read: ({ subject }) => asJson(subject),
+    view: uploadView,
     operations: {
       delete: operation<Upload>({
         title: 'Delete upload',

@@ -162,6 +162,17 @@ export type Action = {
   readonly isDisabled?: boolean;
 };
 
+export type ConfirmedAction = Action & { readonly subject?: string; readonly warning: string };
+
+/** Two steps: the first one shows what is lost. */
+export function confirmedAction({ subject, warning, ...action }: ConfirmedAction): Html {
+  return html`<details class="destructive">
+    <summary>${action.label}${subject !== undefined && html`<span class="unseen"> ${subject}</span>`} …</summary>
+    <p>${warning}</p>
+    ${actionButton({ ...action, isDestructive: true })}
+  </details>`;
+}
+
 export function actionButton(given: Action): Html {
   const { action, label, formToken, next, fields = {}, isDestructive, isPrimary, isDisabled } = given;
   const style = isDestructive ? 'destructive' : isPrimary ? 'primary' : 'quiet';

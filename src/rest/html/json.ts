@@ -65,7 +65,7 @@ function listView(list: readonly Json[], page: Page): Html {
       </ul>
       ${restView(list.length)}`;
   }
-  return html`<div class="wide" tabindex="0" role="region" aria-label="Table">
+  return html`<div class="wide" tabindex="0" role="group" aria-label="Table">
       <table>
         <thead>
           <tr>

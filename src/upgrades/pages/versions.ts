@@ -4,7 +4,7 @@ import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { renderAgo, renderTime } from '../../rest/html/json.ts';
-import { renderFacts } from '../../rest/html/table.ts';
+import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
@@ -205,4 +205,16 @@ export function rollbackView(
       ${targets.map(target)}
     </ul>
   </section>`;
+}
+
+export function versionTable(label: string, versions: readonly Version[]): Html {
+  if (versions.length === 0) return html`<p class="none">None.</p>`;
+  const rows = versions.map((version): Row => [
+    versionName(version),
+    formatVersion(version),
+    version.type,
+    String(version.containers.length + version.newContainers.length),
+    html`<code>${version.id}</code>`,
+  ]);
+  return renderTable(label, ['Version', 'Build', 'Kind', 'Containers', 'Id'], rows);
 }

@@ -83,7 +83,7 @@ export async function jobView(
     ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${progressView(job, at)}
     ${isRunning && statusLine(page)}
     <div id="picture" ${isFollowed && html`data-live="2"`}>
-      ${phasesView(job, at)} ${failed === undefined && failure} ${tiles}
+      ${phasesView(job, plan, at)} ${failed === undefined && failure} ${tiles}
     </div>
     ${!failure && buttons}
     <h3 id="messages">${filter ? html`Messages about ${filter.component}` : 'Messages'}</h3>

@@ -32,19 +32,55 @@ export type PictureOptions = {
   readonly open?: Html;
 };
 
-export function phasesView(job: Job, now: number): Html | false {
+/** With several hops: one item for each hop, and the phases of the current one. */
+export function phasesView(job: Job, plan: Plan | undefined, now: number): Html | false {
   const { timeline } = job;
   if (!timeline) return false;
-  return html`<ol class="phases" aria-label="Phases">
-    ${timeline.phases.map((phase) => {
-      const state = stateOfPhase(job, phase);
-      const ms = state === 'current' ? phase.ms + sinceStep(job, now) : phase.ms;
-      return html`<li class="${state}">
-        <strong>${phaseLabel(phase, timeline.phases)}</strong>
-        <span>${state === 'waiting' ? stateLabels.waiting : formatDuration(ms)}</span>
-        ${state === 'failed' && html`<span class="bad">failed</span>`}
-      </li> `;
-    })}
+  const parts = timeline.phases.map((phase): Part => {
+    const state = stateOfPhase(job, phase);
+    const ms = state === 'current' ? phase.ms + sinceStep(job, now) : phase.ms;
+    return { label: phaseLabels[phase.name], state, ms, hop: phase.hop };
+  });
+  const hops = [...new Set(parts.flatMap(({ hop }) => hop ?? []))];
+  if (hops.length < 2) return partList('Phases', parts);
+  const ofHop = (hop: number) => parts.filter((part) => part.hop === hop);
+  const current = hops.find((hop) => ofHop(hop).some(({ state }) => state !== 'done'));
+  return html`${partList('Hops', [
+      ...hops.map((hop) => joinParts(hopLabel(hop, plan), ofHop(hop))),
+      ...parts.filter(({ hop }) => hop === undefined),
+    ])}
+    ${current !== undefined && partList(`Phases of hop ${current + 1}`, ofHop(current))}`;
+}
+
+type Part = {
+  readonly label: string;
+  readonly state: PartState;
+  readonly ms: number;
+  readonly hop?: number | undefined;
+};
+
+function hopLabel(hop: number, plan: Plan | undefined): string {
+  const to = plan?.hops?.[hop]?.to;
+  return to === undefined ? `Hop ${hop + 1}` : `Hop ${hop + 1}: ${to}`;
+}
+
+function joinParts(label: string, parts: readonly Part[]): Part {
+  const isAll = (state: PartState) => parts.every((part) => part.state === state);
+  const hasFailed = parts.some(({ state }) => state === 'failed');
+  const state = hasFailed ? 'failed' : isAll('done') ? 'done' : isAll('waiting') ? 'waiting' : 'current';
+  return { label, state, ms: parts.reduce((sum, { ms }) => sum + ms, 0) };
+}
+
+function partList(label: string, parts: readonly Part[]): Html {
+  return html`<ol class="phases" aria-label="${label}">
+    ${parts.map(
+      ({ label: name, state, ms }) =>
+        html`<li class="${state}">
+          <strong>${name}</strong>
+          <span>${state === 'waiting' ? stateLabels.waiting : formatDuration(ms)}</span>
+          ${state === 'failed' && html`<span class="bad">failed</span>`}
+        </li> `,
+    )}
   </ol>`;
 }
 

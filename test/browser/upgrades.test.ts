@@ -38,7 +38,8 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await page.waitForLoadState();
     await page.getByText('Upgrade to 11.0.0.2670 started.').waitFor();
     const tiles = page.getByRole('list', { name: 'Components' }).getByRole('listitem');
-    const isFilling = () => tiles.evaluateAll((all) => all.filter((tile) => tile.className === 'done').length);
+    const isFilling = () =>
+      tiles.evaluateAll((all) => all.filter((tile) => tile.className === 'done').length);
     let loads = 0;
     page.on('load', () => (loads += 1));
     await other.goto(upgrades);

@@ -20,6 +20,8 @@ const crops: Readonly<Record<SceneName, Crop>> = {
   webhook: { to: 'tbody tr:nth-child(3)', margin: 0 },
   soap: { from: '#try', to: 'details[open] [data-answer]', margin: 24 },
   upgrade: { to: '.messages', margin: 24 },
+  failed: { to: '.tiles', margin: 24 },
+  audit: { to: 'tbody tr:nth-child(6)', margin: 0 },
 };
 const themes = ['light', 'dark'] as const;
 

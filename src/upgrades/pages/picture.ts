@@ -46,9 +46,9 @@ export function phasesView(job: Job, plan: Plan | undefined, now: number): Html 
   const ofHop = (hop: number) => parts.filter((part) => part.hop === hop);
   const current = hops.find((hop) => ofHop(hop).some(({ state }) => state !== 'done'));
   return html`${partList('Hops', [
-      ...hops.map((hop) => joinParts(hopLabel(hop, plan), ofHop(hop))),
-      ...parts.filter(({ hop }) => hop === undefined),
-    ])}
+    ...hops.map((hop) => joinParts(hopLabel(hop, plan), ofHop(hop))),
+    ...parts.filter(({ hop }) => hop === undefined),
+  ])}
     ${current !== undefined && partList(`Phases of hop ${current + 1}`, ofHop(current))}`;
 }
 

@@ -37,9 +37,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await stateOf(page).waitFor();
     await page.waitForLoadState();
     await page.getByText('Upgrade to 11.0.0.2670 started.').waitFor();
-    const tiles = page.getByRole('list', { name: 'Components' }).getByRole('listitem');
-    const isFilling = () =>
-      tiles.evaluateAll((all) => all.filter((tile) => tile.className === 'done').length);
+    const filled = page.locator('.tiles > li.done');
     let loads = 0;
     page.on('load', () => (loads += 1));
     await other.goto(upgrades);
@@ -61,7 +59,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
       seen.messages.push(messages);
       return state;
     };
-    await expect.poll(isFilling, endsWithin).toBeGreaterThan(1);
+    await expect.poll(() => filled.count(), endsWithin).toBeGreaterThan(1);
     expect(await page.title()).toMatch(/^\d+ % · Upgrades/);
     await expect.poll(readProgress, endsWithin).toBe('Succeeded');
     for (const counts of Object.values(seen)) {

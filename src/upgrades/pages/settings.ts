@@ -161,10 +161,8 @@ export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Ht
   const shown = entered.length > maxCarried ? [upload] : entered;
   return html`<form method="post" action="${page.href('uploads', 'upload')}" enctype="multipart/form-data">
     ${hiddenInputs(fields)} ${shown.map((one) => settingView(one, form))}
-    <p>
-      <button>Upload the file and show the plan</button>
-      ${form.uploads.length > 0 && html`<a href="${page.here()}?${selecting.toString()}">Use an uploaded file</a>`}
-    </p>
+    <p><button>Upload the file and show the plan</button></p>
+    ${form.uploads.length > 0 && html`<p><a href="${page.here()}?${selecting.toString()}">Use an uploaded file</a></p>`}
   </form>`;
 }
 

@@ -32,7 +32,7 @@ const modeAnswer = answerObject('Mode', 'Whether the system is read-only.', {
     .describe('Why the system is read-only. Null: it is not.'),
   message: z
     .string()
-    .describe('The message for users. Empty if there is none or the system is not read-only.'),
+    .describe('The message for users. Empty while the system is not read-only.'),
 });
 
 export function modeResource(

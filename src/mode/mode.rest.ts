@@ -30,9 +30,7 @@ const modeAnswer = answerObject('Mode', 'Whether the system is read-only.', {
     .enum(['upgrade', 'administrator'])
     .nullable()
     .describe('Why the system is read-only. Null: it is not.'),
-  message: z
-    .string()
-    .describe('The message for users. Empty while the system is not read-only.'),
+  message: z.string().describe('The message for users. Empty while the system is not read-only.'),
 });
 
 export function modeResource(

@@ -52,6 +52,7 @@ export default tseslint.config(
         [
           'document',
           'DOMParser',
+          'Node',
           'navigator',
           'location',
           'fetch',

@@ -6,11 +6,13 @@ import { tokensResource } from './auth/tokens.rest.ts';
 import { loadCatalog } from './catalog/catalog.ts';
 import { Assets } from './http/assets.ts';
 import { BodyLimits } from './http/body-limits.ts';
+import { navigation, readOnlyState } from './home/pages/frame.ts';
 import { registerProbes } from './http/probes.ts';
 import { createServer } from './http/server.ts';
 import { PublicUrls } from './http/urls.ts';
 import { sendHtml } from './rest/html/layout.ts';
-import { errorPage } from './rest/html/pages.ts';
+import { Frame } from './rest/html/frame.ts';
+import { errorPage, errorTitle } from './rest/html/pages.ts';
 import { openApiDocument } from './rest/openapi/document.ts';
 import { isSignedIn } from './rest/request.ts';
 import type { Resource } from './rest/resource.ts';
@@ -54,9 +56,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     hasTreeAtRoot: config.adminPath === '',
     extend: options.extend,
     sendErrorPage: (reply, { status, body }) => {
-      const crumbs = [{ name: 'admin', href: urls.homePath }];
-      const layout = { title: 'Error', assets: assets.hrefs(urls.linkBase), crumbs };
-      return sendHtml(reply, status, errorPage(layout, body.error));
+      const layout = frame.layout({ title: errorTitle(status), identity: undefined });
+      const links = [{ name: 'Go to the home page', href: urls.homePath }];
+      return sendHtml(reply, status, errorPage(layout, body.error, links));
     },
   });
   // The port is known only once the server listens.
@@ -64,6 +66,14 @@ export async function createApp(options: AppOptions): Promise<App> {
     config,
     () => (http.server.address() as AddressInfo | null)?.port ?? config.port,
   );
+  const frame = new Frame({
+    urls,
+    prefix: config.adminPath,
+    assets: () => assets.hrefs(urls.linkBase),
+    navigation,
+    readOnly: () => readOnlyState(store),
+    now: () => runtime.now(),
+  });
 
   await store.update((transaction) => loadCatalog(transaction, options.catalog, runtime.now()));
   const createdAdministrator = await tokenService.ensureAdministrator(
@@ -79,7 +89,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     { name: 'tokens', prefix: config.tokensPath, root: tokens, hasPages: true },
     { name: 'rest', prefix: config.restPath, root: rest, hasPages: false },
   ];
-  const mount: Mount = { http, options, services, urls, assets, bodyLimits };
+  const mount: Mount = { http, options, services, urls, frame, bodyLimits };
   await mountRest(mount, trees);
   await mountSoap(mount);
   assets.register(http);

@@ -1,14 +1,15 @@
 // The two protocols on the server: the resource trees, and the SOAP endpoint.
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { sendEndpointPage } from './catalog/pages/endpoint.ts';
 import { catalogOperations } from './catalog/soap.ts';
 import { catalogNames, fillWsdl } from './catalog/wsdl.ts';
-import type { Assets } from './http/assets.ts';
 import type { BodyLimits } from './http/body-limits.ts';
 import type { PublicUrls } from './http/urls.ts';
+import type { Frame } from './rest/html/frame.ts';
 import { HtmlResponder } from './rest/html/responder.ts';
 import { MultipartReader } from './rest/multipart.ts';
 import type { Tree } from './rest/openapi/document.ts';
+import { identifySession } from './rest/request.ts';
 import { restRoutes } from './rest/routes.ts';
 import type { AppOptions, Services } from './services.ts';
 import { SoapHandler } from './soap/handler.ts';
@@ -19,12 +20,12 @@ export type Mount = {
   readonly options: AppOptions;
   readonly services: Services;
   readonly urls: PublicUrls;
-  readonly assets: Assets;
+  readonly frame: Frame;
   readonly bodyLimits: BodyLimits;
 };
 
 export async function mountRest(
-  { http, options, services, urls, assets, bodyLimits }: Mount,
+  { http, options, services, urls, frame, bodyLimits }: Mount,
   trees: readonly Tree[],
 ): Promise<void> {
   const { config, runtime } = options;
@@ -41,14 +42,21 @@ export async function mountRest(
       admit,
       multipart,
       responder: hasPages
-        ? new HtmlResponder({ prefix, rootName: name, urls, assets: () => assets.hrefs(urls.linkBase) })
+        ? new HtmlResponder({
+            prefix,
+            root,
+            rootName: name === 'admin' ? 'Home' : root.title,
+            urls,
+            frame,
+            isNavigated: name === 'admin',
+          })
         : undefined,
       errorStatus200: config.errorStatus200,
     });
   }
 }
 
-export async function mountSoap({ http, options, services, urls, assets }: Mount): Promise<void> {
+export async function mountSoap({ http, options, services, urls, frame }: Mount): Promise<void> {
   const { config, wsdl: template } = options;
   const { tokenService, catalogCache } = services;
   const { catalogNamespace: namespace, requireTokens } = config;
@@ -67,9 +75,13 @@ export async function mountSoap({ http, options, services, urls, assets }: Mount
     requireTokens,
     identify: (credentials) => tokenService.identify(credentials),
     wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
-    sendPage: (reply) =>
+    sendPage: async (reply): Promise<FastifyReply> =>
       sendEndpointPage(reply, {
-        assets: assets.hrefs(urls.linkBase),
+        layout: frame.layout({
+          title: 'Service catalog',
+          identity: await identifySession(reply.request, tokenService),
+          requested: urls.catalog,
+        }),
         baseUrl: urls.catalog,
         adminUrl: urls.catalogPages,
         operations,

@@ -187,7 +187,7 @@ export function adminResource(
     },
   });
   return rootResource(installed, home, {
-    mode: modeResource(store, isJobRunning),
+    mode: modeResource(store, runtime, isJobRunning),
     security: securityResource(store, runtime, tokenService),
     services: catalogResource({
       store,

@@ -6,6 +6,7 @@ import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
 import { type Values, choice, integer, text } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { type AuditPage, auditView } from './pages/audit.ts';
 import { type AuditEntry, type AuditFilter, auditOutcomes, mostCounted } from './entry.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
@@ -64,6 +65,7 @@ export function auditResource(store: ReadableStore): Resource {
     answer: auditAnswer,
     read: async ({ values }): Promise<AnswerOf<typeof auditAnswer>> =>
       store.audit.page(filterOf(values), values.start ?? 0, values.num ?? 25),
+    view: (page) => auditView(page.json as unknown as AuditPage, page),
     csv: {
       fileName: 'audit.csv',
       header: Object.keys(columns),

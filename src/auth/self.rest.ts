@@ -4,11 +4,19 @@ import { compareFields } from '../audit/change.ts';
 import { roles } from '../caller.ts';
 import { type ServiceError, invalidField } from '../errors.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
-import { required, text } from '../rest/fields.ts';
-import { type Call, type Operation, type Resource, operation, resource, success } from '../rest/resource.ts';
+import { labelled, required, text } from '../rest/fields.ts';
+import {
+  type Call,
+  type Operation,
+  type Resource,
+  operation,
+  resource,
+  succeeded,
+} from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
+import { type Account, accountView } from './pages/account.ts';
 import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import { changeOwnPassword, passwordLength, requireOwnUser } from './user.ts';
@@ -29,6 +37,8 @@ const selfAnswer = answerObject('Self', 'The account of the caller.', {
   ),
 });
 
+const ownAccount = { name: 'Show your account', path: ['security', 'self'] };
+
 export type SelfOptions = {
   readonly store: ReadableStore;
   readonly runtime: Runtime;
@@ -42,6 +52,7 @@ export function selfResource(options: SelfOptions): Resource {
     access: 'member',
     answer: selfAnswer,
     read: (call) => readSelf(options, call),
+    view: (page) => accountView(page.json as unknown as Account, page),
     operations: {
       changePassword: changePasswordOperation(options),
       endSession: endSessionOperation(options),
@@ -81,7 +92,10 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
     effect: 'writes',
     refusals: ['too-many-requests'],
     fields: {
-      password: required(text('The present password.', { to: 1024, secret: true })),
+      password: labelled(
+        'Present password',
+        required(text('The present password.', { to: 1024, secret: true })),
+      ),
       newPassword: required(text('The new password.', { ...passwordLength, secret: true })),
     },
     check: ({ values: { password, newPassword } }) => ({
@@ -98,7 +112,7 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
       await update((transaction) => changeOwnPassword(transaction, username, password, tokenHash), {
         target: `security/users/${username}`,
       });
-      return success;
+      return succeeded('Your password was changed. Your other sessions have ended.', ownAccount);
     },
   });
 }
@@ -128,7 +142,7 @@ function endSessionOperation({ store, runtime }: SelfOptions): Operation {
           changes: () => compareFields({ session: id }, {}),
         },
       );
-      return success;
+      return succeeded('The session has ended.', ownAccount);
     },
   });
 }

@@ -147,6 +147,7 @@ function revokeTokenOperation({ tokenService, urls }: TokensOptions): Operation 
       return {
         ...success,
         seeOther: `${urls.tokensPath('generateToken')}?f=html`,
+        notice: { text: 'You are signed out.' },
         // A page of another site may end a token that it knows, but must not end the session of the browser.
         ...(!isForeignSite(request.headers) && {
           headers: { 'set-cookie': `${cookie('', urls)}; Max-Age=0` },

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { compareFields } from '../audit/change.ts';
 import { roles } from '../caller.ts';
+import { formatCount } from '../lib/format.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import {
   type Checked,
@@ -10,14 +11,15 @@ import {
   folder,
   operation,
   resource,
-  success,
+  succeeded,
 } from '../rest/resource.ts';
-import { choice, required, text } from '../rest/fields.ts';
+import { choice, labelled, required, text } from '../rest/fields.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { selfResource } from './self.rest.ts';
+import { type ListedUser, usersView } from './pages/users.ts';
 import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import {
@@ -33,12 +35,14 @@ import {
   users,
 } from './user.ts';
 
-const newUsername = text('The user name.', {
-  to: 64,
-  ...usernames,
-  normalise: (value) => value.trim(),
-});
-const existingUsername = text('The name of the user.', { to: 64, normalise: (value) => value.trim() });
+const newUsername = labelled(
+  'User name',
+  text('The user name.', { to: 64, ...usernames, normalise: (value) => value.trim() }),
+);
+const existingUsername = labelled(
+  'User name',
+  text('The name of the user.', { to: 64, normalise: (value) => value.trim() }),
+);
 const password = text('The password.', { ...passwordLength, secret: true });
 const role = choice('The role of the user.', roles);
 
@@ -52,6 +56,8 @@ const usersAnswer = answerObject('Users', 'The users.', {
     }),
   ),
 });
+
+type UsersJson = { readonly users: readonly ListedUser[] };
 
 export function securityResource(
   store: ReadableStore,
@@ -67,6 +73,7 @@ export function securityResource(
         description: 'The users, their roles, and when they last signed in.',
         access: 'administrator',
         answer: usersAnswer,
+        view: (page) => usersView((page.json as unknown as UsersJson).users, page),
         operations: {
           add: addOperation(store, runtime, tokenService),
           update: updateOperation(store, tokenService),
@@ -89,6 +96,8 @@ export function securityResource(
   );
 }
 
+const userList = { name: 'Show all users', path: ['security', 'users'] };
+
 const targetOf = (username: string) => `security/users/${username}`;
 
 function addOperation(store: ReadableStore, runtime: Runtime, tokenService: TokenService): Operation {
@@ -110,7 +119,7 @@ function addOperation(store: ReadableStore, runtime: Runtime, tokenService: Toke
         createdAt: runtime.now(),
       };
       await update((transaction) => addUser(transaction, user), { target: targetOf(user.username) });
-      return success;
+      return succeeded(`User ${user.username} was added with the role ${user.role}.`, userList);
     },
   });
 }
@@ -134,7 +143,7 @@ function updateOperation(store: ReadableStore, tokenService: TokenService): Oper
       await update((transaction) => updateUser(transaction, values.username, change), {
         target: targetOf(values.username),
       });
-      return success;
+      return succeeded(`User ${values.username} was changed.`, userList);
     },
   });
 }
@@ -145,11 +154,12 @@ function removeOperation(store: ReadableStore): Operation {
     description: 'Removes a user and ends all tokens of the user.',
     access: 'administrator',
     effect: 'writes',
+    isDestructive: true,
     fields: { username: required(existingUsername) },
     check: ({ values }) => userExists(store, values.username),
     run: async ({ values: { username }, update }) => {
       await update((transaction) => removeUser(transaction, username), { target: targetOf(username) });
-      return success;
+      return succeeded(`User ${username} was removed.`, userList);
     },
   });
 }
@@ -171,7 +181,7 @@ function endSessionsOperation(store: ReadableStore, runtime: Runtime): Operation
         target: targetOf(username),
         changes: () => compareFields({ sessions }, { sessions: 0 }),
       });
-      return success;
+      return succeeded(`${formatCount(sessions, 'session')} of ${username} ended.`, userList);
     },
   });
 }

@@ -1,6 +1,16 @@
 // The fields of folders and services. REST operations and the catalog file use the same descriptors, so they apply the same rules.
 import { toNfc } from '../lib/text.ts';
-import { type Field, choice, clearable, defaultTo, httpUrl, required, text } from '../rest/fields.ts';
+import {
+  type Field,
+  choice,
+  clearable,
+  defaultTo,
+  further,
+  httpUrl,
+  labelled,
+  required,
+  text,
+} from '../rest/fields.ts';
 import {
   accesses,
   folderNames,
@@ -35,14 +45,17 @@ export const folderFields = {
 };
 
 export const createFields = {
-  folderName: text('The folder of the service. Absent or / means the root.', { to: 128, normalise: toNfc }),
+  folderName: labelled(
+    'Folder',
+    text('The folder of the service. Absent or / means the root.', { to: 128, normalise: toNfc }),
+  ),
   serviceName: required(fields.serviceName),
   type: required(fields.type),
   description: defaultTo(fields.description, ''),
-  capabilities: defaultTo(fields.capabilities, ''),
-  parentType: defaultTo(fields.parentType, ''),
-  url: fields.url,
-  access: defaultTo(fields.access, 'public'),
+  capabilities: further(defaultTo(fields.capabilities, '')),
+  parentType: further(labelled('Extends', defaultTo(fields.parentType, ''))),
+  url: further(labelled('Address', fields.url)),
+  access: labelled('Visible to', defaultTo(fields.access, 'public')),
 };
 
 export const editFields = {

@@ -9,7 +9,7 @@ import {
   items,
   operation,
   resource,
-  success,
+  succeeded,
 } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
@@ -134,6 +134,8 @@ function serviceItems<S>(
   });
 }
 
+const allServices = { name: 'Show all services', path: ['services'] };
+
 function createFolderOperation({ limits }: CatalogOptions): Operation {
   return operation({
     title: 'Create folder',
@@ -144,7 +146,8 @@ function createFolderOperation({ limits }: CatalogOptions): Operation {
     run: async ({ values, update }) => {
       const target = `services/${values.folderName}`;
       await update((transaction) => createFolder(transaction, values, limits), { target });
-      return success;
+      const link = { name: 'Open the folder', path: ['services', values.folderName] };
+      return succeeded(`The folder ${values.folderName} was created.`, link);
     },
   });
 }
@@ -155,22 +158,27 @@ function deleteFolderOperation(): Operation<Folder> {
     description: 'Deletes the folder, which must be empty.',
     access: 'publisher',
     effect: 'writes',
+    isDestructive: true,
     fields: {},
     run: async ({ subject, update }) => {
       await update((transaction) => deleteFolder(transaction, subject));
-      return success;
+      return succeeded(`The folder ${subject.folderName} was deleted.`, allServices);
     },
   });
 }
 
 function createServiceOperation(options: CatalogOptions): Operation {
-  const { runtime, limits, notify } = options;
+  const { runtime, limits, notify, catalogCache } = options;
   return operation({
     title: 'Create service',
     description: 'Adds a service to the catalog.',
     access: 'publisher',
     effect: 'writes',
     fields: createFields,
+    suggest: (_subject, caller) => {
+      const { folders, services } = catalogCache.listing(audienceOf(caller));
+      return { folderName: folders, type: [...new Set(services.map(({ type }) => type))] };
+    },
     check: ({ values: { folderName = rootFolder }, caller }) => {
       const exists = folderName === rootFolder || visibleFolder(options, folderName, caller) !== undefined;
       return { problems: exists ? [] : [unknownFolder(folderName)] };
@@ -187,7 +195,8 @@ function createServiceOperation(options: CatalogOptions): Operation {
         },
         { target: `services/${pathOfService(id)}` },
       );
-      return success;
+      const link = { name: 'Open the service', path: ['services', ...pathOfService(id).split('/')] };
+      return succeeded(`The service ${fileNameOf(id)} was created.`, link);
     },
   });
 }
@@ -215,7 +224,8 @@ function editOperation({ runtime, limits, notify }: CatalogOptions): Operation<S
         editService(transaction, subject, change, { at, limits });
         notify(transaction, 'Updated', subject, at);
       });
-      return success;
+      const link = { name: 'Open the service', path: ['services', ...pathOfService(subject).split('/')] };
+      return succeeded(`The service ${fileNameOf(subject)} was changed.`, link);
     },
   });
 }
@@ -226,6 +236,7 @@ function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service
     description: 'Removes the service from the catalog.',
     access: 'publisher',
     effect: 'writes',
+    isDestructive: true,
     fields: {},
     run: async ({ subject, update }) => {
       const at = runtime.now();
@@ -233,7 +244,7 @@ function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service
         deleteService(transaction, subject);
         notify(transaction, 'Deleted', subject, at);
       });
-      return success;
+      return succeeded(`The service ${fileNameOf(subject)} was deleted.`, allServices);
     },
   });
 }

@@ -26,7 +26,7 @@ export function controlPage(server: ControlledServer): Html {
   const content = html`<p class="lead">
       This server is controlled by tests: it can be reset, its clock can be moved, and rules can make requests fail.
     </p>
-    <div data-refresh="${linkBase}/control">
+    <div id="control" data-live="1">
       <section aria-labelledby="clock">
         <h2 id="clock">Clock</h2>
         <p>
@@ -49,7 +49,13 @@ export function controlPage(server: ControlledServer): Html {
       </section>
     </div>`;
   return renderPage(
-    { title: 'Test control', assets, crumbs: [{ name: 'control', href: `${linkBase}/control` }] },
+    {
+      title: 'Test control',
+      assets,
+      homeHref: app.urls.homePath,
+      navigation: [],
+      crumbs: [{ name: 'control', href: `${linkBase}/control` }],
+    },
     content,
   );
 }

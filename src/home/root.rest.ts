@@ -18,6 +18,7 @@ export function rootResource(
 ): Resource {
   return resource({
     title: 'Administration',
+    titleOf: () => 'Home',
     description: 'The administrator directory of this deployment.',
     access: 'member',
     answer: rootAnswer,

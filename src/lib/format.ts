@@ -16,6 +16,12 @@ export function formatList(names: readonly string[], maxListed = 20): string {
   return names.slice(0, maxListed).join(', ') + (rest > 0 ? ` and ${formatNumber(rest)} more` : '');
 }
 
+export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return formatCount(bytes, 'byte');
+  const [size, unit] = bytes < 1024 ** 2 ? [bytes / 1024, 'KiB'] : [bytes / 1024 ** 2, 'MiB'];
+  return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${unit}`;
+}
+
 const units = [
   { name: 'day', ms: 86_400_000 },
   { name: 'hour', ms: 3_600_000 },

@@ -2,10 +2,12 @@
 import { z } from 'zod';
 import { ServiceError } from '../errors.ts';
 import { answerObject } from '../rest/answer.ts';
-import { type Entry, type Resource, operation, resource, success } from '../rest/resource.ts';
-import { boolean, clearable, required, text } from '../rest/fields.ts';
+import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
+import { boolean, clearable, labelled, required, text } from '../rest/fields.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { modeView } from './pages/mode.ts';
 import { changeMode, currentMode, modeSetting, refuseWhileReadOnly } from './mode.ts';
 
 export function createAdmission(store: Reader, isJobRunning: (reader: Reader) => boolean) {
@@ -28,16 +30,21 @@ const modeAnswer = answerObject('Mode', 'Whether the system is read-only.', {
     .enum(['upgrade', 'administrator'])
     .nullable()
     .describe('Why the system is read-only. Null: it is not.'),
-  message: z.string().describe('The message for users; may be empty.'),
+  message: z.string().describe('The message for users. Empty while the system is not read-only.'),
 });
 
-export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader) => boolean): Resource {
+export function modeResource(
+  store: ReadableStore,
+  runtime: Runtime,
+  isJobRunning: (reader: Reader) => boolean,
+): Resource {
   return resource({
     title: 'Mode',
     description: 'Whether the system is read-only, and why.',
     access: 'member',
     answer: modeAnswer,
     read: () => currentMode(store, isJobRunning(store)),
+    view: (page) => modeView(currentMode(store, isJobRunning(store)), store.read(modeSetting), page),
     operations: {
       update: operation({
         title: 'Update mode',
@@ -46,18 +53,20 @@ export function modeResource(store: ReadableStore, isJobRunning: (reader: Reader
         effect: 'writes',
         whileReadOnly: 'allowed',
         fields: {
-          isReadOnly: required(boolean('Whether the system refuses changes.')),
-          message: clearable(text('The message shown while the system is read-only.', { to: 1000 })),
+          isReadOnly: labelled('Read-only', required(boolean('Whether the system refuses changes.'))),
+          message: labelled(
+            'Message for users',
+            clearable(text('The message shown while the system is read-only.', { to: 1000 })),
+          ),
         },
         present: () => {
           const { isReadOnly, message } = store.read(modeSetting);
-          return { isReadOnly: String(isReadOnly), message };
+          return { isReadOnly: String(isReadOnly), message: isReadOnly ? message : '' };
         },
-        run: async ({ values: { isReadOnly, message }, update }) => {
-          await update((transaction) =>
-            changeMode(transaction, isReadOnly, message, isJobRunning(transaction)),
-          );
-          return success;
+        run: async ({ values: { isReadOnly, message }, caller, update }) => {
+          const change = { isReadOnly, message, by: caller?.username ?? '', at: runtime.now() };
+          await update((transaction) => changeMode(transaction, change, isJobRunning(transaction)));
+          return succeeded(`Read-only mode is ${isReadOnly ? 'on' : 'off'}.`);
         },
       }),
     },

@@ -3,7 +3,13 @@ import { ServiceError } from '../errors.ts';
 import type { Cell, Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 
-export type ModeSetting = { readonly isReadOnly: boolean; readonly message: string };
+export type ModeSetting = {
+  readonly isReadOnly: boolean;
+  readonly message: string;
+  /** Who has set it and when. Version 0.1 did not store these two. */
+  readonly setBy?: string;
+  readonly setAt?: number;
+};
 
 export const modeSetting: Cell<ModeSetting> = {
   name: 'mode',
@@ -23,20 +29,34 @@ export function currentMode(reader: Reader, isJobRunning: boolean): Mode {
     const ownMessage = isReadOnly ? message : '';
     return { isReadOnly: true, reason: 'upgrade', message: ownMessage || 'An upgrade job is in progress.' };
   }
-  return { isReadOnly, reason: isReadOnly ? 'administrator' : null, message };
+  return isReadOnly
+    ? { isReadOnly, reason: 'administrator', message }
+    : { isReadOnly, reason: null, message: '' };
 }
 
+export type ModeChange = {
+  readonly isReadOnly: boolean;
+  /** Undefined keeps the message while the system stays read-only, and clears it otherwise. */
+  readonly message: string | undefined;
+  readonly by: string;
+  readonly at: number;
+};
+
 /** Read-only mode that is set during a job stays on when the job has ended. */
-export function changeMode(
-  transaction: Transaction,
-  isReadOnly: boolean,
-  message: string | undefined,
-  isJobRunning: boolean,
-): void {
+export function changeMode(transaction: Transaction, change: ModeChange, isJobRunning: boolean): void {
+  const { isReadOnly, by, at } = change;
   if (isJobRunning && !isReadOnly) {
     throw new ServiceError('conflict', 'The system stays read-only until the upgrade job has ended.');
   }
-  transaction.write(modeSetting, { isReadOnly, message: message ?? transaction.read(modeSetting).message });
+  const before = transaction.read(modeSetting);
+  const message = change.message ?? (isReadOnly ? before.message : '');
+  const set = before.isReadOnly === isReadOnly ? before : { setBy: by, setAt: at };
+  transaction.write(modeSetting, {
+    isReadOnly,
+    message,
+    ...(set.setBy !== undefined && { setBy: set.setBy }),
+    ...(set.setAt !== undefined && { setAt: set.setAt }),
+  });
 }
 
 export function refuseWhileReadOnly({ isReadOnly, message }: Mode): void {

@@ -24,6 +24,10 @@ export type Control =
 
 export type Field<T> = {
   readonly description: string;
+  /** The label in a form. Default: the name in words. */
+  readonly label?: string;
+  /** Forms fold these fields, because few callers need them. */
+  readonly isFurther?: true;
   readonly required: boolean;
   readonly fallback?: string;
   readonly clearable?: true;
@@ -52,6 +56,9 @@ export function readFields<F extends Fields>(fields: F, form: Form): FieldValues
   return { values: values as Partial<Values<F>>, problems };
 }
 
+/** A form may add parameters to the query of `next`: the field `next.q` becomes the parameter `q`. */
+export const carriedPrefix = 'next.';
+
 export function requestedFields(fields: Fields): RequestedFields {
   const requested = new Map<string, 'text' | 'file'>([
     ['f', 'text'],
@@ -61,7 +68,9 @@ export function requestedFields(fields: Fields): RequestedFields {
   for (const [name, field] of Object.entries(fields)) {
     requested.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
   }
-  return requested;
+  const kindOf = (name: string) =>
+    requested.get(name) ?? (name.startsWith(carriedPrefix) ? 'text' : undefined);
+  return { get: kindOf, has: (name) => kindOf(name) !== undefined };
 }
 
 type TextOptions = {
@@ -185,6 +194,14 @@ export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
       return 'problem' in parsed ? parsed : { value: parsed.value ?? value };
     },
   };
+}
+
+export function labelled<T>(label: string, field: Field<T>): Field<T> {
+  return { ...field, label };
+}
+
+export function further<T>(field: Field<T>): Field<T> {
+  return { ...field, isFurther: true };
 }
 
 /** In a change, an absent field keeps the stored value and a blank one empties it. */

@@ -10,7 +10,10 @@ export type Raw = string | FormFile | undefined;
 
 export type Form = Readonly<Record<string, Raw>>;
 
-export type RequestedFields = ReadonlyMap<string, 'text' | 'file'>;
+export type RequestedFields = {
+  readonly has: (name: string) => boolean;
+  readonly get: (name: string) => 'text' | 'file' | undefined;
+};
 
 export const emptyForm: Form = Object.freeze({});
 

@@ -14,6 +14,9 @@ import { type Format, dataFormats, formats, readFormat } from './response.ts';
 
 export const sessionCookie = 'steward_session';
 
+/** Carries a notice to the page that follows a redirect. */
+export const noticeCookie = 'steward_notice';
+
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
@@ -57,6 +60,8 @@ export class RestRequest implements RequestContext {
   audit: RequestAudit | undefined;
   /** Undefined until the ids in the path are resolved. */
   subject: { readonly found: unknown } | undefined;
+  /** What each id in the path names, in their order. */
+  subjects: readonly unknown[] = [];
   readonly #request: FastifyRequest;
 
   constructor(request: FastifyRequest, { entry, requestedFields, segments: template, hasPages }: RestRoute) {
@@ -93,6 +98,10 @@ export class RestRequest implements RequestContext {
 
   get cookie(): string | undefined {
     return sessionCookieOf(this.#request);
+  }
+
+  get noticeCookie(): string | undefined {
+    return cookieOf(this.#request, noticeCookie);
   }
 
   get credentials(): Credentials {
@@ -153,9 +162,13 @@ export async function isSignedIn(
   return (rest?.identity ?? (await identifySession(request, authenticator))) !== undefined;
 }
 
-function sessionCookieOf({ headers }: FastifyRequest): string | undefined {
-  const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${sessionCookie}=`));
-  return pair?.trim().slice(sessionCookie.length + 1) || undefined;
+function sessionCookieOf(request: FastifyRequest): string | undefined {
+  return cookieOf(request, sessionCookie);
+}
+
+function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
+  const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${name}=`));
+  return pair?.trim().slice(name.length + 1) || undefined;
 }
 
 function queryOf({ raw: { url = '' } }: FastifyRequest): string {

@@ -70,7 +70,14 @@ export type Outcome = {
   readonly seeOther?: string;
   /** With `f=html`, these replace `{name}` in `next`. */
   readonly names?: Readonly<Record<string, string>>;
+  /** What the next page says about the outcome. Default: the title of the operation. */
+  readonly notice?: Notice;
 };
+
+/** A sentence about what has happened, and a link to what it is about, with its path in the tree. */
+export type Notice = { readonly text: string; readonly link?: NoticeLink };
+
+export type NoticeLink = { readonly name: string; readonly path: readonly string[] };
 
 /** The data of a resource as a file, with f=csv. */
 export type CsvExport<S = unknown, V = never> = {
@@ -109,6 +116,9 @@ export type PageContext<S> = {
   readonly query: URLSearchParams;
   /** Empty if the browser has no session. */
   readonly formToken: string;
+  /** Operations that write are refused now, except those that declare otherwise. */
+  readonly isReadOnly: boolean;
+  readonly now: number;
   readonly here: (...segments: readonly string[]) => string;
   /** From the root of the tree; `here` starts at this page. */
   readonly href: (...segments: readonly string[]) => string;
@@ -127,6 +137,10 @@ export type Operation<S = unknown> = {
   readonly answer: AnswerSchema;
   /** The values that the form shows at first. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
+  /** Values that the form offers for a text, by the name of the field. */
+  readonly suggest: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
+  /** Whether the operation removes something. The page of its form warns then. */
+  readonly isDestructive: boolean;
   /** Throws for a request that is refused before its fields are read. */
   readonly guard: (request: RequestContext) => void;
   /** Gets only the fields that could be read. */
@@ -186,6 +200,8 @@ export function folder<S>(described: Described, resources: Record<string, Resour
     ...described,
     resources,
     answer: resourceListAnswer,
+    // The page has a list of links to the resources.
+    view: () => ({ markup: '' }),
     read: () => ({ resources: Object.keys(resources).sort() }),
   });
 }
@@ -200,6 +216,8 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     whileReadOnly?: 'allowed';
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
+    suggest?: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
+    isDestructive?: true;
     guard?: (request: RequestContext) => void;
     check?: (call: Call<S, Partial<Values<F>>>) => Checked<P> | Promise<Checked<P>>;
     actor?: (call: Call<S, Partial<Values<F>>>) => Actor | undefined | Promise<Actor | undefined>;
@@ -214,6 +232,8 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     duringJob: 'open',
     answer: successAnswer,
     present: () => ({}),
+    suggest: () => ({}),
+    isDestructive: false,
     guard: () => undefined,
     check: undefined,
     actor: undefined,
@@ -253,6 +273,11 @@ function closeDuringJob<S>(open: Resource<S>): Resource<S> {
 }
 
 export const success: Outcome = { json: { status: 'success' } };
+
+/** Success, and the sentence that a page shows about it. */
+export function succeeded(text: string, link?: NoticeLink): Outcome {
+  return { ...success, notice: link ? { text, link } : { text } };
+}
 
 export type Entry = {
   readonly route: string;

@@ -149,8 +149,8 @@ async function checkRequest(
   options.admit(rest.entry, rest.showsForm);
   if (rest.isPost) rest.entry.operation?.guard(rest);
   const hasIds = rest.entry.items.length > 0;
-  const found = hasIds ? await options.retryAfterRefresh(() => findSubject(rest, caller)) : undefined;
-  rest.subject = { found };
+  rest.subjects = hasIds ? await options.retryAfterRefresh(() => findSubjects(rest, caller)) : [];
+  rest.subject = { found: rest.subjects.at(-1) };
 }
 
 async function identifyCaller(
@@ -184,10 +184,10 @@ function requireRole(caller: Caller, access: Access): void {
     : new ServiceError('forbidden', `This needs the role ${access}.`);
 }
 
-async function findSubject(rest: RestRequest, caller: Caller): Promise<unknown> {
-  let subject: unknown;
-  for (const { item, segment } of rest.ids) subject = await item.find(subject, segment, caller);
-  return subject;
+async function findSubjects(rest: RestRequest, caller: Caller): Promise<unknown[]> {
+  const subjects: unknown[] = [];
+  for (const { item, segment } of rest.ids) subjects.push(await item.find(subjects.at(-1), segment, caller));
+  return subjects;
 }
 
 async function respond(

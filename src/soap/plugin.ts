@@ -16,7 +16,7 @@ export type SoapOptions = {
   readonly requireTokens: boolean;
   readonly identify: Identify;
   readonly wsdl: () => Buffer;
-  readonly sendPage: (reply: FastifyReply) => FastifyReply;
+  readonly sendPage: (reply: FastifyReply) => Promise<FastifyReply>;
 };
 
 declare module 'fastify' {

@@ -115,7 +115,7 @@ export function installCheck(
     if (version.type === 'patch') {
       if (version.releaseBuild !== release.build)
         return [
-          `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
+          `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; the installed release is ${formatVersion(release)}.`,
         ];
       return isAhead.has(version)
         ? []
@@ -124,7 +124,7 @@ export function installCheck(
     return version.previousReleaseBuild === release.build
       ? missing
       : [
-          `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; installed is ${formatVersion(release)}.`,
+          `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; the installed release is ${formatVersion(release)}.`,
         ];
   };
 }

@@ -146,3 +146,8 @@ export function availableVersions(reader: Reader): AvailableVersion[] {
     path: (pathTo(version) ?? []).map(({ id }) => id),
   }));
 }
+
+/** The last version of the manifest that an upgrade can install, in one hop or several. */
+export function newestReachable(reader: Reader): AvailableVersion | undefined {
+  return availableVersions(reader).findLast(({ path }) => path.length > 0);
+}

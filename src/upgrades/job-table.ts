@@ -4,6 +4,7 @@ import type { Cell, Reader } from '../store/state.ts';
 import type { Plan } from './plan.ts';
 import type { Progress } from './progress.ts';
 import type { Deployment } from './deployment.ts';
+import type { Timeline } from './timeline.ts';
 
 export const stateCodes = { no_upgrade: 0, in_progress: 1, failed: 2, success: 3, cancelled: 4 } as const;
 
@@ -48,6 +49,8 @@ export type Job = {
   readonly installedAt?: Readonly<Record<string, number>>;
   /** Jobs that version 0.1 has ended have none. */
   readonly progress?: Progress;
+  /** Jobs that version 0.1 has started have none. */
+  readonly timeline?: Timeline;
   /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
   readonly reason: string | null;

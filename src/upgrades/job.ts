@@ -48,6 +48,7 @@ import {
   startProgress,
 } from './progress.ts';
 import { type Deployment, deployment } from './deployment.ts';
+import { addStepTime, startTimeline } from './timeline.ts';
 import { type Workload, formatImages } from './workloads.ts';
 
 /** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
@@ -92,6 +93,7 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     workloadsDone: 0,
     workloads: plan.workloads,
     progress: startProgress(plan, last?.progress, at),
+    timeline: startTimeline(plan),
     ...(plan.hops && {
       hops: plan.hops.map(({ isRelease, installs }) => ({
         version: (isRelease ? installs[0] : installs.at(-1)) ?? targetId,
@@ -165,6 +167,7 @@ export function advanceJob(
     // A workload that could not be put back is still done when a resumed job repeats its steps.
     workloadsDone: Math.max(job.workloadsDone, step.counts?.done ?? 0),
     progress: advanceProgress(progressOf(job, plan, at), plan, job.next, at),
+    ...timelineAfterStep(job, at),
     announced: job.announced || step.codes.some(isAnnouncement),
   };
   const finished = endOfHop(plan, job.next) ? plan.hops?.[job.hopsDone ?? 0] : undefined;
@@ -216,6 +219,12 @@ function progressOf(job: Job, plan: Plan, at: number): Progress {
   return job.progress ?? completeProgress(plan, job.next, at);
 }
 
+/** With the time that the current step has taken. */
+function timelineAfterStep({ timeline, progress, next }: Job, at: number): Pick<Job, 'timeline'> {
+  if (!timeline || !progress) return {};
+  return { timeline: addStepTime(timeline, next, at - progress.stepStartedAt) };
+}
+
 function factsOf(job: Job, step: Step): Partial<Facts> {
   return {
     name: step.subject,
@@ -253,7 +262,7 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
   const reason = `${step.name}: ${cause}`;
-  const failed = { ...endStep(job, step), reason };
+  const failed = { ...endStep(job, step), ...timelineAfterStep(job, at), reason };
   if (job.kind === 'patch') {
     const reverting = { before, then: state, since: at, reason } as const;
     const progress = failed.progress && beginReverting(failed.progress, step.action === 'apply', at);

@@ -12,7 +12,9 @@ import type { JobRunner } from './job-runner.ts';
 import type { JobService } from './job-service.ts';
 import { jobStatus, jobToHistoryEntry } from './job-status.ts';
 import { type Job, newestJob } from './job-table.ts';
+import { jobTitle } from './pages/job-parts.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
+import { reportView } from './pages/report.ts';
 
 export type JobsOptions = {
   store: ReadableStore;
@@ -30,6 +32,7 @@ export function historyResource(options: JobsOptions): Resource {
   const { jobService } = options;
   const entry = resource<Job>({
     title: 'Past job',
+    titleOf: jobTitle,
     description: 'One job of the history, with its messages.',
     access: 'administrator',
     answer: pastJobAnswer,
@@ -67,7 +70,11 @@ export function jobsResource(options: JobsOptions): Resource {
     access: 'administrator',
     answer: statusAnswer,
     read: ({ subject }) => readStatus(options, subject),
-    view: (page) => jobView(options, page.subject, page),
+    titleOf: jobTitle,
+    view: (page) =>
+      page.query.get('view') === 'report'
+        ? reportView(options, page.subject, page)
+        : jobView(options, page.subject, page),
     operations: { cancel: cancelOperation(options), resume: resumeOperation(options) },
   });
   return resource<unknown, typeof pageFields>({
@@ -116,7 +123,10 @@ function cancelOperation(options: JobsOptions): Operation<Job> {
       const job = await update((transaction) =>
         requestCancel(transaction, readAgain(transaction, subject), plan, caller?.username ?? ''),
       );
-      return { json: await readStatus(options, job) };
+      const text = job.reverting
+        ? 'The job stops after the current workload.'
+        : 'Cancelling: the job ends after the current step.';
+      return { json: await readStatus(options, job), notice: { text } };
     },
   });
 }
@@ -141,7 +151,7 @@ function resumeOperation(options: JobsOptions): Operation<Job> {
           resumeJob(transaction, readAgain(transaction, subject), { by, runner: store.self }, at),
         ),
       );
-      return { json: await readStatus(options, job) };
+      return { json: await readStatus(options, job), notice: { text: 'The job continues.' } };
     },
   });
 }

@@ -1,8 +1,16 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
 import { ServiceError, formatProblem, invalid } from '../errors.ts';
-import { type Json, asJson } from '../lib/json.ts';
+import { formatCount } from '../lib/format.ts';
+import { asJson } from '../lib/json.ts';
 import { type Field, boolean, file, jsonObject, reference, refine, required, text } from '../rest/fields.ts';
-import { type Checked, type Operation, type OperationCall, operation, success } from '../rest/resource.ts';
+import {
+  type Checked,
+  type Operation,
+  type OperationCall,
+  type Outcome,
+  operation,
+  succeeded,
+} from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
@@ -46,6 +54,8 @@ export function upgradeOperations(options: OperationsOptions): Record<string, Op
     deleteImportedManifest: deleteImportedManifestOperation(),
   };
 }
+
+const upgradesPage = { name: 'Show the versions', path: ['system', 'upgrades'] };
 
 const versionField = required(reference('The version, by its id in the version manifest: {"id": "…"}.'));
 
@@ -136,8 +146,8 @@ function upgradeOperation(options: OperationsOptions): Operation {
     fields: { ...upgradeFields(options.store), planDigest: planDigestField },
     answer: statusAnswer,
     check: ({ values }) => checkUpgrade(options, values),
-    run: async ({ values, caller, update, prepared: inputs }) => ({
-      json: await start(options, {
+    run: ({ values, caller, update, prepared: inputs }) =>
+      start(options, {
         update,
         needs: { uploads: inputs.uploadIds },
         prepareIn: (transaction) => prepare(transaction, values, inputs, transaction.upload),
@@ -145,7 +155,6 @@ function upgradeOperation(options: OperationsOptions): Operation {
         manifest: values.versionManifestFile,
         planDigest: values.planDigest,
       }),
-    }),
   });
 }
 
@@ -176,12 +185,11 @@ function rollbackOperation(options: OperationsOptions): Operation {
     answer: statusAnswer,
     run: async ({ values, caller, update }) => {
       const inventory = await options.executor.inventory();
-      const json = await start(options, {
+      return start(options, {
         update,
         prepareIn: (transaction) => prepareRollback(transaction, values.versionManifest, inventory),
         startedBy: caller?.username ?? '',
       });
-      return { json };
     },
   });
 }
@@ -200,7 +208,7 @@ type StartRequest = {
 async function start(
   { store, runtime, jobRunner, jobService, notify }: OperationsOptions,
   { update, needs, prepareIn, startedBy, manifest, planDigest }: StartRequest,
-): Promise<Json> {
+): Promise<Outcome> {
   const id = runtime.newId();
   const at = runtime.now();
   const job = await jobRunner.run(() =>
@@ -218,7 +226,14 @@ async function start(
       { target: `system/jobs/${id}`, ...(needs && { needs }) },
     ),
   );
-  return asJson(jobStatus(job, await jobService.messages(job), at));
+  const what = job.operation === 'upgrade' ? 'Upgrade' : 'Rollback';
+  return {
+    json: asJson(jobStatus(job, await jobService.messages(job), at)),
+    notice: {
+      text: `${what} to ${job.to} started.`,
+      link: { name: 'Show the job', path: ['system', 'jobs', id] },
+    },
+  };
 }
 
 function planHasChanged(): ServiceError {
@@ -242,7 +257,10 @@ function importManifestOperation({ store, runtime }: OperationsOptions): Operati
       const { manifestFile: versions } = values;
       const importedAt = runtime.now();
       await update((transaction) => transaction.write(importedManifest, { versions, importedAt }));
-      return success;
+      return succeeded(
+        `The manifest with ${formatCount(versions.length, 'version')} was imported.`,
+        upgradesPage,
+      );
     },
   });
 }
@@ -256,7 +274,7 @@ function deleteImportedManifestOperation(): Operation {
     fields: {},
     run: async ({ update }) => {
       await update((transaction) => transaction.write(importedManifest, null));
-      return success;
+      return succeeded('The built-in manifest is used again.', upgradesPage);
     },
   });
 }

@@ -2,7 +2,14 @@
 import { CachedJson, type Json, asJson } from '../lib/json.ts';
 import type { AnswerSchema } from '../rest/answer.ts';
 import { defaultTo, integer, text } from '../rest/fields.ts';
-import { type Resource, closeBeneathDuringJob, folder, resource } from '../rest/resource.ts';
+import {
+  type PageContext,
+  type Resource,
+  type View,
+  closeBeneathDuringJob,
+  folder,
+  resource,
+} from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import {
   availableAnswer,
@@ -26,6 +33,7 @@ import type { JobWatcher } from './job-watcher.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { upgradesPage } from './pages/upgrades.ts';
+import { availableView, versionTable } from './pages/versions.ts';
 
 export type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
@@ -95,6 +103,11 @@ class StatusReader {
   }
 }
 
+/** The links of the view lead to the upgrades page. */
+function beneathUpgrades({ href }: PageContext<unknown>): PageContext<unknown>['here'] {
+  return (...segments) => href('system', 'upgrades', ...segments);
+}
+
 function childResources(options: UpgradesOptions): Record<string, Resource> {
   const { store, jobService } = options;
   const present = () => store.read(deployment);
@@ -103,7 +116,8 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
     description: string,
     answer: AnswerSchema,
     read: () => Json | Promise<Json>,
-  ) => resource({ title, description, access: 'administrator', answer, read });
+    view?: View<unknown>,
+  ) => resource({ title, description, access: 'administrator', answer, read, ...(view && { view }) });
   return {
     available: child(
       'Available versions',
@@ -116,6 +130,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
           reasons,
           path,
         })),
+      (page) => availableView(store, { ...page, here: beneathUpgrades(page) }),
     ),
     installed: child(
       'Installed versions',
@@ -124,6 +139,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       () => ({
         updates: installedVersions(present()).map(asJson),
       }),
+      () => versionTable('Installed versions', installedVersions(present())),
     ),
     currentVersion: child(
       'Current version',
@@ -156,6 +172,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
       () => ({
         updates: rollbackTargets(present()).map(asJson),
       }),
+      () => versionTable('Versions to roll back to', rollbackTargets(present())),
     ),
   };
 }

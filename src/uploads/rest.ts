@@ -6,11 +6,12 @@ import { compareFields } from '../audit/change.ts';
 import { type AuditFields } from '../audit/value.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';
-import { defaultTo, file, required, text } from '../rest/fields.ts';
-import { type Operation, type Resource, items, operation, resource, success } from '../rest/resource.ts';
+import { defaultTo, file, labelled, required, text } from '../rest/fields.ts';
+import { type Operation, type Resource, items, operation, resource, succeeded } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { uploadView, uploadsView } from './pages/uploads.ts';
 import { type Upload, inUse, maxUploads, noRoom, plainFileName } from './upload.ts';
 
 const uploadAnswer = answerObject('Upload', 'An uploaded file.', {
@@ -45,6 +46,7 @@ export function uploadsResource(options: UploadsOptions): Resource {
     access: 'administrator',
     answer: uploadsAnswer,
     read: async () => ({ items: (await store.uploads.list()).map(asJson) }),
+    view: async (page) => uploadsView(await store.uploads.list(), page),
     operations: { upload: uploadOperation(options) },
     items: [
       items({
@@ -54,7 +56,8 @@ export function uploadsResource(options: UploadsOptions): Resource {
           if (!found) throw noSuchUpload();
           return found;
         },
-        list: async () => (await store.uploads.list()).map(({ itemID }) => itemID),
+        // Empty, because the page of the list has its own links to the files.
+        list: () => [],
         resource: uploadResource(options),
       }),
     ],
@@ -69,12 +72,14 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
     access: 'administrator',
     answer: uploadAnswer,
     read: ({ subject }) => asJson(subject),
+    view: uploadView,
     operations: {
       delete: operation<Upload>({
         title: 'Delete upload',
         description: 'Deletes the file.',
         access: 'administrator',
         effect: 'writes',
+        isDestructive: true,
         fields: {},
         run: async ({ subject, update }) => {
           await update(
@@ -89,7 +94,10 @@ function uploadResource({ isInUse }: UploadsOptions): Resource<Upload> {
               changes: () => compareFields(auditFieldsOf(subject), {}),
             },
           );
-          return success;
+          return succeeded(`${subject.itemName} was deleted.`, {
+            name: 'Show all uploads',
+            path: ['uploads'],
+          });
         },
       }),
     },
@@ -103,7 +111,7 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
     access: 'administrator',
     effect: 'writes',
     fields: {
-      itemFile: required(file('The file.')),
+      itemFile: labelled('File', required(file('The file.'))),
       description: defaultTo(text('A description of the file.', { to: 1000 }), ''),
     },
     answer: uploadedAnswer,
@@ -131,7 +139,14 @@ function uploadOperation({ store, runtime, maxTotalBytes }: UploadsOptions): Ope
       });
       const result = await store.uploads.add({ upload: item, bytes: itemFile.bytes }, limits, entry);
       if (result !== 'stored') throw noRoom(result, maxTotalBytes);
-      return { json: { status: 'success', item: asJson(item) }, names: { itemID: item.itemID } };
+      return {
+        json: { status: 'success', item: asJson(item) },
+        names: { itemID: item.itemID },
+        notice: {
+          text: `${item.itemName} was uploaded.`,
+          link: { name: 'Show it', path: ['uploads', item.itemID] },
+        },
+      };
     },
   });
 }

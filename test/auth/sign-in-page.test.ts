@@ -15,7 +15,8 @@ describe('a browser', () => {
   it('gets the sign-in form', async () => {
     const response = await server.get(signInPath, { accept: 'text/html' });
     expect(response.statusCode).toBe(200);
-    expect(response.body).toContain('name="password" type="password"');
+    expect(response.body).toMatch(/name="password"\s+type="password"/);
+    expect(response.body).toMatch(/name="username"[^>]*autofocus/);
     // With no-referrer a browser sends Origin: null with the form, which the server refuses.
     expect(response.headers['referrer-policy']).toBe('same-origin');
   });
@@ -81,7 +82,9 @@ describe('a browser', () => {
   it('with a wrong password gets the form again with the user name, without the password', async () => {
     const response = await server.post(signInPath, { ...form, password: 'wrong-secret' });
     expect(response.statusCode).toBe(401);
-    expect(response.body).toContain('Unable to generate token.');
+    expect(response.body).toContain('The user name or the password is wrong.');
+    expect(response.body).not.toContain('Unable to generate token.');
+    expect(response.body).toMatch(/name="password"[^>]*autofocus/);
     expect(response.body).toContain('value="administrator"');
     expect(response.body).not.toContain('wrong-secret');
   });
@@ -103,7 +106,9 @@ describe('a browser', () => {
   it('with a session is recognised on pages that need no token', async () => {
     const cookie = 'steward_session=token-of-the-member';
     const page = await server.get('/tokens/revokeToken', { cookie, accept: 'text/html' });
-    expect(page.body).toContain('Signed in as <strong>member</strong>');
+    expect(page.body).toMatch(
+      /Signed in as<\/span>\s*<a href="\/admin\/security\/self"><strong>member<\/strong>/,
+    );
     const stale = await server.get('/tokens', { cookie: 'steward_session=gone', accept: 'text/html' });
     expect(stale.statusCode).toBe(200);
   });

@@ -34,11 +34,11 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     const [cookie] = await page.context().cookies();
     expect(cookie).toMatchObject({ name: 'steward_session', httpOnly: true, sameSite: 'Strict' });
 
-    await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'admin' }).click();
+    await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Home' }).click();
     await page.getByRole('heading', { name: 'Version' }).waitFor();
     await copyCommand(page, `${address}/admin`);
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByLabel('Password').waitFor();
+    await page.getByText('You are signed out.').waitFor();
     expect(await page.context().cookies()).toEqual([]);
     expect((await page.goto('/admin'))?.status()).toBe(401);
     // The token is revoked, not only removed from the browser.
@@ -87,6 +87,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
 async function copyCommand(page: Page, address: string): Promise<void> {
   await page.getByRole('button', { name: 'Copy' }).click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
+  await page.getByRole('button', { name: 'Copy', exact: true }).waitFor();
   const copied = await page.evaluate<string>('navigator.clipboard.readText()');
   expect(copied).toBe(await page.locator('[data-copy]').textContent());
   expect(copied).toContain(address);

@@ -16,22 +16,15 @@ const endsWithin = { timeout: 30_000 };
 const stateOf = (page: Page) => page.locator('#job .state');
 const messagesOf = (page: Page) => page.getByRole('region', { name: /^Messages/ }).getByRole('listitem');
 
-/** Chooses the release, uploads its license, checks the settings and starts the upgrade. */
+/** Chooses the release, uploads its license with the settings and starts the upgrade. */
 async function startRelease(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
-  await checkSettings(page);
-  await page.getByRole('alert').waitFor();
-  const file = page.getByLabel('License file');
-  expect(await file.getAttribute('aria-invalid')).toBe('true');
-  await page.getByLabel('Upload a file').setInputFiles(license);
-  await page.getByRole('button', { name: 'Upload', exact: true }).click();
-  await page.locator('option:checked', { hasText: 'license.json' }).waitFor({ state: 'attached' });
-  await checkSettings(page);
+  await page.getByLabel('Install its latest patch too').selectOption('Yes');
+  await page.getByLabel('License file').setInputFiles(license);
+  await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
   await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
   await page.getByRole('button', { name: 'Start the upgrade' }).click();
 }
-
-const checkSettings = (page: Page) => page.getByRole('button', { name: 'Check the settings' }).click();
 
 describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   const open = useBrowser();
@@ -43,6 +36,8 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await startRelease(page);
     await stateOf(page).waitFor();
     await page.waitForLoadState();
+    await page.getByText('Upgrade to 11.0.0.2670 started.').waitFor();
+    const filled = page.locator('.tiles > li.done');
     let loads = 0;
     page.on('load', () => (loads += 1));
     await other.goto(upgrades);
@@ -64,6 +59,8 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
       seen.messages.push(messages);
       return state;
     };
+    await expect.poll(() => filled.count(), endsWithin).toBeGreaterThan(1);
+    expect(await page.title()).toMatch(/^\d+ % · Upgrades/);
     await expect.poll(readProgress, endsWithin).toBe('Succeeded');
     for (const counts of Object.values(seen)) {
       expect(counts).toEqual(counts.toSorted((a, b) => a - b));

@@ -10,7 +10,7 @@ const readAsset = (name: string) =>
 /** The stylesheet and the script of the pages. The test server itself has neither. */
 export const assets = { stylesheet: readAsset('steward.css'), script: readAsset('steward.js') };
 
-export type SceneName = 'home' | 'webhook' | 'soap' | 'upgrade';
+export type SceneName = 'home' | 'webhook' | 'soap' | 'upgrade' | 'failed' | 'audit';
 
 /** A page, and the SHA-256 of what it shows. */
 export type Scene = {
@@ -32,7 +32,7 @@ const hours = (count: number) => minutes(60 * count);
 export async function playScenes(visit: (scene: Scene) => Promise<void>): Promise<void> {
   let isBoardDown = false;
   const server = await startServer({
-    env: { UPGRADE_STEP_MS: '2500' },
+    env: { UPGRADE_STEP_MS: '2500', SIMULATED_FAILURES: 'SEARCH_INDEX:1' },
     receiver: async ({ url }) => {
       const isDown = isBoardDown && url.includes('board');
       await server.runtime.sleep(isDown ? 240 : 80);
@@ -69,6 +69,9 @@ export async function playScenes(visit: (scene: Scene) => Promise<void>): Promis
     });
     await server.runtime.advance(minutes(5));
     await show('upgrade', '/admin/system/upgrades');
+    await server.runtime.advance(minutes(10));
+    await show('failed', '/admin/system/upgrades');
+    await show('audit', '/admin/system/audit');
   } finally {
     await server.close();
   }
@@ -139,7 +142,7 @@ export function mask(html: string): string {
     .replaceAll(/form_[\w-]+/g, 'form_token')
     .replaceAll(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'id')
     .replaceAll(/<time[^>]*>[^<]*<\/time>/g, '<time>')
-    .replaceAll(/\b(data-(?:elapsed|remaining|after))="[^"]*"/g, '$1=""')
+    .replaceAll(/\b(data-(?:elapsed|run|remaining|after))="[^"]*"/g, '$1=""')
     .replaceAll(/\b\d+(?:\.\d+)? (?:ms|s|milliseconds|seconds?|minutes?|hours?|days?)\b/g, 'duration')
     .replaceAll(/localhost:\d+/g, 'localhost')
     .replaceAll(/\?v=[0-9a-f]{12}/g, '');

@@ -15,9 +15,8 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     const labels = [...steps.matchAll(/\*\*(.+?)\*\*/g)].map(([, label]) => label);
     expect(labels).toEqual([
       'Choose',
-      'Upload a file',
-      'Upload',
-      'Check the settings and show the plan',
+      'License file',
+      'Upload the file and show the plan',
       'Start the upgrade',
     ]);
     const { pathname } = new URL(/<(http:[^>]*)>/.exec(steps)?.[1] ?? '');
@@ -30,9 +29,8 @@ describe.skipIf(!hasChromium)('README', patience, () => {
     await page.getByLabel('Password').fill(password);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
-    await page.getByLabel('Upload a file').setInputFiles(`${checkout}package.json`);
-    await page.getByRole('button', { name: 'Upload', exact: true }).click();
-    await page.getByRole('button', { name: 'Check the settings and show the plan' }).click();
+    await page.getByLabel('License file').setInputFiles(`${checkout}package.json`);
+    await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
     await expect.poll(() => page.locator('#job .state').innerText(), { timeout: 30_000 }).toBe('Succeeded');
     await page.waitForLoadState();

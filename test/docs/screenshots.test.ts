@@ -10,6 +10,8 @@ import { type Scene, type SceneName, assets, folderName, hashScene, mask, playSc
 const images = new URL('../../docs/images/', import.meta.url);
 const hashesFile = new URL('screenshots.json', images);
 
+const icon = readFileSync(new URL('../../src/http/assets/steward.svg', import.meta.url), 'utf8');
+
 const width = 1280;
 
 type Crop = { readonly from?: string; readonly to: string; readonly margin: number };
@@ -20,6 +22,8 @@ const crops: Readonly<Record<SceneName, Crop>> = {
   webhook: { to: 'tbody tr:nth-child(3)', margin: 0 },
   soap: { from: '#try', to: 'details[open] [data-answer]', margin: 24 },
   upgrade: { to: '.messages', margin: 24 },
+  failed: { to: '.tiles', margin: 24 },
+  audit: { to: 'tbody tr:nth-child(6)', margin: 0 },
 };
 const themes = ['light', 'dark'] as const;
 
@@ -37,6 +41,9 @@ async function takePictures(browser: Browser, scene: Scene): Promise<void> {
     );
     await context.route('**/assets/*.js*', (route) =>
       route.fulfill({ contentType: 'text/javascript', body: assets.script }),
+    );
+    await context.route('**/assets/*.svg*', (route) =>
+      route.fulfill({ contentType: 'image/svg+xml', body: icon }),
     );
     const page = await context.newPage();
     await page.goto(path);

@@ -18,7 +18,7 @@ async function see(role: Role) {
 
 /** The text of each card, by its title. */
 async function cards(role: Role = 'administrator') {
-  const items = (await see(role)).split('<ul class="cards">')[1]?.split('</ul>')[0]?.split('</li>') ?? [];
+  const items = (await see(role)).split('<ul class="cards"')[1]?.split('</ul>')[0]?.split('</li>') ?? [];
   const found: Record<string, string> = {};
   for (const item of items) {
     const title = /<h2>(.*?)<\/h2>/.exec(item)?.[1];
@@ -26,6 +26,12 @@ async function cards(role: Role = 'administrator') {
     if (title !== undefined) found[title] = rest.replace(/\s+/g, ' ').trim();
   }
   return found;
+}
+
+/** The sentence about the health of the system, and its reasons. */
+async function findings() {
+  const part = (await see('administrator')).split('id="health"')[1]?.split('</div>')[0] ?? '';
+  return [...part.matchAll(/<(?:strong|a [^>]*)>([^<]*)</g)].map(([, text]) => text);
 }
 
 const upgrade = (id: string) =>
@@ -38,27 +44,28 @@ const upgrade = (id: string) =>
 it('shows all cards to an administrator', async () => {
   await server.runtime.advance(2 * 3_600_000);
   expect(await cards()).toEqual({
-    Version: '10.9.1 Full version 10.9.1.1234',
+    'Last job': 'None yet Show available versions',
+    Webhooks: 'None yet No delivery is pending.',
+    Version: '10.9.1 Build 1234 Product 11.2 is available',
     Mode: 'Changes are accepted Change the mode',
     Catalog: '12 services In the root and 3 folders',
-    'Last job': 'None yet Show available versions',
-    'Pending deliveries': '0',
-    'Deactivated webhooks': 'None because of failures No webhooks yet',
-    Store: 'In memory Nothing survives a restart.',
-    Executor: 'Simulated Jobs only wait; they change no real deployment.',
-    Uptime: '2 hours Since 2026-01-01 00:00:00 UTC',
+    Server:
+      'Up for 2 hours Since 2026-01-01 00:00:00 UTC Data is in memory and does not survive a restart. ' +
+      'Jobs are simulated and change no deployment.',
   });
+  expect(await findings()).toEqual(['Everything works.', 'Product 11.2 is available.']);
 });
 
 it.each(['member', 'publisher'] as const)(
   'shows a %s the version, the mode and the visible services',
   async (role) => {
     expect(await cards(role)).toEqual({
-      Version: '10.9.1 Full version 10.9.1.1234',
+      Version: '10.9.1 Build 1234',
       Mode: 'Changes are accepted',
       Catalog: '11 services Visible to you, in the root and 2 folders',
     });
     expect(await see(role)).not.toContain('system/upgrades');
+    expect(await see(role)).not.toContain('id="health"');
   },
 );
 
@@ -88,16 +95,17 @@ describe('jobs', () => {
     expect((await upgrade(patch?.id ?? '')).statusCode).toBe(200);
     const during = await cards();
     expect(during['Running job']).toMatch(
-      /^0 of 4 deployments Upgrade from 10\.9\.1\.1234 to 10\.9\.1\.\d+ Since .* Show progress$/,
+      /^0 % Upgrade from 10\.9\.1\.1234 to 10\.9\.1\.1250 0 of 4 deployments Show progress$/,
     );
+    expect(await findings()).toEqual(['Everything works.', 'The upgrade to 10.9.1.1250 is running: 0 %.']);
     expect(during['Last job']).toBeUndefined();
     expect(during.Mode).toBe('Read-only An upgrade job is in progress.');
     expect(await see('administrator')).toContain('href="/admin/system/upgrades"');
     await server.runtime.advance(60_000);
     const after = await cards();
-    expect(after['Last job']).toMatch(/^Succeeded Upgrade from 10\.9\.1\.1234 to .* Show messages$/);
+    expect(after['Last job']).toMatch(/^Succeeded Upgrade from 10\.9\.1\.1234 to .* ago Show the job$/);
     expect(after['Running job']).toBeUndefined();
-    expect(after.Version).toBe(`${patch?.version} Full version ${patch?.version}.${patch?.build}`);
+    expect(after.Version).toBe(`${patch?.version} Build ${patch?.build} Product 11.2 is available`);
   });
 });
 
@@ -110,7 +118,7 @@ describe('webhooks', () => {
     await server.runtime.advance(180_000);
     await server.publish();
     await server.settle();
-    expect((await cards())['Pending deliveries']).toBe('2 The oldest is 3 minutes old');
+    expect((await cards()).Webhooks).toBe('1 webhook 2 deliveries pending, the oldest for 3 minutes');
   });
 
   it('shows how many webhooks were deactivated because of failures, and how many others are inactive', async () => {
@@ -121,9 +129,42 @@ describe('webhooks', () => {
     await server.settle();
     await server.register({ active: 'false' });
     await server.register();
-    expect((await cards())['Deactivated webhooks']).toBe(
-      '1 because of failures 1 inactive for other reasons Show 3 webhooks',
+    expect((await cards()).Webhooks).toBe(
+      '3 webhooks 1 deactivated after failures 1 inactive No delivery is pending.',
     );
+    expect(await findings()).toEqual([
+      '1 thing needs attention.',
+      expect.stringMatching(/^Webhook .* was deactivated after too many failures\.$/),
+      'Product 11.2 is available.',
+    ]);
     expect(await see('administrator')).toContain('href="/admin/services/webhooks"');
   });
+
+  it('says how many more failures deactivate a webhook, the nearest first', async () => {
+    await server.act('settings', { notificationAttempts: '1', numberOfFailures: '5' });
+    await server.register();
+    server.answerWith(500);
+    await server.publish();
+    await server.settle();
+    expect((await cards()).Webhooks).toBe('1 webhook 1 with failures No delivery is pending.');
+    expect((await findings()).slice(0, 2)).toEqual([
+      '1 thing needs attention.',
+      expect.stringMatching(/^Webhook .* will be deactivated after 4 more failures\.$/),
+    ]);
+  });
+});
+
+it('says why a job has failed', async () => {
+  const failing = await startHooks({ env: { SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } });
+  await failing.post(
+    '/admin/system/upgrades/upgrade',
+    { versionManifest: '{"id":"pat_17022022_1250"}' },
+    failing.administrator,
+  );
+  await failing.runtime.advance(3_600_000);
+  const cookie = `steward_session=${failing.token('administrator')}`;
+  const { body } = await failing.get('/admin', { accept: 'text/html', cookie });
+  expect(body).toContain('1 thing needs attention.');
+  expect(body).toMatch(/The upgrade to 10\.9\.1\.1250 has failed\. [^<]*SECURITY_DIRECTORY/);
+  await failing.close();
 });

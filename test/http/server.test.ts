@@ -105,7 +105,7 @@ describe('mode', () => {
     expect(await mode()).toEqual({ isReadOnly: true, reason: 'administrator', message: 'maintenance' });
     expect((await own.soap(`<GetFolders xmlns="${namespace}"/>`)).statusCode).toBe(200);
     await own.post('/admin/mode/update', { token, isReadOnly: 'false' });
-    expect(await mode()).toEqual({ isReadOnly: false, reason: null, message: 'maintenance' });
+    expect(await mode()).toEqual({ isReadOnly: false, reason: null, message: '' });
     await own.close();
   });
 });

@@ -34,7 +34,7 @@ describe('a multipart form', () => {
   it('may contain a text field with the content type of JSON, which is read as text', async () => {
     const parts = [
       { name: 'token', value: token },
-      { name: 'isReadOnly', value: 'FALSE', type: 'application/json' },
+      { name: 'isReadOnly', value: 'TRUE', type: 'application/json' },
       { name: 'message', value: '{"a": 1.0,"b":12345678901234567890}', type: 'application/json' },
       { name: 'other', value: '{', type: 'application/json' },
     ];
@@ -45,10 +45,10 @@ describe('a multipart form', () => {
   });
 
   it('clears a field with an empty text part, and keeps it with an empty file part', async () => {
-    await server.post('/admin/mode/update', { token, isReadOnly: 'false', message: 'kept' });
+    await server.post('/admin/mode/update', { token, isReadOnly: 'true', message: 'kept' });
     const update = (part: Part) => [
       { name: 'token', value: token },
-      { name: 'isReadOnly', value: 'false' },
+      { name: 'isReadOnly', value: 'true' },
       part,
     ];
     const message = async () =>

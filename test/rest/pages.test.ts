@@ -49,10 +49,34 @@ describe('a submitted form', () => {
       folderName: 'Next',
       next,
     });
-    expect([statusCode, headers.location]).toEqual([303, '/admin/services?q=a&done=createFolder']);
+    expect([statusCode, headers.location]).toEqual([303, next]);
     expect(headers['cache-control']).toBe('no-store');
-    const { body } = await page(String(headers.location));
-    expect(body).toContain('role="status" class="result">Done: createFolder.');
+    const [notice = ''] = String(headers['set-cookie']).split(';');
+    expect(headers['set-cookie']).toMatch(
+      /^steward_notice=[\w-]+; Max-Age=60; Path=\/; HttpOnly; SameSite=Strict$/,
+    );
+    const shown = await page(next, { cookie: `${cookie}; ${notice}` });
+    expect(shown.body).toMatch(
+      /role="status" class="result">\s*The folder Next was created\. <a href="\/admin\/services\/Next">/,
+    );
+    // The page shows it once: a reload has no cookie any more.
+    expect(shown.headers['set-cookie']).toMatch(/^steward_notice=; Max-Age=0;/);
+    expect((await page(`${next}&done=deleteAll`)).body).not.toContain('class="result"');
+  });
+
+  it('adds the parameters that it carries to the address of next', async () => {
+    const { headers } = await submit('/admin/services/createFolder', {
+      folderName: 'Carried',
+      next: '/admin/services?q=a',
+      'next.start': '5',
+    });
+    expect(headers.location).toBe('/admin/services?q=a&start=5');
+    const refused = await submit('/admin/services/createFolder', {
+      folderName: 'a.b',
+      next: '/admin',
+      'next.x': '"',
+    });
+    expect(refused.body).toContain('<input type="hidden" name="next.x" value="&quot;" />');
   });
 
   it.each([
@@ -83,15 +107,14 @@ describe('a submitted form', () => {
         part('itemFile', '{}', '; filename="a.json"') +
         '--x--\r\n',
     });
-    expect(headers.location).toMatch(
-      /^\/admin\/system\/upgrades\?setting\.licenseUpload=id-\d+&done=upload$/,
-    );
+    expect(headers.location).toMatch(/^\/admin\/system\/upgrades\?setting\.licenseUpload=id-\d+$/);
   });
 
   it('without next shows the result and a link back instead of the form', async () => {
     const { body } = await submit('/admin/services/createFolder', { folderName: 'Result' });
-    expect(body).toContain('<h2 id="result">Result</h2>');
-    expect(body).toContain('<a href="/admin/services">Back to services</a>');
+    expect(body).toContain('<h2 id="result">The folder Result was created.</h2>');
+    expect(body).toContain('<a href="/admin/services/Result">Open the folder</a>');
+    expect(body).toContain('<a href="/admin/services">Back to Services</a>');
     expect(body).not.toContain('<label for="folderName">');
   });
 });

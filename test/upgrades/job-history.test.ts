@@ -132,7 +132,7 @@ describe('an earlier job', () => {
     expect(codesOf(after).at(-1)).toBe(2012);
     const current = await get<{ id: string; messages: unknown[] }>(`${upgrades}/currentVersion`);
     expect(current).toMatchObject({ id: patch1, messages: before.status.messages });
-    expect(await show(upgrades)).toMatch(/<dt>Installed<\/dt>\s*<dd><time/);
+    expect(await show(upgrades)).toMatch(/<dt>Since<\/dt>\s*<dd><time/);
     for (const operation of ['cancel', 'resume']) {
       const refused = await post(`${jobsPath}/${id}/${operation}`);
       expect(refused.statusCode).toBe(409);
@@ -250,7 +250,9 @@ describe('a failed release', () => {
     expect(await refusal(upgrade(patch2))).toBe(earlier);
     await cancelled(release());
     expect(await refusal(rollback(fresh))).toBe(earlier);
-    expect(await show(upgrades)).toContain(earlier);
+    expect(await show(upgrades)).toContain(
+      'The job to 11.0.0.2632 has failed. Upgrade to that version again.',
+    );
     await server.close();
     running.pop();
     await start({}, { store: await server.store.reopen() });

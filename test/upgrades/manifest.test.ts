@@ -181,7 +181,7 @@ describe('the links between versions', () => {
       reasonsNotToInstall(next, builtInManifest, afterInstalling(fresh, [eleven, eleven1, eleven2])),
     ).toEqual([]);
     expect(reasonsNotToInstall(next, builtInManifest, fresh)).toEqual([
-      '11.1.0.3923 follows build 2632; installed is 10.9.1.1234.',
+      '11.1.0.3923 follows build 2632; the installed release is 10.9.1.1234.',
     ]);
     expect(reasonsNotToInstall(patch1, builtInManifest, afterInstalling(fresh, [patch1]))).toEqual([
       '10.9.1.1250 is installed already.',

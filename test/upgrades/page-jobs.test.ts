@@ -37,7 +37,7 @@ describe('a page opened with a token, without a session', () => {
     expect(await openByToken(`${upgrades}?version=${eleven}`)).not.toContain('type="file"');
     await send(await open({ version: patch1 }), '/upgrade');
     await server.runtime.advance(hour);
-    expectNoButtons(await openByToken(upgrades), 'go back');
+    expectNoButtons(await openByToken(upgrades), 'roll back');
     await startRelease();
     await server.runtime.advance(hour);
     expectNoButtons(await openByToken(upgrades), 'resume it');
@@ -162,7 +162,7 @@ describe('after a job', () => {
     const page = await open();
     expect(page).toContain('<span class="state good">Succeeded</span>');
     expect(page).toMatch(/<progress max="100" value="100"/);
-    expect(page).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Installed<\/dt>\s*<dd><time/);
+    expect(page).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Since<\/dt>\s*<dd><time/);
     expect(page).toMatch(/<li data-code="2012">[\s\S]*?upgraded successfully/);
     expect(page).not.toContain('data-follow');
   });
@@ -182,13 +182,63 @@ describe('after a job', () => {
     expect(await open()).toContain('Succeeded');
   });
 
+  it('shows the failed component with its reason and Resume, and the messages of one component', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    await startRelease();
+    await server.runtime.advance(hour);
+    const failed = await open();
+    const tiles = failed.split('aria-label="Components"')[1]?.split('<h3')[0] ?? '';
+    const tile = tiles.split('<li class="failed">')[1] ?? '';
+    expect(tile).toMatch(/<strong>MAP<\/strong> <span>0 of \d<\/span>/);
+    expect(tile).toContain('<p class="problem">Update deployment MAP_SERVER: the update of MAP_SERVER fails');
+    expect(tile).toMatch(/action="[^"]*\/resume"[\s\S]*<button class="primary">Resume/);
+    expect(tiles).toMatch(/<li class="done">[\s\S]*<strong>ADMIN<\/strong> <span>3 of 3</);
+    expect(tiles).toMatch(/<li class="waiting">[\s\S]*<strong>NOTEBOOK<\/strong> <span>0 of 2</);
+    expect(failed).toMatch(/<li class="done">\s*<strong>Prepare<\/strong>\s*<span>8 s<\/span>/);
+    expect(failed).toMatch(/<li class="failed">\s*<strong>Deployments<\/strong>/);
+    expect(failed).toMatch(/<li class="waiting">\s*<strong>Final check<\/strong>\s*<span>not begun</);
+    const about = await open({ component: 'ADMIN' });
+    const lines = [
+      ...(about.split('data-messages')[1] ?? '').matchAll(/<li data-code[^]*?<span>(.*?)<\/span>/g),
+    ];
+    expect(lines.length).toBeGreaterThan(5);
+    for (const [, line] of lines) expect(line).toContain('ADMIN');
+  });
+
+  it('adds up the runs of a resumed job', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    await startRelease();
+    await server.runtime.advance(hour);
+    await send(await open(), '/resume');
+    await server.runtime.advance(5_000);
+    const page = await open();
+    expect(page).toMatch(/<dd data-figure="elapsed">1 hour<\/dd>/);
+    expect(page).toMatch(/<dt>This run<\/dt>\s*<dd data-figure="run">5 s<\/dd>/);
+  });
+
+  it('has a report of an ended job: who, when, versions, phases, components and failures', async () => {
+    await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    await startRelease();
+    await server.runtime.advance(hour);
+    await send(await open(), '/resume');
+    await server.runtime.advance(hour);
+    const href = /href="([^"]*\?view=report)"/.exec(await open())?.[1] ?? '';
+    const { body } = await server.get(href, { accept: 'text/html', cookie });
+    expect(body).toMatch(/<dt>Started by<\/dt>\s*<dd>administrator<\/dd>/);
+    expect(body).toMatch(/<dt>Version after<\/dt>\s*<dd>11\.0\.0\.2632<\/dd>/);
+    expect(body).toContain('Product 11.0 (11.0.0.2632)');
+    expect(body).toMatch(/scope="row">Deployments<\/th>[\s\S]*?minutes/);
+    expect(body).toMatch(/scope="row">MAP<\/th>/);
+    expect(body).toMatch(/<code>2901<\/code>[\s\S]*<code>2902<\/code>/);
+  });
+
   it('rolls back to an earlier patch with two clicks', async () => {
     await start();
     await send(await open({ version: 'pat_28042022_1260' }), '/upgrade');
     await server.runtime.advance(hour);
     const page = await open();
     expect(page).toMatch(
-      /<details class="destructive">\s*<summary>Go back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
+      /<details class="destructive">\s*<summary>Roll back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
     );
     expect(page).toMatch(/Puts back 5 containers/);
     expect(await send(page, '/rollback')).toBe(upgrades);

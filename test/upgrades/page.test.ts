@@ -1,10 +1,10 @@
 // The upgrades page in a browser without scripts, before the first upgrade.
 import { describe, expect, it } from 'vitest';
 import type { Server } from '../kit/server.ts';
-import { cookie, eleven, formOf, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
+import { cookie, eleven, formOf, hour, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
 
 let server: Server;
-const { start, open, send, upload } = usePage((started) => (server = started));
+const { start, open, send, upload, startRelease } = usePage((started) => (server = started));
 
 describe('the page before the first upgrade', () => {
   it('shows the installed version, and the versions to choose from with their hops', async () => {
@@ -14,46 +14,80 @@ describe('the page before the first upgrade', () => {
     expect(page).toContain(`href="${upgrades}?version=${eleven}"`);
     expect(page).toContain(`href="${upgrades}?version=rel_18052023_3923"`);
     expect(page).toContain('Installable in 3 hops');
+    expect(page).toMatch(/Upgrade to Product 11\.2<\/h2>[\s\S]*?in 4 hops with one license and one job/);
+    expect(page).toMatch(
+      /10\.9\.1\.1234 → 11\.0\.0\.2632 → 11\.0\.0\.2670 → 11\.1\.0\.3923 → 11\.2\.0\.5207/,
+    );
     expect(page).toContain(`href="${upgrades}/importManifest"`);
     expect(page).not.toContain('<progress');
-    expect(page).not.toContain('Go back to');
+    expect(page).not.toContain('Roll back to');
   });
 
   it('asks for the settings of a release as controls with their presets', async () => {
     await start();
     const page = await open({ version: eleven });
     expect(page).toMatch(
-      /<select id="setting-0" name="setting\.updateToLatestPatch"[\s\S]*?<option value="true" selected>/,
+      /<select id="setting-0" name="next\.setting\.updateToLatestPatch"[\s\S]*?<option value="true" selected>/,
     );
-    expect(page).toMatch(/<select id="setting-1" name="setting\.licenseUpload"/);
-    expect(page).toMatch(/<textarea id="setting-2" name="setting\.volumesConfig"[^>]*>\{\}<\/textarea>/);
-    expect(page).toMatch(/type="file"\s+name="itemFile"\s+form="setting-1-upload"\s+accept="\.json"/);
+    expect(page).toMatch(/<input id="setting-1" name="itemFile"[^>]*type="file" accept="\.json" required/);
+    expect(page).toMatch(
+      /<textarea id="setting-2" name="next\.setting\.volumesConfig"[^>]*>\{\}<\/textarea>/,
+    );
     expect(page).not.toContain('role="alert"');
     expect(page).not.toContain('Start the upgrade');
   });
 
   it('shows every problem of the settings beside its control, with what was entered', async () => {
     await start();
-    const page = await open({ version: eleven, step: 'plan', 'setting.volumesConfig': '[1]' });
+    const page = await open({ version: eleven, step: 'plan', upload: '', 'setting.volumesConfig': '[1]' });
     expect(page).toContain('role="alert"');
-    expect(page).toMatch(/id="setting-1-problem">licenseUpload needs the id of an upload/);
+    expect(page).toMatch(/id="setting-1-problem">License file: choose a file\./);
     expect(page).toMatch(/id="setting-2-problem">the value of volumesConfig must be a JSON object\./);
     expect(page).toMatch(/name="setting\.volumesConfig"[^>]*aria-invalid="true"[^>]*>\[1\]</);
     expect(page).not.toContain('Start the upgrade');
   });
 
-  it('uploads a file, and returns with the file selected and the other settings kept', async () => {
+  it('uploads a file with all other settings of the form, and shows the plan for them', async () => {
     await start();
     await upload('older.json', '{}');
-    const before = await open({ version: eleven, 'setting.volumesConfig': '{"a":1}' });
+    const before = await open({ version: eleven, 'setting.volumesConfig': '{"a":0}' });
     const form = formOf(before, '/uploads/upload');
-    const parts = { ...form?.fields, itemFile: { name: 'license.json', content: '{}' } };
+    const parts = {
+      ...form?.fields,
+      itemFile: { name: 'license.json', content: '{}' },
+      'next.setting.updateToLatestPatch': 'false',
+      'next.setting.volumesConfig': '{"a":1}',
+    };
     const response = await server.postParts(form?.action ?? '', parts, token);
     expect(response.statusCode, response.body).toBe(303);
     const after = await server.get(response.headers.location ?? '', { accept: 'text/html', cookie });
-    expect(after.body).toMatch(/<option value="[^"]*" selected>license\.json, 2 bytes/);
-    expect(after.body).toContain('{&quot;a&quot;:1}</textarea>');
     expect(after.body).not.toContain('role="alert"');
+    const { upgradeSettings = '' } = formOf(after.body, '/upgrade')?.fields ?? {};
+    expect(JSON.parse(upgradeSettings)).toMatchObject({
+      userInputs: [
+        { id: 'updateToLatestPatch', value: false },
+        { id: 'licenseUpload' },
+        { id: 'volumesConfig', value: { a: 1 } },
+      ],
+    });
+  });
+
+  it('offers to upload another file without losing the settings that were entered', async () => {
+    await start();
+    const licenseUpload = await upload('license.json', '{}');
+    const chosen = { version: eleven, 'setting.licenseUpload': licenseUpload };
+    expect(await open(chosen)).toMatch(/<button class="quiet" name="upload" value="licenseUpload">/);
+    const page = await open({ ...chosen, upload: 'licenseUpload', 'setting.volumesConfig': '{"a":1}' });
+    expect(page).toMatch(/name="itemFile"[^>]*type="file"/);
+    expect(page).toContain('{&quot;a&quot;:1}</textarea>');
+  });
+
+  it('selects the license of the last job', async () => {
+    await start();
+    await startRelease();
+    await server.runtime.advance(hour);
+    const page = await open({ version: 'rel_18052023_3923' });
+    expect(page).toMatch(/<option value="[^"]*" selected>\s*license\.json, uploaded 2026/);
   });
 
   it('reports an unusable upload at once', async () => {
@@ -69,8 +103,8 @@ describe('the page before the first upgrade', () => {
   it('selects no file by itself', async () => {
     await start();
     await upload('license.json', '{}');
-    const page = await open({ version: eleven });
-    expect(page).toContain('license.json, 2 bytes');
+    const page = await open({ version: eleven, upload: '' });
+    expect(page).toContain('license.json, uploaded 2026-01-01');
     expect(page).toMatch(/<option value="" selected>None of these/);
   });
 
@@ -122,6 +156,9 @@ describe('the page before the first upgrade', () => {
     const { steps } = planned.json<{ steps: unknown[] }>();
     expect(page).toContain(`The ${steps.length} steps`);
     expect(page).toContain('48, 2 of them new');
+    expect(page).toMatch(
+      /<code>map-server:10\.9\.1\.\d+<\/code>\s*→ <code>map-server:11\.0\.0\.2632<\/code>/,
+    );
     expect(page).toContain('license.json');
     expect(await send(page, '/upgrade')).toBe(upgrades);
     expect((await server.get(`${upgrades}?token=${token}`)).json()).toMatchObject({

@@ -34,7 +34,7 @@ function rootView({ store, catalogCache, baseUrl }: BrowseOptions, page: PageCon
       ${formatCount(listing.services.length, 'service')} in total. Programs read them over SOAP: see
       <a href="${baseUrl()}">the SOAP service</a> and its <a href="${baseUrl()}?wsdl">WSDL</a>.
     </p>
-    ${searchForm(page, query)}
+    ${createActions(page, rootFolder)} ${searchForm(page, query)}
     ${found ? searchView(store, page, listing, found, query) : contentsView(store, page, listing)}`;
 }
 
@@ -74,7 +74,7 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
   const { folderName, description } = page.subject;
   const services = catalogCache.listing(audienceOf(page.caller)).byFolder.get(folderName) ?? [];
   const mayDelete = services.length === 0 && mayCall(page.caller, 'publisher');
-  return html`${searchForm(page, '')}
+  return html`${createActions(page, folderName)} ${searchForm(page, '')}
     <section aria-labelledby="services">
       <h2 id="services">${folderName}</h2>
       ${description !== '' && html`<p>${description}</p>`} ${serviceTable(page, services)}
@@ -88,6 +88,18 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
         warning: 'The folder is empty. It is removed from the catalog at once.',
       })
     }`;
+}
+
+/** A new service lies in the folder of the page. */
+function createActions({ href, caller }: PageContext<unknown>, folderName: string): Html | false {
+  const service = new URLSearchParams(folderName === rootFolder ? {} : { folderName }).toString();
+  return (
+    mayCall(caller, 'publisher') &&
+    html`<p class="lead-actions">
+      <a class="button" href="${href('services', 'createService')}${service && `?${service}`}">Create service</a>
+      <a class="button second" href="${href('services', 'createFolder')}">Create folder</a>
+    </p>`
+  );
 }
 
 function searchForm({ href }: PageContext<unknown>, query: string): Html {

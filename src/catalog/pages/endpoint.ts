@@ -1,18 +1,18 @@
 // The page at the address of the SOAP endpoint: its operations, the WSDL, and a form to try them.
 import type { FastifyReply } from 'fastify';
 import { html } from '../../rest/html/html.ts';
-import { type AssetHrefs, renderPage, sendHtml } from '../../rest/html/layout.ts';
+import { type Layout, renderPage, sendHtml } from '../../rest/html/layout.ts';
 import { type Row, renderTable } from '../../rest/html/table.ts';
 import type { OperationName } from '../soap.ts';
 import { type TryOptions, purposes, tryView } from './try-it.ts';
 
 export type EndpointPage = TryOptions & {
-  assets: AssetHrefs;
+  layout: Layout;
   adminUrl: string;
 };
 
 export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): FastifyReply {
-  const { assets, baseUrl, namespace, requireTokens, operations, adminUrl } = page;
+  const { layout, baseUrl, namespace, requireTokens, operations, adminUrl } = page;
   const rows = Object.entries(operations).map(([name, { arguments: given, response, access }]): Row => [
     html`<code>${name}</code>`,
     purposes[name as OperationName],
@@ -34,6 +34,5 @@ export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): Fasti
       ${renderTable('Operations', ['Operation', 'Answers', 'Arguments', 'Field (type)', 'Token'], rows)}
     </section>
     ${tryView(page)}`;
-  const crumbs = [{ name: 'catalog', href: baseUrl }];
-  return sendHtml(reply, 200, renderPage({ title: 'Service catalog', assets, crumbs }, content));
+  return sendHtml(reply, 200, renderPage(layout, content));
 }

@@ -1,18 +1,23 @@
-// The home page: the state of the deployment as cards. Only administrators see jobs, webhooks, store, executor and uptime.
+// The home page: the health of the system in one sentence, and its state as cards. Only administrators see jobs, webhooks and the server.
 import { mayCall } from '../../caller.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { renderTime } from '../../rest/html/json.ts';
+import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import type { ReadableStore } from '../../store/store.ts';
+import { newestReachable } from '../../upgrades/hops.ts';
+import { jobProgress } from '../../upgrades/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/job-table.ts';
+import { jobTitle, stateView } from '../../upgrades/pages/job-parts.ts';
+import { versionName } from '../../upgrades/pages/versions.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
 import { formatCount, formatDuration } from '../../lib/format.ts';
 import type { Runtime } from '../../runtime.ts';
 import { currentMode } from '../../mode/mode.ts';
 import type { InstalledVersion } from '../root.rest.ts';
+import { type Health, type Severity, healthView, readHealth } from './health.ts';
 
 export type HomeOptions = {
   readonly store: ReadableStore;
@@ -24,51 +29,78 @@ export type HomeOptions = {
 };
 
 const stores = {
-  memory: { name: 'In memory', meaning: 'Nothing survives a restart.' },
-  postgres: { name: 'PostgreSQL', meaning: 'Data survives restarts and is shared by all processes.' },
+  memory: 'Data is in memory and does not survive a restart.',
+  postgres: 'Data is in PostgreSQL.',
 };
 const executors = {
-  simulated: { name: 'Simulated', meaning: 'Jobs only wait; they change no real deployment.' },
-  kubernetes: { name: 'Kubernetes', meaning: 'Jobs change the workloads of a namespace.' },
+  simulated: 'Jobs are simulated and change no deployment.',
+  kubernetes: 'Jobs change the workloads of a Kubernetes namespace.',
 };
 
-type Card = { readonly title: string; readonly figure: Html; readonly lines?: readonly (Html | false)[] };
+type Card = {
+  readonly title: string;
+  readonly figure: Html;
+  readonly severity?: Severity | undefined;
+  readonly lines?: readonly (Html | false)[];
+};
 
+/** The parts with `data-live` update themselves while a script runs. */
 export function showHome(options: HomeOptions): View<unknown> {
   return async (page) => {
-    const cards = [versionCard(options), modeCard(options, page), catalogCard(options, page)];
-    if (mayCall(page.caller, 'administrator')) cards.push(...(await cardsForAdministrators(options, page)));
-    return html`<ul class="cards">
-      ${cards.map(cardView)}
-    </ul>`;
+    const isAdministrator = mayCall(page.caller, 'administrator');
+    const health = isAdministrator && (await readHealth(options.store, page));
+    const cards = health
+      ? [
+          jobCard(options.store.read(newestJob), page),
+          await webhookCard(options.store, health, page),
+          versionCard(options, page),
+          modeCard(options, page),
+          catalogCard(options, page),
+          serverCard(options, page),
+        ]
+      : [versionCard(options, page), modeCard(options, page), catalogCard(options, page)];
+    return html`${health && healthView(health)}
+      <ul class="cards" id="cards" data-live="10">
+        ${cards.map(cardView)}
+      </ul>`;
   };
 }
 
-function cardView({ title, figure, lines = [] }: Card): Html {
-  return html`<li>
+function cardView({ title, figure, severity, lines = [] }: Card): Html {
+  return html`<li class="${severity}">
     <h2>${title}</h2>
     <p class="figure">${figure}</p>
     ${lines.map((line) => line && html`<p>${line}</p>`)}
   </li> `;
 }
 
-function versionCard({ installed }: HomeOptions): Card {
+function versionCard({ installed, store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
   const { version, build } = installed();
-  return { title: 'Version', figure: html`${version}`, lines: [html`Full version ${version}.${build}`] };
+  const newest = mayCall(caller, 'administrator') && newestReachable(store);
+  return {
+    title: 'Version',
+    figure: html`${version}`,
+    lines: [
+      html`Build ${build}`,
+      newest
+        ? html`<a href="${href('system', 'upgrades')}">${versionName(newest.version)} is available</a>`
+        : newest === undefined && html`This is the newest version.`,
+    ],
+  };
 }
 
 function modeCard({ store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
   const { isReadOnly, reason, message } = currentMode(store, isJobRunning(store));
-  const change = html`<a href="${href('mode', 'update')}">Change the mode</a>`;
   return {
     title: 'Mode',
-    figure: isReadOnly
-      ? html`<span class="state warn">Read-only</span>`
-      : html`<span class="state good">Changes are accepted</span>`,
+    figure: isReadOnly ? html`Read-only` : html`Changes are accepted`,
+    severity: isReadOnly ? 'warn' : undefined,
     lines: [
       reason === 'administrator' && html`Set by an administrator.`,
       isReadOnly && message !== '' && html`${message}`,
-      mayCall(caller, 'administrator') && reason !== 'upgrade' && change,
+      mayCall(caller, 'administrator') &&
+        reason !== 'upgrade' &&
+        html`<a href="${href('mode')}">Change the mode</a>`,
     ],
   };
 }
@@ -84,84 +116,70 @@ function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContex
   };
 }
 
-async function cardsForAdministrators(options: HomeOptions, page: PageContext<unknown>): Promise<Card[]> {
-  const { store, runtime, startedAt, inUse } = options;
-  const at = runtime.now();
-  return [
-    jobCard(store.read(newestJob), page),
-    ...(await webhookCards(store, at, page)),
-    componentCard('Store', stores[inUse.store]),
-    componentCard('Executor', executors[inUse.executor]),
-    {
-      title: 'Uptime',
-      figure: html`${formatDuration(at - startedAt)}`,
-      lines: [html`Since ${renderTime(startedAt)}`],
-    },
-  ];
-}
-
-function componentCard(title: string, { name, meaning }: { name: string; meaning: string }): Card {
-  return { title, figure: html`${name}`, lines: [html`${meaning}`] };
-}
-
-const outcomes: Readonly<Record<Exclude<Job['state'], 'in_progress'>, { style: string; label: string }>> = {
-  success: { style: 'good', label: 'Succeeded' },
-  failed: { style: 'bad', label: 'Failed' },
-  cancelled: { style: 'warn', label: 'Cancelled' },
-};
-
-function jobCard(job: Job | null, { href }: PageContext<unknown>): Card {
-  const upgrades = (text: string) => html`<a href="${href('system', 'upgrades')}">${text}</a>`;
-  if (!job) {
-    const title = 'Last job';
-    return { title, figure: html`None yet`, lines: [upgrades('Show available versions')] };
-  }
-  const { state, operation, from, to, startedAt, endedAt, workloads, workloadsDone } = job;
-  const what = html`${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
-  if (state === 'in_progress') {
-    return {
-      title: 'Running job',
-      figure: html`${workloadsDone} of ${formatCount(workloads, 'deployment')}`,
-      lines: [what, html`Since ${renderTime(startedAt)}`, upgrades('Show progress')],
-    };
-  }
-  const { style, label } = outcomes[state];
+function serverCard({ startedAt, inUse }: HomeOptions, { now }: PageContext<unknown>): Card {
   return {
-    title: 'Last job',
-    figure: html`<span class="state ${style}">${label}</span>`,
-    lines: [what, endedAt !== null && renderTime(endedAt), upgrades('Show messages')],
+    title: 'Server',
+    figure: html`Up for ${formatDuration(now - startedAt)}`,
+    lines: [
+      html`Since ${renderTime(startedAt)}`,
+      html`${stores[inUse.store]}`,
+      html`${executors[inUse.executor]}`,
+    ],
   };
 }
 
-async function webhookCards(
+const jobSeverities: Readonly<Record<Job['state'], Severity>> = {
+  in_progress: 'info',
+  success: 'good',
+  failed: 'bad',
+  cancelled: 'warn',
+};
+
+function jobCard(job: Job | null, { href, now }: PageContext<unknown>): Card {
+  const upgrades = (text: string) => html`<a href="${href('system', 'upgrades')}">${text}</a>`;
+  if (!job) {
+    return { title: 'Last job', figure: html`None yet`, lines: [upgrades('Show available versions')] };
+  }
+  const isRunning = job.state === 'in_progress';
+  const { percent } = jobProgress(job, now);
+  return {
+    title: isRunning ? 'Running job' : 'Last job',
+    severity: jobSeverities[job.state],
+    figure: isRunning ? html`${percent} %` : stateView(job),
+    lines: [
+      html`${jobTitle(job)}`,
+      isRunning
+        ? html`${job.workloadsDone} of ${formatCount(job.workloads, 'deployment')}`
+        : job.endedAt !== null && renderAgo(job.endedAt, now),
+      upgrades(isRunning ? 'Show progress' : job.state === 'failed' ? 'Show why and resume' : 'Show the job'),
+    ],
+  };
+}
+
+async function webhookCard(
   store: ReadableStore,
-  at: number,
-  { href }: PageContext<unknown>,
-): Promise<Card[]> {
-  const { pending, oldestPendingSeconds, deactivated } = await webhookStats(store, at);
+  { failing, deactivated }: Health,
+  { href, now }: PageContext<unknown>,
+): Promise<Card> {
+  const { pending, oldestPendingSeconds } = await webhookStats(store, now);
   const all = listWebhooks(store);
-  const others = all.filter(({ active }) => !active).length - deactivated;
-  const list = all.length === 0 ? 'No webhooks yet' : `Show ${formatCount(all.length, 'webhook')}`;
-  return [
-    {
-      title: 'Pending deliveries',
-      figure: html`${pending}`,
-      lines: [
-        pending > 0 &&
-          !isNaN(oldestPendingSeconds) &&
-          html`The oldest is ${formatDuration(oldestPendingSeconds * 1000)} old`,
-      ],
-    },
-    {
-      title: 'Deactivated webhooks',
-      figure:
-        deactivated > 0
-          ? html`<span class="state bad">${deactivated} because of failures</span>`
-          : html`None because of failures`,
-      lines: [
-        others > 0 && html`${others} inactive for other reasons`,
-        html`<a href="${href('services', 'webhooks')}">${list}</a>`,
-      ],
-    },
-  ];
+  const others = all.filter(({ active }) => !active).length - deactivated.length;
+  const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
+  return {
+    title: 'Webhooks',
+    severity: deactivated.length > 0 ? 'bad' : failing.length > 0 ? 'warn' : undefined,
+    figure: html`<a href="${href('services', 'webhooks')}"
+      >${all.length === 0 ? 'None yet' : formatCount(all.length, 'webhook')}</a
+    >`,
+    lines: [
+      deactivated.length > 0 && html`${deactivated.length} deactivated after failures`,
+      failing.length > 0 && html`${failing.length} with failures`,
+      others > 0 && html`${others} inactive`,
+      pending === 0
+        ? html`No delivery is pending.`
+        : html`${formatCount(pending, 'delivery')} pending${
+            hasAge && `, the oldest for ${formatDuration(oldestPendingSeconds * 1000)}`
+          }`,
+    ],
+  };
 }

@@ -1,4 +1,5 @@
-// Optional behaviour of the pages: copy a command, follow a running job, refresh a page, try a SOAP operation. The pages work without it.
+// Optional behaviour of the pages: copy a command, local times, live parts, follow a running job, try a SOAP operation. The pages work
+// without it.
 
 function offerCopy() {
   for (const block of document.querySelectorAll('[data-copy]')) {
@@ -9,6 +10,7 @@ function offerCopy() {
     button.addEventListener('click', async () => {
       await navigator.clipboard.writeText(block.textContent ?? '');
       button.textContent = 'Copied';
+      setTimeout(() => (button.textContent = 'Copy'), 2000);
     });
     block.after(button);
   }
@@ -16,8 +18,84 @@ function offerCopy() {
 
 if (navigator.clipboard) offerCopy();
 
+/** The local time, and the one that the page shows. */
+function nameLocalTimes() {
+  for (const time of document.querySelectorAll('time[datetime]')) {
+    const at = new Date(time.dateTime);
+    const utc = `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+    time.title = `${at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' })} · ${utc}`;
+  }
+}
+
+nameLocalTimes();
+
+/** Changes only what differs, so that focus and scroll positions stay. */
+function morph(from, to) {
+  const isSame = from.nodeType === to.nodeType && from.nodeName === to.nodeName;
+  if (!isSame) return from.replaceWith(to.cloneNode(true));
+  if (from.nodeType !== Node.ELEMENT_NODE) {
+    if (from.data !== to.data) from.data = to.data;
+    return undefined;
+  }
+  // The reader decides which details are open.
+  const isKept = (name) => name === 'open' || (name === 'title' && from.nodeName === 'TIME');
+  for (const { name } of [...from.attributes])
+    if (!to.hasAttribute(name) && !isKept(name)) from.removeAttribute(name);
+  for (const { name, value } of to.attributes)
+    if (from.getAttribute(name) !== value && !isKept(name)) from.setAttribute(name, value);
+  return morphChildren(from, to);
+}
+
+/** A child with an id keeps its state when others are added before it. */
+function morphChildren(from, to) {
+  const known = new Map([...from.children].filter(({ id }) => id).map((child) => [child.id, child]));
+  [...to.childNodes].forEach((fresh, index) => {
+    const current = from.childNodes[index] ?? null;
+    const same = fresh.id ? known.get(fresh.id) : current;
+    if (!same) return from.insertBefore(fresh.cloneNode(true), current);
+    if (same !== current) from.insertBefore(same, current);
+    return morph(same, fresh);
+  });
+  while (from.childNodes.length > to.childNodes.length) from.lastChild.remove();
+}
+
+/** Reads the page again and updates the parts with `data-live`, whose value is the time between two reads in seconds. */
+function refreshLiveParts() {
+  const parts = [...document.querySelectorAll('[data-live]')];
+  if (parts.length === 0) return;
+  const waitMs = 1000 * Math.min(...parts.map((part) => Number(part.dataset.live)));
+  const again = () => setTimeout(refresh, waitMs);
+  async function refresh() {
+    if (document.hidden) return again();
+    try {
+      const response = await fetch(location.href, {
+        headers: { accept: 'text/html' },
+        cache: 'no-store',
+        signal: AbortSignal.timeout(30_000),
+      });
+      // Without a session, every further read would fail.
+      if (response.status === 401 || response.status === 403) return undefined;
+      const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+      for (const part of parts) {
+        const fresh = page.getElementById(part.id);
+        if (fresh) morph(part, fresh);
+      }
+      nameLocalTimes();
+    } catch {
+      // The server is unreachable: the next read may succeed.
+    }
+    return again();
+  }
+  again();
+}
+
+refreshLiveParts();
+
 function followJob(section) {
   const liveStatus = section.querySelector('[data-live-status]');
+  const announcement = section.querySelector('[data-announcement]');
+  const filter = section.dataset.filter?.split('\n');
+  const title = document.title;
   const bar = section.querySelector('progress');
   const list = section.querySelector('[data-messages]');
   const cancel = section.querySelector('[data-until]');
@@ -25,27 +103,38 @@ function followJob(section) {
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   const numberOf = (text) => (text ? Number(text) : null);
   let after = Number(section.dataset.after);
-  let times = { elapsed: numberOf(section.dataset.elapsed), remaining: numberOf(section.dataset.remaining) };
+  let times = { elapsed: numberOf(section.dataset.run), remaining: numberOf(section.dataset.remaining) };
   let since = performance.now();
   let isOver = false;
 
-  function announce(text) {
+  function tell(text) {
     if (liveStatus.textContent !== text) liveStatus.textContent = text;
   }
 
+  /** Screen readers read every change of this text aloud. */
+  function announce(text) {
+    if (announcement.textContent !== text) announcement.textContent = text;
+  }
+
+  const earlierRunsMs = numberOf(section.dataset.elapsed) - numberOf(section.dataset.run);
+
   function showTimes() {
     const passed = performance.now() - since;
-    figure('elapsed').textContent = formatDuration(times.elapsed + passed);
+    figure('elapsed').textContent = formatDuration(earlierRunsMs + times.elapsed + passed);
+    if (figure('run')) figure('run').textContent = formatDuration(times.elapsed + passed);
     const remaining = times.remaining === null ? null : times.remaining - passed;
     figure('remaining').textContent = formatRemaining(remaining);
   }
 
   function addMessage({ code, message, when }) {
+    if (cancel?.dataset.until.split(' ').includes(String(code))) showCancel(false);
+    // Another hop begins.
+    else if (cancel && code === 2270) showCancel(true);
+    if (filter && !filter.some((name) => message.includes(name))) return;
     const line = document.createElement('li');
     line.dataset.code = code;
     const time = document.createElement('time');
     time.dateTime = new Date(when).toISOString();
-    time.title = when;
     time.textContent = `${time.dateTime.slice(0, 19).replace('T', ' ')} UTC`;
     const number = document.createElement('code');
     number.textContent = code;
@@ -53,9 +142,6 @@ function followJob(section) {
     text.textContent = message;
     line.append(time, ' ', number, ' ', text);
     list.append(line);
-    if (cancel?.dataset.until.split(' ').includes(String(code))) showCancel(false);
-    // Another hop begins.
-    else if (cancel && code === 2270) showCancel(true);
   }
 
   function showCancel(isPossible) {
@@ -69,7 +155,7 @@ function followJob(section) {
     status.messages.slice(-most).forEach(addMessage);
     while (list.children.length > most) list.firstElementChild.remove();
     after = messageCount;
-    figure('messages').textContent = messageCount;
+    if (figure('messages')) figure('messages').textContent = messageCount;
     figure('done').textContent = `${progress.done} of ${progress.total}`;
     figure('steps').textContent = `${progress.steps.done} of ${progress.steps.total}`;
     figure('percent').textContent = `${progress.percent} %`;
@@ -77,9 +163,10 @@ function followJob(section) {
     times = { elapsed: progress.elapsedMs, remaining: progress.remainingMs };
     since = performance.now();
     showTimes();
-    // A screen reader announces every change, so the text changes only every ten percent.
+    document.title = `${progress.percent} % · ${title}`;
+    tell('This page updates by itself.');
     const tenths = Math.floor(progress.percent / 10);
-    announce(tenths > 0 ? `Following live: ${tenths * 10} % reached.` : 'Following live.');
+    if (tenths > 0) announce(`${tenths * 10} % reached.`);
   }
 
   async function poll() {
@@ -95,6 +182,7 @@ function followJob(section) {
     link.href = location.pathname;
     link.textContent = 'Sign in again';
     liveStatus.replaceChildren(link, ' to follow the job.');
+    announce('Sign in again to follow the job.');
   }
 
   async function follow() {
@@ -110,7 +198,8 @@ function followJob(section) {
         await pause(400);
       } else {
         failures += 1;
-        announce('The connection is lost. Trying again …');
+        tell('The connection is lost. Trying again …');
+        announce('The connection is lost.');
         await pause(Math.min(1000 * 2 ** failures, 15_000));
       }
     }
@@ -118,7 +207,7 @@ function followJob(section) {
     location.replace(location.pathname);
   }
 
-  announce('Following live.');
+  tell('This page updates by itself.');
   setInterval(() => isOver || showTimes(), 1000);
   void follow();
 }
@@ -144,37 +233,6 @@ function formatRemaining(ms) {
 }
 
 for (const section of document.querySelectorAll('[data-follow]')) followJob(section);
-
-/** Shows the current state of a page: replaces each section that has changed, and keeps open what is open. */
-function refresh(area) {
-  const known = new Map();
-  const sectionsOf = (node) => [...node.querySelectorAll('section')];
-
-  async function load() {
-    const response = await fetch(area.dataset.refresh, { cache: 'no-store' });
-    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
-    const fresh = page.querySelector('[data-refresh]');
-    return fresh ? sectionsOf(fresh) : [];
-  }
-
-  async function update() {
-    const fresh = await load().catch(() => []);
-    const shown = sectionsOf(area);
-    fresh.forEach((section, index) => {
-      if (known.get(index) === section.innerHTML) return;
-      known.set(index, section.innerHTML);
-      for (const { id } of shown[index].querySelectorAll('details[open]')) {
-        section.querySelector(`#${id}`)?.setAttribute('open', '');
-      }
-      shown[index].replaceWith(section);
-    });
-    setTimeout(update, 1000);
-  }
-
-  void update();
-}
-
-for (const area of document.querySelectorAll('[data-refresh]')) refresh(area);
 
 function offerTry(form) {
   const block = form.closest('details');

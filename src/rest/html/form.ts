@@ -3,8 +3,10 @@ import { needsToken } from '../../caller.ts';
 import type { Problem } from '../../errors.ts';
 import type { Operation } from '../resource.ts';
 import type { Field } from '../fields.ts';
+import { carriedPrefix } from '../fields.ts';
 import type { Layout } from './layout.ts';
 import { html, type Html } from './html.ts';
+import { labelOf } from './labels.ts';
 
 export type ProblemList = { readonly message: string; readonly details: readonly string[] };
 
@@ -13,6 +15,7 @@ export type FormError = ProblemList & { readonly problems: readonly Problem[] };
 export type FormView = {
   readonly action: string;
   readonly entered: Readonly<Record<string, string | undefined>>;
+  readonly suggestions: Readonly<Record<string, readonly string[]>>;
   readonly error?: FormError | undefined;
 };
 
@@ -21,22 +24,45 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
   const asksForToken = 'token' in operation.fields && formToken === '';
   const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
   const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
+  const isRefused =
+    layout.banner !== undefined && operation.effect === 'writes' && operation.whileReadOnly === 'refused';
+  const carried = Object.keys(view.entered).filter(
+    (name) => name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
+  );
+  const viewOf = ([name, field]: [string, unknown]) =>
+    fieldView(name, field as Field<unknown>, {
+      entered: view.entered[name] ?? '',
+      problems: problemsWith(name, view.error),
+      suggestions: view.suggestions[name] ?? [],
+    });
+  const isFurther = ([, field]: [string, unknown]) => (field as Field<unknown>).isFurther === true;
+  const further = fields.filter(isFurther);
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
     <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
-      ${
-        view.entered.next !== undefined &&
-        !('next' in operation.fields) &&
-        html`<input type="hidden" name="next" value="${view.entered.next}" />`
-      }
-      ${fields.map(([name, field]) =>
-        fieldView(name, field as Field<unknown>, view.entered[name] ?? '', problemsWith(name, view.error)),
-      )}
-      <p><button>${operation.title}</button></p>
+      ${carried.map((name) => html`<input type="hidden" name="${name}" value="${view.entered[name]}" />`)}
+      ${fields.filter((one) => !isFurther(one)).map(viewOf)}
+      ${further.length > 0 && furtherView(further.map(viewOf), further.some(isUsed(view)))}
+      <p>
+        <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>
+        ${isRefused && html`<span class="hint">Not possible while the system is read-only.</span>`}
+      </p>
     </form>`;
 }
+
+function furtherView(fields: readonly Html[], isOpen: boolean): Html {
+  return html`<details class="further" ${isOpen && 'open'}>
+    <summary>More fields</summary>
+    ${fields}
+  </details>`;
+}
+
+const isUsed =
+  (view: FormView) =>
+  ([name]: [string, unknown]) =>
+    (view.entered[name] ?? '') !== '' || problemsWith(name, view.error).length > 0;
 
 function signInFirst({ session }: Layout): Html {
   return html`<p>
@@ -60,7 +86,15 @@ function problemsWith(name: string, error: FormError | undefined): string[] {
   return (error?.problems ?? []).flatMap(({ field, message }) => (field === name ? message : []));
 }
 
-function fieldView(name: string, field: Field<unknown>, entered: string, problems: readonly string[]): Html {
+type FieldView = {
+  readonly entered: string;
+  readonly problems: readonly string[];
+  readonly suggestions: readonly string[];
+};
+
+const maxSuggestions = 200;
+
+function fieldView(name: string, field: Field<unknown>, { entered, problems, suggestions }: FieldView): Html {
   const { control } = field;
   const hint = [
     field.description,
@@ -70,10 +104,18 @@ function fieldView(name: string, field: Field<unknown>, entered: string, problem
   ];
   const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
   const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${field.required && 'required'}
-  ${problems.length > 0 && html`aria-invalid="true"`}`;
+  ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
   return html`<div class="field">
-    <label for="${name}">${name}${field.required && html` <span class="required">required</span>`}</label>
+    <label for="${name}"
+      >${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}</label
+    >
     ${controlView(field, marks, entered)}
+    ${
+      suggestions.length > 0 &&
+      html`<datalist id="${name}-list">
+        ${suggestions.slice(0, maxSuggestions).map((value) => html`<option value="${value}"></option>`)}
+      </datalist>`
+    }
     <p class="hint" id="${name}-hint">${hint.filter(Boolean).join(' ')}</p>
     ${problems.length > 0 && html`<p class="problem" id="${name}-problem">${problems.join(' ')}</p>`}
   </div> `;
@@ -83,10 +125,12 @@ function controlView({ control, fallback }: Field<unknown>, marks: Html, entered
   switch (control.kind) {
     case 'choice':
       return html`<select ${marks}>
-        <option value="">${fallback === undefined ? '–' : `${fallback} (default)`}</option>
+        <option value="">
+          ${fallback === undefined ? '–' : `${choiceLabel(fallback, control.choices)} (default)`}
+        </option>
         ${control.choices.map((choice) => {
           const mark = choice === entered.trim() ? 'selected' : '';
-          return html`<option ${mark}>${choice}</option>`;
+          return html`<option value="${choice}" ${mark}>${choiceLabel(choice, control.choices)}</option>`;
         })}
       </select>`;
     case 'file':
@@ -101,6 +145,12 @@ function controlView({ control, fallback }: Field<unknown>, marks: Html, entered
   }
 }
 
+/** `true` and `false` are read as yes and no. */
+function choiceLabel(choice: string, choices: readonly string[]): string {
+  if (choices.join() !== 'true,false') return choice;
+  return choice === 'true' ? 'Yes' : 'No';
+}
+
 export type Action = {
   readonly action: string;
   readonly label: string;
@@ -108,14 +158,30 @@ export type Action = {
   readonly next: string;
   readonly fields?: Readonly<Record<string, string>>;
   readonly isDestructive?: boolean;
+  /** The one button that most readers want. */
+  readonly isPrimary?: boolean;
+  readonly isDisabled?: boolean;
 };
 
-export function actionButton({ action, label, formToken, next, fields = {}, isDestructive }: Action): Html {
+export type ConfirmedAction = Action & { readonly subject?: string; readonly warning: string };
+
+/** Two steps: the first one shows what is lost. */
+export function confirmedAction({ subject, warning, ...action }: ConfirmedAction): Html {
+  return html`<details class="destructive">
+    <summary>${action.label}${subject !== undefined && html`<span class="unseen"> ${subject}</span>`} …</summary>
+    <p>${warning}</p>
+    ${actionButton({ ...action, isDestructive: true })}
+  </details>`;
+}
+
+export function actionButton(given: Action): Html {
+  const { action, label, formToken, next, fields = {}, isDestructive, isPrimary, isDisabled } = given;
+  const style = isDestructive ? 'destructive' : isPrimary ? 'primary' : 'quiet';
   const hidden = { f: 'html', token: formToken, next, ...fields };
   return html`<form class="action" method="post" action="${action}">
     ${Object.entries(hidden).map(
       ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
     )}
-    <button class="${isDestructive ? 'destructive' : 'quiet'}">${label}</button>
+    <button class="${style}"${isDisabled && html` disabled`}>${label}</button>
   </form>`;
 }

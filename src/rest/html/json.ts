@@ -1,5 +1,6 @@
 // The generic view of JSON: records as lists of terms, lists of records as tables, times as dates.
 import { html, type Html } from './html.ts';
+import { formatAgo } from '../../lib/format.ts';
 import type { Json } from '../../lib/json.ts';
 
 const mostRows = 500;
@@ -64,7 +65,7 @@ function listView(list: readonly Json[], page: Page): Html {
       </ul>
       ${restView(list.length)}`;
   }
-  return html`<div class="wide" tabindex="0" role="region" aria-label="Table">
+  return html`<div class="wide" tabindex="0" role="group" aria-label="Table">
       <table>
         <thead>
           <tr>
@@ -115,7 +116,18 @@ function isTime(value: number): boolean {
   return value >= Date.UTC(2000, 0) && value < Date.UTC(2200, 0) && Number.isInteger(value);
 }
 
+export function formatTime(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+/** With a script, the title of the element is the local time. */
 export function renderTime(at: number): Html {
-  const text = new Date(at).toISOString();
-  return html`<time datetime="${text}" title="${at}">${text.slice(0, 19).replace('T', ' ')} UTC</time>`;
+  return html`<time datetime="${new Date(at).toISOString()}">${formatTime(at)}</time>`;
+}
+
+/** How long ago, with the time as its title. */
+export function renderAgo(at: number, now: number): Html {
+  return html`<time datetime="${new Date(at).toISOString()}" title="${formatTime(at)}"
+    >${formatAgo(now - at)}</time
+  >`;
 }

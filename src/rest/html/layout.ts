@@ -1,4 +1,4 @@
-// The layout of every page: head, breadcrumb, session, and the HTTP headers of HTML answers.
+// The layout of every page: head, navigation, session, breadcrumb, notices, and the HTTP headers of HTML answers.
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../../caller.ts';
 import { html, type Html } from './html.ts';
@@ -26,56 +26,101 @@ export type AssetHrefs = { readonly stylesheet: string; readonly script: string;
 export type Layout = {
   readonly title: string;
   readonly assets: AssetHrefs;
-  readonly crumbs: readonly Link[];
+  readonly homeHref: string;
+  readonly navigation: readonly NavigationLink[];
+  readonly crumbs: readonly Crumb[];
   readonly session?: Session;
+  readonly banner?: Banner | undefined;
+  /** About the operation that has just redirected here. */
+  readonly notice?: { readonly text: string; readonly link?: Link | undefined } | undefined;
 };
+
+export type NavigationLink = Link & { readonly current: 'page' | 'true' | undefined };
+
+/** Without an address if the caller may not open it. */
+export type Crumb = { readonly name: string; readonly href?: string };
+
+/** A state of the whole system that concerns every page. */
+export type Banner = { readonly title: string; readonly text: string; readonly link?: Link | undefined };
 
 export type Session = {
   readonly caller: Caller;
   readonly formToken: string;
+  readonly accountHref: string;
   readonly signInHref: string;
   readonly signOutAction: string;
 };
 
 export function renderPage(layout: Layout, content: Html): Html {
+  const { title, assets, crumbs, session, banner, notice } = layout;
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <title>${layout.title} · Steward</title>
-        <link rel="icon" href="${layout.assets.icon}" type="image/svg+xml" />
-        <link rel="stylesheet" href="${layout.assets.stylesheet}" />
-        <script src="${layout.assets.script}" type="module"></script>
+        <title>${title} · Steward</title>
+        <link rel="icon" href="${assets.icon}" type="image/svg+xml" />
+        <link rel="stylesheet" href="${assets.stylesheet}" />
+        <script src="${assets.script}" type="module"></script>
       </head>
       <body>
         <a class="skip" href="#content">Skip to the content</a>
-        <header class="top">
-          ${
-            layout.crumbs.length > 0 &&
-            html`<nav aria-label="Breadcrumb">
-              <ol class="crumbs">
-                ${layout.crumbs.map(crumbView)}
-              </ol>
-            </nav>`
-          }
-          ${layout.session && sessionLine(layout.session)}
+        <header>
+          <div class="top">
+            <a class="brand" href="${layout.homeHref}"><img src="${assets.icon}" alt="" />Steward</a>
+            ${navigationView(layout)} ${session && sessionLine(session)}
+          </div>
+          ${banner && bannerView(banner)}
         </header>
+        ${
+          crumbs.length > 1 &&
+          html`<nav class="path" aria-label="Breadcrumb">
+            <ol class="crumbs">
+              ${crumbs.map(crumbView)}
+            </ol>
+          </nav>`
+        }
         <main id="content" tabindex="-1">
-          <h1>${layout.title}</h1>
+          ${
+            notice &&
+            html`<p role="status" class="result">
+              ${notice.text} ${notice.link && html`<a href="${notice.link.href}">${notice.link.name}</a>`}
+            </p>`
+          }
+          <h1>${title}</h1>
           ${content}
         </main>
       </body>
     </html> `;
 }
 
-function crumbView({ name, href }: Link, index: number, all: readonly Link[]): Html {
-  const current = index === all.length - 1 && html`aria-current="page"`;
-  return html`<li><a href="${href}" ${current}>${name}</a></li> `;
+function navigationView({ navigation }: Layout): Html | false {
+  return (
+    navigation.length > 0 &&
+    html`<nav class="main" aria-label="Main">
+      <ul>
+        ${navigation.map(
+          ({ name, href, current }) =>
+            html`<li><a href="${href}" ${current && html`aria-current="${current}"`}>${name}</a></li> `,
+        )}
+      </ul>
+    </nav>`
+  );
 }
 
-function sessionLine({ caller, formToken, signInHref, signOutAction }: Session): Html {
+function bannerView({ title, text, link }: Banner): Html {
+  return html`<p class="banner">
+    <strong>${title}</strong> ${text} ${link && html`<a href="${link.href}">${link.name}</a>`}
+  </p>`;
+}
+
+function crumbView({ name, href }: Crumb, index: number, all: readonly Crumb[]): Html {
+  if (index === all.length - 1) return html`<li aria-current="page">${name}</li> `;
+  return html`<li>${href === undefined ? name : html`<a href="${href}">${name}</a>`}</li> `;
+}
+
+function sessionLine({ caller, formToken, accountHref, signInHref, signOutAction }: Session): Html {
   if (caller === undefined) return html`<p class="session"><a href="${signInHref}">Sign in</a></p>`;
   const signOut =
     formToken !== '' &&
@@ -84,7 +129,11 @@ function sessionLine({ caller, formToken, signInHref, signOutAction }: Session):
       <button class="quiet">Sign out</button>
     </form>`;
   return html`<div class="session">
-    <p>Signed in as <strong>${caller.username}</strong> (${caller.role})</p>
+    <p>
+      <span class="wide-only">Signed in as</span>
+      <a href="${accountHref}"><strong>${caller.username}</strong></a>
+      <span class="wide-only">(${caller.role})</span>
+    </p>
     ${signOut}
   </div>`;
 }

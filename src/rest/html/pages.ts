@@ -9,14 +9,15 @@ import type { Json } from '../../lib/json.ts';
 import { renderJson } from './json.ts';
 import { renderTable } from './table.ts';
 
+/** A link to a resource or an operation: its title, and its name in the path. */
+export type ApiLink = Link & { readonly code?: string };
+
 export type ResourceView = {
   readonly address: string;
   readonly query: string;
-  /** The operation that has just redirected here. */
-  readonly done: string | undefined;
   readonly description: string;
-  readonly children: readonly Link[];
-  readonly operations: readonly Link[];
+  readonly children: readonly ApiLink[];
+  readonly operations: readonly ApiLink[];
   readonly form: (FormView & { readonly operation: Operation }) | undefined;
   readonly answer: AnswerSchema;
   readonly json: Json;
@@ -27,7 +28,7 @@ export type ResourceView = {
 const mostLinks = 500;
 
 export function resourcePage(layout: Layout, shown: ResourceView): Html {
-  const { address, query, description, children, operations, form, answer, json, view, done } = shown;
+  const { address, query, description, children, operations, form, answer, json, view } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
   const contents = html`<section aria-labelledby="contents">
     <h2 id="contents">Contents</h2>
@@ -36,7 +37,7 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
   return renderPage(
     layout,
     html`<p class="lead">${description}</p>
-      ${done !== undefined && html`<p role="status" class="result">Done: ${done}.</p>`} ${view ?? contents} ${form && operationForm(layout, form.operation, form)}
+      ${view ?? contents} ${form && operationForm(layout, form.operation, form)}
       <div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>
       ${commandView(
         [
@@ -53,14 +54,18 @@ export function resourcePage(layout: Layout, shown: ResourceView): Html {
   );
 }
 
-function linkList(heading: string, links: readonly Link[]): Html | false {
+function linkList(heading: string, links: readonly ApiLink[]): Html | false {
   const rest = links.length - mostLinks;
+  const shown = links.slice(0, mostLinks);
   return (
     links.length > 0 &&
     html`<section>
       <h2>${heading}</h2>
       <ul class="links">
-        ${links.slice(0, mostLinks).map(({ name, href }) => html`<li><a href="${href}">${name}</a></li> `)}
+        ${shown.map(
+          ({ name, code, href }) =>
+            html`<li><a href="${href}">${name}</a>${code !== undefined && html` <code>${code}</code>`}</li> `,
+        )}
       </ul>
       ${rest > 0 && html`<p>… and ${rest} more.</p>`}
     </section>`
@@ -85,26 +90,27 @@ function commandView(commands: readonly string[], links: readonly Link[], answer
 
 export type OperationView = FormView & {
   readonly address: string;
-  readonly result?: Json;
+  readonly result?: { readonly json: Json; readonly text: string; readonly link: Link | undefined };
   readonly parent: Link;
 };
 
 export function operationPage(layout: Layout, operation: Operation, view: OperationView): Html {
   const { result, parent } = view;
-  const isDone = result !== undefined;
   return renderPage(
     layout,
     html`<p class="lead">${operation.description}</p>
-      ${isDone ? resultView(result) : operationForm(layout, operation, view)}
-      ${isDone && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">Once more</a></p>`}
+      ${result ? resultView(result) : operationForm(layout, operation, view)}
+      ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${operation.title} again</a></p>`}
       ${commandView([postCommand(view.address, operation, view.entered)], [], operation.answer)}`,
   );
 }
 
-function resultView(json: Json): Html {
+/** The sentence says everything that a plain success does. */
+function resultView({ json, text, link }: NonNullable<OperationView['result']>): Html {
+  const isPlain = JSON.stringify(json) === '{"status":"success"}';
   return html`<section role="status" class="result" aria-labelledby="result">
-    <h2 id="result">Result</h2>
-    ${renderJson(json)}
+    <h2 id="result">${text}</h2>
+    ${link && html`<p><a href="${link.href}">${link.name}</a></p>`} ${!isPlain && renderJson(json)}
     <details>
       <summary>JSON</summary>
       <pre tabindex="0">${JSON.stringify(json, null, 2)}</pre>
@@ -133,11 +139,19 @@ export function signInPage(layout: Layout, view: SignInView): Html {
             value="${view.entered.username}"
             autocomplete="username"
             required
+            ${(view.entered.username ?? '') === '' && 'autofocus'}
           />
         </div>
         <div class="field">
           <label for="password">Password</label>
-          <input id="password" name="password" type="password" autocomplete="current-password" required />
+          <input
+            id="password"
+            name="password"
+            type="password"
+            autocomplete="current-password"
+            required
+            ${(view.entered.username ?? '') !== '' && 'autofocus'}
+          />
         </div>
         <p><button>Sign in</button></p>
       </form>
@@ -145,6 +159,30 @@ export function signInPage(layout: Layout, view: SignInView): Html {
   );
 }
 
-export function errorPage(layout: Layout, error: ProblemList): Html {
-  return renderPage(layout, renderProblems(error));
+/** `links` lead on from the page. */
+export function errorPage(layout: Layout, error: ProblemList, links: readonly Link[]): Html {
+  return renderPage(
+    layout,
+    html`${renderProblems(error)}
+      <ul class="plain">
+        ${links.map(({ name, href }) => html`<li><a href="${href}">${name}</a></li> `)}
+      </ul>`,
+  );
+}
+
+const errorTitles: Readonly<Record<number, string>> = {
+  400: 'Invalid request',
+  403: 'Not allowed',
+  404: 'Not found',
+  405: 'Method not allowed',
+  409: 'Not possible now',
+  413: 'Too large',
+  415: 'Unsupported content',
+  429: 'Too many requests',
+  500: 'Server error',
+  503: 'Unavailable',
+};
+
+export function errorTitle(status: number): string {
+  return errorTitles[status] ?? 'Error';
 }

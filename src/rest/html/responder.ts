@@ -5,34 +5,38 @@ import type { Problem } from '../../errors.ts';
 import type { ErrorResponse } from '../../http/errors.ts';
 import type { PublicUrls } from '../../http/urls.ts';
 import { type Json, plainJson } from '../../lib/json.ts';
-import { textIn } from '../form.ts';
+import { carriedPrefix } from '../fields.ts';
+import { type Form, textIn } from '../form.ts';
 import { type RestRequest, ownPath } from '../request.ts';
-import type { Outcome } from '../resource.ts';
+import type { Notice, NoticeLink, Operation, Outcome, Resource } from '../resource.ts';
+import { crumbsOf } from './crumbs.ts';
 import { postCommand } from './curl.ts';
-import type { FormError } from './form.ts';
-import { type AssetHrefs, type Layout, sendHtml } from './layout.ts';
-import { errorPage, operationPage, resourcePage, signInPage } from './pages.ts';
+import type { FormError, FormView } from './form.ts';
+import type { Frame } from './frame.ts';
+import type { Html } from './html.ts';
+import { type Layout, type Link, sendHtml } from './layout.ts';
+import { clearNotice, readNotice, writeNotice } from './notice.ts';
+import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';
 
 export type HtmlResponderOptions = {
   readonly prefix: string;
+  readonly root: Resource;
   readonly rootName: string;
   readonly urls: PublicUrls;
-  readonly assets: () => AssetHrefs;
+  readonly frame: Frame;
+  /** Whether the navigation leads to this tree. */
+  readonly isNavigated: boolean;
 };
 
-type FormState = { readonly error?: FormError & { readonly code: number }; readonly result?: Json };
+type FormState = { readonly error?: PageError; readonly result?: Outcome };
+
+type PageError = FormError & { readonly code: number; readonly retryAfter?: string | undefined };
 
 export class HtmlResponder {
-  readonly #prefix: string;
-  readonly #rootName: string;
-  readonly #urls: PublicUrls;
-  readonly #assets: () => AssetHrefs;
+  readonly #options: HtmlResponderOptions;
 
-  constructor({ prefix, rootName, urls, assets }: HtmlResponderOptions) {
-    this.#prefix = prefix;
-    this.#rootName = rootName;
-    this.#urls = urls;
-    this.#assets = assets;
+  constructor(options: HtmlResponderOptions) {
+    this.#options = options;
   }
 
   sendForm(rest: RestRequest, reply: FastifyReply): FastifyReply {
@@ -40,30 +44,52 @@ export class HtmlResponder {
   }
 
   async sendOutcome(rest: RestRequest, reply: FastifyReply, outcome: Outcome): Promise<FastifyReply> {
-    if (outcome.seeOther !== undefined) return seeOther(reply, outcome.seeOther);
-    if (!rest.entry.operation) return this.#sendResource(rest, reply, plainJson(outcome.json));
-    const next = ownPath(fillIn(textIn(rest.form, 'next') ?? '', outcome.names ?? {}));
-    if (next !== undefined) return seeOther(reply, withDone(next, rest.segments.at(-1) ?? ''));
-    return this.#sendForm(rest, reply, 200, { result: plainJson(outcome.json) });
+    if (outcome.seeOther !== undefined) return this.#seeOther(reply, outcome.seeOther, outcome.notice);
+    const { operation } = rest.entry;
+    if (!operation) return this.#sendResource(rest, reply, plainJson(outcome.json));
+    const next = ownPath(nextOf(rest.form, outcome.names ?? {}));
+    if (next !== undefined) return this.#seeOther(reply, next, noticeOf(operation, outcome));
+    return this.#sendForm(rest, reply, 200, { result: outcome });
+  }
+
+  #seeOther(reply: FastifyReply, path: string, notice: Notice | undefined): FastifyReply {
+    if (notice) {
+      const shown = { text: notice.text, link: this.#linkOf(notice.link) };
+      void reply.header('set-cookie', writeNotice(shown, this.#options.urls.isHttps));
+    }
+    return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);
+  }
+
+  #linkOf(link: NoticeLink | undefined): Link | undefined {
+    return link && { name: link.name, href: this.#path(link.path) };
+  }
+
+  /** A notice is shown once. */
+  #send(rest: RestRequest | null, reply: FastifyReply, status: number, page: Html, headers = {}) {
+    if (rest?.noticeCookie !== undefined)
+      void reply.header('set-cookie', clearNotice(this.#options.urls.isHttps));
+    return sendHtml(reply, status, page, headers);
   }
 
   /** `rest` is null if no route matches the path. */
   sendError(
     rest: RestRequest | null,
     reply: FastifyReply,
-    { status, body }: ErrorResponse,
+    { status, headers, body }: ErrorResponse,
     { identity, problems }: { identity: Identity | undefined; problems: readonly Problem[] },
   ): FastifyReply {
     if (rest) rest.identity = identity;
-    const error = { ...body.error, problems };
+    const error = { ...body.error, problems, retryAfter: headers['retry-after'] };
     if (status === 401 && rest) return this.#sendSignIn(rest, reply, status, { error });
     // The page shows a refused form again with the entered values, unless the caller may not open it.
     const hasForm = rest?.subject ?? (rest?.isPost && ![403, 404, 405].includes(status));
     if (rest?.entry.operation && hasForm) return this.#sendForm(rest, reply, status, { error });
-    return sendHtml(reply, status, errorPage(this.#layout(rest, 'Error', identity), error));
+    const layout = this.#layout(rest, errorTitle(status), identity);
+    return this.#send(rest, reply, status, errorPage(layout, error, linksOn(layout)));
   }
 
   async #sendResource(rest: RestRequest, reply: FastifyReply, json: Json): Promise<FastifyReply> {
+    const { frame, urls, prefix } = this.#options;
     const { entry, segments, identity } = rest;
     const { resource } = entry;
     const { onPost } = resource;
@@ -71,8 +97,10 @@ export class HtmlResponder {
     const caller = identity?.caller;
     const query = pageQuery(rest);
     const child = (name: string) => ({ name, href: this.#path([...segments, name]) });
-    const allowed = (entries: Readonly<Record<string, { access: Access }>>) =>
-      Object.keys(entries).filter((name) => mayCall(caller, entries[name]?.access ?? 'anyone'));
+    const allowed = (entries: Readonly<Record<string, { title: string; access: Access }>>) =>
+      Object.entries(entries)
+        .filter(([, { access }]) => mayCall(caller, access))
+        .map(([name, { title }]) => ({ ...child(name), name: title, code: name }));
     const listed: string[] = [];
     for (const items of resource.items) listed.push(...(await items.list(subject, caller)));
     const view = await resource.view?.({
@@ -81,42 +109,64 @@ export class HtmlResponder {
       caller,
       query,
       formToken: identity?.formToken ?? '',
+      isReadOnly: frame.isReadOnly,
+      now: frame.now,
       here: (...beneath) => this.#path([...segments, ...beneath]),
       href: (...path) => this.#path(path),
     });
     const ownQuery = [...query].filter(([name]) => name in resource.fields);
     const page = resourcePage(this.#layout(rest, resource.titleOf(subject)), {
-      address: this.#urls.shellUrl(this.#prefix, segments),
+      address: urls.shellUrl(prefix, segments),
       query: new URLSearchParams(ownQuery).toString(),
-      done: /^[A-Za-z]{1,32}$/.exec(query.get('done') ?? '')?.[0],
       description: resource.description,
-      children: [...allowed(resource.resources), ...listed].map(child),
-      operations: allowed(resource.operations).map(child),
-      form: onPost && { operation: onPost, action: this.#path(segments), entered: onPost.present(subject) },
+      children: [...allowed(resource.resources), ...listed.map(child)],
+      operations: allowed(resource.operations),
+      form: onPost && { operation: onPost, ...this.#formView(rest, onPost, onPost.present(subject)) },
       answer: resource.answer,
       json,
       view,
       hasCsv: resource.csv !== undefined,
     });
-    return sendHtml(reply, 200, page);
+    return this.#send(rest, reply, 200, page);
   }
 
-  #sendForm(rest: RestRequest, reply: FastifyReply, status: number, state: FormState): FastifyReply {
+  #formView(rest: RestRequest, operation: Operation, entered: FormView['entered']): FormView {
+    const suggestions = operation.suggest(rest.subject?.found, rest.identity?.caller);
+    return { action: this.#path(rest.segments), entered, suggestions };
+  }
+
+  #sendForm(
+    rest: RestRequest,
+    reply: FastifyReply,
+    status: number,
+    { error, result }: FormState,
+  ): FastifyReply {
+    const { urls, prefix } = this.#options;
     const { segments } = rest;
     const { operation, resource } = rest.entry;
-    if (!operation || operation.form === 'sign-in') return this.#sendSignIn(rest, reply, status, state);
+    if (!operation || operation.form === 'sign-in')
+      return this.#sendSignIn(rest, reply, status, error ? { error } : {});
+    const layout = this.#layout(rest, formTitle(rest, operation));
     const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
-    const page = operationPage(this.#layout(rest, operation.title), operation, {
-      action: this.#path(segments),
-      address: this.#urls.shellUrl(this.#prefix, segments),
-      entered: rest.isPost ? enteredTexts(rest) : operation.present(rest.subject?.found),
-      parent: { name: parents.at(-1) ?? this.#rootName, href: this.#path(parents) },
-      ...state,
+    const entered = rest.isPost ? enteredTexts(rest) : presentTexts(rest, operation);
+    const page = operationPage(layout, operation, {
+      ...this.#formView(rest, operation, entered),
+      address: urls.shellUrl(prefix, segments),
+      parent: { name: layout.crumbs.at(parents.length)?.name ?? 'the list', href: this.#path(parents) },
+      error,
+      ...(result && {
+        result: {
+          json: plainJson(result.json),
+          text: noticeOf(operation, result).text,
+          link: this.#linkOf(result.notice?.link),
+        },
+      }),
     });
-    return sendHtml(reply, status, page);
+    return this.#send(rest, reply, status, page);
   }
 
   #sendSignIn(rest: RestRequest, reply: FastifyReply, status: number, state: FormState): FastifyReply {
+    const { frame, urls, prefix } = this.#options;
     const { form, isPost, entry } = rest;
     const isSignIn = entry.operation?.form === 'sign-in';
     const given = shortText(textIn(form, 'next'));
@@ -125,49 +175,43 @@ export class HtmlResponder {
     // Opening a page without a session is not an error.
     const isFirst = state.error?.code === 499 && !isPost;
     const page = signInPage(
-      { title: 'Sign in', assets: this.#assets(), crumbs: [] },
+      { ...frame.bareLayout('Sign in'), notice: readNotice(rest.noticeCookie) },
       {
-        action: this.#urls.tokensPath('generateToken'),
+        action: urls.tokensPath('generateToken'),
         entered,
+        suggestions: {},
         lead: isSignIn || isFirst ? 'Sign in to continue.' : 'Nothing was changed. Sign in to continue.',
         command: isSignIn
           ? {
-              text: postCommand(
-                this.#urls.shellUrl(this.#prefix, ['generateToken']),
-                entry.operation,
-                entered,
-              ),
+              text: postCommand(urls.shellUrl(prefix, ['generateToken']), entry.operation, entered),
               answer: entry.operation.answer,
             }
           : undefined,
-        ...(!isFirst && state),
+        error: isFirst || !state.error ? undefined : signInError(state.error),
       },
     );
     // The token service checks Origin, which browsers withhold from a page with the policy no-referrer.
-    return sendHtml(reply, status, page, { 'referrer-policy': 'same-origin' });
+    return this.#send(rest, reply, status, page, { 'referrer-policy': 'same-origin' });
   }
 
   #layout(rest: RestRequest | null, title: string, identity = rest?.identity): Layout {
-    const segments = rest?.segments ?? [];
-    const next = encodeURIComponent(this.#requestedPath(rest));
-    return {
+    const { frame, root, rootName, isNavigated } = this.#options;
+    const layout = frame.layout({
       title,
-      assets: this.#assets(),
-      crumbs: [this.#rootName, ...segments].map((name, index) => ({
-        name,
-        href: this.#path(segments.slice(0, index)),
-      })),
-      session: {
+      identity,
+      crumbs: crumbsOf(root, rest, {
+        rootName,
         caller: identity?.caller,
-        formToken: identity?.formToken ?? '',
-        signInHref: `${this.#urls.tokensPath('generateToken')}?f=html&next=${next}`,
-        signOutAction: this.#urls.tokensPath('revokeToken'),
-      },
-    };
+        href: (segments) => this.#path(segments),
+      }),
+      path: isNavigated && rest ? rest.segments : undefined,
+      requested: this.#requestedPath(rest),
+    });
+    return { ...layout, notice: readNotice(rest?.noticeCookie) };
   }
 
   #path(segments: readonly string[]): string {
-    return this.#urls.path(this.#prefix, segments);
+    return this.#options.urls.path(this.#options.prefix, segments);
   }
 
   #requestedPath(rest: RestRequest | null): string {
@@ -175,6 +219,35 @@ export class HtmlResponder {
     const query = isShort ? pageQuery(rest).toString() : '';
     return this.#path(rest?.segments ?? []) + (query === '' ? '' : `?${query}`);
   }
+}
+
+function noticeOf({ title }: Operation, { notice }: Outcome): Notice {
+  return notice ?? { text: `${title}: accepted.` };
+}
+
+/** An operation of an item names the item. */
+function formTitle({ entry, subject }: RestRequest, { title }: Operation): string {
+  const isOfItem = entry.items.at(-1)?.resource === entry.resource;
+  return isOfItem && subject ? `${title}: ${entry.resource.titleOf(subject.found)}` : title;
+}
+
+function signInError(error: PageError): FormError {
+  const { code, retryAfter } = error;
+  if (code === 400 && error.problems.length === 0)
+    return { ...error, message: 'The user name or the password is wrong.' };
+  if (code === 429 && retryAfter !== undefined)
+    return { ...error, message: `${error.message} Try again in ${retryAfter} seconds.` };
+  return error;
+}
+
+/** From an error page to the nearest page above it, and home. */
+function linksOn({ crumbs, homeHref, session }: Layout): Link[] {
+  const above = crumbs.slice(1, -1).findLast((crumb): crumb is Link => crumb.href !== undefined);
+  return [
+    ...(above ? [{ name: `Back to ${above.name}`, href: above.href }] : []),
+    { name: 'Go to the home page', href: homeHref },
+    ...(session && !session.caller ? [{ name: 'Sign in', href: session.signInHref }] : []),
+  ];
 }
 
 /** A token must not get into a link. */
@@ -185,8 +258,15 @@ function pageQuery({ queryText }: RestRequest): URLSearchParams {
   return query;
 }
 
-function seeOther(reply: FastifyReply, path: string): FastifyReply {
-  return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);
+/** `next` with the names of new items, and with the parameters that the form carries. */
+function nextOf(form: Form, names: Readonly<Record<string, string>>): string {
+  const path = fillIn(textIn(form, 'next') ?? '', names);
+  const carried = Object.keys(form).filter((name) => name.startsWith(carriedPrefix));
+  if (carried.length === 0 || ownPath(path) === undefined) return path;
+  const url = new URL(path, 'http://own');
+  for (const name of carried)
+    url.searchParams.set(name.slice(carriedPrefix.length), textIn(form, name) ?? '');
+  return url.pathname + url.search + url.hash;
 }
 
 function fillIn(path: string, names: Readonly<Record<string, string>>): string {
@@ -197,12 +277,6 @@ function fillIn(path: string, names: Readonly<Record<string, string>>): string {
         .replaceAll(`%7B${name}%7D`, encodeURIComponent(value)),
     path,
   );
-}
-
-function withDone(path: string, operation: string): string {
-  const url = new URL(path, 'http://own');
-  url.searchParams.set('done', operation);
-  return url.pathname + url.search + url.hash;
 }
 
 const maxShownLength = 4096;
@@ -217,4 +291,16 @@ function enteredTexts({ form, identity }: RestRequest): Record<string, string | 
   const texts = Object.keys(form).map((name) => [name, textIn(form, name)] as const);
   const shown = identity ? texts : texts.map(([name, text]) => [name, shortText(text)] as const);
   return Object.fromEntries(shown);
+}
+
+/** A link to a form may fill in its fields, except secrets. */
+function presentTexts(rest: RestRequest, { present, fields }: Operation): Record<string, string | undefined> {
+  const given = ['next', ...Object.keys(fields)].filter((name) => {
+    const control = fields[name]?.control;
+    return !(control?.kind === 'text' && control.secret) && textIn(rest.form, name) !== undefined;
+  });
+  return {
+    ...present(rest.subject?.found),
+    ...Object.fromEntries(given.map((name) => [name, textIn(rest.form, name)])),
+  };
 }

@@ -6,7 +6,7 @@ export type Row = readonly (Html | string)[];
 
 // Without the roles, a screen reader would not see a table in rows that are laid out as blocks.
 export function renderTable(label: string, columns: readonly string[], rows: readonly Row[]): Html {
-  return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">
+  return html`<div class="wide" tabindex="0" role="group" aria-label="${label}">
     <table class="stacked" role="table" aria-label="${label}">
       <thead role="rowgroup">
         <tr role="row">

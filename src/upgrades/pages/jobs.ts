@@ -1,39 +1,29 @@
-// The pages of jobs: the list, and one job with its state, progress, messages and actions. While a job runs, the script of the
+// The pages of jobs: the list, and one job with its picture, messages and actions. While a job runs, the script of the
 // pages updates the attributes `data-…`; without a script the reader reloads the page.
 import type { PageContext, View } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { renderTime } from '../../rest/html/json.ts';
+import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { formatDuration } from '../../lib/format.ts';
+import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { deployment, newestInstalled } from '../deployment.ts';
 import { formatVersion } from '../manifest.ts';
 import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
 import type { JobService } from '../job-service.ts';
-import type { Job, JobState } from '../job-table.ts';
+import type { Job } from '../job-table.ts';
 import type { Message } from '../messages.ts';
 import { type JobMessages, jobProgress } from '../job-status.ts';
+import type { Plan } from '../plan.ts';
+import { type Figure, figuresView, jobTitle, signInHint, stateView } from './job-parts.ts';
+import { failedComponent, phasesView, tilesOf, tilesView } from './picture.ts';
 
 /** A release of thousands of workloads has more messages than a page can show. */
 const maxMessages = 200;
 
-const states: Readonly<Record<JobState, { label: string; className: string }>> = {
-  in_progress: { label: 'In progress', className: 'busy' },
-  success: { label: 'Succeeded', className: 'good' },
-  failed: { label: 'Failed', className: 'bad' },
-  cancelled: { label: 'Cancelled', className: 'warn' },
-};
-
-function jobTitle({ operation, from, to }: Job): string {
-  return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
-}
-
-function stateView({ state }: Job): Html {
-  const { label, className } = states[state];
-  return html`<span class="state ${className}">${label}</span>`;
-}
+/** The failed tile shows these. */
+const lastMessages = 5;
 
 export function jobListView(jobService: JobService): View<unknown> {
   return async (page) => {
@@ -42,14 +32,19 @@ export function jobListView(jobService: JobService): View<unknown> {
     if (total === 0) return html`<p>There has been no job yet.</p>`;
     const rows = jobs.map((job): Row => [
       html`<a href="${page.here(job.id)}">${jobTitle(job)}</a>`,
-      stateView(job),
-      renderTime(job.startedAt),
-      job.endedAt === null ? html`<span class="none">–</span>` : renderTime(job.endedAt),
+      html`${stateView(job)}${job.state !== 'in_progress' && job.reason !== null && html`<br /><span class="hint">${job.reason}</span>`}`,
+      renderAgo(job.startedAt, page.now),
+      formatDuration(durationOf(job, page.now)),
       html`${job.startedBy}`,
     ]);
-    return html`${renderTable('Jobs', ['Job', 'State', 'Started', 'Ended', 'By'], rows)}
+    return html`${renderTable('Jobs', ['Job', 'State', 'Started', 'Duration', 'By'], rows)}
     ${renderPager('Jobs', range, total)}`;
   };
+}
+
+/** Of all runs, with the time between them. */
+export function durationOf({ startedAt, endedAt }: Job, now: number): number {
+  return Math.max(0, (endedAt ?? now) - startedAt);
 }
 
 export type JobViewOptions = { store: ReadableStore; runtime: Runtime; jobService: JobService };
@@ -60,58 +55,109 @@ export async function jobView(
   page: PageContext<unknown>,
 ): Promise<Html> {
   const at = runtime.now();
-  const messages = await jobService.messages(job, Math.max(0, job.messageCount - maxMessages));
   const isRunning = job.state === 'in_progress';
+  const plan = isRunning || job.state === 'failed' ? await store.jobs.plan(job.id) : undefined;
+  const filter = filterOf(job, plan, page.query.get('component'));
+  const messages = await readMessages(jobService, job, filter);
   const { elapsedMs, remainingMs } = jobProgress(job, at);
-  const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${messages.count}"
-  data-elapsed="${elapsedMs}" data-remaining="${remainingMs}"`;
+  const follow = html`data-follow="${page.href('system', 'upgrades')}?${followQuery(job)}" data-after="${job.messageCount}"
+  data-elapsed="${durationOf(job, at)}" data-run="${elapsedMs}" data-remaining="${remainingMs}" ${filter && html`data-filter="${filter.names.join('\n')}"`}`;
   // The script needs the session cookie to send requests. A page that was opened with a bearer token has none.
   const isFollowed = isRunning && page.formToken !== '';
+  const buttons = actions(store, job, plan, page);
+  const failed = failedComponent(job, plan);
+  const failure = job.state === 'failed' && (await failureView(jobService, job, buttons));
+  const tiles = tilesView(job, {
+    plan,
+    selected: filter?.component ?? null,
+    hrefOf: (component) => `${page.here()}?component=${encodeURIComponent(component)}#messages`,
+    ...(failure && { open: failure }),
+  });
   return html`<section aria-labelledby="job" ${isFollowed && follow}>
     <h2 id="job">${jobTitle(job)} ${stateView(job)}</h2>
     <p>
-      Started by ${job.startedBy} at
-      ${renderTime(job.startedAt)}${job.endedAt !== null && html`, ended at ${renderTime(job.endedAt)}`}.
+      Started by ${job.startedBy}
+      ${isRunning ? html`at ${renderTime(job.startedAt)}` : renderAgo(job.startedAt, at)}${
+        job.endedAt !== null && html`, ended ${renderAgo(job.endedAt, at)}`
+      }.
+      ${!isRunning && html`<a href="${page.href('system', 'jobs', job.id)}?view=report">Printable report</a>`}
     </p>
-    ${job.reason !== null && html`<p class="${job.state === 'failed' ? 'problem' : ''}">${job.reason}</p>`}
-    ${progressView(job, at)} ${isRunning && statusLine(page)} ${await actions(store, job, page)}
-    <h3>Messages</h3>
-    ${messages.count === 0 ? removedMessages : messagesView(job, messages, page)}
+    ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${progressView(job, at)}
+    ${isRunning && statusLine(page)}
+    <div id="picture" ${isFollowed && html`data-live="2"`}>
+      ${phasesView(job, plan, at)} ${failed === undefined && failure} ${tiles}
+    </div>
+    ${!failure && buttons}
+    <h3 id="messages">${filter ? html`Messages about ${filter.component}` : 'Messages'}</h3>
+    ${job.messageCount > 0 && messages.count === 0 ? removedMessages : messagesView(job, messages, filter, page)}
   </section>`;
+}
+
+/** The messages about one component: those that name it or one of its workloads. */
+type MessageFilter = { readonly component: string; readonly names: readonly string[] };
+
+function filterOf(job: Job, plan: Plan | undefined, component: string | null): MessageFilter | undefined {
+  const tile = tilesOf(job, plan).find(({ name }) => name === component);
+  return tile && { component: tile.name, names: [tile.name, ...tile.workloads] };
+}
+
+async function readMessages(
+  jobService: JobService,
+  job: Job,
+  filter: MessageFilter | undefined,
+): Promise<JobMessages> {
+  if (!filter) return jobService.messages(job, Math.max(0, job.messageCount - maxMessages));
+  const { messages, count } = await jobService.messages(job);
+  const found = messages.filter(({ message }) => filter.names.some((name) => message.includes(name)));
+  return { messages: found.slice(-maxMessages), count };
 }
 
 function followQuery(job: Job): string {
   return new URLSearchParams({ f: 'json', wait: '30', jobId: job.id }).toString();
 }
 
-function progressView(job: Job, at: number): Html {
-  const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
-  const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs), id: 'remaining' };
-  return html`<progress max="100" value="${percent}" aria-labelledby="job">
-      ${percent} %
-    </progress>
-    ${figuresView([
-      { label: 'Deployments', value: `${done} of ${total}`, id: 'done' },
-      ...(steps ? [{ label: 'Steps', value: `${steps.done} of ${steps.total}`, id: 'steps' }] : []),
-      { label: 'Done', value: `${percent} %`, id: 'percent' },
-      { label: 'Elapsed', value: formatDuration(elapsedMs), id: 'elapsed' },
-      ...(job.state === 'in_progress' ? [remaining] : []),
-    ])}`;
+/** What has failed, the messages before it, and the button to go on. */
+async function failureView(jobService: JobService, job: Job, buttons: Html | false): Promise<Html> {
+  const { messages } = await jobService.messages(job, Math.max(0, job.messageCount - lastMessages));
+  return html`<div class="failure">
+    <p class="problem">${job.reason}</p>
+    ${buttons}
+    ${
+      messages.length > 0 &&
+      html`<details>
+        <summary>Last messages</summary>
+        <ol class="plain-log">
+          ${messages.map(messageView)}
+        </ol>
+      </details>`
+    }
+  </div>`;
 }
 
-/** The script of the pages finds the value by `id`. */
-export type Figure = { readonly label: string; readonly value: string; readonly id?: string };
-
-export function figuresView(figures: readonly Figure[]): Html {
-  return html`<dl class="figures">
-    ${figures.map(
-      ({ label, value, id }) =>
-        html`<div>
-          <dt>${label}</dt>
-          <dd ${id !== undefined && html`data-figure="${id}"`}>${value}</dd>
-        </div> `,
-    )}
-  </dl>`;
+function progressView(job: Job, at: number): Html {
+  const { done, total, steps, percent, elapsedMs, remainingMs } = jobProgress(job, at);
+  const isRunning = job.state === 'in_progress';
+  const isResumed = job.runStartedAt !== job.startedAt;
+  const remaining: Figure = { label: 'Remaining', value: formatRemaining(remainingMs), id: 'remaining' };
+  const run: Figure = {
+    label: isRunning ? 'This run' : 'Last run',
+    value: formatDuration(elapsedMs),
+    id: 'run',
+  };
+  const style = job.state === 'failed' && html`class="failed"`;
+  return html`<progress max="100" value="${percent}" aria-labelledby="job" ${style}>${percent} %</progress>
+    ${figuresView([
+      { label: 'Done', value: `${percent} %`, id: 'percent' },
+      ...(steps ? [{ label: 'Steps', value: `${steps.done} of ${steps.total}`, id: 'steps' }] : []),
+      { label: 'Deployments', value: `${done} of ${total}`, id: 'done' },
+      {
+        label: isRunning ? 'Elapsed' : 'Duration',
+        value: formatDuration(durationOf(job, at)),
+        id: 'elapsed',
+      },
+      ...(isResumed ? [run] : []),
+      ...(isRunning ? [remaining] : []),
+    ])}`;
 }
 
 /** The script of the pages uses the same words. */
@@ -120,19 +166,20 @@ function formatRemaining(ms: number | null): string {
   return ms < 10_000 ? 'a few seconds' : `about ${formatDuration(ms)}`;
 }
 
-/** Screen readers announce this line when the script changes it. */
+/** Screen readers announce the second element, which the script changes at every tenth of the way. */
 function statusLine(page: PageContext<unknown>): Html {
-  return html`<p class="hint" role="status" data-live-status>
-    <a href="${page.here()}">Reload this page</a> to see the progress.
-  </p>`;
+  return html`<p class="hint" data-live-status>
+      <a href="${page.here()}">Reload this page</a> to see the progress.
+    </p>
+    <p class="unseen" role="status" data-announcement></p>`;
 }
 
-/** Replaces a button that would not work without a session. */
-export function signInHint({ here }: PageContext<unknown>, purpose: string): Html {
-  return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
-}
-
-async function actions(store: ReadableStore, job: Job, page: PageContext<unknown>): Promise<Html | false> {
+function actions(
+  store: ReadableStore,
+  job: Job,
+  plan: Plan | undefined,
+  page: PageContext<unknown>,
+): Html | false {
   const { href, here, formToken } = page;
   const button = (operation: 'cancel' | 'resume', label: string) =>
     formToken === ''
@@ -142,6 +189,7 @@ async function actions(store: ReadableStore, job: Job, page: PageContext<unknown
           formToken,
           next: here(),
           isDestructive: operation === 'cancel',
+          isPrimary: operation === 'resume',
           action: href('system', 'jobs', job.id, operation),
         });
   if (reasonNotToResume(store, job) === undefined) {
@@ -149,10 +197,8 @@ async function actions(store: ReadableStore, job: Job, page: PageContext<unknown
       ? 'puts the other workloads back to their former images'
       : 'continues at the first step that is not done';
     const version = formatVersion(newestInstalled(store.read(deployment)));
-    return html`<p>
-        Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.
-      </p>
-      ${button('resume', 'Resume')}`;
+    return html`${button('resume', 'Resume')}
+      <p>Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.</p>`;
   }
   if (job.state !== 'in_progress') return false;
   if (job.cancelledBy !== null && !job.reverting) {
@@ -164,7 +210,6 @@ async function actions(store: ReadableStore, job: Job, page: PageContext<unknown
       ${stoppedBy} has asked to stop putting workloads back. The job ends after the current one.
     </p>`;
   }
-  const plan = job.kind === 'release' ? await store.jobs.plan(job.id) : undefined;
   const why = reasonNotToCancel(store, job, plan);
   const canLater = hasNextHop(job);
   if (why !== undefined && !canLater) return html`<p class="hint">It cannot be cancelled: ${why}.</p>`;
@@ -188,10 +233,20 @@ const removedMessages = html`<p>
   <code>JOB_HISTORY</code> sets how many jobs keep their messages.
 </p>`;
 
-function messagesView(job: Job, { messages, count }: JobMessages, { href }: PageContext<unknown>): Html {
+function messagesView(
+  job: Job,
+  { messages, count }: JobMessages,
+  filter: MessageFilter | undefined,
+  { href, here }: PageContext<unknown>,
+): Html {
+  const all = href('system', 'jobs', job.id);
+  const newest = count > maxMessages && !filter && `The page shows the newest ${formatNumber(maxMessages)}. `;
   return html`<p class="hint">
-      <span data-figure="messages">${count}</span> in all; at most the newest ${maxMessages} are shown here,
-      <a href="${href('system', 'jobs', job.id)}?f=json">all of them are in the JSON</a>.
+      ${
+        filter
+          ? html`${formatCount(messages.length, 'message')}. <a href="${here()}#messages">Show all messages</a>`
+          : html`<span data-figure="messages">${count}</span> messages. ${newest}<a href="${all}?f=json">All messages as JSON</a>`
+      }
     </p>
     <div class="messages" tabindex="0" role="region" aria-label="Messages, the newest last">
       <ol data-messages="${maxMessages}">
@@ -200,6 +255,6 @@ function messagesView(job: Job, { messages, count }: JobMessages, { href }: Page
     </div>`;
 }
 
-function messageView({ code, message, when }: Message): Html {
+export function messageView({ code, message, when }: Message): Html {
   return html`<li data-code="${code}">${renderTime(when)} <code>${code}</code> <span>${message}</span></li> `;
 }

@@ -7,10 +7,11 @@ import { renderProblems } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
 import type { Upload } from '../../uploads/upload.ts';
-import { formatCount } from '../../lib/format.ts';
-import { figuresView, signInHint } from './jobs.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
+import { figuresView, signInHint } from './job-parts.ts';
+import { newestJob } from '../job-table.ts';
 import { type Version, formatVersion } from '../manifest.ts';
-import { planToJson, summarisePlan } from '../plan.ts';
+import { type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../plan.ts';
 import { digestPlan } from '../plan-digest.ts';
 import type { PreparedJob } from '../preflight.ts';
 import { planUpgrade } from '../upgrade-request.ts';
@@ -24,7 +25,9 @@ import {
   enteredSettings,
   findOverlong,
   hiddenInputs,
+  selectUsedFiles,
   settingLabel,
+  settingToUpload,
   settingsForm,
   settingsQuery,
 } from './settings.ts';
@@ -43,15 +46,22 @@ export async function upgradeWizard(
 ): Promise<Html> {
   const version = findVersion(currentManifest(store), store.read(deployment), id);
   const path = findPath(currentManifest(store), store.read(deployment), id);
-  const entered = enteredSettings(path, page.query);
+  const asked = enteredSettings(path, page.query);
+  const uploads = asked.some(({ entry }) => entry.type === 'File') ? await store.uploads.list() : [];
+  const used = store.read(newestJob)?.uploads ?? [];
+  const entered = selectUsedFiles(
+    asked,
+    page.query,
+    uploads.filter(({ itemID }) => used.includes(itemID)),
+  );
   const upgradeSettings = entered.length === 0 ? undefined : composeSettings(entered);
   const asksForPlan = entered.length === 0 || page.query.get('step') === 'plan';
   const values = { versionManifest: id, upgradeSettings };
   // The page of the settings does not wait for registries.
   const prepared = await planUpgrade(store, executor, values, { checkImages: asksForPlan });
-  const uploads = entered.some(({ entry }) => entry.type === 'File') ? await store.uploads.list() : [];
   const overlong = version && findOverlong(version, entered);
-  const problems: readonly SettingProblem[] = overlong ? [overlong, ...prepared.problems] : prepared.problems;
+  const found = prepared.problems.map((problem) => inPageWords(problem, entered));
+  const problems: readonly SettingProblem[] = overlong ? [overlong, ...found] : found;
   // Until the reader asks for the plan, the page shows only urgent problems: an unusable upload, or an overlong setting.
   const chosenFiles = entered.filter(({ entry, text }) => entry.type === 'File' && text !== '');
   const urgent = [overlong?.setting, ...chosenFiles.map(({ entry }) => entry.id)];
@@ -61,6 +71,7 @@ export async function upgradeWizard(
   // Without a plan, the version itself is the problem. No setting can solve it.
   const isBlocked = prepared.plan.steps.length === 0;
   const isPlanned = asksForPlan && problems.length === 0;
+  const mayUpload = mayStart && page.formToken !== '';
 
   return html`<section aria-labelledby="upgrade">
     <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
@@ -77,7 +88,8 @@ export async function upgradeWizard(
           entered,
           uploads: uploads.slice(-maxUploads),
           problems: groupBy(visible, ({ setting }) => setting),
-          mayUpload: mayStart && page.formToken !== '',
+          upload: mayUpload ? settingToUpload(entered, page.query.get('upload')) : undefined,
+          mayUpload,
         },
         page,
       )
@@ -92,6 +104,13 @@ function stepsView(hasSettings: boolean, isPlanned: boolean): Html {
   return html`<ol class="steps" aria-label="Steps">
     ${names.map((name, index) => html`<li ${index === current && html`aria-current="step"`}>${name}</li> `)}
   </ol>`;
+}
+
+/** On the page, a file is chosen and not named by its id. */
+function inPageWords(problem: SettingProblem, entered: readonly EnteredSetting[]): SettingProblem {
+  const one = entered.find(({ entry }) => entry.id === problem.setting);
+  const isMissing = one?.entry.type === 'File' && one.text === '';
+  return isMissing ? { ...problem, message: `${settingLabel(one.entry)}: choose a file.` } : problem;
 }
 
 /** The page has no fields of these names: it asks for the version first and has one control per setting. */
@@ -128,13 +147,44 @@ function planView(
       },
       { label: 'Components', value: String(components.length) },
     ])}
-    ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
+    ${plan.hops && hopsView(plan.hops)} ${notices.map((notice) => html`<p class="notice">${notice}</p> `)}
     ${entered.length > 0 && settingsSummary(version, entered, uploads, page)}
+    ${startForm(version, prepared, entered, { mayStart, page })}
+    <details>
+      <summary>The images of ${formatCount(plan.workloads, 'deployment')}</summary>
+      ${imageTable(prepared)}
+    </details>
     <details>
       <summary>The ${plan.steps.length} steps</summary>
       ${stepTable(prepared)}
-    </details>
-    ${startForm(version, prepared, entered, { mayStart, page })}`;
+    </details>`;
+}
+
+function hopsView(hops: readonly PlannedHop[]): Html {
+  return html`<ol class="hops" aria-label="Hops">
+    ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
+  </ol>`;
+}
+
+function imageTable({ plan }: PreparedJob): Html {
+  const moves = updatedWorkloads(plan).flatMap(({ name, component, parts }) =>
+    parts.map(({ image, formerImage, presentImage }) => ({
+      name,
+      component,
+      image,
+      before: presentImage ?? formerImage,
+    })),
+  );
+  const rest = moves.length - maxSteps;
+  const rows = moves
+    .slice(0, maxSteps)
+    .map(({ name, component, image, before }): Row => [
+      name,
+      component,
+      html`${before === null ? html`<span class="none">new</span>` : html`<code>${before}</code>`} → <code>${image}</code>`,
+    ]);
+  return html`${renderTable('Images', ['Deployment', 'Component', 'Image'], rows)}
+  ${rest > 0 && html`<p>… and ${formatNumber(rest)} more.</p>`}`;
 }
 
 function settingsSummary(

@@ -1,9 +1,11 @@
 // The form for the settings of a version, and the conversion of its entries to `upgradeSettings`.
 import type { PageContext } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
+import { formatTime } from '../../rest/html/json.ts';
 import type { Upload } from '../../uploads/upload.ts';
 import type { Version } from '../manifest.ts';
 import { type SettingEntry, type SettingProblem, extensionsOf, fileFilter, settingsOf } from '../settings.ts';
+import { carriedPrefix } from '../../rest/fields.ts';
 import { versionName } from './versions.ts';
 
 /** The address contains the form. These limits, before and after encoding, keep the address acceptable to servers and proxies. */
@@ -20,6 +22,21 @@ export function enteredSettings(path: readonly Version[], query: URLSearchParams
     entry,
     text: query.get(fieldName(entry.id)) ?? presetText(entry),
   }));
+}
+
+/** Selects the newest suitable file of the last job, unless the address names one or none. */
+export function selectUsedFiles(
+  entered: readonly EnteredSetting[],
+  query: URLSearchParams,
+  used: readonly Upload[],
+): EnteredSetting[] {
+  return entered.map((one) => {
+    const { entry } = one;
+    if (entry.type !== 'File' || query.has(fieldName(entry.id))) return one;
+    const isAllowed = fileFilter(entry);
+    const upload = used.findLast(({ itemName }) => isAllowed(itemName));
+    return upload ? { entry, text: upload.itemID } : one;
+  });
 }
 
 const toPair = ({ entry, text }: EnteredSetting): [string, string] => [fieldName(entry.id), text];
@@ -99,44 +116,100 @@ export type SettingsForm = {
   readonly entered: readonly EnteredSetting[];
   readonly uploads: readonly Upload[];
   readonly problems: ReadonlyMap<string | undefined, readonly SettingProblem[]>;
+  /** The setting whose file this form uploads, together with all other settings. */
+  readonly upload: EnteredSetting | undefined;
   readonly mayUpload: boolean;
 };
 
-/** File settings come first, because an upload reloads the page and loses entries that were not sent. */
-export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Html {
-  const { version, entered } = form;
-  const isFile = ({ entry }: EnteredSetting) => entry.type === 'File';
-  const ordered = [...entered.filter(isFile), ...entered.filter((one) => !isFile(one))];
-  const query = settingsQuery(version, entered).toString();
-  return html`${form.mayUpload && entered.filter(isFile).map((one) => uploadForm(one, version, query, page))}
-    <form method="get" action="${page.here()}">
-      <input type="hidden" name="version" value="${version.id}" />
-      <input type="hidden" name="step" value="plan" />
-      ${ordered.map((one) => settingView(one, form))}
-      <p><button>Check the settings and show the plan</button></p>
-    </form>`;
+/** The setting to upload a file for: the one that the address names, or the first that needs one. An empty name means none. */
+export function settingToUpload(
+  entered: readonly EnteredSetting[],
+  asked: string | null,
+): EnteredSetting | undefined {
+  if (asked === '') return undefined;
+  const files = entered.filter(({ entry }) => entry.type === 'File');
+  return (
+    files.find(({ entry }) => entry.id === asked) ??
+    files.find(({ entry, text }) => entry.required === true && text === '')
+  );
 }
+
+/**
+ * One form with all settings. Without a file to upload, it asks for the plan. With one, it sends the file to the operation `upload`, which
+ * redirects to the plan: the server adds the fields `next.…` to the address, and replaces `{itemID}` by the id of the file.
+ */
+export function settingsForm(form: SettingsForm, page: PageContext<unknown>): Html {
+  const { version, entered, upload } = form;
+  if (!upload) {
+    return html`<form method="get" action="${page.here()}">
+      ${hiddenInputs({ version: version.id })} ${entered.map((one) => settingView(one, form))}
+      <p><button name="step" value="plan">Show the plan</button></p>
+    </form>`;
+  }
+  const selecting = settingsQuery(version, entered);
+  selecting.set('upload', '');
+  const query = settingsQuery(version, entered);
+  query.set('step', 'plan');
+  query.set(fieldName(upload.entry.id), '{itemID}');
+  const fields = {
+    f: 'html',
+    token: page.formToken,
+    next: `${page.here()}?${query.toString()}`,
+    description: `${settingLabel(upload.entry)} for ${versionName(version)}`,
+  };
+  // A multipart form has at most 64 parts. `next` carries the settings as they were when the page was opened.
+  const shown = entered.length > maxCarried ? [upload] : entered;
+  return html`<form method="post" action="${page.href('uploads', 'upload')}" enctype="multipart/form-data">
+    ${hiddenInputs(fields)} ${shown.map((one) => settingView(one, form))}
+    <p><button>Upload the file and show the plan</button></p>
+    ${form.uploads.length > 0 && html`<p><a href="${page.here()}?${selecting.toString()}">Use an uploaded file</a></p>`}
+  </form>`;
+}
+
+const maxCarried = 50;
 
 const htmlId = ({ seqNum }: SettingEntry) => `setting-${seqNum}`;
 
 function settingView(one: EnteredSetting, form: SettingsForm): Html {
   const { entry } = one;
   const id = htmlId(entry);
+  const isUpload = one === form.upload;
   const problems = (form.problems.get(entry.id) ?? []).map(({ message }) => message);
   const describedBy = [`${id}-hint`, ...(problems.length > 0 ? [`${id}-problem`] : [])].join(' ');
-  const attributes = html`id="${id}" name="${fieldName(entry.id)}" aria-describedby="${describedBy}"
+  const carried = form.upload ? carriedPrefix : '';
+  const name = isUpload ? 'itemFile' : `${carried}${fieldName(entry.id)}`;
+  const attributes = html`id="${id}" name="${name}" aria-describedby="${describedBy}"
   ${problems.length > 0 && html`aria-invalid="true"`}`;
   const isJson = entry.type === 'JSON';
   const needed = entry.required === true && entry.type !== 'Boolean';
   return html`<div class="field">
-    <label for="${id}">${settingLabel(entry)}${needed && html` <span class="required">required</span>`}</label>
-    ${controlView(one, form, attributes)}
+    <label for="${id}"
+      >${settingLabel(entry)} <code>${entry.id}</code>${needed && html` <span class="required">required</span>`}</label
+    >
+    ${isUpload ? fileInput(entry, attributes) : controlView(one, form, attributes)}
     <p class="hint" id="${id}-hint">
-      ${settingHint(entry)} Setting <code>${entry.id}</code>. ${isJson && `At most ${maxPerControl(form)} characters here; ${useOperation}`}
+      ${settingHint(entry)}${isUpload && allowedTypes(entry)}
+      ${isJson && `At most ${maxPerControl(form)} characters here; ${useOperation}`}
     </p>
     ${problems.length > 0 && html`<p class="problem" id="${id}-problem">${problems.join(' ')}</p>`}
-    ${entry.type === 'File' && form.mayUpload && uploadControl(entry)}
+    ${entry.type === 'File' && !isUpload && form.mayUpload && !form.upload && uploadButton(entry)}
   </div> `;
+}
+
+/** Submits the settings, so that the page with the file input shows them again. */
+function uploadButton({ id }: SettingEntry): Html {
+  return html`<button class="quiet" name="upload" value="${id}">Upload a file …</button>`;
+}
+
+const typesOf = (entry: SettingEntry) => extensionsOf(entry).map((extension) => `.${extension}`);
+
+function allowedTypes(entry: SettingEntry): string {
+  const types = typesOf(entry);
+  return types.length === 0 ? '' : ` Allowed types: ${types.join(', ')}.`;
+}
+
+function fileInput(entry: SettingEntry, attributes: Html): Html {
+  return html`<input ${attributes} type="file" accept="${typesOf(entry).join(',')}" required />`;
 }
 
 function maxPerControl({ entered }: SettingsForm): number {
@@ -161,7 +234,7 @@ function controlView({ entry, text }: EnteredSetting, form: SettingsForm, attrib
       return html`<select ${attributes}>
         ${option('', usable.length === 0 ? 'No file is uploaded yet' : 'None of these')}
         ${isGone && option(text, text)}
-        ${usable.map(({ itemID, itemName, size }) => option(itemID, `${itemName}, ${size} bytes (${itemID})`))}
+        ${usable.map(({ itemID, itemName, date }) => option(itemID, `${itemName}, uploaded ${formatTime(date)}`))}
       </select>`;
     }
     case 'JSON':
@@ -169,52 +242,6 @@ function controlView({ entry, text }: EnteredSetting, form: SettingsForm, attrib
     default:
       return html`<input ${attributes} value="${text}" maxlength="${maxPerControl(form)}" />`;
   }
-}
-
-const uploadFormId = (entry: SettingEntry) => `${htmlId(entry)}-upload`;
-
-/** HTML forms cannot be nested, so these controls refer to a form outside of this one. */
-function uploadControl(entry: SettingEntry): Html {
-  const id = `${htmlId(entry)}-file`;
-  const extensions = extensionsOf(entry).map((extension) => `.${extension}`);
-  return html`<div class="upload">
-    <label for="${id}">Upload a file</label>
-    <input
-      id="${id}"
-      type="file"
-      name="itemFile"
-      form="${uploadFormId(entry)}"
-      accept="${extensions.join(',')}"
-      required
-    />
-    <button class="quiet" form="${uploadFormId(entry)}">Upload</button>
-    ${extensions.length > 0 && html`<p class="hint">Allowed types: ${extensions.join(', ')}.</p>`}
-  </div>`;
-}
-
-/** The server replaces `{itemID}` in `next`, so that the browser returns to this page with the new file selected. */
-function uploadForm(
-  { entry }: EnteredSetting,
-  version: Version,
-  settings: string,
-  page: PageContext<unknown>,
-): Html {
-  const query = new URLSearchParams(settings);
-  query.set(fieldName(entry.id), '{itemID}');
-  const fields = {
-    f: 'html',
-    token: page.formToken,
-    next: `${page.here()}?${query.toString()}`,
-    description: `${settingLabel(entry)} for ${versionName(version)}`,
-  };
-  return html`<form
-    id="${uploadFormId(entry)}"
-    method="post"
-    action="${page.href('uploads', 'upload')}"
-    enctype="multipart/form-data"
-  >
-    ${hiddenInputs(fields)}
-  </form>`;
 }
 
 export function hiddenInputs(fields: Readonly<Record<string, string>>): Html[] {

@@ -3,18 +3,25 @@ import type { PageContext } from '../../rest/resource.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { asJson } from '../../lib/json.ts';
-import { renderTime } from '../../rest/html/json.ts';
-import { renderFacts } from '../../rest/html/table.ts';
+import { renderAgo, renderTime } from '../../rest/html/json.ts';
+import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
 import { formatCount } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job-to-repair.ts';
 import type { JobService } from '../job-service.ts';
-import { timeOfInstalling } from '../job-table.ts';
-import { signInHint } from './jobs.ts';
-import { availableVersions } from '../hops.ts';
+import { type Job, newestJob, timeOfInstalling } from '../job-table.ts';
+import { signInHint } from './job-parts.ts';
+import { availableVersions, newestReachable } from '../hops.ts';
 import { type Version, formatVersion } from '../manifest.ts';
-import { deployment, importedManifest, newestInstalled, rollbackTargets } from '../deployment.ts';
+import {
+  currentManifest,
+  deployment,
+  findVersion,
+  importedManifest,
+  newestInstalled,
+  rollbackTargets,
+} from '../deployment.ts';
 import { countMovesOfRollbacks } from '../workloads.ts';
 
 /** A page repeats the name for each setting. */
@@ -27,13 +34,10 @@ export function versionName(version: Version): string {
     : `${version.type} ${version.version}`;
 }
 
-export async function installedView({
-  store,
-  jobService,
-}: {
-  store: ReadableStore;
-  jobService: JobService;
-}): Promise<Html> {
+export async function installedView(
+  { store, jobService }: { store: ReadableStore; jobService: JobService },
+  { now }: PageContext<unknown>,
+): Promise<Html> {
   const present = store.read(deployment);
   const newest = newestInstalled(present);
   const job = await jobService.findInstalling(newest.id);
@@ -44,10 +48,33 @@ export async function installedView({
     <span class="version">${formatVersion(present.release)}</span>`;
   const facts: [string, Html][] = [['Current version', current]];
   if (newest.type === 'patch') facts.push(['A patch of', release]);
-  if (installedAt) facts.push(['Installed', renderTime(installedAt)]);
+  if (installedAt) facts.push(['Since', renderAgo(installedAt, now)]);
   return html`<section aria-labelledby="installed">
     <h2 id="installed">Installed</h2>
     ${renderFacts(facts)}
+  </section>`;
+}
+
+/** The path to the newest version, which one job with one set of settings installs. */
+export function recommendedView(store: ReadableStore, page: PageContext<unknown>): Html | false {
+  const newest = newestReachable(store);
+  if (!newest) return false;
+  const { version, path } = newest;
+  const manifest = currentManifest(store);
+  const present = store.read(deployment);
+  const names = path.map((id) => {
+    const found = findVersion(manifest, present, id);
+    return found ? formatVersion(found) : id;
+  });
+  return html`<section class="recommended" aria-labelledby="newest">
+    <div>
+      <h2 id="newest">Upgrade to ${versionName(version)}</h2>
+      <p>
+        The newest version${path.length > 1 && `, in ${path.length} hops with one license and one job`}:
+        ${[formatVersion(newestInstalled(present)), ...names].join(' → ')}
+      </p>
+    </div>
+    <a class="button" href="${page.here()}?version=${encodeURIComponent(version.id)}">Upgrade to ${formatVersion(version)}</a>
   </section>`;
 }
 
@@ -58,17 +85,17 @@ export function availableView(store: ReadableStore, page: PageContext<unknown>):
   const blocked = reasonNotToStart(store, { operation: 'upgrade', targetId: '' });
   return html`<section aria-labelledby="available">
     <h2 id="available">Available</h2>
-    ${blocked !== undefined && html`<p class="notice">${blocked}</p>`}
-    ${versions.length === 0 && html`<p>The version manifest has no later version.</p>`}
+    ${failed ? repairNotice(failed, store.read(newestJob)?.id === failed.id) : blocked !== undefined && html`<p class="notice">${blocked}</p>`}
+    ${versions.length === 0 && html`<p>You have the newest version.</p>`}
     <ul class="versions">
       ${versions.map(({ version, reasons, path }) => {
         const isBlocked = failed && !repairs(failed, version.id);
-        const all = isBlocked ? [...reasons, 'The failed job must be repaired first.'] : reasons;
+        const all = isBlocked ? ['Finish the failed job first.'] : reasons;
         const choose =
           path.length > 0 &&
           !isBlocked &&
           html`<a
-            class="button"
+            class="button second"
             href="${page.here()}?version=${encodeURIComponent(version.id)}"
             aria-label="Choose ${versionName(version)}"
             >Choose</a
@@ -82,6 +109,12 @@ export function availableView(store: ReadableStore, page: PageContext<unknown>):
     </ul>
     ${manifestLine(store, page)}
   </section>`;
+}
+
+function repairNotice({ to, reverting }: Job, isNewest: boolean): Html {
+  const remedy = isNewest ? 'Resume it, or upgrade to that version again.' : 'Upgrade to that version again.';
+  const state = reverting ? 'has not put back all of its workloads' : 'has failed';
+  return html`<p class="notice">The job to ${to} ${state}. ${remedy}</p>`;
 }
 
 function versionView(version: Version): Html {
@@ -143,7 +176,7 @@ export function rollbackView(
   if (targets.length === 0 || blocked !== undefined) return false;
   const moves = countMovesOfRollbacks(present);
   const target = (version: Version) => {
-    const label = `Go back to ${formatVersion(version)}`;
+    const label = `Roll back to ${formatVersion(version)}`;
     const button = actionButton({
       action: page.here('rollback'),
       formToken: page.formToken,
@@ -163,14 +196,26 @@ export function rollbackView(
         <h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
         <p class="hint">Puts back ${formatCount(moves.get(version.id) ?? 0, 'container')}.</p>
       </div>
-      <div>${mayStart && (page.formToken === '' ? signInHint(page, 'go back') : confirmation)}</div>
+      <div>${mayStart && (page.formToken === '' ? signInHint(page, 'roll back') : confirmation)}</div>
     </li> `;
   };
   return html`<section aria-labelledby="rollback">
-    <h2 id="rollback">Go back</h2>
+    <h2 id="rollback">Roll back</h2>
     <p>Patches can be rolled back; releases cannot.</p>
     <ul class="versions back">
       ${targets.map(target)}
     </ul>
   </section>`;
+}
+
+export function versionTable(label: string, versions: readonly Version[]): Html {
+  if (versions.length === 0) return html`<p class="none">None.</p>`;
+  const rows = versions.map((version): Row => [
+    versionName(version),
+    formatVersion(version),
+    version.type,
+    String(version.containers.length + version.newContainers.length),
+    html`<code>${version.id}</code>`,
+  ]);
+  return renderTable(label, ['Version', 'Build', 'Kind', 'Containers', 'Id'], rows);
 }

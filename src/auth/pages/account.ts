@@ -1,0 +1,60 @@
+// The page of the own account: its sessions, and the password.
+import type { Role } from '../../caller.ts';
+import { actionButton } from '../../rest/html/form.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { renderAgo, renderTime } from '../../rest/html/json.ts';
+import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
+import type { PageContext } from '../../rest/resource.ts';
+
+export type Account = {
+  readonly username: string;
+  readonly role: Role;
+  readonly createdAt: number;
+  readonly lastSignIn: number | null;
+  readonly sessions: readonly OwnSession[];
+};
+
+type OwnSession = {
+  readonly id: string;
+  readonly createdAt: number;
+  readonly expires: number;
+  readonly address: string | null;
+  readonly current: boolean;
+};
+
+export function accountView(account: Account, page: PageContext<unknown>): Html {
+  const { username, role, createdAt, sessions } = account;
+  const change = `${page.here('changePassword')}?next=${encodeURIComponent(page.here())}`;
+  return html`${renderFacts([
+    ['User name', username],
+    ['Role', html`<span class="chip">${role}</span>`],
+    ['Account created', renderAgo(createdAt, page.now)],
+  ])}
+    <p class="lead-actions"><a class="button" href="${change}">Change password</a></p>
+    <section aria-labelledby="sessions">
+      <h2 id="sessions">Your sessions</h2>
+      ${renderTable(
+        'Sessions',
+        ['Signed in', 'From', 'Ends', 'Actions'],
+        sessions.map((session) => rowOf(session, page)),
+      )}
+    </section>`;
+}
+
+function rowOf({ id, createdAt, expires, address, current }: OwnSession, page: PageContext<unknown>): Row {
+  const { here, formToken } = page;
+  const end = actionButton({
+    action: here('endSession'),
+    label: 'End session',
+    formToken,
+    next: here(),
+    fields: { id },
+    isDestructive: true,
+  });
+  return [
+    renderAgo(createdAt, page.now),
+    address ?? html`<span class="none">unknown</span>`,
+    renderTime(expires),
+    current ? html`<span class="chip">this session</span>` : formToken !== '' ? end : html`–`,
+  ];
+}

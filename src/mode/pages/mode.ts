@@ -1,0 +1,55 @@
+// The page of the mode: whether the system is read-only, who has set it and when, and a button to change it.
+import { mayCall } from '../../caller.ts';
+import { actionButton } from '../../rest/html/form.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { renderAgo } from '../../rest/html/json.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import type { Mode, ModeSetting } from '../mode.ts';
+
+export function modeView(mode: Mode, setting: ModeSetting, page: PageContext<unknown>): Html {
+  const { isReadOnly, reason, message } = mode;
+  return html`<p>
+      ${
+        isReadOnly
+          ? html`<span class="state warn">Read-only</span> Changes are refused.`
+          : html`<span class="state good">Changes are accepted</span>`
+      }
+      ${reason === 'upgrade' ? 'The mode ends with the upgrade job.' : setByView(setting, page)}
+    </p>
+    ${isReadOnly && message !== '' && html`<p>Message for users: ${message}</p>`}
+    ${mayCall(page.caller, 'administrator') && page.formToken !== '' && changeView(mode, page)}`;
+}
+
+function setByView({ setBy, setAt, isReadOnly }: ModeSetting, { now }: PageContext<unknown>): Html | false {
+  return (
+    setBy !== undefined &&
+    setAt !== undefined &&
+    html`Turned ${isReadOnly ? 'on' : 'off'} by ${setBy} ${renderAgo(setAt, now)}.`
+  );
+}
+
+function changeView({ isReadOnly, reason }: Mode, { here, formToken }: PageContext<unknown>): Html | false {
+  if (reason === 'upgrade') return false;
+  if (isReadOnly) {
+    return actionButton({
+      action: here('update'),
+      label: 'Turn read-only mode off',
+      formToken,
+      next: here(),
+      fields: { isReadOnly: 'false' },
+      isPrimary: true,
+    });
+  }
+  return html`<form method="post" action="${here('update')}">
+    <input type="hidden" name="f" value="html" />
+    <input type="hidden" name="token" value="${formToken}" />
+    <input type="hidden" name="next" value="${here()}" />
+    <input type="hidden" name="isReadOnly" value="true" />
+    <div class="field">
+      <label for="message">Message for users</label>
+      <input id="message" name="message" maxlength="1000" aria-describedby="message-hint" />
+      <p class="hint" id="message-hint">Every page shows it while the system is read-only.</p>
+    </div>
+    <p><button>Turn read-only mode on</button></p>
+  </form>`;
+}

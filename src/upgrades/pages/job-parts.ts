@@ -1,0 +1,40 @@
+// Small parts of pages about jobs: title, state, figures.
+import { html, type Html } from '../../rest/html/html.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import type { Job, JobState } from '../job-table.ts';
+
+const states: Readonly<Record<JobState, { label: string; className: string }>> = {
+  in_progress: { label: 'In progress', className: 'busy' },
+  success: { label: 'Succeeded', className: 'good' },
+  failed: { label: 'Failed', className: 'bad' },
+  cancelled: { label: 'Cancelled', className: 'warn' },
+};
+
+export function jobTitle({ operation, from, to }: Job): string {
+  return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
+}
+
+export function stateView({ state }: Job): Html {
+  const { label, className } = states[state];
+  return html`<span class="state ${className}">${label}</span>`;
+}
+
+/** The script of the pages finds the value by `id`. */
+export type Figure = { readonly label: string; readonly value: string; readonly id?: string };
+
+export function figuresView(figures: readonly Figure[]): Html {
+  return html`<dl class="figures">
+    ${figures.map(
+      ({ label, value, id }) =>
+        html`<div>
+          <dt>${label}</dt>
+          <dd ${id !== undefined && html`data-figure="${id}"`}>${value}</dd>
+        </div> `,
+    )}
+  </dl>`;
+}
+
+/** Replaces a button that would not work without a session. */
+export function signInHint({ here }: Pick<PageContext<unknown>, 'here'>, purpose: string): Html {
+  return html`<p class="hint"><a href="${here()}">Sign in</a> with this browser to ${purpose}.</p>`;
+}

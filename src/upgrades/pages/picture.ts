@@ -1,0 +1,157 @@
+// A job as a picture: its phases with their durations, and a tile for each component that fills as its workloads move.
+import { formatDuration } from '../../lib/format.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import type { Job } from '../job-table.ts';
+import type { Plan } from '../plan.ts';
+import { type ComponentProgress, type Phase, type PhaseName, componentProgress } from '../timeline.ts';
+
+const phaseLabels: Readonly<Record<PhaseName, string>> = {
+  prepare: 'Prepare',
+  database: 'Database',
+  deployments: 'Deployments',
+  finish: 'Post-upgrade',
+  check: 'Final check',
+};
+
+type PartState = 'done' | 'current' | 'failed' | 'waiting';
+
+const stateLabels: Readonly<Record<PartState, string>> = {
+  done: 'done',
+  current: 'in progress',
+  failed: 'failed',
+  waiting: 'not begun',
+};
+
+export type PictureOptions = {
+  /** Undefined if the job has succeeded or was cancelled: the plan is deleted then. */
+  readonly plan: Plan | undefined;
+  /** The component whose messages the page shows. */
+  readonly selected: string | null;
+  readonly hrefOf: (component: string) => string;
+  /** What the tile of the failed component shows. */
+  readonly open?: Html;
+};
+
+/** With several hops: one item for each hop, and the phases of the current one. */
+export function phasesView(job: Job, plan: Plan | undefined, now: number): Html | false {
+  const { timeline } = job;
+  if (!timeline) return false;
+  const parts = timeline.phases.map((phase): Part => {
+    const state = stateOfPhase(job, phase);
+    const ms = state === 'current' ? phase.ms + sinceStep(job, now) : phase.ms;
+    return { label: phaseLabels[phase.name], state, ms, hop: phase.hop };
+  });
+  const hops = [...new Set(parts.flatMap(({ hop }) => hop ?? []))];
+  if (hops.length < 2) return partList('Phases', parts);
+  const ofHop = (hop: number) => parts.filter((part) => part.hop === hop);
+  const current = hops.find((hop) => ofHop(hop).some(({ state }) => state !== 'done'));
+  return html`${partList('Hops', [
+    ...hops.map((hop) => joinParts(hopLabel(hop, plan), ofHop(hop))),
+    ...parts.filter(({ hop }) => hop === undefined),
+  ])}
+    ${current !== undefined && partList(`Phases of hop ${current + 1}`, ofHop(current))}`;
+}
+
+type Part = {
+  readonly label: string;
+  readonly state: PartState;
+  readonly ms: number;
+  readonly hop?: number | undefined;
+};
+
+function hopLabel(hop: number, plan: Plan | undefined): string {
+  const to = plan?.hops?.[hop]?.to;
+  return to === undefined ? `Hop ${hop + 1}` : `Hop ${hop + 1}: ${to}`;
+}
+
+function joinParts(label: string, parts: readonly Part[]): Part {
+  const isAll = (state: PartState) => parts.every((part) => part.state === state);
+  const hasFailed = parts.some(({ state }) => state === 'failed');
+  const state = hasFailed ? 'failed' : isAll('done') ? 'done' : isAll('waiting') ? 'waiting' : 'current';
+  return { label, state, ms: parts.reduce((sum, { ms }) => sum + ms, 0) };
+}
+
+function partList(label: string, parts: readonly Part[]): Html {
+  return html`<ol class="phases" aria-label="${label}">
+    ${parts.map(
+      ({ label: name, state, ms }) =>
+        html`<li class="${state}">
+          <strong>${name}</strong>
+          <span>${state === 'waiting' ? stateLabels.waiting : formatDuration(ms)}</span>
+          ${state === 'failed' && html`<span class="bad">failed</span>`}
+        </li> `,
+    )}
+  </ol>`;
+}
+
+/** With the number of the hop, if there are several. */
+export function phaseLabel({ name, hop }: Phase, all: readonly Phase[]): string {
+  const hops = new Set(all.flatMap((phase) => phase.hop ?? [])).size;
+  return hops > 1 && hop !== undefined ? `${phaseLabels[name]} ${hop + 1}` : phaseLabels[name];
+}
+
+function sinceStep({ progress }: Job, now: number): number {
+  return progress ? Math.max(0, now - progress.stepStartedAt) : 0;
+}
+
+function stateOfPhase({ state, next }: Job, { first, steps }: Phase): PartState {
+  if (state === 'success' || next >= first + steps) return 'done';
+  if (next < first) return 'waiting';
+  return state === 'failed' ? 'failed' : state === 'in_progress' ? 'current' : 'waiting';
+}
+
+export function tilesOf(job: Job, plan: Plan | undefined): ComponentProgress[] {
+  if (plan) return componentProgress(plan, job.next);
+  const isDone = job.state === 'success';
+  return (job.timeline?.components ?? []).map((component) => ({
+    ...component,
+    done: isDone ? component.total : 0,
+    isCurrent: false,
+    workloads: [],
+  }));
+}
+
+/** The component at whose step the job has failed. */
+export function failedComponent(job: Job, plan: Plan | undefined): string | undefined {
+  if (job.state !== 'failed' || !plan) return undefined;
+  const step = plan.steps[job.next];
+  return step?.workload?.component ?? tilesOf(job, plan).find(({ isCurrent }) => isCurrent)?.name;
+}
+
+export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOptions): Html | false {
+  const tiles = tilesOf(job, plan);
+  if (tiles.length === 0 || job.state === 'cancelled') return false;
+  const failed = failedComponent(job, plan);
+  return html`<ul class="tiles" aria-label="Components">
+    ${tiles.map(({ name, total, done, isCurrent }) => {
+      const state = stateOfTile({
+        isFailed: name === failed,
+        isCurrent: isCurrent && job.state === 'in_progress',
+        done,
+        total,
+      });
+      const percent = total === 0 ? 0 : Math.round((100 * done) / total);
+      return html`<li class="${state}">
+        <svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
+          <rect width="${percent}" height="1" />
+        </svg>
+        <a href="${hrefOf(name)}" ${name === selected && html`aria-current="true"`}
+          ><strong>${name}</strong> <span>${done} of ${total}</span>
+          <span class="unseen">${stateLabels[state]}: show its messages</span></a
+        >
+        ${state === 'failed' && open}
+      </li> `;
+    })}
+  </ul>`;
+}
+
+function stateOfTile(tile: {
+  isFailed: boolean;
+  isCurrent: boolean;
+  done: number;
+  total: number;
+}): PartState {
+  if (tile.isFailed) return 'failed';
+  if (tile.done >= tile.total) return 'done';
+  return tile.isCurrent || tile.done > 0 ? 'current' : 'waiting';
+}

@@ -1,0 +1,103 @@
+// The report of an ended job, to print or to file: who, when, versions, phases with durations, components, failures.
+import { formatCount, formatDuration } from '../../lib/format.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { renderTime } from '../../rest/html/json.ts';
+import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import { currentManifest, deployment, findVersion } from '../deployment.ts';
+import type { Job } from '../job-table.ts';
+import type { Code, Message } from '../messages.ts';
+import { formatVersion } from '../manifest.ts';
+import { jobTitle, stateView } from './job-parts.ts';
+import { type JobViewOptions, durationOf, messageView } from './jobs.ts';
+import { phaseLabel } from './picture.ts';
+import { versionName } from './versions.ts';
+
+/** Failures, resumptions, cancellations, and workloads that were put back. */
+const noteworthy: readonly number[] = [2901, 2902, 2903, 2904] satisfies readonly Code[];
+
+export async function reportView(
+  { store, jobService }: JobViewOptions,
+  job: Job,
+  page: PageContext<unknown>,
+): Promise<Html> {
+  const { messages } = await jobService.messages(job);
+  const events = messages.filter(({ code }) => noteworthy.includes(code));
+  return html`<section aria-labelledby="job">
+    <h2 id="job">${jobTitle(job)} ${stateView(job)}</h2>
+    ${renderFacts(factsOf(job, page.now))} ${versionsView(store, job)} ${phaseTable(job)} ${componentTable(job)}
+    ${eventsView(events)}
+    <p class="hint">
+      Job ${job.id}, ${formatCount(job.messageCount, 'message')}.
+      <a href="${page.href('system', 'jobs', job.id)}">Back to the job</a>
+    </p>
+  </section>`;
+}
+
+function factsOf(job: Job, now: number): [string, Html | string][] {
+  const { startedBy, startedAt, endedAt, runStartedAt, reason, from, to, workloads, workloadsDone } = job;
+  const facts: [string, Html | string][] = [
+    ['Started by', startedBy],
+    ['Started', renderTime(startedAt)],
+    ['Ended', endedAt === null ? 'still running' : renderTime(endedAt)],
+    ['Duration', formatDuration(durationOf(job, now))],
+    ['Version before', from],
+    ['Version after', job.state === 'success' ? to : `${from} (target ${to})`],
+    ['Deployments', `${workloadsDone} of ${workloads}`],
+  ];
+  if (runStartedAt !== startedAt) facts.push(['Last resumed', renderTime(runStartedAt)]);
+  if (job.progress) facts.push(['Steps', `${job.progress.done} of ${job.progress.total}`]);
+  if (reason !== null) facts.push(['Reason', reason]);
+  return facts;
+}
+
+function versionsView(store: JobViewOptions['store'], { installs, operation }: Job): Html | false {
+  const versions = installs.map(
+    (id) => findVersion(currentManifest(store), store.read(deployment), id) ?? id,
+  );
+  return (
+    operation === 'upgrade' &&
+    html`<h3>Versions</h3>
+      <ol>
+        ${versions.map(
+          (version) =>
+            html`<li>
+              ${typeof version === 'string' ? version : `${versionName(version)} (${formatVersion(version)})`}
+            </li> `,
+        )}
+      </ol>`
+  );
+}
+
+function phaseTable({ timeline }: Job): Html | false {
+  const rows = (timeline?.phases ?? []).map((phase): Row => [
+    phaseLabel(phase, timeline?.phases ?? []),
+    String(phase.steps),
+    formatDuration(phase.ms),
+  ]);
+  return (
+    rows.length > 0 &&
+    html`<h3>Phases</h3>
+      ${renderTable('Phases', ['Phase', 'Steps', 'Duration'], rows)}`
+  );
+}
+
+function componentTable({ timeline }: Job): Html | false {
+  const rows = (timeline?.components ?? []).map(({ name, total }): Row => [name, String(total)]);
+  return (
+    rows.length > 0 &&
+    html`<h3>Components</h3>
+      ${renderTable('Components', ['Component', 'Moved workloads'], rows)}`
+  );
+}
+
+function eventsView(events: readonly Message[]): Html {
+  return html`<h3>Failures and interventions</h3>
+    ${
+      events.length === 0
+        ? html`<p>None.</p>`
+        : html`<ol class="plain-log">
+            ${events.map(messageView)}
+          </ol>`
+    }`;
+}

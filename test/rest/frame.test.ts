@@ -1,0 +1,118 @@
+// The frame of all pages: navigation, breadcrumb, the banner of read-only mode, and error pages that lead on.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Role } from '../../src/caller.ts';
+import { type Server, startServer } from '../kit/server.ts';
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
+
+const show = (path: string, role: Role = 'administrator') =>
+  server.get(path, { accept: 'text/html', cookie: `steward_session=${server.token(role)}` });
+
+const partOf = (body: string, label: string) =>
+  body.split(`aria-label="${label}"`)[1]?.split('</nav>')[0] ?? '';
+const textOf = (markup: string) =>
+  markup
+    .replaceAll(/^[^>]*>|<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+
+describe('the navigation', () => {
+  it('leads to every area, and marks the one of the page', async () => {
+    for (const [path, current] of [
+      ['/admin', 'Home'],
+      ['/admin/services/Maps', 'Services'],
+      ['/admin/services/webhooks/settings', 'Webhooks'],
+      ['/admin/system/jobs', 'Upgrades'],
+      ['/admin/security/users/add', 'Users'],
+      ['/admin/uploads', 'Uploads'],
+      ['/admin/system/audit', 'Audit'],
+    ] as const) {
+      const navigation = partOf((await show(path)).body, 'Main');
+      expect(textOf(navigation), path).toBe('Home Services Webhooks Upgrades Users Uploads Audit');
+      expect(/aria-current="(?:page|true)">(\w+)</.exec(navigation)?.[1], path).toBe(current);
+    }
+  });
+
+  it('shows a member what a member may open, also on the page of the SOAP service', async () => {
+    expect(textOf(partOf((await show('/admin', 'member')).body, 'Main'))).toBe('Home Services');
+    expect(textOf(partOf((await show('/services', 'member')).body, 'Main'))).toBe('Home Services');
+  });
+
+  it('is missing without a session, but the product is named', async () => {
+    const { body } = await server.get('/admin', { accept: 'text/html' });
+    expect(body).not.toContain('aria-label="Main"');
+    expect(body).toMatch(/class="brand"[^>]*>.*Steward<\/a>/);
+  });
+});
+
+describe('the breadcrumb', () => {
+  it('names resources, items and operations by their titles', async () => {
+    const path = '/admin/services/Maps/Roads.MapServer/edit';
+    expect(textOf(partOf((await show(path)).body, 'Breadcrumb'))).toBe(
+      'Home Services Maps Roads.MapServer Edit service',
+    );
+    const { json } = await server.postParts(
+      '/admin/uploads/upload',
+      { itemFile: { name: 'license.json', content: '{}' } },
+      server.token('administrator'),
+    );
+    const id = json<{ item: { itemID: string } }>().item.itemID;
+    const { body } = await show(`/admin/uploads/${id}/delete`);
+    expect(textOf(partOf(body, 'Breadcrumb'))).toBe('Home Uploads license.json Delete upload');
+    expect(body).toContain('<h1>Delete upload: license.json</h1>');
+    expect(body).toMatch(/<button class="danger">Delete upload/);
+  });
+
+  it('has no link to a page that the caller may not open', async () => {
+    const crumbs = partOf((await show('/admin/security/self', 'member')).body, 'Breadcrumb');
+    expect(crumbs).toContain('<li>Security</li>');
+    expect(crumbs).toContain('<a href="/admin">Home</a>');
+  });
+});
+
+describe('an error page', () => {
+  it('has a title, and links to the page above and to the home page', async () => {
+    const { statusCode, body } = await show('/admin/services/Maps/Nothing.MapServer');
+    expect(statusCode).toBe(404);
+    expect(body).toContain('<h1>Not found</h1>');
+    expect(body).toContain('<a href="/admin">Go to the home page</a>');
+    const forbidden = await show('/admin/security/users/add', 'member');
+    expect(forbidden.body).toContain('<h1>Not allowed</h1>');
+    expect(forbidden.body).toContain('<a href="/admin">Go to the home page</a>');
+  });
+});
+
+describe('in read-only mode', () => {
+  it('every page says so, and forms that would be refused cannot be sent', async () => {
+    const token = server.token('administrator');
+    await server.post('/admin/mode/update', { token, isReadOnly: 'true', message: 'Back at <noon>.' });
+    for (const path of ['/admin', '/admin/services', '/admin/security/users', '/admin/uploads/upload']) {
+      const { body } = await show(path);
+      expect(body, path).toMatch(
+        /class="banner">\s*<strong>The system is read-only\.<\/strong> Back at &lt;noon&gt;\./,
+      );
+      expect(body, path).toContain('<a href="/admin/mode">Turn read-only mode off</a>');
+    }
+    const member = await show('/admin/services', 'member');
+    expect(member.body).toContain('The system is read-only.');
+    expect(member.body).not.toContain('Turn read-only mode off');
+    expect((await show('/admin/uploads/upload')).body).toContain(
+      '<button class="primary" disabled>Upload file',
+    );
+    expect((await show('/admin/mode/update')).body).toContain('<button class="primary">Update mode');
+    await server.post('/admin/mode/update', { token, isReadOnly: 'false' });
+    expect((await show('/admin/services')).body).not.toContain('class="banner"');
+    expect((await show('/admin/uploads/upload')).body).toContain('<button class="primary">Upload file');
+  });
+});
+
+it('a link to a form fills in its fields, except secrets', async () => {
+  const { body } = await show('/admin/security/users/add?username=mia&password=secret12&role=publisher');
+  expect(body).toMatch(/name="username"[^>]*value="mia"/);
+  expect(body).toContain('<option value="publisher" selected>');
+  expect(body).not.toContain('secret12');
+});

@@ -1,0 +1,167 @@
+// The pages of users, the own account, uploads, the mode, versions and the audit trail, in a browser without scripts.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Role } from '../../src/caller.ts';
+import { type Server, password, startServer } from '../kit/server.ts';
+import { formOf, plain } from '../upgrades/page-kit.ts';
+
+let server: Server;
+beforeEach(async () => {
+  server = await startServer();
+});
+afterEach(() => server.close());
+
+const cookieOf = (role: Role) => `steward_session=${server.token(role)}`;
+
+async function show(path: string, role: Role = 'administrator'): Promise<string> {
+  const page = await server.get(path, { accept: 'text/html', cookie: cookieOf(role) });
+  expect(page.statusCode, path).toBe(200);
+  return page.body;
+}
+
+const act = (path: string, fields: Record<string, string> = {}) =>
+  server.post(`/admin/${path}`, { token: server.token('administrator'), ...fields });
+
+/** Sends a form of a page, and returns the page that it redirects to, with its notice. */
+async function send(page: string, actionEnd: string, more: Record<string, string> = {}): Promise<string> {
+  const form = formOf(page, actionEnd);
+  if (!form) throw new Error(`There is no form for ${actionEnd}.`);
+  const cookie = cookieOf('administrator');
+  const answer = await server.post(form.action, { ...form.fields, ...more }, { cookie });
+  expect(answer.statusCode, answer.body).toBe(303);
+  const [notice = ''] = String(answer.headers['set-cookie']).split(';');
+  const headers = { accept: 'text/html', cookie: `${cookie}; ${notice}` };
+  return (await server.get(answer.headers.location ?? '', headers)).body;
+}
+
+const rowOf = (page: string, text: string) =>
+  (page.match(/<tr role="row">[\s\S]*?<\/tr>/g) ?? []).find((row) => row.includes(text)) ?? '';
+
+describe('users', () => {
+  it('are listed with their role and its meaning, and links and buttons for each', async () => {
+    await act('security/users/add', { username: 'mia', password, role: 'publisher' });
+    const page = await show('/admin/security/users');
+    expect(page).toContain('href="/admin/security/users/add?next=%2Fadmin%2Fsecurity%2Fusers"');
+    const mia = rowOf(page, '<strong>mia</strong>');
+    expect(mia).toContain('<span class="chip">publisher</span>');
+    expect(mia).toContain('never');
+    expect(mia).toContain('just now');
+    expect(plain(mia)).toContain('update?username=mia&role=publisher&next=%2Fadmin%2Fsecurity%2Fusers"');
+    expect(page).toContain('creates, changes and deletes services');
+    expect(rowOf(page, '<strong>administrator</strong>')).toContain('you');
+  });
+
+  it('are removed in two steps', async () => {
+    await act('security/users/add', { username: 'mia', password, role: 'member' });
+    const row = rowOf(await show('/admin/security/users'), '<strong>mia</strong>');
+    expect(row).toMatch(/<summary>Remove<span class="unseen"> mia<\/span> …<\/summary>/);
+    const after = await send(row, '/remove');
+    expect(after).toContain('User mia was removed.');
+    expect(rowOf(after, '<strong>mia</strong>')).toBe('');
+  });
+
+  it('keep their role in the form that changes them', async () => {
+    const page = await show('/admin/security/users/update?username=member&role=member');
+    expect(page).toMatch(/<label for="username"\s*>User name <code>username<\/code>/);
+    expect(page).toMatch(/name="username"[^>]*value="member"/);
+  });
+});
+
+describe('the own account', () => {
+  it('shows the sessions with the present one marked, and ends another one', async () => {
+    const signIn = { username: 'administrator', password };
+    await server.post('/tokens/generateToken', signIn);
+    const page = await show('/admin/security/self');
+    expect(page.match(/this session/g)).toHaveLength(1);
+    expect(page).toContain('href="/admin/security/self/changePassword?next=%2Fadmin%2Fsecurity%2Fself"');
+    const after = await send(page, '/endSession');
+    expect(after).toContain('The session has ended.');
+    expect(formOf(after, '/endSession')).toBeUndefined();
+    expect(await show('/admin/security/self', 'member')).toContain('<span class="chip">member</span>');
+  });
+});
+
+describe('uploads', () => {
+  it('are listed by name, and deleted in two steps', async () => {
+    expect(await show('/admin/uploads')).toContain('No file is uploaded.');
+    const file = { itemFile: { name: 'a <b>.json', content: 'x'.repeat(3000) }, description: 'Of May' };
+    const added = await server.postParts('/admin/uploads/upload', file, server.token('administrator'));
+    const { itemID } = added.json<{ item: { itemID: string } }>().item;
+    const page = await show('/admin/uploads');
+    const row = rowOf(page, 'a &lt;b&gt;.json');
+    expect(row).toContain(`href="/admin/uploads/${itemID}"`);
+    expect(row).toContain('Of May');
+    expect(row).toContain('2.9 KiB');
+    expect(await show(`/admin/uploads/${itemID}`)).toContain('<h1>a &lt;b&gt;.json</h1>');
+    expect(await send(row, '/delete')).toContain('a &lt;b&gt;.json was deleted.');
+  });
+});
+
+describe('the mode', () => {
+  it('is turned on and off with one button, and shows who has set it and when', async () => {
+    const off = await show('/admin/mode');
+    expect(off).toContain('Changes are accepted');
+    const on = await send(off, '/mode/update', { message: 'Back at noon.' });
+    expect(on).toContain('Read-only mode is on.');
+    expect(on).toMatch(/Turned on by administrator <time[^>]*>just now<\/time\s*>/);
+    expect(on).toContain('Message for users: Back at noon.');
+    expect(await show('/admin/mode', 'member')).not.toContain('<button>Turn');
+    const again = await send(on, '/mode/update');
+    expect(again).toContain('Read-only mode is off.');
+    expect((await server.get('/admin/mode', { cookie: cookieOf('member') })).json()).toEqual({
+      isReadOnly: false,
+      reason: null,
+      message: '',
+    });
+  });
+});
+
+describe('versions', () => {
+  it('are tables and lists with links to the upgrade', async () => {
+    const available = await show('/admin/system/upgrades/available');
+    expect(available).toContain('href="/admin/system/upgrades?version=rel_14072022_2632"');
+    expect(await show('/admin/system/upgrades/installed')).toMatch(/Product 10\.9\.1<\/th>/);
+  });
+});
+
+describe('services', () => {
+  it('are created from the page of a folder, with the folder filled in and known types offered', async () => {
+    const folder = await show('/admin/services/Maps', 'publisher');
+    const href = /href="([^"]*createService[^"]*)"/.exec(folder)?.[1] ?? '';
+    const form = await show(href, 'publisher');
+    expect(form).toMatch(/name="folderName"[^>]*list="folderName-list"[^>]*value="Maps"/);
+    expect(form).toContain('<option value="GeocodeServer"></option>');
+    expect(form).toMatch(/<details class="further" >\s*<summary>More fields/);
+    expect(await show('/admin/services/Maps', 'member')).not.toContain('createService');
+    const result = await server.post('/admin/services/createService', {
+      f: 'html',
+      token: server.token('publisher'),
+      folderName: 'Maps',
+      serviceName: 'New',
+      type: 'MapServer',
+    });
+    expect(result.body).toContain('The service New.MapServer was created.');
+    expect(result.body).toContain('<a href="/admin/services/Maps/New.MapServer">Open the service</a>');
+  });
+});
+
+describe('the audit trail', () => {
+  it('shows who has done what, with filters that the export and the pages keep', async () => {
+    await act('security/users/add', { username: 'mia', password, role: 'member' });
+    await act('services/createFolder', { folderName: 'a.b' });
+    await act('services/createFolder', { folderName: 'New' });
+    const all = await show('/admin/system/audit');
+    const row = rowOf(all, 'security/users/add');
+    expect(row).toContain('security/users/mia');
+    expect(row).toContain('<span class="state good">success</span>');
+    expect(row).toContain('href="/admin/system/audit?user=administrator"');
+    expect(rowOf(all, 'refused')).toContain('services/createFolder');
+    const filtered = await show('/admin/system/audit?operation=createFolder&outcome=success&num=1');
+    expect(filtered).toContain('1 entry.');
+    expect(filtered).not.toContain('security/users/add');
+    expect(plain(filtered)).toContain('/admin/system/audit?operation=createFolder&outcome=success&f=csv"');
+    expect(filtered).toMatch(/name="operation"[^>]*value="createFolder"/);
+    expect(filtered).toContain('<option value="success" selected>success</option>');
+    const paged = await show('/admin/system/audit?user=administrator&num=1');
+    expect(plain(paged)).toContain('?user=administrator&start=1&num=1');
+  });
+});

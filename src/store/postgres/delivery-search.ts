@@ -1,0 +1,97 @@
+// Finds deliveries by filter.
+//
+// A search reads the newest or oldest deliveries of each state, through the index that fits the filter, and merges them. Every statement is
+// planned once for all values (database.ts), so its text alone must lead to the right index:
+//
+// - `state` is a constant of each part, because the indexes of finished deliveries have it in their condition;
+// - the deliveries of an event are few, and are read before all other conditions are checked.
+import { type DeliveryFilter, mostCounted } from '../../webhooks/delivery-filter.ts';
+import { type DeliveryState, deliveryStates } from '../../webhooks/delivery.ts';
+
+/** The value replaces every `?` in the text. */
+type Condition = { readonly text: string; readonly value?: unknown };
+
+export class DeliverySearch {
+  readonly #states: readonly DeliveryState[];
+  readonly #source: string;
+  readonly #conditions: readonly string[];
+  readonly #values: unknown[] = [];
+
+  constructor(
+    { states = deliveryStates, eventId, ...filter }: DeliveryFilter,
+    more: readonly Condition[] = [],
+  ) {
+    this.#states = deliveryStates.filter((state) => states.includes(state));
+    this.#source =
+      eventId === undefined
+        ? 'deliveries'
+        : `(select * from deliveries where event_id = ${this.#parameter(eventId)} offset 0)`;
+    this.#conditions = [...conditionsOf(filter), ...more].map(({ text, value }) =>
+      value === undefined ? text : text.replaceAll('?', this.#parameter(value)),
+    );
+  }
+
+  get values(): readonly unknown[] {
+    return this.#values;
+  }
+
+  /** Selects the newest, or oldest, deliveries. `columns` are those of the table `d`. */
+  select(
+    columns: string,
+    order: 'newest' | 'oldest',
+    { start, num }: { start: string; num: string },
+  ): string {
+    const direction = order === 'newest' ? 'desc' : 'asc';
+    const parts = this.#parts(
+      `${columns}, d.created_at as sorted_by, d.placed as number`,
+      `order by d.created_at ${direction}, d.placed ${direction} limit ${start} + ${num}`,
+    );
+    return `select d.* from (${parts}) d order by d.sorted_by ${direction}, d.number ${direction} offset ${start} limit ${num}`;
+  }
+
+  /** Counts the deliveries that match, but stops after `mostCounted`. */
+  get countSome(): string {
+    const most = `limit ${mostCounted + 1}`;
+    return `select count(*) from (select from (${this.#parts('', most)}) d ${most}) counted`;
+  }
+
+  get countByWebhook(): string {
+    return `select d.webhook_id, count(*) from (${this.#parts('d.webhook_id', '')}) d group by d.webhook_id`;
+  }
+
+  #parts(columns: string, end: string): string {
+    return this.#states
+      .map((state) => {
+        const conditions = [`d.state = '${state}'`, ...this.#conditions].join(' and ');
+        return `(select ${columns} from ${this.#source} d where ${conditions} ${end})`;
+      })
+      .join(' union all ');
+  }
+
+  #parameter(value: unknown): string {
+    return `$${this.#values.push(value)}`;
+  }
+}
+
+function conditionsOf({ webhookId, changeType, status, from, to }: DeliveryFilter): Condition[] {
+  const all: readonly Condition[] = [
+    { text: 'd.webhook_id = ?', value: webhookId },
+    { text: 'd.event_type = ?', value: changeType },
+    { text: 'd.status = ?::smallint', value: status ?? undefined },
+    { text: 'd.created_at >= ?::bigint', value: from },
+    { text: 'd.created_at <= ?::bigint', value: to },
+  ];
+  const given = all.filter(({ value }) => value !== undefined);
+  return status === null ? [...given, { text: 'd.status is null' }] : given;
+}
+
+/** The conditions of `matchesRedelivery`. */
+export function searchRedelivery(filter: DeliveryFilter, requestedAt: number): DeliverySearch {
+  return new DeliverySearch(filter, [
+    {
+      text: `not d.is_ping and d.redelivered_as is null and d.ended_at <= ?::bigint and d.created_at <= ?::bigint
+        and (d.redelivery_of is null or d.created_at < ?::bigint)`,
+      value: requestedAt,
+    },
+  ]);
+}

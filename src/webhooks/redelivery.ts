@@ -12,6 +12,7 @@ import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type DeliveryFilter, matchesFilter } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
+import { webhooks } from './webhook.ts';
 
 export type Redelivery = {
   readonly id: string;
@@ -40,6 +41,32 @@ export function listRedeliveries(reader: Reader, webhookId?: string): Redelivery
     (redelivery) => webhookId === undefined || redelivery.webhookId === webhookId,
   );
   return listed.sort((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
+}
+
+export type RequestedRedelivery = Pick<Redelivery, 'filter' | 'requestedAt'> & {
+  readonly newId: () => string;
+};
+
+/**
+ * Stores a redelivery for each active webhook in `counts`, which has the number of deliveries that match. Those of inactive webhooks are
+ * skipped.
+ */
+export function requestRedeliveries(
+  transaction: Transaction,
+  counts: ReadonlyMap<string, number>,
+  { filter, requestedAt, newId }: RequestedRedelivery,
+): { readonly matched: number; readonly skipped: number } {
+  let [matched, skipped] = [0, 0];
+  for (const [webhookId, count] of counts) {
+    const webhook = transaction.get(webhooks, webhookId);
+    if (webhook?.active) {
+      matched += count;
+      transaction.put(redeliveries, { id: newId(), webhookId, filter, requestedAt });
+    } else if (webhook) {
+      skipped += count;
+    }
+  }
+  return { matched, skipped };
 }
 
 export function endRedeliveries(transaction: Transaction, webhookId: string): void {

@@ -67,6 +67,11 @@ export function requireWebhook(reader: Reader, id: string): Webhook {
   return webhook;
 }
 
+export function requireActive(reader: Reader, id: string): void {
+  const { name, active } = requireWebhook(reader, id);
+  if (!active) throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);
+}
+
 export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number): string[] {
   return [signatureKey, ...previousKeys.filter(({ until }) => at < until).map(({ key }) => key)];
 }

@@ -46,11 +46,13 @@ export type TransactionWrites = {
 };
 
 /** The same methods, which record the call. The promise of a count is resolved by the commit: a rule returns it, and does not wait. */
-type RecordedWrites<W> = {
-  readonly [M in keyof W]: W[M] extends (...args: infer A) => Promise<infer R>
-    ? (...args: A) => R extends number ? Promise<R> : void
+type RecordedWrites<W> = { readonly [M in keyof W]: RecordedWrite<W[M]> };
+
+type RecordedWrite<F> = F extends (...args: infer A) => Promise<number>
+  ? (...args: A) => Promise<number>
+  : F extends (...args: infer A) => unknown
+    ? (...args: A) => void
     : never;
-};
 
 export type AuditWrites = {
   record: (entry: AuditEntry) => Promise<void>;

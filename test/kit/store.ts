@@ -69,7 +69,7 @@ async function createOnPostgres(options: TestStoreOptions): Promise<TestStore> {
 }
 
 /** Methods of ports that return no promise. */
-const synchronous = new Set(['pending', 'onFree', 'read']);
+const synchronous = new Set(['pending', 'evicted', 'onFree', 'read']);
 
 async function openAt(database: Database, options: TestStoreOptions): Promise<TestStore> {
   const store = await openPostgresStore({

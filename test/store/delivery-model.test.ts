@@ -98,13 +98,13 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
     case 'discard': {
       const at = (system.clock += 1);
       return {
-        onStore: ({ deliveries }) => deliveries.discardPending(change.webhookId, at),
+        onStore: ({ deliveries }) => void deliveries.discardPending(change.webhookId, at),
         onModel: () => (model.discard(change.webhookId, at), true),
       };
     }
     case 'delete':
       return {
-        onStore: ({ deliveries }) => deliveries.deleteAll(change.webhookId),
+        onStore: ({ deliveries }) => void deliveries.deleteAll(change.webhookId),
         onModel: () => (model.delete(change.webhookId), true),
       };
     case 'reset':

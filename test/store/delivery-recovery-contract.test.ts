@@ -106,6 +106,23 @@ describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
       expect((await claim(store, 50)).ids).toHaveLength(2);
     });
 
+    it('repeats what every kind of filter matches', async () => {
+      const store = await open();
+      await publish(store, ...['a1', 'a2', 'a3', 'a4', 'a5'].map((id, n) => missed(id, n + 1)));
+      await claim(store, 9);
+      const filters: [DeliveryFilter, number][] = [
+        [{ eventId: 'event of a1' }, 1],
+        [{ states: ['missed'], from: 2, to: 2 }, 1],
+        [{ states: ['failed', 'delivered'] }, 0],
+        [{ status: 200, changeType: 'Tested' }, 0],
+        [{ status: null, changeType: 'Tested' }, 3],
+      ];
+      for (const [filter, created] of filters) {
+        const redelivered = await store.deliveries.redeliver(await request(store, filter), portion());
+        expect(redelivered, JSON.stringify(filter)).toEqual({ created, isDone: true });
+      }
+    });
+
     it('repeats a redelivery that failed, but not within the same moment', async () => {
       const store = await open();
       await publish(

@@ -111,8 +111,13 @@ export function completeValues(completed: readonly Held[]): unknown[] {
     deliveries.map(({ attempts }) => JSON.stringify(attempts)),
     deliveries.map(priorityOf),
     deliveries.map(waitingSince),
-    deliveries.map(lastStatus),
+    deliveries.map((delivery) => toStatusColumn(lastStatus(delivery))),
   ];
+}
+
+/** Null is stored as 0. */
+export function toStatusColumn(status: number | null): number {
+  return status ?? 0;
 }
 
 export const completeParameters = 8;

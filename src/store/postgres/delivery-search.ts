@@ -7,9 +7,10 @@
 // - the deliveries of an event are few, and are read before all other conditions are checked.
 import { type DeliveryFilter, mostCounted } from '../../webhooks/delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../../webhooks/delivery.ts';
+import { toStatusColumn } from './delivery-rows.ts';
 
 /** The value replaces every `?` in the text. */
-type Condition = { readonly text: string; readonly value?: unknown };
+type Condition = { readonly text: string; readonly value: unknown };
 
 export class DeliverySearch {
   readonly #states: readonly DeliveryState[];
@@ -25,9 +26,9 @@ export class DeliverySearch {
     this.#source =
       eventId === undefined
         ? 'deliveries'
-        : `(select * from deliveries where event_id = ${this.#parameter(eventId)} offset 0)`;
+        : `(select *, ctid from deliveries where event_id = ${this.#parameter(eventId)} offset 0)`;
     this.#conditions = [...conditionsOf(filter), ...more].map(({ text, value }) =>
-      value === undefined ? text : text.replaceAll('?', this.#parameter(value)),
+      text.replaceAll('?', this.#parameter(value)),
     );
   }
 
@@ -77,12 +78,11 @@ function conditionsOf({ webhookId, changeType, status, from, to }: DeliveryFilte
   const all: readonly Condition[] = [
     { text: 'd.webhook_id = ?', value: webhookId },
     { text: 'd.event_type = ?', value: changeType },
-    { text: 'd.status = ?::smallint', value: status ?? undefined },
+    { text: 'd.status = ?::smallint', value: status === undefined ? undefined : toStatusColumn(status) },
     { text: 'd.created_at >= ?::bigint', value: from },
     { text: 'd.created_at <= ?::bigint', value: to },
   ];
-  const given = all.filter(({ value }) => value !== undefined);
-  return status === null ? [...given, { text: 'd.status is null' }] : given;
+  return all.filter(({ value }) => value !== undefined);
 }
 
 /** The conditions of `matchesRedelivery`. */

@@ -1,13 +1,12 @@
 -- contract
 -- Finding deliveries by filter, and recovering those that did not reach their receiver. The program before writes the column `untried`.
 
--- The statistics of the filtered columns are those of all deliveries, so PostgreSQL plans one way for all values.
 alter table deliveries
   add column redelivery_of text collate "C",
   add column redelivered_as text collate "C",
-  -- The HTTP status of the last attempt; null if there was no answer.
-  add column status smallint;
-update deliveries set status = (attempts -> -1 ->> 'status')::smallint where attempts ->> -1 is not null;
+  -- The HTTP status of the last attempt; 0 if there was no answer. An index finds 0 in order, but not null.
+  add column status smallint not null default 0;
+update deliveries set status = (attempts -> -1 ->> 'status')::smallint where attempts -> -1 ->> 'status' is not null;
 
 -- Retention counts these apart from the others.
 alter table deliveries

@@ -14,6 +14,7 @@ import { type Redelivery, listRedeliveries, redeliveries } from './redelivery.ts
 const portion = 100;
 
 const lookAgainMs = 500;
+const retryAfterErrorMs = 10_000;
 
 export type RedeliveryWorkerOptions = {
   readonly store: Store;
@@ -48,15 +49,23 @@ export class RedeliveryWorker {
   }
 
   async #work(stopping: AbortSignal): Promise<void> {
-    const { store, runtime } = this.#options;
+    const { store, runtime, tasks } = this.#options;
     try {
       while (store.count(redeliveries) > 0) {
         const hasAdvanced = await this.#advanceAll(stopping);
         if (!hasAdvanced) await runtime.sleep(lookAgainMs, stopping);
       }
+    } catch (error) {
+      tasks.start('redelivery', (signal) => this.#wakeLater(signal));
+      throw error;
     } finally {
       this.#isWorking = false;
     }
+  }
+
+  async #wakeLater(stopping: AbortSignal): Promise<void> {
+    await this.#options.runtime.sleep(retryAfterErrorMs, stopping);
+    this.#wake();
   }
 
   /** Returns whether a portion of any redelivery was created, or one has ended. */

@@ -1,10 +1,9 @@
 // Finds deliveries by filter.
 //
-// A search reads the newest or oldest deliveries of each state, through the index that fits the filter, and merges them. Every statement is
-// planned once for all values (database.ts), so its text alone must lead to the right index:
-//
-// - `state` is a constant of each part, because the indexes of finished deliveries have it in their condition;
-// - the deliveries of an event are few, and are read before all other conditions are checked.
+// A search reads the newest or oldest deliveries of each state, in the order of the index that fits the filter, and merges them. It finds the
+// keys first, and then reads the rows of one page: an index may contain all that the filter needs. Every statement is planned once for all
+// values (database.ts), so its text alone must lead to the right index. The deliveries of an event are few, and are read before the other
+// conditions are checked.
 import { type DeliveryFilter, mostCounted } from '../../webhooks/delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../../webhooks/delivery.ts';
 import { toStatusColumn } from './delivery-rows.ts';
@@ -26,7 +25,7 @@ export class DeliverySearch {
     this.#source =
       eventId === undefined
         ? 'deliveries'
-        : `(select *, ctid from deliveries where event_id = ${this.#parameter(eventId)} offset 0)`;
+        : `(select * from deliveries where event_id = ${this.#parameter(eventId)} offset 0)`;
     this.#conditions = [...conditionsOf(filter), ...more].map(({ text, value }) =>
       text.replaceAll('?', this.#parameter(value)),
     );
@@ -43,11 +42,15 @@ export class DeliverySearch {
     { start, num }: { start: string; num: string },
   ): string {
     const direction = order === 'newest' ? 'desc' : 'asc';
-    const parts = this.#parts(
-      `${columns}, d.created_at as sorted_by, d.placed as number`,
-      `order by d.created_at ${direction}, d.placed ${direction} limit ${start} + ${num}`,
-    );
-    return `select d.* from (${parts}) d order by d.sorted_by ${direction}, d.number ${direction} offset ${start} limit ${num}`;
+    const orderBy = (table: string) =>
+      `order by ${table}.created_at ${direction}, ${table}.placed ${direction}`;
+    const parts = this.#parts('d.state, d.created_at, d.placed', `${orderBy('d')} limit ${start} + ${num}`);
+    return `select ${columns}
+      from (select * from (${parts}) k ${orderBy('k')} offset ${start} limit ${num}) k
+      cross join lateral (
+        select *, ctid from deliveries r
+        where r.state = k.state and r.created_at = k.created_at and r.placed = k.placed offset 0) d
+      ${orderBy('k')}`;
   }
 
   /** Counts the deliveries that match, but stops after `mostCounted`. */

@@ -264,7 +264,13 @@ describe.each(operations)('%s', (operation) => {
 });
 
 /** They accept an empty form, so no administrator is refused. */
-const needNoField = ['services/webhooks/settings', 'system/upgrades/deleteImportedManifest'];
+const needNoField = [
+  'services/webhooks/settings',
+  'services/webhooks/activateAll',
+  'services/webhooks/deactivateAll',
+  'services/webhooks/redeliver',
+  'system/upgrades/deleteImportedManifest',
+];
 
 describe('every operation with a token', () => {
   const withToken = operations.filter((name) => !name.startsWith('tokens/'));

@@ -2,8 +2,8 @@
 //
 // A search reads the newest or oldest deliveries of each state, in the order of the index that fits the filter, and merges them. It finds the
 // keys first, and then reads the rows of one page: an index may contain all that the filter needs. Every statement is planned once for all
-// values (database.ts), so its text alone must lead to the right index. The deliveries of an event are few, and are read before the other
-// conditions are checked.
+// values (database.ts), so its text alone must lead to the right index: the state is a constant, because some indexes have no pending
+// deliveries. The deliveries of an event are few, and are read before the other conditions are checked.
 import { type DeliveryFilter, mostCounted } from '../../webhooks/delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../../webhooks/delivery.ts';
 import { toStatusColumn } from './delivery-rows.ts';

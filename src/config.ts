@@ -127,7 +127,13 @@ const webhooks = {
     .describe('How many webhook requests one process sends at the same time.'),
   WEBHOOK_HISTORY: integer(0, 10_000)
     .default(100)
-    .describe('How many finished deliveries are kept for each webhook.'),
+    .describe('How many delivered and redelivered deliveries are kept for each webhook.'),
+  WEBHOOK_RECOVERABLE: integer(0, 1_000_000)
+    .default(10_000)
+    .describe(
+      'How many failed, missed and discarded deliveries are kept for each webhook until they are redelivered. ' +
+        'Without STORE_URL, at most 64 MiB of all webhooks together.',
+    ),
   WEBHOOK_MAX_PENDING: integer(1, 10_000_000)
     .default(100_000)
     .describe('How many deliveries may be pending before the server refuses to publish events.'),
@@ -377,6 +383,7 @@ export function readConfig(
     webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS,
     webhookConcurrency: value.WEBHOOK_CONCURRENCY,
     webhookHistory: value.WEBHOOK_HISTORY,
+    webhookRecoverable: value.WEBHOOK_RECOVERABLE,
     webhookMaxPending: value.WEBHOOK_MAX_PENDING,
     webhookMaxPendingBytes: value.WEBHOOK_MAX_PENDING_BYTES ?? (isInMemory ? 64 : 256) * 1024 ** 2,
     maxEventIds: value.MAX_EVENT_IDS,

@@ -134,7 +134,7 @@ function printAddresses({ http, urls }: App, { catalogPath, adminPath }: Config)
 async function openStore(config: Config, logger: Logger): Promise<Store> {
   const { storeUrl: url, secretKey } = config;
   const retention: Retention = {
-    deliveriesPerWebhook: config.webhookHistory,
+    deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
     jobs: config.jobHistory,
   };
   if (url === undefined) {

@@ -33,6 +33,7 @@ import { uploadsResource } from './uploads/rest.ts';
 import { DeliveryWorker } from './webhooks/delivery-worker.ts';
 import { EventPublisher } from './webhooks/event-publisher.ts';
 import { type Deactivated, deactivatedEvent, jobEvent, serviceEvent } from './webhooks/own-events.ts';
+import { RedeliveryWorker } from './webhooks/redelivery-worker.ts';
 import { webhookStats } from './webhooks/stats.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
@@ -79,12 +80,8 @@ export function createServices(options: AppOptions) {
     deliveries: () => webhookStats(store, runtime.now()),
     upgrades: () => upgradeStats(store, runtime.now()),
   });
-  const eventPublisher = new EventPublisher({
-    store,
-    runtime,
-    tasks,
-    limits: { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes },
-  });
+  const limits = { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes };
+  const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
     if (job.state === 'in_progress') return;
@@ -118,6 +115,7 @@ export function createServices(options: AppOptions) {
     await jobRunner.recover();
     // The first listing sorts the whole catalog, which no request should wait for.
     catalogCache.listing('public');
+    new RedeliveryWorker({ store, runtime, tasks, limits }).start();
     new DeliveryWorker({
       store,
       runtime,

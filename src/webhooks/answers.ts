@@ -1,6 +1,9 @@
 // Schemas of the answers about webhooks and deliveries.
 import { z } from 'zod';
-import { answerObject, time, total } from '../rest/answer.ts';
+import { answerObject, time } from '../rest/answer.ts';
+import { formatNumber } from '../lib/format.ts';
+import { mostCounted } from './delivery-filter.ts';
+import { deliveryStates } from './delivery.ts';
 import { settingRanges } from './settings.ts';
 import { contentTypes } from './webhook.ts';
 
@@ -61,7 +64,29 @@ export const deliveryCreatedAnswer = answerObject('DeliveryCreated', 'The new de
 export const eventPublishedAnswer = answerObject('EventPublished', 'The published event.', {
   status: success,
   eventId: z.string(),
-  deliveries: z.int().nonnegative().describe('How many webhooks receive the event.'),
+  deliveries: z
+    .int()
+    .nonnegative()
+    .describe('How many webhooks receive the event, without those that are inactive.'),
+});
+
+const discarded = z.int().nonnegative().describe('How many pending deliveries are discarded.');
+
+export const discardedAnswer = answerObject('Discarded', 'The operation succeeded.', {
+  status: success,
+  discarded,
+});
+
+export const allWebhooksAnswer = answerObject('AllWebhooks', 'The operation succeeded.', {
+  status: success,
+  webhooks: z.int().nonnegative().describe('How many webhooks were changed.'),
+  discarded,
+});
+
+export const redeliveryAnswer = answerObject('Redelivery', 'The deliveries that are redelivered.', {
+  status: success,
+  matched: z.int().nonnegative().describe('How many deliveries are redelivered.'),
+  skipped: z.int().nonnegative().describe('How many match, but belong to inactive webhooks.'),
 });
 
 const setting = (name: keyof typeof settingRanges, description: string) =>
@@ -81,10 +106,14 @@ export const settingsAnswer = answerObject('WebhookSettings', 'The settings of a
 
 export const deliveryAnswer = answerObject('Delivery', 'One event for one webhook.', {
   id: z.string(),
+  webhookId: z.string(),
+  webhookName: z.string().nullable().describe('Null: the webhook has just been deleted.'),
   event: z.strictObject({ id: z.string(), type: z.string(), timestamp: time }),
   state: z
-    .enum(['pending', 'delivered', 'failed', 'discarded'])
-    .describe('discarded: the webhook was deactivated before the delivery ended.'),
+    .enum(deliveryStates)
+    .describe(
+      'discarded: the webhook was deactivated before the delivery ended. missed: the webhook was inactive when the event was published.',
+    ),
   createdAt: time,
   endedAt: time.nullable().describe('Null: the delivery is pending.'),
   nextAttemptAt: time.nullable().describe('Null: the delivery has ended.'),
@@ -97,9 +126,15 @@ export const deliveryAnswer = answerObject('Delivery', 'One event for one webhoo
       response: z.string().nullable().describe('The beginning of the response body, at most 1 KiB.'),
     }),
   ),
+  redeliveryOf: z.string().optional().describe('The delivery that this one repeats.'),
+  redeliveredAs: z.string().optional().describe('The newest delivery that repeats this one.'),
 });
 
 export const deliveriesAnswer = answerObject('Deliveries', 'A page of deliveries, newest first.', {
   deliveries: z.array(deliveryAnswer),
-  total,
+  total: z
+    .int()
+    .nonnegative()
+    .describe(`How many match, at most ${formatNumber(mostCounted)}.`),
+  totalIsExact: z.literal(false).optional().describe('false: more match.'),
 });

@@ -65,6 +65,6 @@ export function completeWithin(
   const { window, deactivates } = count(transaction.failures(webhook.id));
   transaction.deliveries.setFailures(webhook.id, window);
   if (!deactivates) return { delivery, deactivated: undefined };
-  deactivateWebhook(transaction, webhook.id, 'failures', endOf(attempt));
+  void deactivateWebhook(transaction, webhook.id, 'failures', endOf(attempt));
   return { delivery, deactivated: { webhook, window } };
 }

@@ -34,7 +34,7 @@ export function deactivatedEvent({ webhook, window }: Deactivated): EventDraft {
     failures: window.count,
     windowStart: window.start,
   };
-  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
+  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data), about: webhook.id };
 }
 
 export const pingEvent: EventDraft = { type: 'Ping', service: null, data: '{}' };

@@ -2,7 +2,8 @@
 import { ServiceError } from '../errors.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { type Webhook, type WebhookTraits, requireWebhook, webhooks } from './webhook.ts';
+import { endRedeliveries } from './redelivery.ts';
+import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
 
 export type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
 
@@ -32,7 +33,7 @@ export function editWebhook(
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
   if (active === true && !edited.active) activateWebhook(transaction, id, at);
-  else if (active === false) deactivateWebhook(transaction, id, 'administrator', at);
+  else if (active === false) void deactivateWebhook(transaction, id, 'administrator', at);
 }
 
 /** Clears the failure window, also of a webhook that is active. */
@@ -43,12 +44,13 @@ export function activateWebhook(transaction: Transaction, id: string, at: number
   transaction.deliveries.setFailures(id, null);
 }
 
+/** The commit resolves the result: how many pending deliveries it discards. */
 export function deactivateWebhook(
   transaction: Transaction,
   id: string,
   by: 'failures' | 'administrator',
   at: number,
-): void {
+): Promise<number> {
   const webhook = requireWebhook(transaction, id);
   const { active, deactivations } = webhook;
   const deactivation = {
@@ -58,13 +60,35 @@ export function deactivateWebhook(
     deactivations: deactivations + 1,
   };
   transaction.put(webhooks, { ...webhook, ...(active && deactivation), updatedAt: at });
-  transaction.deliveries.discardPending(id, at);
+  endRedeliveries(transaction, id);
+  return transaction.deliveries.discardPending(id, at);
 }
 
-export function deleteWebhook(transaction: Transaction, id: string): void {
+/** Returns how many webhooks it has activated. `service` limits it to the webhooks of a service. */
+export function activateAll(transaction: Transaction, service: string | undefined, at: number): number {
+  const inactive = listWebhooks(transaction, service).filter(({ active }) => !active);
+  for (const { id } of inactive) activateWebhook(transaction, id, at);
+  return inactive.length;
+}
+
+/** Likewise. The commit resolves the result. */
+export async function deactivateAll(
+  transaction: Transaction,
+  service: string | undefined,
+  at: number,
+): Promise<{ readonly webhooks: number; readonly discarded: number }> {
+  const active = listWebhooks(transaction, service).filter((webhook) => webhook.active);
+  const discarded = active.map(({ id }) => deactivateWebhook(transaction, id, 'administrator', at));
+  const counts = await Promise.all(discarded);
+  return { webhooks: active.length, discarded: counts.reduce((sum, count) => sum + count, 0) };
+}
+
+/** The commit resolves the result: how many pending deliveries it deletes. */
+export function deleteWebhook(transaction: Transaction, id: string): Promise<number> {
   requireWebhook(transaction, id);
   transaction.remove(webhooks, id);
-  transaction.deliveries.deleteAll(id);
+  endRedeliveries(transaction, id);
+  return transaction.deliveries.deleteAll(id);
 }
 
 const maxPreviousKeys = 4;

@@ -17,13 +17,14 @@ import {
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { deliveryCreatedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
+import { deliveryCreatedAnswer, discardedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
 import { newDelivery } from './delivery.ts';
 import { eventOf } from './event.ts';
 import { serviceProblems, webhookFields } from './fields.ts';
 import { pingEvent } from './own-events.ts';
 import { showWebhook } from './pages/webhooks.ts';
+import { redeliverToOneOperation } from './redeliver.rest.ts';
 import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
 import { webhookSettings } from './settings.ts';
 import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
@@ -59,11 +60,14 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       return webhookToJson(subject, window, store.read(webhookSettings), runtime.now());
     },
     view: showWebhook(store, runtime),
-    resources: { deliveries: deliveriesResource(store, runtime) },
+    resources: { deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id) },
     operations: {
       edit: editOperation(deps),
-      delete: actOperation('Delete webhook', 'Deletes the webhook and its deliveries.', (call) =>
-        change(deps, call, (transaction) => deleteWebhook(transaction, call.subject.id)),
+      delete: actOperation(
+        'Delete webhook',
+        'Deletes the webhook and its deliveries.',
+        (call) => discarding(deps, call, (transaction) => deleteWebhook(transaction, call.subject.id)),
+        discardedAnswer,
       ),
       activate: actOperation(
         'Activate webhook',
@@ -74,10 +78,12 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         'Deactivate webhook',
         'Sends no more events to the webhook and discards its pending deliveries.',
         (call) =>
-          change(deps, call, (transaction, at) =>
+          discarding(deps, call, (transaction, at) =>
             deactivateWebhook(transaction, call.subject.id, 'administrator', at),
           ),
+        discardedAnswer,
       ),
+      redeliver: redeliverToOneOperation(deps),
       rotateKey: rotateKeyOperation(deps),
       ping: actOperation(
         'Ping',
@@ -181,6 +187,16 @@ async function change(
   const at = runtime.now();
   await update((transaction) => rule(transaction, at));
   return success;
+}
+
+async function discarding(
+  { runtime }: WebhookDeps,
+  { update }: WebhookCall,
+  rule: (transaction: Transaction, at: number) => Promise<number>,
+): Promise<Outcome> {
+  const at = runtime.now();
+  const discarded = await update((transaction) => rule(transaction, at));
+  return { json: { status: 'success', discarded } };
 }
 
 async function ping({ runtime }: WebhookDeps, { subject, update }: WebhookCall): Promise<Outcome> {

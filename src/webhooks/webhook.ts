@@ -51,19 +51,25 @@ export function listWebhooks(reader: Reader, service?: string): Webhook[] {
   return listed.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
 }
 
+/** Whether the webhook gets the event while it is active. */
 export function subscribesTo(
   webhook: Webhook,
   { type, service }: Pick<EventDraft, 'type' | 'service'>,
 ): boolean {
   const matchesService = webhook.service === null || webhook.service === service;
   const matchesType = webhook.changeTypes.some((subscribed) => subscribed === '*' || subscribed === type);
-  return webhook.active && matchesService && matchesType;
+  return matchesService && matchesType;
 }
 
 export function requireWebhook(reader: Reader, id: string): Webhook {
   const webhook = reader.get(webhooks, id);
   if (!webhook) throw new ServiceError('not-found', 'There is no such webhook.');
   return webhook;
+}
+
+export function requireActive(reader: Reader, id: string): void {
+  const { name, active } = requireWebhook(reader, id);
+  if (!active) throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);
 }
 
 export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number): string[] {

@@ -11,11 +11,14 @@ import {
   resource,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { allWebhooksOperations } from './all-webhooks.rest.ts';
 import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.ts';
+import { deliveriesResource } from './deliveries.rest.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import type { EventPublisher } from './event-publisher.ts';
 import { serviceField, serviceProblems, webhookFields } from './fields.ts';
 import { showSettings, showWebhooks } from './pages/webhooks.ts';
+import { redeliverToAllOperation } from './redeliver.rest.ts';
 import { changeSettings, createWebhook } from './registry.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
 import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
@@ -30,8 +33,13 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     answer: webhooksAnswer,
     read: () => listToJson(deps),
     view: showWebhooks(store, runtime, () => undefined),
-    resources: { settings: settingsResource(store) },
-    operations: { create: createOperation(deps), publish: publishOperation(store, eventPublisher) },
+    resources: { deliveries: deliveriesResource(deps, () => undefined), settings: settingsResource(store) },
+    operations: {
+      create: createOperation(deps),
+      publish: publishOperation(store, eventPublisher),
+      ...allWebhooksOperations(runtime, () => undefined),
+      redeliver: redeliverToAllOperation(deps),
+    },
     items: [webhookItems(deps)],
   });
 }
@@ -45,7 +53,7 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
     answer: webhooksAnswer,
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
     view: showWebhooks(store, runtime, pathOfService),
-    operations: { create: createForServiceOperation(deps) },
+    operations: { create: createForServiceOperation(deps), ...allWebhooksOperations(runtime, pathOfService) },
   });
 }
 

@@ -125,11 +125,20 @@ const successes: Record<string, Prepare> = {
   'services/createFolder': simple('services/createFolder', { folderName: 'New' }),
   'services/createService': simple('services/createService', { serviceName: 'New', type: 'MapServer' }),
   'services/webhooks/create': simple('services/webhooks/create', receiver),
+  'services/webhooks/activateAll': simple('services/webhooks/activateAll'),
+  'services/webhooks/deactivateAll': simple('services/webhooks/deactivateAll'),
+  'services/webhooks/redeliver': simple('services/webhooks/redeliver', { changeType: 'Never' }),
+  'services/webhooks/deliveries/{delivery}/redeliver': async (server) => {
+    const path = await createWebhook(server);
+    const { deliveryId } = (await post(server, `${path}/ping`)).json<{ deliveryId: string }>();
+    return () => post(server, `services/webhooks/deliveries/${deliveryId}/redeliver`);
+  },
   'services/webhooks/settings': simple('services/webhooks/settings', { daysInPast: '6' }),
   'services/webhooks/{webhook}/edit': onWebhook('edit', { name: 'another name' }),
   'services/webhooks/{webhook}/delete': onWebhook('delete'),
   'services/webhooks/{webhook}/activate': onWebhook('activate'),
   'services/webhooks/{webhook}/deactivate': onWebhook('deactivate'),
+  'services/webhooks/{webhook}/redeliver': onWebhook('redeliver'),
   'services/webhooks/{webhook}/rotateKey': onWebhook('rotateKey'),
   'services/webhooks/{webhook}/ping': onWebhook('ping'),
   'services/webhooks/{webhook}/deliveries/{delivery}/redeliver': async (server) => {
@@ -140,6 +149,8 @@ const successes: Record<string, Prepare> = {
   'services/{service}/edit': onService(false, 'edit', edited),
   'services/{service}/delete': onService(false, 'delete'),
   'services/{service}/webhooks/create': onService(false, 'webhooks/create', { ...receiver, name: 'root' }),
+  'services/{service}/webhooks/activateAll': onService(false, 'webhooks/activateAll'),
+  'services/{service}/webhooks/deactivateAll': onService(false, 'webhooks/deactivateAll'),
   'services/{folder}/deleteFolder': async (server) => {
     const folderName = await createFolder(server);
     return () => post(server, `services/${folderName}/deleteFolder`);
@@ -150,6 +161,8 @@ const successes: Record<string, Prepare> = {
     ...receiver,
     name: 'in a folder',
   }),
+  'services/{folder}/{service}/webhooks/activateAll': onService(true, 'webhooks/activateAll'),
+  'services/{folder}/{service}/webhooks/deactivateAll': onService(true, 'webhooks/deactivateAll'),
   'system/upgrades/upgrade': simple('system/upgrades/upgrade', patch),
   'system/upgrades/rollback': async (server) => {
     await startUpgrade(server);
@@ -251,7 +264,13 @@ describe.each(operations)('%s', (operation) => {
 });
 
 /** They accept an empty form, so no administrator is refused. */
-const needNoField = ['services/webhooks/settings', 'system/upgrades/deleteImportedManifest'];
+const needNoField = [
+  'services/webhooks/settings',
+  'services/webhooks/activateAll',
+  'services/webhooks/deactivateAll',
+  'services/webhooks/redeliver',
+  'system/upgrades/deleteImportedManifest',
+];
 
 describe('every operation with a token', () => {
   const withToken = operations.filter((name) => !name.startsWith('tokens/'));

@@ -5,6 +5,8 @@ import { type ServerOptions, startServer } from './server.ts';
 
 export type DeliveryJson = {
   id: string;
+  webhookId: string;
+  webhookName: string | null;
   event: { id: string; type: string; timestamp: number };
   state: string;
   createdAt: number;
@@ -17,6 +19,8 @@ export type DeliveryJson = {
     error: string | null;
     response: string | null;
   }[];
+  redeliveryOf?: string;
+  redeliveredAs?: string;
 };
 
 /** A request that the receiver got, and when. */

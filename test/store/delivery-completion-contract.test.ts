@@ -197,7 +197,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     const [a1, b1] = [claimed(store, 'a1'), claimed(store, 'b1')];
     const deleted = store.update((transaction) => {
       transaction.put(rows, row('r'));
-      transaction.deliveries.deleteAll('a');
+      void transaction.deliveries.deleteAll('a');
       transaction.deliveries.complete(a1, ended(a1, 2));
     });
     await expect(deleted).rejects.toThrow(LostClaim);
@@ -294,7 +294,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
           const window = transaction.failures('a');
           transaction.deliveries.setFailures('a', { start: 5, count: 2 });
           transaction.deliveries.complete(held, ended(held, 9, 'failed'));
-          transaction.deliveries.discardPending('a', 9);
+          void transaction.deliveries.discardPending('a', 9);
           return window;
         },
         { failuresOf: ['a'] },

@@ -409,7 +409,7 @@ describe('a database of version 0.1.0', () => {
       delivery('a2', 2),
       delivery('a1', 1, { state: 'failed', endedAt: 9 }),
     ];
-    expect((await store.deliveries.page('a', 0, 10)).deliveries).toEqual(expected);
+    expect((await store.deliveries.page({ webhookId: 'a' }, 0, 10)).deliveries).toEqual(expected);
     expect(store.deliveries.pending().count).toBe(3);
     expect(await store.deliveries.findEvent('e', 8)).toEqual({ eventId: 'e', deliveries: 4, publishedAt: 7 });
     expect((await claimAll(store, 53)).ids).toEqual(['a4', 'a3', 'a2']);
@@ -512,7 +512,7 @@ describe('an update that PostgreSQL rejects', () => {
       transaction.put(rows, row('a', 1));
       transaction.write(cell, { n: 1 });
       transaction.jobs.appendMessages('job', 0, messages('\0'));
-      transaction.deliveries.deleteAll('a');
+      void transaction.deliveries.deleteAll('a');
     });
     await expect(refused).rejects.toThrow();
     expect(store.get(rows, 'a')).toBeUndefined();

@@ -41,7 +41,7 @@ export function showWebhooks<S>(
     const windows = await store.deliveries.failureWindows();
     const rows: Row[] = [];
     for (const webhook of listed.slice(range.start, range.start + range.num)) {
-      const { deliveries: recent } = await store.deliveries.page(webhook.id, 0, maxCharted);
+      const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
       const window = windows.get(webhook.id) ?? null;
       const actions = disabledReason ? html`<span class="none">–</span>` : renderActions(page, webhook);
       rows.push([...rowOf(page, store, { webhook, window, recent }, runtime.now()), actions]);
@@ -60,6 +60,7 @@ export function showWebhooks<S>(
       )}
       ${renderPager('Webhooks', range, listed.length)}
       ${!disabledReason && html`<p>${create}</p>`}
+      <p><a href="${page.href('services', 'webhooks', 'deliveries')}">Deliveries of all webhooks</a></p>
     </section>`;
   };
 }
@@ -147,10 +148,12 @@ function renderActions(page: PageContext<unknown>, { id, active }: Webhook): Htm
 export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhook> {
   return async (page) => {
     const { subject: webhook, here } = page;
-    const { deliveries, total } = await store.deliveries.page(webhook.id, 0, maxDeliveries);
+    const filter = { webhookId: webhook.id };
+    const { deliveries, total } = await store.deliveries.page(filter, 0, maxDeliveries);
+    const pending = await store.deliveries.pendingOf(webhook.id);
     const window = await store.deliveries.failureWindow(webhook.id);
     const disabledReason = buttonsDisabledReason(page, store);
-    const options = { settings: store.read(webhookSettings), hasButtons: !disabledReason };
+    const rendered = { deliveries, webhook, hasButtons: !disabledReason };
     const changes = html`<p>
       <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
       <a href="${here('delete')}">Delete</a>
@@ -158,18 +161,25 @@ export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhoo
     return html`<section aria-labelledby="webhook">
         <h2 id="webhook">Details</h2>
         ${renderFacts(factsOf(page, store, window, runtime.now()))}
-        ${disabledReason || html`${renderActions(page, webhook)} ${changes}`}
+        ${disabledReason || html`${renderActions(page, webhook)} ${changes} ${pending > 0 && pendingHint(pending)}`}
       </section>
       <section aria-labelledby="recent">
         <h2 id="recent">Recent deliveries</h2>
         ${
           deliveries.length === 0
             ? html`<p>Nothing has been sent to this webhook yet.</p>`
-            : html`${outcomesView(deliveries)} ${renderDeliveries(page, webhook, deliveries, options)}`
+            : html`${outcomesView(deliveries)} ${renderDeliveries(page, store, rendered)}`
         }
         ${total > deliveries.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
       </section>`;
   };
+}
+
+function pendingHint(pending: number): Html {
+  return html`<p class="hint">
+    Deactivating the webhook discards ${formatCount(pending, 'pending delivery')}; deleting it
+    deletes them.
+  </p>`;
 }
 
 function factsOf(

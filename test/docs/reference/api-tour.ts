@@ -101,6 +101,8 @@ async function visitCatalog(tour: Recorder): Promise<void> {
     await tour.post(`${service}/edit`, { description: 'Depths of the harbour.' }, id);
     await tour.post(`${service}/webhooks/create`, { ...hook, name }, id);
     await tour.get(`${service}/webhooks`, id);
+    await tour.post(`${service}/webhooks/deactivateAll`, {}, id);
+    await tour.post(`${service}/webhooks/activateAll`, {}, id);
     await tour.post(`${service}/delete`, {}, id);
   }
   await tour.post('/admin/services/{folder}/deleteFolder', {}, id);
@@ -126,11 +128,18 @@ async function visitWebhooks(tour: Recorder): Promise<void> {
   ids.delivery = deliveries[0]?.id ?? '';
   await tour.get(`${all}/{webhook}/deliveries/{delivery}`, ids);
   await tour.post(`${all}/{webhook}/deliveries/{delivery}/redeliver`, {}, ids);
+  await tour.get(`${all}/deliveries`);
+  await tour.get(`${all}/deliveries/{delivery}`, ids);
+  await tour.post(`${all}/deliveries/{delivery}/redeliver`, {}, ids);
+  await tour.post(`${all}/{webhook}/redeliver`, { state: 'failed,missed' }, ids);
+  await tour.post(`${all}/redeliver`, { changeType: 'ShipArrived' });
   await tour.post(`${all}/{webhook}/ping`, {}, ids);
   await tour.post(`${all}/{webhook}/rotateKey`, { graceHours: '24' }, ids);
   await tour.post(`${all}/{webhook}/edit`, { name: 'ships' }, ids);
   await tour.post(`${all}/{webhook}/deactivate`, {}, ids);
   await tour.post(`${all}/{webhook}/activate`, {}, ids);
+  await tour.post(`${all}/deactivateAll`, {});
+  await tour.post(`${all}/activateAll`, {});
   await tour.wait(1);
   await tour.post(`${all}/{webhook}/delete`, {}, ids);
 }

@@ -1,8 +1,9 @@
 // Schemas of the answers about webhooks and deliveries.
 import { z } from 'zod';
+import { maskedValue } from '../audit/value.ts';
 import { answerObject, time, total } from '../rest/answer.ts';
 import { settingRanges } from './settings.ts';
-import { contentTypes } from './webhook.ts';
+import { contentTypes, healths } from './webhook.ts';
 
 const success = z.literal('success');
 const signatureKey = z.string().describe('The key that signs deliveries. It is not shown again.');
@@ -23,10 +24,18 @@ export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
     .describe('The service whose events it receives, as Folder/Name.Type. Null: the whole organization.'),
   active: z.boolean(),
   contentType: z.enum(contentTypes).describe('The content type of deliveries.'),
+  headers: z
+    .record(z.string(), z.literal(maskedValue))
+    .describe('The headers that every request to the receiver carries. Their values are not shown.'),
   createdAt: time,
   updatedAt: time,
   deactivatedAt: time.nullable().describe('Null: the webhook is active, or was created inactive.'),
   deactivatedBy: z.enum(['failures', 'administrator']).nullable(),
+  health: z
+    .enum(healths)
+    .describe(
+      'failing: the window has at least half of the failures that deactivate the webhook. deactivated: by failures. inactive: by an administrator, or since it was created.',
+    ),
   failures: z
     .strictObject({
       count: z.int().nonnegative().describe('Failed deliveries in the window.'),
@@ -43,6 +52,7 @@ export const webhooksAnswer = answerObject('Webhooks', 'The webhooks, oldest fir
 
 export const webhookCreatedAnswer = answerObject('WebhookCreated', 'The new webhook and its key.', {
   status: success,
+  id: z.string().describe('The id of the webhook.'),
   webhook: webhookAnswer,
   signatureKey,
 });
@@ -79,7 +89,15 @@ export const settingsAnswer = answerObject('WebhookSettings', 'The settings of a
   status: success,
 });
 
-export const deliveryAnswer = answerObject('Delivery', 'One event for one webhook.', {
+const attemptFields = {
+  when: time,
+  durationMs: z.int().nonnegative(),
+  status: z.int().nullable().describe('The HTTP status of the receiver. Null: it did not answer.'),
+  error: z.string().nullable().describe('Why the attempt failed. Null: it succeeded.'),
+  response: z.string().nullable().describe('The beginning of the response body, at most 1 KiB.'),
+};
+
+const deliveryFields = {
   id: z.string(),
   event: z.strictObject({ id: z.string(), type: z.string(), timestamp: time }),
   state: z
@@ -88,18 +106,35 @@ export const deliveryAnswer = answerObject('Delivery', 'One event for one webhoo
   createdAt: time,
   endedAt: time.nullable().describe('Null: the delivery is pending.'),
   nextAttemptAt: time.nullable().describe('Null: the delivery has ended.'),
+};
+
+const listedDelivery = answerObject('Delivery', 'One event for one webhook.', {
+  ...deliveryFields,
+  attempts: z.array(z.strictObject(attemptFields)),
+});
+
+const headers = z.record(z.string(), z.string());
+
+export const deliveryAnswer = answerObject('DeliveryDetails', 'One event for one webhook, as it was sent.', {
+  ...deliveryFields,
   attempts: z.array(
     z.strictObject({
-      when: time,
-      durationMs: z.int().nonnegative(),
-      status: z.int().nullable().describe('The HTTP status of the receiver. Null: it did not answer.'),
-      error: z.string().nullable().describe('Why the attempt failed. Null: it succeeded.'),
-      response: z.string().nullable().describe('The beginning of the response body, at most 1 KiB.'),
+      ...attemptFields,
+      responseHeaders: headers.describe(
+        'The headers of the response, at most 4 KiB. The values of set-cookie and of custom headers are ***.',
+      ),
     }),
   ),
+  request: z
+    .strictObject({
+      url: z.string(),
+      headers: headers.describe('The values of custom headers are ***.'),
+      body: z.string(),
+    })
+    .describe('What the last attempt sent. Without an attempt: what the next one would send now.'),
 });
 
 export const deliveriesAnswer = answerObject('Deliveries', 'A page of deliveries, newest first.', {
-  deliveries: z.array(deliveryAnswer),
+  deliveries: z.array(listedDelivery),
   total,
 });

@@ -7,7 +7,8 @@ import { type Items, type Operation, type Resource, items, operation, resource }
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveriesAnswer, deliveryAnswer, deliveryCreatedAnswer } from './answers.ts';
-import { type Delivery, newDelivery, nextAttemptAt } from './delivery.ts';
+import { type Attempt, type Delivery, newDelivery, nextAttemptAt } from './delivery.ts';
+import { type RequestOptions, requestToJson } from './delivery-request.ts';
 import { showDeliveries, showDelivery } from './pages/deliveries.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
 import { type Webhook, requireWebhook } from './webhook.ts';
@@ -19,7 +20,14 @@ const pageFields = {
   num: defaultTo(integer('How many to show.', 1, maxPerPage), 25),
 };
 
-export function deliveriesResource(store: ReadableStore, runtime: Runtime): Resource<Webhook> {
+export type DeliveryDeps = {
+  readonly store: ReadableStore;
+  readonly runtime: Runtime;
+  readonly request: RequestOptions;
+};
+
+export function deliveriesResource(deps: DeliveryDeps): Resource<Webhook> {
+  const { store } = deps;
   return resource<Webhook, typeof pageFields>({
     title: 'Deliveries',
     description: 'The finished and pending deliveries of the webhook, newest first.',
@@ -32,11 +40,12 @@ export function deliveriesResource(store: ReadableStore, runtime: Runtime): Reso
       return { deliveries: deliveries.map((delivery) => toJson(delivery, settings)), total };
     },
     view: showDeliveries(store),
-    items: [deliveryItems(store, runtime)],
+    items: [deliveryItems(deps)],
   });
 }
 
-function deliveryItems(store: ReadableStore, runtime: Runtime): Items<Webhook> {
+function deliveryItems(deps: DeliveryDeps): Items<Webhook> {
+  const { store, runtime } = deps;
   return items<Webhook, Delivery>({
     param: 'delivery',
     find: async (webhook, id) => {
@@ -54,8 +63,8 @@ function deliveryItems(store: ReadableStore, runtime: Runtime): Items<Webhook> {
       description: 'One event for the webhook, and the attempts to deliver it.',
       access: 'administrator',
       answer: deliveryAnswer,
-      read: ({ subject }) => toJson(subject, store.read(webhookSettings)),
-      view: showDelivery(store),
+      read: ({ subject }) => detailsToJson(deps, subject),
+      view: showDelivery(store, (delivery) => requestOf(deps, delivery)),
       operations: { redeliver: redeliverOperation(runtime) },
     }),
   });
@@ -86,7 +95,25 @@ function redeliverOperation(runtime: Runtime): Operation<Delivery> {
   });
 }
 
-function toJson(delivery: Delivery, settings: WebhookSettings): AnswerOf<typeof deliveryAnswer> {
+function requestOf({ store, runtime, request }: DeliveryDeps, delivery: Delivery) {
+  const webhook = requireWebhook(store, delivery.webhookId);
+  return requestToJson(delivery, webhook, runtime.now(), request);
+}
+
+function detailsToJson(deps: DeliveryDeps, delivery: Delivery): AnswerOf<typeof deliveryAnswer> {
+  return {
+    ...toJson(delivery, deps.store.read(webhookSettings)),
+    attempts: delivery.attempts.map((attempt) => ({
+      ...attemptToJson(attempt),
+      responseHeaders: attempt.responseHeaders ?? {},
+    })),
+    request: requestOf(deps, delivery),
+  };
+}
+
+type ListedDelivery = AnswerOf<typeof deliveriesAnswer>['deliveries'][number];
+
+function toJson(delivery: Delivery, settings: WebhookSettings): ListedDelivery {
   const { id, event, state, createdAt, endedAt, attempts } = delivery;
   return {
     id,
@@ -95,6 +122,10 @@ function toJson(delivery: Delivery, settings: WebhookSettings): AnswerOf<typeof 
     createdAt,
     endedAt,
     nextAttemptAt: nextAttemptAt(delivery, settings),
-    attempts,
+    attempts: attempts.map(attemptToJson),
   };
+}
+
+function attemptToJson({ when, durationMs, status, error, response }: Attempt) {
+  return { when, durationMs, status, error, response };
 }

@@ -19,6 +19,18 @@ export type Attempt = {
   readonly status: number | null;
   readonly error: string | null;
   readonly response: string | null;
+  /** Absent if there was no response. */
+  readonly responseHeaders?: Readonly<Record<string, string>>;
+  /** Only the last attempt of a delivery has it. */
+  readonly request?: SentRequest;
+};
+
+/** The request of an attempt. Its body follows from the event and these values. */
+export type SentRequest = {
+  readonly url: string;
+  /** The values of custom headers are masked. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly webhookName: string;
 };
 
 export type Delivery = {
@@ -102,11 +114,15 @@ export function endAttempt(
   isActive: boolean,
 ): Delivery {
   const at = endOf(attempt);
-  const attempted = replace(delivery, 'pending', null, [...delivery.attempts, attempt]);
+  const attempted = replace(delivery, 'pending', null, [...delivery.attempts.map(withoutRequest), attempt]);
   if (attempt.error === null) return end(attempted, 'delivered', at);
   if (delivery.isPing || attempted.attempts.length >= notificationAttempts)
     return end(attempted, 'failed', at);
   return isActive ? attempted : end(attempted, 'discarded', at);
+}
+
+function withoutRequest({ request: _request, ...attempt }: Attempt): Attempt {
+  return attempt;
 }
 
 export function discard(delivery: Delivery, at: number): Delivery {
@@ -128,7 +144,10 @@ function replace(
 }
 
 /** `data` is JSON text already, so it is inserted without parsing. */
-export function bodyOf({ event }: Delivery, { id, name, contentType }: Webhook): string {
+export function bodyOf(
+  { event }: Pick<Delivery, 'event'>,
+  { id, name, contentType }: Pick<Webhook, 'id' | 'name' | 'contentType'>,
+): string {
   const { type, timestamp, service, data } = event;
   const head = JSON.stringify({ id: event.id, type, timestamp, service, webhookId: id, webhookName: name });
   const json = `${head.slice(0, -1)},"data":${data}}`;

@@ -56,7 +56,9 @@ export class EventPublisher {
 
   #enqueue(transaction: Transaction, draft: EventDraft, at: number): number {
     const { newId } = this.#runtime;
-    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId);
+    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId).filter(
+      ({ webhookId }) => webhookId !== draft.about,
+    );
     if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
     return deliveries.length;
   }

@@ -25,16 +25,32 @@ export function jobEvent({ id, operation, from, to, state, reason }: Job): Event
   return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
 }
 
-export type Deactivated = { readonly webhook: Webhook; readonly window: FailureWindow };
+/** What the end of a delivery means for its webhook. */
+export type WebhookNotice = {
+  readonly kind: 'Failing' | 'Recovered' | 'Deactivated';
+  readonly webhook: Webhook;
+  readonly window: FailureWindow;
+  /** The failures that deactivate the webhook. */
+  readonly numberOfFailures: number;
+};
 
-export function deactivatedEvent({ webhook, window }: Deactivated): EventDraft {
-  const data = {
+export function noticeData({ kind, webhook, window, numberOfFailures }: WebhookNotice) {
+  return {
     webhookId: webhook.id,
     webhookName: webhook.name,
     failures: window.count,
+    ...(kind !== 'Deactivated' && { numberOfFailures }),
     windowStart: window.start,
   };
-  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
+}
+
+export function webhookEvent(notice: WebhookNotice): EventDraft {
+  return {
+    type: `Webhook${notice.kind}`,
+    service: null,
+    data: JSON.stringify(noticeData(notice)),
+    about: notice.webhook.id,
+  };
 }
 
 export const pingEvent: EventDraft = { type: 'Ping', service: null, data: '{}' };

@@ -1,5 +1,4 @@
 // REST resource of one webhook, and its operations.
-import type { BlockList } from 'node:net';
 import { compareFields } from '../audit/change.ts';
 import { type AnswerSchema, successAnswer } from '../rest/answer.ts';
 import { definedOnly, defaultTo, integer } from '../rest/fields.ts';
@@ -14,14 +13,13 @@ import {
   resource,
   success,
 } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
-import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { deliveryCreatedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
-import { deliveriesResource } from './deliveries.rest.ts';
+import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
 import { newDelivery } from './delivery.ts';
 import { eventOf } from './event.ts';
-import { serviceProblems, webhookFields } from './fields.ts';
+import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.ts';
+import { maskHeaders } from './headers.ts';
 import { pingEvent } from './own-events.ts';
 import { showWebhook } from './pages/webhooks.ts';
 import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
@@ -29,12 +27,7 @@ import { webhookSettings } from './settings.ts';
 import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
 import { type Webhook, previousKeyUntil, requireWebhook, webhookToJson } from './webhook.ts';
 
-export type WebhookDeps = {
-  store: ReadableStore;
-  runtime: Runtime;
-  /** Special addresses that receivers may have. */
-  allowed: BlockList;
-};
+export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };
 
 export function webhookItems(deps: WebhookDeps): Items {
   return items<unknown, Webhook>({
@@ -59,7 +52,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       return webhookToJson(subject, window, store.read(webhookSettings), runtime.now());
     },
     view: showWebhook(store, runtime),
-    resources: { deliveries: deliveriesResource(store, runtime) },
+    resources: { deliveries: deliveriesResource(deps) },
     operations: {
       edit: editOperation(deps),
       delete: actOperation('Delete webhook', 'Deletes the webhook and its deliveries.', (call) =>
@@ -94,7 +87,7 @@ export function newSignatureKey({ runtime }: WebhookDeps): string {
 }
 
 function editOperation(deps: WebhookDeps): Operation<Webhook> {
-  const { edit: fields } = webhookFields(deps.allowed);
+  const { edit: fields } = webhookFields(deps.rules);
   return operation<Webhook, typeof fields>({
     title: 'Edit webhook',
     description: 'Changes the given fields. Pending deliveries are sent to the new address.',
@@ -108,13 +101,16 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
       changeTypes: webhook.changeTypes.join(','),
       contentType: webhook.contentType,
       service: webhook.service ?? '',
+      headers: webhook.headers.length > 0 ? JSON.stringify(maskHeaders(webhook.headers)) : '',
     }),
     // A webhook keeps a service that was deleted, so only a new service is checked.
     check: ({ subject, values, caller }) => ({
-      problems:
-        values.service === subject.service
+      problems: [
+        ...(values.service === subject.service
           ? []
-          : serviceProblems(deps.store, values.service || undefined, caller),
+          : serviceProblems(deps.store, values.service || undefined, caller)),
+        ...headerProblems(values.headers, subject.headers),
+      ],
     }),
     run: (call) => {
       const { service, ...values } = call.values;

@@ -11,7 +11,7 @@ import {
   deactivateWebhook,
   deleteWebhook,
 } from '../../src/webhooks/registry.ts';
-import { deactivatedEvent } from '../../src/webhooks/own-events.ts';
+import { webhookEvent } from '../../src/webhooks/own-events.ts';
 import { type WebhookSettings, webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Receiver, createFakeHttpClient } from '../kit/http-client.ts';
@@ -69,12 +69,11 @@ function startWorker(store: Store, respond: Receiver) {
     runtime,
     tasks,
     httpClient,
-    notify: (transaction, deactivated, at) =>
-      eventPublisher.publishWithin(transaction, deactivatedEvent(deactivated), at),
+    notify: (transaction, notice, at) => eventPublisher.publishWithin(transaction, webhookEvent(notice), at),
     concurrency: 8,
-    userAgent: 'test',
+    request: { userAgent: 'test', legacyHeader: undefined },
     onAttempt: ignore,
-    onDeactivated: ignore,
+    onNotice: ignore,
   });
   worker.start();
   return { sent, stop: tasks.stop };

@@ -39,6 +39,7 @@ export function registerWebhook(store: Store, id: string, active = true) {
         service: null,
         active,
         contentType: 'application/json',
+        headers: [],
         signatureKey: `whsec_${'a'.repeat(32)}`,
       },
       Date.now(),

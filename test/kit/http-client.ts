@@ -2,12 +2,14 @@
 import type { Runtime } from '../../src/runtime.ts';
 import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../../src/webhooks/http-client.ts';
 
-/** Returns the response, or its status only. */
+/** A response, or its status only. */
+export type Answer = number | (Omit<ReceivedResponse, 'headers'> & Partial<ReceivedResponse>);
+
 export type Receiver = (
   request: OutgoingRequest,
   signal: AbortSignal,
   at: number,
-) => number | ReceivedResponse | Promise<number | ReceivedResponse>;
+) => Answer | Promise<Answer>;
 
 /** A receiver that never responds. */
 export const blackHole: Receiver = () => new Promise(() => undefined);
@@ -26,7 +28,8 @@ export function createFakeHttpClient({ now }: Pick<Runtime, 'now'>): FakeHttpCli
       );
       aborted.catch(() => undefined);
       const response = await Promise.race([aborted, this.receiver(request, signal, now())]);
-      return typeof response === 'number' ? { status: response, body: Buffer.alloc(0) } : response;
+      const given = typeof response === 'number' ? { status: response, body: Buffer.alloc(0) } : response;
+      return { headers: {}, ...given };
     },
     close: () => Promise.resolve(),
   };

@@ -9,7 +9,8 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning } from '../../upgrades/job-table.ts';
-import { type Attempt, type Delivery, bodyOf, nextAttemptAt } from '../delivery.ts';
+import { type Attempt, type Delivery, nextAttemptAt } from '../delivery.ts';
+import type { OutgoingRequest } from '../http-client.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 
@@ -129,15 +130,21 @@ function renderOutcome({ status, error }: Attempt): Html {
     : html`<span class="bad">${error}</span>`;
 }
 
-function renderAnswer({ response }: Attempt): Html | false {
+function renderAnswer({ response, responseHeaders = {} }: Attempt): Html | false {
+  const answer = [formatHeaders(responseHeaders), response ?? ''].filter((part) => part !== '').join('\n\n');
   return (
-    response !== null &&
-    response !== '' &&
+    answer !== '' &&
     html`<details>
       <summary>Answer</summary>
-      <pre tabindex="0">${response}</pre>
+      <pre tabindex="0">${answer}</pre>
     </details>`
   );
+}
+
+function formatHeaders(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
 }
 
 export function showDeliveries(store: ReadableStore): View<Webhook> {
@@ -159,13 +166,16 @@ export function showDeliveries(store: ReadableStore): View<Webhook> {
   };
 }
 
-export function showDelivery(store: ReadableStore): View<Delivery> {
+export function showDelivery(
+  store: ReadableStore,
+  requestOf: (delivery: Delivery) => OutgoingRequest,
+): View<Delivery> {
   return (page) => {
     const { subject: delivery } = page;
     const { event, attempts } = delivery;
     const webhook = store.get(webhooks, delivery.webhookId);
     const disabledReason = buttonsDisabledReason(page, store);
-    const body = webhook ? bodyOf(delivery, webhook) : '';
+    const { headers, body } = requestOf(delivery);
     return html`<section aria-labelledby="event">
         <h2 id="event">${event.type}</h2>
         ${renderFacts(factsOf(page, webhook, store.read(webhookSettings)))}
@@ -180,8 +190,11 @@ export function showDelivery(store: ReadableStore): View<Delivery> {
         ${attempts.length > 0 && renderAttempts(attempts)}
       </section>
       <section aria-labelledby="sent">
-        <h2 id="sent">Request body</h2>
-        <pre tabindex="0">${body.slice(0, maxBodyShown)}${body.length > maxBodyShown && ' …'}</pre>
+        <h2 id="sent">Request</h2>
+        <p>${attempts.length > 0 ? 'What the last attempt sent.' : 'What the next attempt will send.'}</p>
+        <pre tabindex="0">${formatHeaders(headers)}
+
+${body.slice(0, maxBodyShown)}${body.length > maxBodyShown && ' …'}</pre>
       </section>`;
   };
 }

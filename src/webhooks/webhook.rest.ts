@@ -1,7 +1,7 @@
 // REST resource of one webhook, and its operations.
 import { compareFields } from '../audit/change.ts';
-import { type AnswerSchema, successAnswer } from '../rest/answer.ts';
-import { definedOnly, defaultTo, integer } from '../rest/fields.ts';
+import { type Service, pathOfService } from '../catalog/catalog.ts';
+import { choice, definedOnly, defaultTo, integer } from '../rest/fields.ts';
 import {
   type Items,
   type Operation,
@@ -20,19 +20,33 @@ import { newDelivery } from './delivery.ts';
 import { eventOf } from './event.ts';
 import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.ts';
 import { maskHeaders } from './headers.ts';
-import { pingEvent } from './own-events.ts';
+import { eventTypeNames, pingType } from './event-types.ts';
+import { exampleEvent } from './own-events.ts';
 import { showWebhook } from './pages/webhooks.ts';
 import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
 import { webhookSettings } from './settings.ts';
 import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
-import { type Webhook, previousKeyUntil, requireWebhook, webhookToJson } from './webhook.ts';
+import { type Webhook, previousKeyUntil, requireWebhook, webhookNotFound, webhookToJson } from './webhook.ts';
 
 export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };
 
 export function webhookItems(deps: WebhookDeps): Items {
-  return items<unknown, Webhook>({
+  return itemsOf<unknown>(deps, (_list, id) => requireWebhook(deps.store, id));
+}
+
+/** The same webhooks, beneath their services. */
+export function serviceWebhookItems(deps: WebhookDeps): Items<Service> {
+  return itemsOf<Service>(deps, (service, id) => {
+    const webhook = requireWebhook(deps.store, id);
+    if (webhook.service !== pathOfService(service)) throw webhookNotFound();
+    return webhook;
+  });
+}
+
+function itemsOf<S>(deps: WebhookDeps, find: (list: S, id: string) => Webhook): Items<S> {
+  return items<S, Webhook>({
     param: 'webhook',
-    find: (_list, id) => requireWebhook(deps.store, id),
+    find,
     // Empty, because the page of the list has its own links to the webhooks.
     list: () => [],
     resource: webhookResource(deps),
@@ -72,12 +86,7 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
           ),
       ),
       rotateKey: rotateKeyOperation(deps),
-      ping: actOperation(
-        'Ping',
-        'Sends one event of the type Ping, in one attempt, even if the webhook is inactive.',
-        (call) => ping(deps, call),
-        deliveryCreatedAnswer,
-      ),
+      ping: pingOperation(deps),
     },
   });
 }
@@ -156,7 +165,6 @@ function actOperation(
   title: string,
   description: string,
   run: (call: WebhookCall) => Promise<Outcome>,
-  answer: AnswerSchema = successAnswer,
 ): Operation<Webhook> {
   return operation<Webhook>({
     title,
@@ -164,7 +172,6 @@ function actOperation(
     access: 'administrator',
     effect: 'writes',
     fields: {},
-    answer,
     run,
   });
 }
@@ -179,17 +186,30 @@ async function change(
   return success;
 }
 
-async function ping({ runtime }: WebhookDeps, { subject, update }: WebhookCall): Promise<Outcome> {
-  const { id: webhookId } = subject;
-  const at = runtime.now();
-  const id = runtime.newId();
-  const event = eventOf(pingEvent, runtime.newId(), at);
-  await update(
-    (transaction) => {
-      requireWebhook(transaction, webhookId);
-      transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
+const pingFields = {
+  changeType: defaultTo(choice('The type of the event. Its example is sent.', eventTypeNames), pingType),
+};
+
+function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
+  return operation<Webhook, typeof pingFields>({
+    title: 'Ping',
+    description: 'Sends one example event, in one attempt, even if the webhook is inactive.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: pingFields,
+    answer: deliveryCreatedAnswer,
+    run: async ({ subject: { id: webhookId }, values: { changeType }, update }) => {
+      const at = runtime.now();
+      const id = runtime.newId();
+      const event = eventOf(exampleEvent(changeType), runtime.newId(), at);
+      await update(
+        (transaction) => {
+          requireWebhook(transaction, webhookId);
+          transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
+        },
+        { changes: () => compareFields({}, { deliveryId: id }) },
+      );
+      return { json: { status: 'success', deliveryId: id } };
     },
-    { changes: () => compareFields({}, { deliveryId: id }) },
-  );
-  return { json: { status: 'success', deliveryId: id } };
+  });
 }

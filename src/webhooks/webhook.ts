@@ -73,8 +73,12 @@ export function subscribesTo(
 
 export function requireWebhook(reader: Reader, id: string): Webhook {
   const webhook = reader.get(webhooks, id);
-  if (!webhook) throw new ServiceError('not-found', 'There is no such webhook.');
+  if (!webhook) throw webhookNotFound();
   return webhook;
+}
+
+export function webhookNotFound(): ServiceError {
+  return new ServiceError('not-found', 'There is no such webhook.');
 }
 
 export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number): string[] {
@@ -123,11 +127,13 @@ export function webhookToJson(
 
 export const healths = ['ok', 'failing', 'deactivated', 'inactive'] as const;
 
+export type Health = (typeof healths)[number];
+
 function healthOf(
   { active, deactivatedBy }: Webhook,
   window: FailureWindow | null,
   policy: FailurePolicy,
-): (typeof healths)[number] {
+): Health {
   if (!active) return deactivatedBy === 'failures' ? 'deactivated' : 'inactive';
   return window && isFailing(policy, window) ? 'failing' : 'ok';
 }

@@ -13,13 +13,14 @@ import {
 import type { ReadableStore } from '../store/store.ts';
 import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
+import { eventTypesResource } from './event-types.rest.ts';
 import type { EventPublisher } from './event-publisher.ts';
 import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.ts';
 import { showSettings, showWebhooks } from './pages/webhooks.ts';
 import { changeSettings, createWebhook } from './registry.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
 import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
-import { type WebhookDeps, newSignatureKey, webhookItems } from './webhook.rest.ts';
+import { type WebhookDeps, newSignatureKey, serviceWebhookItems, webhookItems } from './webhook.rest.ts';
 
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
   const { store, runtime, eventPublisher } = deps;
@@ -30,7 +31,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     answer: webhooksAnswer,
     read: () => listToJson(deps),
     view: showWebhooks(store, runtime, () => undefined),
-    resources: { settings: settingsResource(store) },
+    resources: { settings: settingsResource(store), eventTypes: eventTypesResource() },
     operations: { create: createOperation(deps), publish: publishOperation(store, eventPublisher) },
     items: [webhookItems(deps)],
   });
@@ -46,6 +47,7 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
     view: showWebhooks(store, runtime, pathOfService),
     operations: { create: createForServiceOperation(deps) },
+    items: [serviceWebhookItems(deps)],
   });
 }
 

@@ -1,6 +1,7 @@
 // A fake HTTP client for webhook deliveries: a function of the test answers in place of the receivers.
 import type { Runtime } from '../../src/runtime.ts';
 import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../../src/webhooks/http-client.ts';
+import { checkDelivery } from './check-deliveries.js';
 
 /** A response, or its status only. */
 export type Answer = number | (Omit<ReceivedResponse, 'headers'> & Partial<ReceivedResponse>);
@@ -23,6 +24,7 @@ export function createFakeHttpClient({ now }: Pick<Runtime, 'now'>): FakeHttpCli
       throw new Error('The connection was refused.');
     },
     async post(request, signal) {
+      checkDelivery(request.headers, request.body);
       const aborted = new Promise<never>((_resolve, reject) =>
         signal.addEventListener('abort', () => reject(new Error('aborted'))),
       );

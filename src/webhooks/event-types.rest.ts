@@ -1,7 +1,7 @@
 // The event types in the REST API and in the OpenAPI document.
 import { z } from 'zod';
 import type { Json } from '../lib/json.ts';
-import { type AnswerOf, type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
+import { type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import { type EventType, eventTypes } from './event-types.ts';
 import { contentTypes } from './webhook.ts';
@@ -23,9 +23,9 @@ export function eventTypesResource(): Resource {
       type,
       description,
       schema: toJsonSchema(data),
-      example: example.data as Readonly<Record<string, Json>>,
+      example: example.data,
     })),
-  } as AnswerOf<typeof eventTypesAnswer>;
+  };
   return resource({
     title: 'Event types',
     description:
@@ -58,7 +58,7 @@ function requestOf({ type, description, data, example }: EventType): Json {
     service: example.service,
     webhookId: '5f0f4f0e-2f9c-4d8e-8b0a-7c1d1f4b7a22',
     webhookName: 'Operations',
-    data: example.data as Readonly<Record<string, Json>>,
+    data: example.data,
   };
   return {
     operationId: `receive${type}`,

@@ -1,5 +1,6 @@
 // The types of events that the server itself sends: their data, and an example of each.
 import { z } from 'zod';
+import type { Json } from '../lib/json.ts';
 
 const time = z.int().describe('Milliseconds since the epoch.');
 
@@ -40,7 +41,7 @@ export type EventType = {
   readonly type: string;
   readonly description: string;
   readonly data: z.ZodType;
-  readonly example: { readonly service: string | null; readonly data: Readonly<Record<string, unknown>> };
+  readonly example: { readonly service: string | null; readonly data: Readonly<Record<string, Json>> };
 };
 
 const service = {
@@ -51,24 +52,24 @@ const service = {
   },
 };
 
-const exampleJob: EventData['job'] = {
+const exampleJob = {
   jobId: '6f1c2a34-52c8-4d0e-9a53-0c8f4f6f7a10',
   operation: 'upgrade',
   from: '10.9.1.1234',
   to: '10.9.1.1250',
-};
+} satisfies EventData['job'];
 const job = { data: jobData, example: { service: null, data: exampleJob } };
 const endedJob = (reason: string) => ({
   data: jobData,
   example: { service: null, data: { ...exampleJob, reason } },
 });
 
-const exampleWebhook: EventData['deactivated'] = {
+const exampleWebhook = {
   webhookId: '39ed115c-46d8-4d10-8f97-9b01e3cd42a8',
   webhookName: 'Harbourmaster',
   failures: 5,
   windowStart: 1794817683815,
-};
+} satisfies EventData['deactivated'];
 const failing = {
   data: failingData,
   example: {

@@ -236,6 +236,22 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     expect(await store.deliveries.find('b1')).toEqual(attempted(delivery('b1', 1), 2));
   });
 
+  it('that needs an update stores nothing and keeps the claim', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 1));
+    await claim(store, 1);
+    const before = await snapshot(store);
+    const done = ended(claimed(store, 'a1'), 9, 'delivered');
+    const completion = { delivery: done, needsUpdate: true };
+    expect(await complete(store, 'a1', completion)).toEqual(completion);
+    expect(await snapshot(store)).toEqual(before);
+    const held = claimed(store, 'a1');
+    await store.update((transaction) => {
+      transaction.deliveries.complete(held, done);
+    });
+    expect(await store.deliveries.find('a1')).toEqual(done);
+  });
+
   describe('that counts a failure', () => {
     /** Counts failures up to the limit, in a window that the first failure opens. */
     const countUpTo = (limit: number) => (window: FailureWindow | null) => {

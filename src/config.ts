@@ -195,7 +195,7 @@ const database = {
       'Default: they are not encrypted.',
   ),
   SECRET_KEY_PREVIOUS: secretKey.describe(
-    'A second key that decrypts them while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
+    'A second key that decrypts secrets while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
   ),
 };
 

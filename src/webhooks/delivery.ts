@@ -9,7 +9,7 @@
 // The time of the next attempt is not stored. It follows from the last attempt and the settings of the moment, so a changed wait applies
 // to deliveries that already wait.
 import type { Reader } from '../store/state.ts';
-import type { WebhookEvent } from './event.ts';
+import { type WebhookEvent, bytesOfPayload } from './event.ts';
 import type { WebhookSettings } from './settings.ts';
 import { type Webhook, subscribesTo, webhooks } from './webhook.ts';
 
@@ -141,6 +141,19 @@ function replace(
   attempts: readonly Attempt[],
 ): Delivery {
   return { id, webhookId, event, isPing, state, createdAt, endedAt, attempts };
+}
+
+/** The bytes that a finished delivery takes: its payload, and what its attempts have recorded. */
+export function bytesOfFinished({ event, attempts }: Delivery): number {
+  return attempts.reduce(
+    (sum, { response, responseHeaders, request }) =>
+      sum + (response?.length ?? 0) + bytesOfHeaders(responseHeaders) + bytesOfHeaders(request?.headers),
+    bytesOfPayload(event),
+  );
+}
+
+function bytesOfHeaders(headers: Readonly<Record<string, string>> = {}): number {
+  return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }
 
 /** `data` is JSON text already, so it is inserted without parsing. */

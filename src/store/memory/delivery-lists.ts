@@ -4,7 +4,14 @@
 // Every webhook has one heap of pending deliveries for each priority, ordered by the time since which they wait. A delivery that is
 // replaced, claimed or removed stays in its heap. Reading the heap skips such outdated entries, and `#rebuildHeaps` removes them before
 // they pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
-import { type Delivery, discard, isUntried, priorityOf, waitingSince } from '../../webhooks/delivery.ts';
+import {
+  type Delivery,
+  bytesOfFinished,
+  discard,
+  isUntried,
+  priorityOf,
+  waitingSince,
+} from '../../webhooks/delivery.ts';
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import { freeze } from '../changes.ts';
 import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
@@ -155,12 +162,11 @@ export class DeliveryLists {
   /** `sign` is 1 for a delivery that is added and -1 for one that is removed or replaced. */
   #count(delivery: Delivery | undefined, sign: 1 | -1): void {
     if (delivery === undefined) return;
-    const bytes = sign * bytesOfPayload(delivery.event);
     if (delivery.state === 'pending') {
       this.#pending += sign;
-      this.#pendingBytes += bytes;
+      this.#pendingBytes += sign * bytesOfPayload(delivery.event);
     } else {
-      this.#finishedBytes += bytes;
+      this.#finishedBytes += sign * bytesOfFinished(delivery);
     }
   }
 

@@ -21,6 +21,7 @@ import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
 import { findReasonOfAbandoning, hasJobEnded } from './upgrades/job-service.ts';
 import { simulatedPerformers } from './upgrades/performers.ts';
+import { readAuthorities } from './webhooks/authorities-file.ts';
 import { type HttpClient, createHttpClient } from './webhooks/http-client.ts';
 import { realRuntime } from './runtime.ts';
 
@@ -33,9 +34,11 @@ async function main(): Promise<void> {
   if (existsSync('.env')) process.loadEnvFile('.env');
   const catalog = await readCatalog(process.env.CATALOG_FILE);
   const registryAuth = await readRegistryAuth(process.env.REGISTRY_AUTH_FILE || undefined);
+  const receiverAuthorities = await readAuthorities(process.env.WEBHOOK_CA_FILE || undefined);
   const config = readConfig(process.env, [
     ...('problems' in catalog ? catalog.problems : []),
     ...('problems' in registryAuth ? registryAuth.problems : []),
+    ...('problems' in receiverAuthorities ? receiverAuthorities.problems : []),
   ]);
   if ('catalog' in catalog) refuseLargeCatalog(catalog.catalog, config);
   const logger = await createLogger(config);
@@ -49,7 +52,10 @@ async function main(): Promise<void> {
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const { createApp } = await import('./app.ts');
   const store = await openStore(config, logger);
-  const httpClient = createHttpClient(config.webhookAllowCidrs);
+  const httpClient = createHttpClient(
+    config.webhookAllowCidrs,
+    'authorities' in receiverAuthorities ? receiverAuthorities : {},
+  );
   const app = await createApp({
     config,
     store,
@@ -143,7 +149,9 @@ async function openStore(config: Config, logger: Logger): Promise<Store> {
   }
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
-    logger.warn('SECRET_KEY is not set: webhook keys are stored in the database without encryption');
+    logger.warn(
+      'SECRET_KEY is not set: webhook keys and header values are stored in the database without encryption',
+    );
   // The PostgreSQL client takes longer to load than the rest of the server takes to start, so it is loaded only when it is used.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
   const migrations = await readMigrations(new URL('store/postgres/migrations/', import.meta.url));

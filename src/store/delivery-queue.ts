@@ -106,20 +106,22 @@ export type Claimed = {
 
 /**
  * What becomes of a claimed delivery. `count` is there if the delivery is a failure that counts towards deactivation: it gets the failure
- * window of the webhook, which no other process changes meanwhile.
+ * window of the webhook, which no other process changes meanwhile. `needsUpdate`, of the completion or of its count: the end of the delivery
+ * changes the webhook too, so the queue must store nothing.
  */
 export type Completion =
   | {
       readonly delivery: Delivery;
+      readonly needsUpdate?: boolean;
       readonly count?: (window: FailureWindow | null) => {
         readonly window: FailureWindow;
-        readonly deactivates: boolean;
+        readonly needsUpdate: boolean;
       };
     }
   | { readonly delivery: 'deleted' };
 
 /**
- * `deactivates`: the failure would deactivate the webhook, so nothing was stored and the claim still holds. The caller completes the delivery
- * with `Store.update`, which can deactivate the webhook in the same transaction.
+ * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with `Store.update`, which can change the
+ * webhook and publish an event in the same transaction.
  */
-export type Completed = { readonly delivery: Delivery | 'deleted'; readonly deactivates: boolean };
+export type Completed = { readonly delivery: Delivery | 'deleted'; readonly needsUpdate: boolean };

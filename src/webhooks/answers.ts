@@ -1,11 +1,12 @@
 // Schemas of the answers about webhooks and deliveries.
 import { z } from 'zod';
-import { answerObject, time } from '../rest/answer.ts';
+import { maskedValue } from '../audit/value.ts';
 import { formatNumber } from '../lib/format.ts';
+import { answerObject, time } from '../rest/answer.ts';
 import { mostCounted } from './delivery-filter.ts';
 import { deliveryStates } from './delivery.ts';
 import { settingRanges } from './settings.ts';
-import { contentTypes } from './webhook.ts';
+import { contentTypes, healths } from './webhook.ts';
 
 const success = z.literal('success');
 const signatureKey = z.string().describe('The key that signs deliveries. It is not shown again.');
@@ -26,10 +27,18 @@ export const webhookAnswer = answerObject('Webhook', 'A webhook.', {
     .describe('The service whose events it receives, as Folder/Name.Type. Null: the whole organization.'),
   active: z.boolean(),
   contentType: z.enum(contentTypes).describe('The content type of deliveries.'),
+  headers: z
+    .record(z.string(), z.literal(maskedValue))
+    .describe('The headers that every request to the receiver carries. Their values are not shown.'),
   createdAt: time,
   updatedAt: time,
   deactivatedAt: time.nullable().describe('Null: the webhook is active, or was created inactive.'),
   deactivatedBy: z.enum(['failures', 'administrator']).nullable(),
+  health: z
+    .enum(healths)
+    .describe(
+      'failing: the window has at least half of the failures that deactivate the webhook. deactivated: by failures. inactive: by an administrator, or since it was created.',
+    ),
   failures: z
     .strictObject({
       count: z.int().nonnegative().describe('Failed deliveries in the window.'),
@@ -46,6 +55,7 @@ export const webhooksAnswer = answerObject('Webhooks', 'The webhooks, oldest fir
 
 export const webhookCreatedAnswer = answerObject('WebhookCreated', 'The new webhook and its key.', {
   status: success,
+  id: z.string().describe('The id of the webhook.'),
   webhook: webhookAnswer,
   signatureKey,
 });
@@ -104,7 +114,15 @@ export const settingsAnswer = answerObject('WebhookSettings', 'The settings of a
   status: success,
 });
 
-export const deliveryAnswer = answerObject('Delivery', 'One event for one webhook.', {
+const attemptFields = {
+  when: time,
+  durationMs: z.int().nonnegative(),
+  status: z.int().nullable().describe('The HTTP status of the receiver. Null: it did not answer.'),
+  error: z.string().nullable().describe('Why the attempt failed. Null: it succeeded.'),
+  response: z.string().nullable().describe('The beginning of the response body, at most 1 KiB.'),
+};
+
+const deliveryFields = {
   id: z.string(),
   webhookId: z.string(),
   webhookName: z.string().nullable().describe('Null: the webhook has just been deleted.'),
@@ -117,21 +135,38 @@ export const deliveryAnswer = answerObject('Delivery', 'One event for one webhoo
   createdAt: time,
   endedAt: time.nullable().describe('Null: the delivery is pending.'),
   nextAttemptAt: time.nullable().describe('Null: the delivery has ended.'),
-  attempts: z.array(
-    z.strictObject({
-      when: time,
-      durationMs: z.int().nonnegative(),
-      status: z.int().nullable().describe('The HTTP status of the receiver. Null: it did not answer.'),
-      error: z.string().nullable().describe('Why the attempt failed. Null: it succeeded.'),
-      response: z.string().nullable().describe('The beginning of the response body, at most 1 KiB.'),
-    }),
-  ),
   redeliveryOf: z.string().optional().describe('The delivery that this one repeats.'),
   redeliveredAs: z.string().optional().describe('The newest delivery that repeats this one.'),
+};
+
+const listedDelivery = answerObject('Delivery', 'One event for one webhook.', {
+  ...deliveryFields,
+  attempts: z.array(z.strictObject(attemptFields)),
+});
+
+const headers = z.record(z.string(), z.string());
+
+export const deliveryAnswer = answerObject('DeliveryDetails', 'One event for one webhook, as it was sent.', {
+  ...deliveryFields,
+  attempts: z.array(
+    z.strictObject({
+      ...attemptFields,
+      responseHeaders: headers.describe(
+        'The headers of the response, at most 4 KiB. The values of set-cookie and of custom headers are ***.',
+      ),
+    }),
+  ),
+  request: z
+    .strictObject({
+      url: z.string(),
+      headers: headers.describe('The values of custom headers are ***.'),
+      body: z.string(),
+    })
+    .describe('What the last attempt sent. Without an attempt: what the next one or a redelivery would send now.'),
 });
 
 export const deliveriesAnswer = answerObject('Deliveries', 'A page of deliveries, newest first.', {
-  deliveries: z.array(deliveryAnswer),
+  deliveries: z.array(listedDelivery),
   total: z
     .int()
     .nonnegative()

@@ -1,16 +1,18 @@
 // REST resources of deliveries: those of all webhooks, those of one, and one delivery.
 import { ServiceError } from '../errors.ts';
+import type { AnswerOf } from '../rest/answer.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
 import { type Items, type Resource, items, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveriesAnswer, deliveryAnswer } from './answers.ts';
 import { filterFields, filterOf } from './deliveries.fields.ts';
-import { type Delivery, nextAttemptAt } from './delivery.ts';
+import { type Attempt, type Delivery, nextAttemptAt } from './delivery.ts';
+import { type RequestOptions, requestToJson } from './delivery-request.ts';
 import { showDeliveries, showDelivery } from './pages/deliveries.ts';
 import { redeliverOperation } from './redeliver.rest.ts';
 import { webhookSettings } from './settings.ts';
-import { webhooks } from './webhook.ts';
+import { requireWebhook, webhooks } from './webhook.ts';
 
 const maxPerPage = 100;
 
@@ -20,11 +22,15 @@ const fields = {
   num: defaultTo(integer('How many to show.', 1, maxPerPage), 25),
 };
 
-type DeliveriesDeps = { readonly store: ReadableStore; readonly runtime: Runtime };
+export type DeliveryDeps = {
+  readonly store: ReadableStore;
+  readonly runtime: Runtime;
+  readonly request: RequestOptions;
+};
 
 /** `webhookIdOf` is the webhook whose deliveries the resource shows; undefined: those of all. */
 export function deliveriesResource<S>(
-  deps: DeliveriesDeps,
+  deps: DeliveryDeps,
   webhookIdOf: (subject: S) => string | undefined,
 ): Resource<S> {
   const { store } = deps;
@@ -48,10 +54,8 @@ export function deliveriesResource<S>(
   });
 }
 
-function deliveryItems<S>(
-  { store, runtime }: DeliveriesDeps,
-  webhookIdOf: (subject: S) => string | undefined,
-): Items<S> {
+function deliveryItems<S>(deps: DeliveryDeps, webhookIdOf: (subject: S) => string | undefined): Items<S> {
+  const { store, runtime } = deps;
   return items<S, Delivery>({
     param: 'delivery',
     find: async (subject, id) => {
@@ -69,12 +73,30 @@ function deliveryItems<S>(
       description: 'One event for a webhook, and the attempts to deliver it.',
       access: 'administrator',
       answer: deliveryAnswer,
-      read: ({ subject }) => toJson(store, subject),
-      view: showDelivery(store),
+      read: ({ subject }) => detailsToJson(deps, subject),
+      view: showDelivery(store, (delivery) => requestOf(deps, delivery)),
       operations: { redeliver: redeliverOperation(runtime) },
     }),
   });
 }
+
+function requestOf({ store, runtime, request }: DeliveryDeps, delivery: Delivery) {
+  const webhook = requireWebhook(store, delivery.webhookId);
+  return requestToJson(delivery, webhook, runtime.now(), request);
+}
+
+function detailsToJson(deps: DeliveryDeps, delivery: Delivery) {
+  return {
+    ...toJson(deps.store, delivery),
+    attempts: delivery.attempts.map((attempt) => ({
+      ...attemptToJson(attempt),
+      responseHeaders: attempt.responseHeaders ?? {},
+    })),
+    request: requestOf(deps, delivery),
+  } satisfies AnswerOf<typeof deliveryAnswer>;
+}
+
+type ListedDelivery = AnswerOf<typeof deliveriesAnswer>['deliveries'][number];
 
 function toJson(store: ReadableStore, delivery: Delivery) {
   const { id, webhookId, event, state, createdAt, endedAt, attempts } = delivery;
@@ -88,8 +110,12 @@ function toJson(store: ReadableStore, delivery: Delivery) {
     createdAt,
     endedAt,
     nextAttemptAt: nextAttemptAt(delivery, store.read(webhookSettings)),
-    attempts,
+    attempts: attempts.map(attemptToJson),
     ...(redeliveryOf !== null && { redeliveryOf }),
     ...(redeliveredAs !== null && { redeliveredAs }),
-  };
+  } satisfies ListedDelivery;
+}
+
+function attemptToJson({ when, durationMs, status, error, response }: Attempt) {
+  return { when, durationMs, status, error, response };
 }

@@ -12,7 +12,7 @@
 // The time of the next attempt is not stored. It follows from the last attempt and the settings of the moment, so a changed wait applies
 // to deliveries that already wait.
 import type { Reader } from '../store/state.ts';
-import type { WebhookEvent } from './event.ts';
+import { type WebhookEvent, bytesOfPayload } from './event.ts';
 import type { WebhookSettings } from './settings.ts';
 import { type Webhook, subscribesTo, webhooks } from './webhook.ts';
 
@@ -22,6 +22,18 @@ export type Attempt = {
   readonly status: number | null;
   readonly error: string | null;
   readonly response: string | null;
+  /** Absent if there was no response. */
+  readonly responseHeaders?: Readonly<Record<string, string>>;
+  /** Only the last attempt of a delivery has it. */
+  readonly request?: SentRequest;
+};
+
+/** The request of an attempt. Its body follows from the event and these values. */
+export type SentRequest = {
+  readonly url: string;
+  /** The values of custom headers are masked. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly webhookName: string;
 };
 
 export const deliveryStates = ['pending', 'delivered', 'failed', 'discarded', 'missed'] as const;
@@ -150,7 +162,7 @@ export function endAttempt(
   isActive: boolean,
 ): Delivery {
   const at = endOf(attempt);
-  const attempted = replace(delivery, 'pending', null, [...delivery.attempts, attempt]);
+  const attempted = replace(delivery, 'pending', null, [...delivery.attempts.map(withoutRequest), attempt]);
   if (attempt.error === null) return end(attempted, 'delivered', at);
   if (delivery.isPing || attempted.attempts.length >= notificationAttempts)
     return end(attempted, 'failed', at);
@@ -171,6 +183,10 @@ export function withRedelivery(delivery: Delivery, redeliveredAs: string): Deliv
     redeliveryOf,
     redeliveredAs,
   };
+}
+
+function withoutRequest({ request: _request, ...attempt }: Attempt): Attempt {
+  return attempt;
 }
 
 export function discard(delivery: Delivery, at: number): Delivery {
@@ -202,8 +218,27 @@ function replace(
   };
 }
 
+/** What a finished delivery takes besides its texts. */
+const recordBytes = 400;
+
+/** The bytes that a finished delivery takes: its record, its payload, and what its attempts have recorded. */
+export function bytesOfFinished({ event, attempts }: Delivery): number {
+  return attempts.reduce(
+    (sum, { response, responseHeaders, request }) =>
+      sum + (response?.length ?? 0) + bytesOfHeaders(responseHeaders) + bytesOfHeaders(request?.headers),
+    recordBytes + bytesOfPayload(event),
+  );
+}
+
+function bytesOfHeaders(headers: Readonly<Record<string, string>> = {}): number {
+  return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+}
+
 /** `data` is JSON text already, so it is inserted without parsing. */
-export function bodyOf({ event }: Delivery, { id, name, contentType }: Webhook): string {
+export function bodyOf(
+  { event }: Pick<Delivery, 'event'>,
+  { id, name, contentType }: Pick<Webhook, 'id' | 'name' | 'contentType'>,
+): string {
   const { type, timestamp, service, data } = event;
   const head = JSON.stringify({ id: event.id, type, timestamp, service, webhookId: id, webhookName: name });
   const json = `${head.slice(0, -1)},"data":${data}}`;

@@ -6,7 +6,7 @@ export type EventDraft = {
   readonly service: string | null;
   /** A JSON object as text. Deliveries contain it unchanged. */
   readonly data: string;
-  /** The webhook that the event is about. It does not get the event. */
+  /** The webhook that the event is about. It does not receive the event. */
   readonly about?: string;
 };
 

@@ -1,6 +1,7 @@
 // The rules for changing webhooks and their settings.
-import { ServiceError } from '../errors.ts';
+import { ServiceError, invalid, problemsOf } from '../errors.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { type CustomHeader, keepMasked } from './headers.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
 import { endRedeliveries } from './redelivery.ts';
 import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
@@ -16,6 +17,7 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
     deactivatedAt: null,
     deactivatedBy: null,
     deactivations: 0,
+    warning: null,
     previousKeys: [],
   };
   transaction.put(webhooks, webhook);
@@ -29,17 +31,32 @@ export function editWebhook(
   { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
   at: number,
 ): void {
-  const edited: Webhook = { ...requireWebhook(transaction, id), ...traits, updatedAt: at };
+  const webhook = requireWebhook(transaction, id);
+  const headers = traits.headers ? resolveMasked(traits.headers, webhook) : webhook.headers;
+  const edited: Webhook = { ...webhook, ...traits, headers, updatedAt: at };
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
   if (active === true && !edited.active) activateWebhook(transaction, id, at);
   else if (active === false) void deactivateWebhook(transaction, id, 'administrator', at);
 }
 
+/** The request was checked before, but the stored headers may have changed since. */
+function resolveMasked(given: readonly CustomHeader[], { headers }: Webhook): readonly CustomHeader[] {
+  const kept = keepMasked(given, headers);
+  if ('problems' in kept) throw invalid(problemsOf('headers', kept.problems));
+  return kept.headers;
+}
+
 /** Clears the failure window, also of a webhook that is active. */
 export function activateWebhook(transaction: Transaction, id: string, at: number): void {
   const webhook = requireWebhook(transaction, id);
-  const activation = { active: true, deactivatedAt: null, deactivatedBy: null, updatedAt: at };
+  const activation = {
+    active: true,
+    deactivatedAt: null,
+    deactivatedBy: null,
+    warning: null,
+    updatedAt: at,
+  };
   transaction.put(webhooks, { ...webhook, ...activation });
   transaction.deliveries.setFailures(id, null);
 }

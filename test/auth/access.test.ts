@@ -31,6 +31,7 @@ const expected: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes a
   'admin services/webhooks/deliveries': ['administrator'],
   'admin services/webhooks/deliveries/{delivery}': ['administrator'],
   'admin services/webhooks/deliveries/{delivery}/redeliver': ['administrator', 'writes'],
+  'admin services/webhooks/eventTypes': ['administrator'],
   'admin services/webhooks/settings': ['administrator'],
   'admin services/webhooks/settings (POST)': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}': ['administrator'],
@@ -88,6 +89,13 @@ const expected: Record<string, [Role | 'anyone', ('reads' | 'writes' | 'writes a
   'tokens generateToken': ['anyone', 'writes always'],
   'tokens revokeToken': ['anyone', 'writes always'],
 };
+
+/** A webhook has the same resources and operations beneath its service. */
+for (const [entry, access] of Object.entries(expected)) {
+  if (!entry.startsWith('admin services/webhooks/{webhook}')) continue;
+  for (const service of ['{service}', '{folder}/{service}'])
+    expected[entry.replace('services/', `services/${service}/`)] = access;
+}
 
 let server: Server;
 /** A server with a job that never ends. */

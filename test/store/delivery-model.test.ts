@@ -62,7 +62,7 @@ function apply(system: System, held: Delivery, outcome: Exclude<Outcome, { to: '
 
 const countUpTo = (limit: number) => (window: FailureWindow | null) => {
   const counted = { start: window?.start ?? 1, count: (window?.count ?? 0) + 1 };
-  return { window: counted, deactivates: counted.count >= limit };
+  return { window: counted, needsUpdate: counted.count >= limit };
 };
 
 type Act = { onStore: (transaction: Transaction) => void; onModel: () => boolean };
@@ -189,8 +189,8 @@ async function complete(system: System, { completions }: Of<'complete'>): Promis
     if (!result || !isHeld) continue;
     expect(result.delivery).toEqual(completion.delivery);
     if (countedIn(calls, held) === 1)
-      expect(result.deactivates).toBe(count?.(model.window(held.webhookId)).deactivates ?? false);
-    if (result.deactivates) {
+      expect(result.needsUpdate).toBe(count?.(model.window(held.webhookId)).needsUpdate ?? false);
+    if (result.needsUpdate) {
       system.held.push(held);
       continue;
     }
@@ -204,7 +204,7 @@ async function complete(system: System, { completions }: Of<'complete'>): Promis
   for (const [index, { held, count }] of calls.entries()) {
     const result = results[index];
     // After all of them, a failure that was not stored would still deactivate the webhook.
-    if (result?.deactivates) expect(count?.(model.window(held.webhookId)).deactivates).toBe(true);
+    if (result?.needsUpdate) expect(count?.(model.window(held.webhookId)).needsUpdate).toBe(true);
   }
 }
 

@@ -359,7 +359,7 @@ describe('claims of two processes', () => {
     await claim(other, 1, 20);
     const countUpTo = (limit: number) => (window: FailureWindow | null) => {
       const counted = { start: window?.start ?? 5, count: (window?.count ?? 0) + 1 };
-      return { window: counted, deactivates: counted.count >= limit };
+      return { window: counted, needsUpdate: counted.count >= limit };
     };
     const fail = (store: Store, id: string) =>
       complete(store, id, { delivery: ended(claimed(store, id), 9, 'failed'), count: countUpTo(30) });
@@ -367,8 +367,8 @@ describe('claims of two processes', () => {
       ...all.slice(0, 20).map((id) => fail(one, id)),
       ...all.slice(20).map((id) => fail(other, id)),
     ]);
-    expect(outcomes.filter((outcome) => outcome?.deactivates === false)).toHaveLength(29);
-    expect(outcomes.filter((outcome) => outcome?.deactivates)).toHaveLength(11);
+    expect(outcomes.filter((outcome) => outcome?.needsUpdate === false)).toHaveLength(29);
+    expect(outcomes.filter((outcome) => outcome?.needsUpdate)).toHaveLength(11);
     expect(await one.deliveries.failureWindow('a')).toEqual({ start: 5, count: 29 });
   });
 });

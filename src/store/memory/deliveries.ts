@@ -168,15 +168,15 @@ export class MemoryDeliveries {
     const completion = rule(this.#reader);
     if (completion.delivery === 'deleted') {
       this.#lists.complete(claimed, undefined);
-      return { delivery: 'deleted', deactivates: false };
+      return { delivery: 'deleted', needsUpdate: false };
     }
     const delivery = freeze(completion.delivery);
     const counted = completion.count?.(this.failures(delivery.webhookId));
-    if (counted?.deactivates) return { delivery, deactivates: true };
+    if (completion.needsUpdate || counted?.needsUpdate) return { delivery, needsUpdate: true };
     if (counted) this.#setFailures(delivery.webhookId, freeze(counted.window));
     this.#settle(claimed, delivery);
     this.notify();
-    return { delivery, deactivates: false };
+    return { delivery, needsUpdate: false };
   }
 
   #redeliver({ id, webhookId }: Redelivery, portion: RedeliveryPortion): Redelivered {

@@ -12,6 +12,7 @@ import {
 } from '../../webhooks/delivery-filter.ts';
 import {
   type Delivery,
+  bytesOfFinished,
   discard,
   isRecoverable,
   priorityOf,
@@ -28,9 +29,6 @@ import { type Heap, createHeap } from './heap.ts';
 
 /** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
 const maxFinishedBytes = 64 * 1024 ** 2;
-
-/** What a finished delivery takes besides its texts. */
-const recordBytes = 400;
 
 type Kind = keyof DeliveryRetention;
 
@@ -255,7 +253,7 @@ export class DeliveryLists {
     const kind = kindOf(delivery);
     lists.finished[kind].add(id);
     this.#finished[kind].ids.add(id);
-    this.#finished[kind].bytes += bytesOf(delivery);
+    this.#finished[kind].bytes += bytesOfFinished(delivery);
   }
 
   /** A delivery that is replaced keeps its place in the order of all deliveries. */
@@ -269,7 +267,7 @@ export class DeliveryLists {
       const kind = kindOf(delivery);
       lists.finished[kind].delete(id);
       this.#finished[kind].ids.delete(id);
-      this.#finished[kind].bytes -= bytesOf(delivery);
+      this.#finished[kind].bytes -= bytesOfFinished(delivery);
     }
     if (place !== undefined) return;
     this.#deliveries.delete(id);
@@ -362,9 +360,4 @@ function createHeaps(): Heaps {
 
 function kindOf(delivery: Delivery): Kind {
   return isRecoverable(delivery) ? 'recoverable' : 'history';
-}
-
-/** What a finished delivery takes. A payload counts once for each delivery. */
-function bytesOf({ event, attempts }: Delivery): number {
-  return recordBytes + bytesOfPayload(event) + JSON.stringify(attempts).length;
 }

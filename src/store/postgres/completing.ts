@@ -115,6 +115,9 @@ export class Completing {
       const completion = attempt(() => item.rule(this.#options.reader));
       if (completion instanceof Error) results.set(item, completion);
       else if (completion.delivery === 'deleted') deleted.push({ item, claim, delivery: item.claimed });
+      // The update decides again, on the newest state.
+      else if (completion.needsUpdate)
+        results.set(item, { delivery: completion.delivery, needsUpdate: true });
       else if (completion.count)
         counted.push({ item, claim, delivery: completion.delivery, count: completion.count });
       else plain.push({ item, claim, delivery: completion.delivery });
@@ -146,14 +149,14 @@ export class Completing {
     const done = new Set(row?.ids);
     for (const { item, delivery } of plain) {
       if (done.has(delivery.id)) {
-        results.set(item, { delivery, deactivates: false });
+        results.set(item, { delivery, needsUpdate: false });
         this.#noteCompleted(delivery);
       }
       this.#options.claims.forget(item.claimed);
     }
     for (const { item, delivery } of deleted) {
       if (done.has(delivery.id)) {
-        results.set(item, { delivery: 'deleted', deactivates: false });
+        results.set(item, { delivery: 'deleted', needsUpdate: false });
         this.#options.pending.subtract(delivery);
       }
       this.#options.claims.forget(item.claimed);
@@ -176,7 +179,7 @@ export class Completing {
         for (const { item, delivery } of counted) {
           const completed = outcome.get(item);
           results.set(item, completed);
-          if (completed?.deactivates) continue;
+          if (completed?.needsUpdate) continue;
           if (completed) this.#noteCompleted(delivery);
           this.#options.claims.forget(item.claimed);
         }
@@ -187,7 +190,7 @@ export class Completing {
     }
   }
 
-  /** One transaction: locks the failure windows and the claims, counts, and completes the deliveries that deactivate no webhook. */
+  /** One transaction: locks the failure windows and the claims, counts, and completes the deliveries that need no update. */
   async #countFailures(
     client: Client,
     counted: readonly Counted[],
@@ -221,9 +224,9 @@ export class Completing {
     for (const { item, delivery, claim, count } of counted) {
       if (!isHeld.has(delivery.id)) continue;
       const { webhookId } = delivery;
-      const { window, deactivates } = count(changed.get(webhookId) ?? windows.get(webhookId) ?? null);
-      outcome.set(item, { delivery, deactivates });
-      if (deactivates) continue;
+      const { window, needsUpdate } = count(changed.get(webhookId) ?? windows.get(webhookId) ?? null);
+      outcome.set(item, { delivery, needsUpdate });
+      if (needsUpdate) continue;
       changed.set(webhookId, window);
       stored.push({ delivery, claim });
     }

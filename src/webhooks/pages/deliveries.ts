@@ -11,7 +11,8 @@ import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning } from '../../upgrades/job-table.ts';
 import { filterFields, filterOf } from '../deliveries.fields.ts';
-import { type Attempt, type Delivery, bodyOf, deliveryStates, nextAttemptAt } from '../delivery.ts';
+import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../delivery.ts';
+import type { OutgoingRequest } from '../http-client.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 
@@ -143,15 +144,21 @@ function renderOutcome({ status, error }: Attempt): Html {
     : html`<span class="bad">${error}</span>`;
 }
 
-function renderAnswer({ response }: Attempt): Html | false {
+function renderAnswer({ response, responseHeaders = {} }: Attempt): Html | false {
+  const answer = [formatHeaders(responseHeaders), response ?? ''].filter((part) => part !== '').join('\n\n');
   return (
-    response !== null &&
-    response !== '' &&
+    answer !== '' &&
     html`<details>
       <summary>Answer</summary>
-      <pre tabindex="0">${response}</pre>
+      <pre tabindex="0">${answer}</pre>
     </details>`
   );
+}
+
+function formatHeaders(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
 }
 
 export function showDeliveries<S>(
@@ -204,13 +211,16 @@ function renderRedeliverLink(page: PageContext<unknown>, webhook: Webhook | unde
   return html`<p><a href="${address}">Redeliver all that failed, were discarded or were missed</a></p>`;
 }
 
-export function showDelivery(store: ReadableStore): View<Delivery> {
+export function showDelivery(
+  store: ReadableStore,
+  requestOf: (delivery: Delivery) => OutgoingRequest,
+): View<Delivery> {
   return (page) => {
     const { subject: delivery } = page;
     const { event, attempts } = delivery;
     const webhook = store.get(webhooks, delivery.webhookId);
     const disabledReason = buttonsDisabledReason(page, store);
-    const body = webhook ? bodyOf(delivery, webhook) : '';
+    const { headers, body } = requestOf(delivery);
     return html`<section aria-labelledby="event">
         <h2 id="event">${event.type}</h2>
         ${renderFacts(factsOf(page, webhook, store.read(webhookSettings)))}
@@ -225,10 +235,18 @@ export function showDelivery(store: ReadableStore): View<Delivery> {
         ${attempts.length > 0 && renderAttempts(attempts)}
       </section>
       <section aria-labelledby="sent">
-        <h2 id="sent">Request body</h2>
-        <pre tabindex="0">${body.slice(0, maxBodyShown)}${body.length > maxBodyShown && ' …'}</pre>
+        <h2 id="sent">Request</h2>
+        <p>${describeRequest(delivery)}</p>
+        <pre tabindex="0">${formatHeaders(headers)}
+
+${body.slice(0, maxBodyShown)}${body.length > maxBodyShown && ' …'}</pre>
       </section>`;
   };
+}
+
+function describeRequest({ state, attempts }: Delivery): string {
+  if (attempts.length > 0) return 'What the last attempt sent.';
+  return state === 'pending' ? 'What the next attempt will send.' : 'What a redelivery would send.';
 }
 
 function factsOf(

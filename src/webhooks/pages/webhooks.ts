@@ -11,7 +11,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../delivery.ts';
 import type { FailureWindow } from '../failure-window.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
-import { type Webhook, listWebhooks, webhookToJson } from '../webhook.ts';
+import { type Health, type Webhook, listWebhooks, webhookToJson } from '../webhook.ts';
 import {
   buttonsDisabledReason,
   renderDeliveries,
@@ -79,12 +79,12 @@ function rowOf(
 ): Row {
   const [last] = recent;
   const settings = store.read(webhookSettings);
-  const { failures } = webhookToJson(webhook, window, settings, at);
+  const { failures, health } = webhookToJson(webhook, window, settings, at);
   return [
     html`<a href="${webhookHref(page, webhook.id)}">${webhook.name}</a
       ><br /><span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
     renderService(page, store, webhook),
-    renderWebhookState(webhook),
+    renderWebhookState(webhook, health),
     formatFailures(failures.count, settings),
     last
       ? html`${sparkline(recent)} ${renderLastDelivery(last, at)}`
@@ -106,7 +106,8 @@ function renderService(page: PageContext<unknown>, store: ReadableStore, { servi
   return html`<a href="${page.href('services', ...service.split('/'))}">${service}</a>`;
 }
 
-function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook): Html {
+function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook, health: Health): Html {
+  if (health === 'failing') return html`<span class="state warn">Failing</span>`;
   if (active) return html`<span class="state good">Active</span>`;
   const since = deactivatedAt !== null && renderTime(deactivatedAt);
   switch (deactivatedBy) {
@@ -117,6 +118,12 @@ function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook): 
     case null:
       return html`<span class="state warn">Not active</span><br />since it was created`;
   }
+}
+
+function formatHeaderNames({ headers }: Webhook): Html | string {
+  return headers.length === 0
+    ? html`<span class="none">none of its own</span>`
+    : headers.map(({ name }) => name).join(', ');
 }
 
 function formatFailures(count: number, settings: WebhookSettings): string {
@@ -190,18 +197,19 @@ function factsOf(
 ): [string, Html | string][] {
   const { subject: webhook } = page;
   const settings = store.read(webhookSettings);
-  const { failures, previousKeyUntil } = webhookToJson(webhook, stored, settings, at);
+  const { failures, health, previousKeyUntil } = webhookToJson(webhook, stored, settings, at);
   const { windowStart, windowEnd } = failures;
   const window =
     windowStart !== null &&
     windowEnd !== null &&
     html`<span class="hint">, counted from ${renderTime(windowStart)} to ${renderTime(windowEnd)}</span>`;
   const facts: [string, Html | string][] = [
-    ['State', renderWebhookState(webhook)],
+    ['State', renderWebhookState(webhook, health)],
     ['Receiver', html`<span class="address">${formatReceiver(webhook)}</span>`],
     ['Service', renderService(page, store, webhook)],
     ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
     ['Content type', webhook.contentType],
+    ['Headers', formatHeaderNames(webhook)],
     ['Failures', html`${formatFailures(failures.count, settings)}${window}`],
     ['Created', renderTime(webhook.createdAt)],
     ['Changed', renderTime(webhook.updatedAt)],

@@ -111,11 +111,13 @@ async function visitCatalog(tour: Recorder): Promise<void> {
 async function visitWebhooks(tour: Recorder): Promise<void> {
   const all = '/admin/services/webhooks';
   await tour.get(`${all}/settings`);
+  await tour.get(`${all}/eventTypes`);
   await tour.post(`${all}/settings`, { notificationAttempts: '3' });
   const { webhook } = await tour.post<{ webhook: { id: string } }>(`${all}/create`, {
     name: 'ships',
     hookUrl: 'https://example.com/ships',
     changeTypes: 'ShipArrived',
+    headers: '{"X-Api-Key":"a secret value"}',
   });
   const ids = { webhook: webhook.id, delivery: '' };
   await tour.post(`${all}/publish`, { changeType: 'ShipArrived', payload: '{"berth":7}' });

@@ -162,7 +162,9 @@ export const deliveryAnswer = answerObject('DeliveryDetails', 'One event for one
       headers: headers.describe('The values of custom headers are ***.'),
       body: z.string(),
     })
-    .describe('What the last attempt sent. Without an attempt: what the next one or a redelivery would send now.'),
+    .describe(
+      'What the last attempt sent. Without an attempt: what the next one or a redelivery would send now.',
+    ),
 });
 
 export const deliveriesAnswer = answerObject('Deliveries', 'A page of deliveries, newest first.', {

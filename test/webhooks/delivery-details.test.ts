@@ -56,6 +56,19 @@ it('before the first attempt, the request is what the next one will send', async
   expect(sent).toMatchObject({ url: request.url, headers });
 });
 
+it('the request of a missed delivery is what a redelivery would send', async () => {
+  const { id } = await hooks.register({ active: 'false', headers: '{"X-Key":"a secret value"}' });
+  await hooks.publish();
+  const { request } = await detailsOf(id);
+  expect(request.headers).toMatchObject({ 'X-Key': '***' });
+  await hooks.act(`${id}/activate`);
+  await hooks.act(`${id}/redeliver`);
+  await hooks.settle();
+  expect(hooks.arrivals).toMatchObject([
+    { url: request.url, headers: { 'webhook-id': request.headers['webhook-id'] }, body: request.body },
+  ]);
+});
+
 it('an attempt has at most 4 KiB of response headers, and none without a response', async () => {
   await hooks.act('settings', { notificationAttempts: '2' });
   const { id } = await hooks.register();

@@ -27,6 +27,14 @@ it('a webhook beneath its service is the same webhook', async () => {
   const path = `${id}/deliveries/${delivery?.id ?? ''}`;
   expect((await get(`${roads}/${path}`)).json()).toEqual(await hooks.read(`/${path}`));
   expect((await get(`${roads}/${id}?f=html`)).body).toContain('another');
+  const redelivery = await hooks.post(
+    `/admin/services/${roads}/${id}/redeliver`,
+    { state: 'delivered' },
+    hooks.administrator,
+  );
+  expect(redelivery.json()).toEqual({ status: 'success', matched: 1, skipped: 0 });
+  await hooks.settle();
+  expect((await hooks.deliveriesOf(id)).deliveries).toHaveLength(2);
 });
 
 it('a webhook of another service, or of none, is not found beneath a service', async () => {

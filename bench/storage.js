@@ -6,6 +6,7 @@ import { print, printTable } from './kit.js';
 import { startDatabases } from './storage/databases.js';
 import { measureDeliveries, measureDrain } from './storage/deliveries.js';
 import { measureFaults } from './storage/faults.js';
+import { measureFind } from './storage/find.js';
 import { measurePublish } from './storage/publish.js';
 import { measureReads } from './storage/reads.js';
 import { measureStart } from './storage/start.js';
@@ -19,6 +20,7 @@ const parts = {
   faults: measureFaults,
   sweeps: measureSweeps,
   reads: measureReads,
+  find: measureFind,
 };
 
 const { values: given, positionals } = parseArgs({

@@ -16,6 +16,7 @@ import { errorPage, errorTitle } from './rest/html/pages.ts';
 import { openApiDocument } from './rest/openapi/document.ts';
 import { isSignedIn } from './rest/request.ts';
 import type { Resource } from './rest/resource.ts';
+import { eventTypesInOpenApi } from './webhooks/event-types.rest.ts';
 import { type Mount, mountRest, mountSoap } from './mounts.ts';
 import { type AppOptions, adminResource, createServices, restResource } from './services.ts';
 
@@ -104,6 +105,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           publicUrl: urls.base,
           soapUrl: urls.catalog,
           errorStatus200: config.errorStatus200,
+          webhooks: eventTypesInOpenApi(),
         }),
     },
     homePath: config.adminPath === '' ? undefined : () => urls.homePath,

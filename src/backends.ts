@@ -21,7 +21,7 @@ export type BackendOptions = {
 export async function openStore({ config, runtime, logger, builtFiles }: BackendOptions): Promise<Store> {
   const { storeUrl: url, secretKey } = config;
   const retention: Retention = {
-    deliveriesPerWebhook: config.webhookHistory,
+    deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
     jobs: config.jobHistory,
   };
   if (url === undefined) {
@@ -30,7 +30,9 @@ export async function openStore({ config, runtime, logger, builtFiles }: Backend
   }
   logger.info('the store is PostgreSQL');
   if (secretKey === undefined)
-    logger.warn('SECRET_KEY is not set: webhook keys are stored in the database without encryption');
+    logger.warn(
+      'SECRET_KEY is not set: webhook keys and header values are stored in the database without encryption',
+    );
   // The PostgreSQL client takes longer to load than the rest of the server takes to start, so it is loaded only when it is used.
   const { openPostgresStore, readMigrations } = await import('./store/postgres/store.ts');
   const migrations = await readMigrations(new URL('store/postgres/migrations/', builtFiles));

@@ -3,6 +3,7 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { isLoopbackHost } from './lib/address.ts';
 import { isPassword, passwordRule, usernames } from './auth/user.ts';
+import { headerNameRule, isHeaderName } from './webhooks/headers.ts';
 import { isRegistryHost } from './upgrades/executors/kubernetes/image.ts';
 import {
   type TemplateStepId,
@@ -128,12 +129,33 @@ const webhooks = {
     'The loopback, private and other special addresses that webhooks may use: a comma-separated list of addresses or CIDR ranges. ' +
       'An IPv6 range that covers ::ffff:0:0/96, such as ::/0, also covers all of IPv4.',
   ),
+  WEBHOOK_CA_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'A file with the certificates of authorities that receivers may have their certificates from, in PEM format. They are trusted in ' +
+        'addition to the authorities of Node.js. Steward reads the file at start.',
+    ),
+  LEGACY_SIGNATURE_HEADER: z
+    .string()
+    .refine(isHeaderName, `must be ${headerNameRule}`)
+    .optional()
+    .describe(
+      'The name of a header with a second signature, for receivers that check the body alone: sha256= and the base64 of HMAC-SHA-256 over ' +
+        'the body, with the current key. Default: no such header.',
+    ),
   WEBHOOK_CONCURRENCY: integer(1, 1000)
     .default(128)
     .describe('How many webhook requests one process sends at the same time.'),
   WEBHOOK_HISTORY: integer(0, 10_000)
     .default(100)
-    .describe('How many finished deliveries are kept for each webhook.'),
+    .describe('How many delivered and redelivered deliveries are kept for each webhook.'),
+  WEBHOOK_RECOVERABLE: integer(0, 1_000_000)
+    .default(10_000)
+    .describe(
+      'How many failed, missed and discarded deliveries are kept for each webhook until they are redelivered. ' +
+        'Without STORE_URL, at most 64 MiB of all webhooks together.',
+    ),
   WEBHOOK_MAX_PENDING: integer(1, 10_000_000)
     .default(100_000)
     .describe('How many deliveries may be pending before the server refuses to publish events.'),
@@ -180,12 +202,12 @@ const database = {
         'Default: the state is in memory and is lost when the process ends.',
     ),
   SECRET_KEY: secretKey.describe(
-    'The key that encrypts the signature keys of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
+    'The key that encrypts the signature keys and header values of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
       'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
-      'Default: the signature keys are not encrypted.',
+      'Default: they are not encrypted.',
   ),
   SECRET_KEY_PREVIOUS: secretKey.describe(
-    'A second key that decrypts signature keys while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
+    'A second key that decrypts secrets while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
   ),
 };
 
@@ -411,8 +433,10 @@ export function readConfig(
     auditDays: value.AUDIT_DAYS,
     trustedProxies: value.TRUSTED_PROXIES,
     webhookAllowCidrs: value.WEBHOOK_ALLOW_CIDRS,
+    legacySignatureHeader: value.LEGACY_SIGNATURE_HEADER,
     webhookConcurrency: value.WEBHOOK_CONCURRENCY,
     webhookHistory: value.WEBHOOK_HISTORY,
+    webhookRecoverable: value.WEBHOOK_RECOVERABLE,
     webhookMaxPending: value.WEBHOOK_MAX_PENDING,
     webhookMaxPendingBytes: value.WEBHOOK_MAX_PENDING_BYTES ?? (isInMemory ? 64 : 256) * 1024 ** 2,
     maxEventIds: value.MAX_EVENT_IDS,

@@ -2,6 +2,7 @@
 import { users } from './auth/user.ts';
 import { folders, services } from './catalog/catalog.ts';
 import type { Table } from './store/state.ts';
+import { redeliveries } from './webhooks/redelivery.ts';
 import { webhooks } from './webhooks/webhook.ts';
 
-export const tables: readonly Table<never>[] = [users, folders, services, webhooks];
+export const tables: readonly Table<never>[] = [users, folders, services, webhooks, redeliveries];

@@ -33,9 +33,17 @@ import { JobWatcher } from './upgrades/job-watcher.ts';
 import { upgradeStats } from './upgrades/stats.ts';
 import { systemResource } from './upgrades/upgrades.rest.ts';
 import { uploadsResource } from './uploads/rest.ts';
+import type { RequestOptions } from './webhooks/delivery-request.ts';
 import { DeliveryWorker } from './webhooks/delivery-worker.ts';
 import { EventPublisher } from './webhooks/event-publisher.ts';
-import { type Deactivated, deactivatedEvent, jobEvent, serviceEvent } from './webhooks/own-events.ts';
+import {
+  type WebhookNotice,
+  jobEvent,
+  noticeData,
+  serviceEvent,
+  webhookEvent,
+} from './webhooks/own-events.ts';
+import { RedeliveryWorker } from './webhooks/redelivery-worker.ts';
 import { webhookStats } from './webhooks/stats.ts';
 import { listWebhooks } from './webhooks/webhook.ts';
 import { serviceWebhooksResource, webhooksResource } from './webhooks/webhooks.rest.ts';
@@ -62,7 +70,7 @@ export type AppOptions = {
 export type Services = ReturnType<typeof createServices>;
 
 export function createServices(options: AppOptions) {
-  const { config, store, runtime, httpClient, executor, logger, version } = options;
+  const { config, store, runtime, httpClient, executor, logger } = options;
   const startedAt = runtime.now();
   const tasks = createTasks(runtime, (task, error) =>
     logger.error({ err: error, task }, 'background task failed'),
@@ -86,12 +94,8 @@ export function createServices(options: AppOptions) {
     deliveries: () => webhookStats(store, runtime.now()),
     upgrades: () => upgradeStats(store, runtime.now()),
   });
-  const eventPublisher = new EventPublisher({
-    store,
-    runtime,
-    tasks,
-    limits: { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes },
-  });
+  const limits = { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes };
+  const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
   const notifyJob: OnJobChange = (transaction, job, at) => {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
     if (job.state === 'in_progress') return;
@@ -102,12 +106,13 @@ export function createServices(options: AppOptions) {
       outcome: job.state === 'failed' ? 'failed' : 'success',
     });
   };
-  const notifyDeactivated = (transaction: Transaction, deactivated: Deactivated, at: number) => {
-    eventPublisher.publishWithin(transaction, deactivatedEvent(deactivated), at);
+  const notifyWebhook = (transaction: Transaction, notice: WebhookNotice, at: number) => {
+    eventPublisher.publishWithin(transaction, webhookEvent(notice), at);
+    if (notice.kind !== 'Deactivated') return;
     auditService.recordWithin(transaction, {
       at,
       operation: 'services/webhooks/{webhook}/deactivate',
-      target: `services/webhooks/${deactivated.webhook.id}`,
+      target: `services/webhooks/${notice.webhook.id}`,
     });
   };
   const jobRunner = new JobRunner({
@@ -125,28 +130,20 @@ export function createServices(options: AppOptions) {
     await jobRunner.recover(options.isRestored);
     // The first listing sorts the whole catalog, which no request should wait for.
     catalogCache.listing('public');
+    new RedeliveryWorker({ store, runtime, tasks, limits }).start();
     new DeliveryWorker({
       store,
       runtime,
       tasks,
       httpClient,
-      notify: notifyDeactivated,
+      notify: notifyWebhook,
       concurrency: config.webhookConcurrency,
-      userAgent: `Steward/${version}`,
+      request: requestOptionsOf(options),
       onAttempt: ({ durationMs, error }, { state, isPing }) => {
         metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
         if (state === 'failed' && !isPing) metrics.countFailedDelivery();
       },
-      onDeactivated: ({ webhook, window }) =>
-        logger.warn(
-          {
-            webhookId: webhook.id,
-            webhookName: webhook.name,
-            failures: window.count,
-            windowStart: window.start,
-          },
-          'webhook deactivated after too many failed deliveries',
-        ),
+      onNotice: (notice) => logNotice(logger, notice),
     }).start();
   }
 
@@ -167,14 +164,31 @@ export function createServices(options: AppOptions) {
   };
 }
 
-export function adminResource(
-  { config, store, runtime, executor }: AppOptions,
-  services: Services,
-  urls: PublicUrls,
-): Resource {
+const noticeMessages: Readonly<Record<WebhookNotice['kind'], string>> = {
+  Failing: 'half of the failed deliveries that deactivate the webhook are reached',
+  Recovered: 'a delivery to the failing webhook succeeded',
+  Deactivated: 'webhook deactivated after too many failed deliveries',
+};
+
+function logNotice(logger: FastifyBaseLogger, notice: WebhookNotice): void {
+  const { kind } = notice;
+  logger[kind === 'Recovered' ? 'info' : 'warn'](noticeData(notice), noticeMessages[kind]);
+}
+
+function requestOptionsOf({ config, version }: AppOptions): RequestOptions {
+  return { userAgent: `Steward/${version}`, legacyHeader: config.legacySignatureHeader };
+}
+
+export function adminResource(options: AppOptions, services: Services, urls: PublicUrls): Resource {
+  const { config, store, runtime, executor } = options;
   const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, tokenService } = services;
   const installed = () => newestInstalled(store.read(deployment));
-  const webhookDeps = { store, runtime, allowed: config.webhookAllowCidrs };
+  const webhookDeps = {
+    store,
+    runtime,
+    request: requestOptionsOf(options),
+    rules: { allowed: config.webhookAllowCidrs, legacyHeader: config.legacySignatureHeader },
+  };
   const home = showHome({
     store,
     runtime,

@@ -15,6 +15,7 @@ import { realRuntime } from './runtime.ts';
 import type { AppOptions } from './services.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
+import { readAuthorities } from './webhooks/authorities-file.ts';
 import { createHttpClient } from './webhooks/http-client.ts';
 
 const closeWithinMs = 8_000;
@@ -47,7 +48,7 @@ export type StartedServer = {
 };
 
 export async function startServer(options: StartOptions): Promise<StartedServer> {
-  const { config, catalog } = await readSettings(options);
+  const { config, catalog, receivers } = await readSettings(options);
   const logger = await options.createLogger(config);
   options.onConfigured?.(logger);
   const runtime = realRuntime;
@@ -56,7 +57,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const hashAdminPassword = () => hashPassword(adminPassword, randomBytes(saltBytes));
   // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
-  const httpClient = createHttpClient(config.webhookAllowCidrs);
+  const httpClient = createHttpClient(config.webhookAllowCidrs, receivers);
   const app = await createServer({
     config,
     runtime,
@@ -119,20 +120,21 @@ async function createServer(options: ServerOptions): Promise<App> {
   return createApp({ ...options, store, executor });
 }
 
-async function readSettings({
-  env,
-  catalogText,
-}: StartOptions): Promise<{ config: Config; catalog: InitialCatalog }> {
+type Settings = { config: Config; catalog: InitialCatalog; receivers: { authorities?: readonly string[] } };
+
+async function readSettings({ env, catalogText }: StartOptions): Promise<Settings> {
   const result = await readCatalog(catalogText, env.CATALOG_FILE);
   const registryAuth = await readRegistryAuth(env.REGISTRY_AUTH_FILE || undefined);
+  const receivers = await readAuthorities(env.WEBHOOK_CA_FILE || undefined);
   const config = readConfig(env, [
     ...('problems' in result ? result.problems : []),
     ...('problems' in registryAuth ? registryAuth.problems : []),
+    ...('problems' in receivers ? receivers.problems : []),
   ]);
   const catalog = 'catalog' in result ? result.catalog : sampleCatalog;
   const excess = findCatalogExcess(catalog, { services: config.maxServices, bytes: config.maxCatalogBytes });
   if (excess !== undefined) throw new ConfigError([`CATALOG_FILE is too large: ${excess}`]);
-  return { config, catalog };
+  return { config, catalog, receivers: 'authorities' in receivers ? receivers : {} };
 }
 
 async function readCatalog(

@@ -2,7 +2,7 @@
 
 export type AuditValue = string | number | boolean | null;
 
-const maskedValue = '***';
+export const maskedValue = '***' as const;
 
 /** A value that the audit trail compares but does not show. */
 export class Secret {
@@ -23,6 +23,14 @@ export class SecretUrl extends Secret {
     return String(this.value)
       .replace(/^([a-z]+:\/\/)[^/?#]*@/i, `$1${maskedValue}@`)
       .replace(/[?#].*$/s, `?${maskedValue}`);
+  }
+}
+
+/** Names with values: the names are shown. */
+export class SecretEntries extends Secret {
+  override get shown(): string {
+    const entries = this.value as readonly { readonly name: string }[];
+    return entries.map(({ name }) => `${name}: ${maskedValue}`).join(', ');
   }
 }
 

@@ -198,7 +198,10 @@ export class ControlledServer {
       newSecret: random.newSecret,
     };
     const store = createMemoryStore({
-      retention: { deliveriesPerWebhook: config.webhookHistory, jobs: config.jobHistory },
+      retention: {
+        deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
+        jobs: config.jobHistory,
+      },
       maxEventIds: config.maxEventIds,
     });
     if (from) store.load(from.store, tables);

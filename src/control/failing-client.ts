@@ -63,8 +63,8 @@ function isAnswer({ status, error, disconnect }: Respond): boolean {
 function answerOf({ status, error }: Respond): ReceivedResponse {
   if (error !== undefined) {
     const response = toErrorResponse(new ServiceError(error, refusals[error].message));
-    return { status: response.status, body: Buffer.from(JSON.stringify(response.body)) };
+    return { status: response.status, headers: {}, body: Buffer.from(JSON.stringify(response.body)) };
   }
-  if (status !== undefined) return { status, body: Buffer.alloc(0) };
+  if (status !== undefined) return { status, headers: {}, body: Buffer.alloc(0) };
   throw new RequestError('The connection was closed before the answer was complete.');
 }

@@ -12,6 +12,8 @@ export type DeliveryStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
   readonly deactivated: number;
+  /** How many deliveries this process has removed that could have been recovered. */
+  readonly evicted: number;
 };
 
 /** Of the running job; zeros while no job runs. */
@@ -56,6 +58,11 @@ export class Metrics {
   readonly #failedDeliveries = new Counter({
     name: 'steward_webhook_failures_total',
     help: 'Deliveries whose attempts all failed.',
+    registers: [this.registry],
+  });
+  readonly #evictions = new Counter({
+    name: 'steward_webhook_evictions_total',
+    help: 'Failed, missed and discarded deliveries that were removed before they were redelivered, because a webhook had too many of them.',
     registers: [this.registry],
   });
   readonly #pending = this.#gauge('webhook_deliveries_pending', 'Deliveries that have not ended.');
@@ -114,6 +121,9 @@ export class Metrics {
     this.#pending.set(deliveries.pending);
     this.#oldestPending.set(deliveries.oldestPendingSeconds);
     this.#deactivated.set(deliveries.deactivated);
+    // The store has the total, so the counter starts from zero each time.
+    this.#evictions.reset();
+    this.#evictions.inc(deliveries.evicted);
     this.#setUpgrades(upgrades);
     await this.#countRequests();
     return { contentType: this.registry.contentType, text: await this.registry.metrics() };

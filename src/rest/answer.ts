@@ -69,6 +69,12 @@ export function answerComponents(): { readonly [id: string]: JsonSchema } {
   );
 }
 
+/** A schema on its own, for data that is no answer. */
+export function toJsonSchema(schema: z.ZodType): JsonSchema {
+  const { $schema: _schema, ...json } = z.toJSONSchema(schema, { override: simplify });
+  return json as JsonSchema;
+}
+
 function componentUri(id: string): string {
   return `#/components/schemas/${id}`;
 }

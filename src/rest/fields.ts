@@ -206,7 +206,12 @@ export function further<T>(field: Field<T>): Field<T> {
 
 /** In a change, an absent field keeps the stored value and a blank one empties it. */
 export function clearable(field: Field<string | undefined>): Field<string | undefined> {
-  return { ...field, clearable: true, read: (raw) => (isBlank(raw) ? { value: '' } : field.read(raw)) };
+  return clearableTo(field, '');
+}
+
+/** The same for a field that is no text. */
+export function clearableTo<T>(field: Field<T | undefined>, empty: T): Field<T | undefined> {
+  return { ...field, clearable: true, read: (raw) => (isBlank(raw) ? { value: empty } : field.read(raw)) };
 }
 
 /** In a change, an absent field must not overwrite the stored value. */

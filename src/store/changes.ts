@@ -25,7 +25,7 @@ export type Changes = {
   deletedUploads: Set<string>;
 };
 
-export type RecordedWrite = (writes: TransactionWrites) => Promise<void>;
+export type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
 
 /** The rows of other ports that the transaction reads (`Needs`). */
 export type Facts = Pick<Transaction, 'token' | 'upload' | 'failures'>;
@@ -110,6 +110,10 @@ export function factsThrough(facts: Facts, changes: Changes): Facts {
 /** A transaction that records its writes in `changes` and reads through them. */
 export function createTransaction(base: Reader, changes: Changes, facts: Facts): Transaction {
   const record = (write: RecordedWrite) => void changes.writes.push(write);
+  const recordCount = (write: (writes: TransactionWrites) => Promise<number>) =>
+    new Promise<number>((resolve) => {
+      record(async (writes) => resolve(await write(writes)));
+    });
   return {
     ...readThrough(base, changes),
     put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
@@ -125,10 +129,12 @@ export function createTransaction(base: Reader, changes: Changes, facts: Facts):
         const added = deliveries.map(freeze);
         record((writes) => writes.deliveries.enqueue(added));
       },
-      discardPending: (webhookId, at) => record((writes) => writes.deliveries.discardPending(webhookId, at)),
+      markRedelivered: (id, as) => record((writes) => writes.deliveries.markRedelivered(id, as)),
+      discardPending: (webhookId, at) =>
+        recordCount((writes) => writes.deliveries.discardPending(webhookId, at)),
       deleteAll: (webhookId) => {
         changes.failures.set(webhookId, null);
-        record((writes) => writes.deliveries.deleteAll(webhookId));
+        return recordCount((writes) => writes.deliveries.deleteAll(webhookId));
       },
       setFailures: (webhookId, window) => {
         changes.failures.set(webhookId, freeze(window));

@@ -12,16 +12,21 @@
 // retries `retryWaitMs` after the end of the last attempt. Webhooks take turns, so that a webhook with many deliveries cannot starve the
 // others.
 //
+// A finished delivery that can be recovered (`isRecoverable`) is kept by a limit of its own. `redeliver` repeats deliveries, and links each to
+// the one that repeats it.
+//
 // `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as the call. They lock only
 // the rows they write; a failure that counts towards deactivation also locks the failure window of its webhook.
+import type { DeliveryFilter, DeliveryPage } from '../webhooks/delivery-filter.ts';
 import type { Delivery } from '../webhooks/delivery.ts';
 import type { FailureWindow } from '../webhooks/failure-window.ts';
 import type { RememberedEvent } from '../webhooks/idempotency.ts';
+import type { Redelivery } from '../webhooks/redelivery.ts';
 import type { Reader } from './state.ts';
 
 export type DeliveryQueue = {
   /**
-   * Stores the deliveries that the rule returns, and returns their number. With `remember`, the event id is stored in the same transaction;
+   * Stores the deliveries that the rule returns, and returns how many are pending. With `remember`, the event id is stored in the same transaction;
    * if it was stored less than 24 hours before, nothing is added and the result is the number of the first call.
    */
   publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
@@ -35,12 +40,19 @@ export type DeliveryQueue = {
   /** Releases claims without a change. */
   release: (claimed: readonly Delivery[]) => Promise<void>;
   find: (id: string) => Promise<Delivery | undefined>;
-  /** One page of the deliveries of a webhook, newest first, and their total number. */
-  page: (
-    webhookId: string,
-    start: number,
-    num: number,
-  ) => Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }>;
+  /** One page of the deliveries that match, newest first. */
+  page: (filter: DeliveryFilter, start: number, num: number) => Promise<DeliveryPage>;
+  /** How many deliveries of each webhook a redelivery that is requested at `at` repeats. Webhooks without any are absent. */
+  countMatched: (filter: DeliveryFilter, at: number) => Promise<ReadonlyMap<string, number>>;
+  /**
+   * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if the redelivery or its
+   * webhook no longer exists, or if the webhook is inactive. Several processes may call it at the same time.
+   */
+  redeliver: (redelivery: Redelivery, portion: RedeliveryPortion) => Promise<Redelivered>;
+  /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
+  pendingOf: (webhookId: string) => Promise<number>;
+  /** How many deliveries that could have been recovered this process has removed, because a webhook had too many of them. */
+  evicted: () => number;
   /** When the oldest pending delivery was created. */
   oldestPendingAt: () => Promise<number | undefined>;
   /**
@@ -56,6 +68,18 @@ export type DeliveryQueue = {
 };
 
 export type Remembered = { readonly eventId: string; readonly at: number };
+
+export type RedeliveryPortion = {
+  readonly most: number;
+  readonly at: number;
+  readonly newId: () => string;
+};
+
+export type Redelivered = {
+  readonly created: number;
+  /** Whether no delivery is left that matches. */
+  readonly isDone: boolean;
+};
 
 export type ClaimRequest = {
   readonly at: number;
@@ -82,20 +106,22 @@ export type Claimed = {
 
 /**
  * What becomes of a claimed delivery. `count` is there if the delivery is a failure that counts towards deactivation: it gets the failure
- * window of the webhook, which no other process changes meanwhile.
+ * window of the webhook, which no other process changes meanwhile. `needsUpdate`, of the completion or of its count: the end of the delivery
+ * changes the webhook too, so the queue must store nothing.
  */
 export type Completion =
   | {
       readonly delivery: Delivery;
+      readonly needsUpdate?: boolean;
       readonly count?: (window: FailureWindow | null) => {
         readonly window: FailureWindow;
-        readonly deactivates: boolean;
+        readonly needsUpdate: boolean;
       };
     }
   | { readonly delivery: 'deleted' };
 
 /**
- * `deactivates`: the failure would deactivate the webhook, so nothing was stored and the claim still holds. The caller completes the delivery
- * with `Store.update`, which can deactivate the webhook in the same transaction.
+ * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with `Store.update`, which can change the
+ * webhook and publish an event in the same transaction.
  */
-export type Completed = { readonly delivery: Delivery | 'deleted'; readonly deactivates: boolean };
+export type Completed = { readonly delivery: Delivery | 'deleted'; readonly needsUpdate: boolean };

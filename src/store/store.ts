@@ -46,8 +46,15 @@ export type ReadableStore = Omit<Store, 'update' | 'tokens'> & {
 
 /** How much finished data a store keeps. It removes the rest in the background. */
 export type Retention = {
-  /** Finished deliveries of each webhook. */
-  readonly deliveriesPerWebhook: number;
+  readonly deliveries: DeliveryRetention;
   /** Jobs before the newest that keep their messages. */
   readonly jobs: number;
+};
+
+/** Finished deliveries of each webhook. */
+export type DeliveryRetention = {
+  /** Those that need no recovery: delivered, redelivered, and pings. */
+  readonly history: number;
+  /** Those that a redelivery can recover. */
+  readonly recoverable: number;
 };

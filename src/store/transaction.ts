@@ -45,10 +45,14 @@ export type TransactionWrites = {
   readonly uploads: UploadWrites;
 };
 
-/** The same methods, which record the call and return nothing. */
-type RecordedWrites<W> = {
-  readonly [M in keyof W]: W[M] extends (...args: infer A) => unknown ? (...args: A) => void : never;
-};
+/** The same methods, which record the call. The promise of a count is resolved by the commit: a rule returns it, and does not wait. */
+type RecordedWrites<W> = { readonly [M in keyof W]: RecordedWrite<W[M]> };
+
+type RecordedWrite<F> = F extends (...args: infer A) => Promise<number>
+  ? (...args: A) => Promise<number>
+  : F extends (...args: infer A) => unknown
+    ? (...args: A) => void
+    : never;
 
 export type AuditWrites = {
   record: (entry: AuditEntry) => Promise<void>;
@@ -56,10 +60,12 @@ export type AuditWrites = {
 
 export type DeliveryWrites = {
   enqueue: (deliveries: readonly Delivery[]) => Promise<void>;
-  /** Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. */
-  discardPending: (webhookId: string, at: number) => Promise<void>;
-  /** Deletes every delivery and the failure window of the webhook. Claims of its deliveries are lost. */
-  deleteAll: (webhookId: string) => Promise<void>;
+  /** Links a finished delivery to the one that repeats it. */
+  markRedelivered: (id: string, as: string) => Promise<void>;
+  /** Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. The result is their number. */
+  discardPending: (webhookId: string, at: number) => Promise<number>;
+  /** Deletes every delivery and the failure window of the webhook. Claims of its deliveries are lost. The result is how many were pending. */
+  deleteAll: (webhookId: string) => Promise<number>;
   /** Sets the failure window; null removes it. */
   setFailures: (webhookId: string, window: FailureWindow | null) => Promise<void>;
   /** Replaces a claimed delivery and releases the claim. The update fails with `LostClaim` if the process no longer holds it. */

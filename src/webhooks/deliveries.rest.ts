@@ -1,49 +1,68 @@
-// REST resources of the deliveries of a webhook, with redelivery.
-import { compareFields } from '../audit/change.ts';
+// REST resources of deliveries: those of all webhooks, those of one, and one delivery.
 import { ServiceError } from '../errors.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
-import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
+import { type Items, type Resource, items, resource } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { deliveriesAnswer, deliveryAnswer, deliveryCreatedAnswer } from './answers.ts';
-import { type Delivery, newDelivery, nextAttemptAt } from './delivery.ts';
+import { deliveriesAnswer, deliveryAnswer } from './answers.ts';
+import { filterFields, filterOf } from './deliveries.fields.ts';
+import { type Attempt, type Delivery, nextAttemptAt } from './delivery.ts';
+import { type RequestOptions, requestToJson } from './delivery-request.ts';
 import { showDeliveries, showDelivery } from './pages/deliveries.ts';
-import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { type Webhook, requireWebhook } from './webhook.ts';
+import { redeliverOperation } from './redeliver.rest.ts';
+import { webhookSettings } from './settings.ts';
+import { requireWebhook, webhooks } from './webhook.ts';
 
 const maxPerPage = 100;
 
-const pageFields = {
+const fields = {
+  ...filterFields,
   start: defaultTo(integer('How many of the newest deliveries to skip.', 0, 1_000_000_000), 0),
   num: defaultTo(integer('How many to show.', 1, maxPerPage), 25),
 };
 
-export function deliveriesResource(store: ReadableStore, runtime: Runtime): Resource<Webhook> {
-  return resource<Webhook, typeof pageFields>({
+export type DeliveryDeps = {
+  readonly store: ReadableStore;
+  readonly runtime: Runtime;
+  readonly request: RequestOptions;
+};
+
+/** `webhookIdOf` is the webhook whose deliveries the resource shows; undefined: those of all. */
+export function deliveriesResource<S>(
+  deps: DeliveryDeps,
+  webhookIdOf: (subject: S) => string | undefined,
+): Resource<S> {
+  const { store } = deps;
+  return resource<S, typeof fields>({
     title: 'Deliveries',
-    description: 'The finished and pending deliveries of the webhook, newest first.',
+    description: 'The finished and pending deliveries, newest first.',
     access: 'administrator',
-    fields: pageFields,
+    fields,
     answer: deliveriesAnswer,
-    read: async ({ subject, values: { start, num } }) => {
-      const { deliveries, total } = await store.deliveries.page(subject.id, start, num);
-      const settings = store.read(webhookSettings);
-      return { deliveries: deliveries.map((delivery) => toJson(delivery, settings)), total };
+    read: async ({ subject, values }) => {
+      const filter = { ...filterOf(values), webhookId: webhookIdOf(subject) };
+      const page = await store.deliveries.page(filter, values.start, values.num);
+      return {
+        deliveries: page.deliveries.map((delivery) => toJson(store, delivery)),
+        total: page.total,
+        ...(!page.isTotalExact && { totalIsExact: false }),
+      };
     },
-    view: showDeliveries(store),
-    items: [deliveryItems(store, runtime)],
+    view: showDeliveries(store, webhookIdOf),
+    items: [deliveryItems(deps, webhookIdOf)],
   });
 }
 
-function deliveryItems(store: ReadableStore, runtime: Runtime): Items<Webhook> {
-  return items<Webhook, Delivery>({
+function deliveryItems<S>(deps: DeliveryDeps, webhookIdOf: (subject: S) => string | undefined): Items<S> {
+  const { store, runtime } = deps;
+  return items<S, Delivery>({
     param: 'delivery',
-    find: async (webhook, id) => {
+    find: async (subject, id) => {
+      const webhookId = webhookIdOf(subject);
       const delivery = await store.deliveries.find(id);
-      if (delivery?.webhookId !== webhook.id) {
+      if (!delivery || (webhookId !== undefined && delivery.webhookId !== webhookId))
         throw new ServiceError('not-found', 'There is no such delivery.');
-      }
       return delivery;
     },
     // Empty, because the page of the list has its own links to the deliveries.
@@ -51,50 +70,52 @@ function deliveryItems(store: ReadableStore, runtime: Runtime): Items<Webhook> {
     resource: resource<Delivery>({
       title: 'Delivery',
       titleOf: ({ event }) => `Delivery of ${event.type}`,
-      description: 'One event for the webhook, and the attempts to deliver it.',
+      description: 'One event for a webhook, and the attempts to deliver it.',
       access: 'administrator',
       answer: deliveryAnswer,
-      read: ({ subject }) => toJson(subject, store.read(webhookSettings)),
-      view: showDelivery(store),
+      read: ({ subject }) => detailsToJson(deps, subject),
+      view: showDelivery(store, (delivery) => requestOf(deps, delivery)),
       operations: { redeliver: redeliverOperation(runtime) },
     }),
   });
 }
 
-function redeliverOperation(runtime: Runtime): Operation<Delivery> {
-  return operation<Delivery>({
-    title: 'Redeliver',
-    description: 'Sends the same event again, as a new delivery.',
-    access: 'administrator',
-    effect: 'writes',
-    fields: {},
-    answer: deliveryCreatedAnswer,
-    run: async ({ subject: { webhookId, event, isPing }, update }) => {
-      const id = runtime.newId();
-      const at = runtime.now();
-      await update(
-        (transaction) => {
-          const { name, active } = requireWebhook(transaction, webhookId);
-          if (!active)
-            throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);
-          transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing }, at)]);
-        },
-        { changes: () => compareFields({}, { deliveryId: id }) },
-      );
-      return { json: { status: 'success', deliveryId: id } };
-    },
-  });
+function requestOf({ store, runtime, request }: DeliveryDeps, delivery: Delivery) {
+  const webhook = requireWebhook(store, delivery.webhookId);
+  return requestToJson(delivery, webhook, runtime.now(), request);
 }
 
-function toJson(delivery: Delivery, settings: WebhookSettings): AnswerOf<typeof deliveryAnswer> {
-  const { id, event, state, createdAt, endedAt, attempts } = delivery;
+function detailsToJson(deps: DeliveryDeps, delivery: Delivery) {
+  return {
+    ...toJson(deps.store, delivery),
+    attempts: delivery.attempts.map((attempt) => ({
+      ...attemptToJson(attempt),
+      responseHeaders: attempt.responseHeaders ?? {},
+    })),
+    request: requestOf(deps, delivery),
+  } satisfies AnswerOf<typeof deliveryAnswer>;
+}
+
+type ListedDelivery = AnswerOf<typeof deliveriesAnswer>['deliveries'][number];
+
+function toJson(store: ReadableStore, delivery: Delivery) {
+  const { id, webhookId, event, state, createdAt, endedAt, attempts } = delivery;
+  const { redeliveryOf, redeliveredAs } = delivery;
   return {
     id,
+    webhookId,
+    webhookName: store.get(webhooks, webhookId)?.name ?? null,
     event: { id: event.id, type: event.type, timestamp: event.timestamp },
     state,
     createdAt,
     endedAt,
-    nextAttemptAt: nextAttemptAt(delivery, settings),
-    attempts,
-  };
+    nextAttemptAt: nextAttemptAt(delivery, store.read(webhookSettings)),
+    attempts: attempts.map(attemptToJson),
+    ...(redeliveryOf !== null && { redeliveryOf }),
+    ...(redeliveredAs !== null && { redeliveredAs }),
+  } satisfies ListedDelivery;
+}
+
+function attemptToJson({ when, durationMs, status, error, response }: Attempt) {
+  return { when, durationMs, status, error, response };
 }

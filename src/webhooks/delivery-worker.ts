@@ -11,8 +11,9 @@
 //    for a complete response or the timeout. If the webhook was deleted or deactivated meanwhile, the worker discards the delivery
 //    without an attempt. It sends a ping to an inactive webhook too.
 // 4. The worker completes it: the queue stores the attempt and counts a failure, and either ends the delivery or keeps it for its next
-//    attempt (back to 1). If the failure deactivates the webhook, the queue stores nothing. An update then completes the delivery,
-//    deactivates the webhook and publishes its event, all together. While the database is unavailable, the worker repeats the call.
+//    attempt (back to 1). If the end of the delivery changes the webhook, because it fails, recovers or is deactivated, the queue stores
+//    nothing. An update then completes the delivery, changes the webhook and publishes the event about it, all together. While the
+//    database is unavailable, the worker repeats the call.
 //
 // When the process stops, attempts in progress have three seconds to end. The worker then aborts them and releases their deliveries
 // unchanged, so that the next process attempts them again. If a claim was lost, because other processes took this one for dead or
@@ -24,14 +25,15 @@ import type { Runtime, Stopwatch } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import { type Attempt, type Delivery, bodyOf, endOf, nextAttemptAt, retryWaitMs } from './delivery.ts';
-import type { HttpClient, OutgoingRequest } from './http-client.ts';
-import { completeWithin, outcomeOf, unattemptedOutcomeOf } from './outcome.ts';
-import type { Deactivated } from './own-events.ts';
+import { type Attempt, type Delivery, endOf, nextAttemptAt, retryWaitMs } from './delivery.ts';
+import { type RequestOptions, composeRequest, toSentRequest } from './delivery-request.ts';
+import { keepResponseHeaders, maskValues } from './headers.ts';
+import type { HttpClient } from './http-client.ts';
+import { type Recorded, completeWithin, outcomeOf, unattemptedOutcomeOf } from './outcome.ts';
+import type { WebhookNotice } from './own-events.ts';
 import { webhookSettings } from './settings.ts';
-import { signBody } from './signature.ts';
 import { receiverOf } from './target-policy.ts';
-import { type Webhook, signingKeys, webhooks } from './webhook.ts';
+import { type Webhook, webhooks } from './webhook.ts';
 
 const slotsPerReceiver = 4;
 
@@ -45,12 +47,12 @@ export type DeliveryWorkerOptions = {
   runtime: Runtime;
   tasks: Tasks;
   httpClient: HttpClient;
-  /** Runs in the update that deactivates a webhook for its failures. */
-  notify: (transaction: Transaction, deactivated: Deactivated, at: number) => void;
+  /** Runs in the update that the notice is about. */
+  notify: (transaction: Transaction, notice: WebhookNotice, at: number) => void;
   concurrency: number;
-  userAgent: string;
+  request: RequestOptions;
   onAttempt: (attempt: Attempt, delivery: Delivery) => void;
-  onDeactivated: (deactivated: Deactivated) => void;
+  onNotice: (notice: WebhookNotice) => void;
 };
 
 export class DeliveryWorker {
@@ -163,7 +165,7 @@ export class DeliveryWorker {
   }
 
   async #attempt(claimed: Delivery, receiver: string, stopping: AbortSignal): Promise<void> {
-    const { store, onAttempt, onDeactivated } = this.#options;
+    const { store, onAttempt, onNotice } = this.#options;
     const webhook = store.get(webhooks, claimed.webhookId);
     if (!webhook || !(webhook.active || claimed.isPing)) {
       this.#freeSlot(receiver);
@@ -183,7 +185,7 @@ export class DeliveryWorker {
     if (!recorded) return this.#wake();
     this.#wakeWhenDue(recorded.delivery, stopping);
     onAttempt(attempt, recorded.delivery);
-    if (recorded.deactivated) onDeactivated(recorded.deactivated);
+    if (recorded.notice) onNotice(recorded.notice);
   }
 
   /** Returns undefined if the claim was lost or the webhook was deleted. */
@@ -192,14 +194,14 @@ export class DeliveryWorker {
     attempt: Attempt,
     sentTo: Webhook,
     stopping: AbortSignal,
-  ): Promise<ReturnType<typeof completeWithin>> {
+  ): Promise<Recorded | undefined> {
     const { store, runtime } = this.#options;
     const complete = () =>
       store.deliveries.complete(claimed, (reader) => outcomeOf(reader, claimed, attempt, sentTo));
     const completed = await retryWhileUnavailable(complete, runtime, stopping);
-    if (completed?.deactivates) return this.#recordInUpdate(claimed, attempt, sentTo, stopping);
+    if (completed?.needsUpdate) return this.#recordInUpdate(claimed, attempt, sentTo, stopping);
     if (!completed || completed.delivery === 'deleted') return undefined;
-    return { delivery: completed.delivery, deactivated: undefined };
+    return { delivery: completed.delivery, notice: undefined };
   }
 
   async #recordInUpdate(
@@ -207,13 +209,13 @@ export class DeliveryWorker {
     attempt: Attempt,
     sentTo: Webhook,
     stopping: AbortSignal,
-  ): Promise<ReturnType<typeof completeWithin>> {
+  ): Promise<Recorded | undefined> {
     const { store, runtime, notify } = this.#options;
     const update = () =>
       store.update(
         (transaction) => {
           const completed = completeWithin(transaction, claimed, attempt, sentTo);
-          if (completed?.deactivated) notify(transaction, completed.deactivated, endOf(attempt));
+          if (completed?.notice) notify(transaction, completed.notice, endOf(attempt));
           return completed;
         },
         { failuresOf: [claimed.webhookId] },
@@ -249,24 +251,31 @@ export class DeliveryWorker {
   }
 
   async #send(delivery: Delivery, webhook: Webhook): Promise<Attempt | 'interrupted'> {
-    const { store, runtime, httpClient } = this.#options;
+    const { store, runtime, httpClient, request: requestOptions } = this.#options;
     const seconds = store.read(webhookSettings).notificationTimeOutInSeconds;
     const when = runtime.now();
     const abort = new AbortController();
+    const composed = composeRequest(delivery, webhook, when, requestOptions);
+    const request = toSentRequest(composed, webhook);
     const stopwatch = runtime.startTimeout(seconds * 1000, () => abort.abort('timeout'));
     const limits = [stopwatch];
     this.#attempts.set(abort, limits);
-    const end = (outcome: Pick<Attempt, 'status' | 'error' | 'response'>): Attempt => ({
+    const end = (outcome: Pick<Attempt, 'status' | 'error' | 'response' | 'responseHeaders'>): Attempt => ({
       when,
       durationMs: stopwatch.elapsedMs(),
       ...outcome,
+      request,
     });
     const fail = (error: string) => end({ status: null, error, response: null });
     try {
-      const request = this.#composeRequest(delivery, webhook, when);
-      const { status, body } = await httpClient.post(request, abort.signal);
+      const { status, headers, body } = await httpClient.post(composed, abort.signal);
       const error = status >= 200 && status < 300 ? null : `The receiver answered ${status}.`;
-      return end({ status, error, response: toText(body) });
+      return end({
+        status,
+        error,
+        response: maskValues(toText(body), webhook.headers),
+        responseHeaders: keepResponseHeaders(headers, webhook.headers),
+      });
     } catch (error) {
       if (abort.signal.reason === 'timeout')
         return fail(`There was no complete answer within ${formatCount(seconds, 'second')}.`);
@@ -275,20 +284,6 @@ export class DeliveryWorker {
       for (const limit of limits) limit.stop();
       this.#attempts.delete(abort);
     }
-  }
-
-  #composeRequest(delivery: Delivery, webhook: Webhook, at: number): OutgoingRequest {
-    const { id } = delivery.event;
-    const body = bodyOf(delivery, webhook);
-    const timestampSeconds = Math.floor(at / 1000);
-    const headers = {
-      'content-type': webhook.contentType,
-      'user-agent': this.#options.userAgent,
-      'webhook-id': id,
-      'webhook-timestamp': String(timestampSeconds),
-      'webhook-signature': signBody({ id, timestampSeconds, body, keys: signingKeys(webhook, at) }),
-    };
-    return { url: webhook.hookUrl, headers, body };
   }
 
   #limitAttempts(): void {

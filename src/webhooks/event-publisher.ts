@@ -5,7 +5,7 @@ import type { Reader } from '../store/state.ts';
 import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import { type Delivery, deliveriesOf } from './delivery.ts';
+import { type Delivery, countPending, deliveriesOf } from './delivery.ts';
 import { type EventDraft, bytesOfPayload, eventOf } from './event.ts';
 import { type PublishResult, forgetEveryMs } from './idempotency.ts';
 
@@ -54,11 +54,12 @@ export class EventPublisher {
       throw tooManyPending(`the catalog cannot change while ${most} are pending`);
   }
 
+  /** Returns how many pending deliveries it adds. */
   #enqueue(transaction: Transaction, draft: EventDraft, at: number): number {
     const { newId } = this.#runtime;
-    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId);
+    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId, draft.about);
     if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
-    return deliveries.length;
+    return countPending(deliveries);
   }
 
   async publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
@@ -69,7 +70,7 @@ export class EventPublisher {
     let refusal: ServiceError | undefined;
     const rule = (reader: Reader): readonly Delivery[] => {
       const deliveries = deliveriesOf(reader, event, newId);
-      refusal = this.#refusalOf(deliveries.length * bytesOfPayload(event));
+      refusal = this.#refusalOf(countPending(deliveries) * bytesOfPayload(event));
       if (refusal) throw refusal;
       return deliveries;
     };

@@ -6,17 +6,19 @@ export type EventDraft = {
   readonly service: string | null;
   /** A JSON object as text. Deliveries contain it unchanged. */
   readonly data: string;
+  /** The webhook that the event is about. It does not receive the event. */
+  readonly about?: string;
 };
 
-export type WebhookEvent = EventDraft & { readonly id: string; readonly timestamp: number };
+export type WebhookEvent = Omit<EventDraft, 'about'> & { readonly id: string; readonly timestamp: number };
 
-// Without spread syntax, for the same reason as `newDelivery`.
+// Without spread syntax, for the same reason as deliveries.
 export function eventOf({ type, service, data }: EventDraft, id: string, timestamp: number): WebhookEvent {
   return { id, type, timestamp, service, data };
 }
 
 /** The size of the payload as UTF-8. Every pending delivery counts it. */
-export function bytesOfPayload({ data }: EventDraft): number {
+export function bytesOfPayload({ data }: Pick<EventDraft, 'data'>): number {
   return Buffer.byteLength(data);
 }
 

@@ -5,6 +5,9 @@
 // deactivates the webhook. A failure at or after the end opens a new window and is its first failure. Nothing else changes a window: a
 // success does not, and neither does its end; only activating the webhook clears it.
 //
+// A webhook is failing while its window has at least half of `numberOfFailures`. When that is reached, a warning is published, once for each
+// window; the next delivery that succeeds is the recovery.
+//
 // The stored window consists of its start and its count. Its end is computed at each failure from the settings of that moment. Changed
 // settings therefore lengthen or shorten an open window, and lower limits deactivate no webhook before its next failure.
 
@@ -24,6 +27,11 @@ export function countFailure(
   const counted = isOpen ? { start: window.start, count: window.count + 1 } : { start: at, count: 1 };
   // Not `===`: the count may already exceed a limit that was lowered.
   return { window: counted, deactivates: counted.count >= policy.numberOfFailures };
+}
+
+/** Whether the failures in the window are at least half of those that deactivate the webhook. */
+export function isFailing({ numberOfFailures }: FailurePolicy, { count }: FailureWindow): boolean {
+  return 2 * count >= numberOfFailures;
 }
 
 export function endOfWindow(policy: FailurePolicy, window: FailureWindow): number {

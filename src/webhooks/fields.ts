@@ -2,11 +2,23 @@
 import { toNfc } from '../lib/text.ts';
 import type { BlockList } from 'node:net';
 import type { Caller } from '../caller.ts';
-import type { Problem } from '../errors.ts';
+import { type Problem, problemsOf } from '../errors.ts';
 import { mayList, serviceAtPath } from '../catalog/catalog.ts';
-import { boolean, choice, clearable, defaultTo, httpUrl, refine, required, text } from '../rest/fields.ts';
+import {
+  boolean,
+  choice,
+  clearable,
+  clearableTo,
+  defaultTo,
+  httpUrl,
+  jsonObject,
+  refine,
+  required,
+  text,
+} from '../rest/fields.ts';
 import type { Reader } from '../store/state.ts';
 import { changeTypesRule, readChangeTypes } from './event.ts';
+import { type CustomHeader, keepMasked, readHeaders } from './headers.ts';
 import { receiverProblem } from './target-policy.ts';
 import { isSignatureKey, signatureKeyRule } from './signature.ts';
 import { contentTypes } from './webhook.ts';
@@ -34,7 +46,23 @@ export function serviceProblems(
       ];
 }
 
-export function webhookFields(allowed: BlockList) {
+export type WebhookRules = {
+  /** Special addresses that receivers may have. */
+  readonly allowed: BlockList;
+  /** The header of LEGACY_SIGNATURE_HEADER. */
+  readonly legacyHeader: string | undefined;
+};
+
+/** A masked value without a stored one. A new webhook has none stored. */
+export function headerProblems(
+  given: readonly CustomHeader[] | undefined,
+  stored: readonly CustomHeader[],
+): readonly Problem[] {
+  const kept = keepMasked(given ?? [], stored);
+  return 'problems' in kept ? problemsOf('headers', kept.problems) : [];
+}
+
+export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
   const fields = {
     name: text('A unique name.', { to: 128, normalise }),
     hookUrl: refine(httpUrl('The http or https URL to which events are sent.'), (url) => {
@@ -49,6 +77,16 @@ export function webhookFields(allowed: BlockList) {
       },
     ),
     contentType: choice('The content type of the requests.', contentTypes),
+    headers: refine(
+      jsonObject(
+        'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps the ' +
+          'stored value.',
+      ),
+      (object) => {
+        const read = readHeaders(object, legacyHeader);
+        return 'problems' in read ? { problem: read.problems } : { value: read.headers };
+      },
+    ),
     active: boolean('Whether events are sent to the webhook.'),
   };
   const service = serviceField(
@@ -56,7 +94,7 @@ export function webhookFields(allowed: BlockList) {
   );
   const signatureKey = refine(
     text('The key that signs deliveries; generated if absent.', {
-      to: 128,
+      to: 256,
       secret: true,
       normalise: (value) => value.trim(),
     }),
@@ -69,10 +107,11 @@ export function webhookFields(allowed: BlockList) {
     signatureKey,
     active: defaultTo(fields.active, true),
     contentType: defaultTo(fields.contentType, 'application/json'),
+    headers: fields.headers,
   };
   return {
     create: createFields,
     createForAll: { ...createFields, service },
-    edit: { ...fields, service: clearable(service) },
+    edit: { ...fields, service: clearable(service), headers: clearableTo(fields.headers, []) },
   };
 }

@@ -1,6 +1,7 @@
 // The HTTP client for webhook deliveries. It sends each request once, to an address that the target policy allows, without redirects,
 // retries or proxies.
 import { type BlockList, type Socket, isIP } from 'node:net';
+import { type SecureContext, createSecureContext, rootCertificates } from 'node:tls';
 import type * as Undici from 'undici';
 import { type Resolve, createCheckedLookup } from '../lib/checked-lookup.ts';
 import { RequestError, addressNotAllowed, toRequestError } from '../lib/request-error.ts';
@@ -19,7 +20,11 @@ export type OutgoingRequest = {
   readonly body: string;
 };
 
-export type ReceivedResponse = { readonly status: number; readonly body: Buffer };
+export type ReceivedResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: Buffer;
+};
 
 /** A response counts as complete after this many bytes, even if its body continues. */
 export const readBytes = 16 * 1024;
@@ -35,8 +40,14 @@ const maxInformational = 10;
 // Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a request is sent on it.
 const idleMs = 1000;
 
-export function createHttpClient(allowed: BlockList, resolve: Resolve = resolveName): HttpClient {
-  return new GuardedHttpClient(allowed, resolve);
+export type HttpClientOptions = {
+  readonly resolve?: Resolve;
+  /** Certificates of authorities that are trusted in addition to those of Node.js, in PEM format. */
+  readonly authorities?: readonly string[];
+};
+
+export function createHttpClient(allowed: BlockList, options: HttpClientOptions = {}): HttpClient {
+  return new GuardedHttpClient(allowed, options);
 }
 
 /**
@@ -55,13 +66,17 @@ type Connection = {
 class GuardedHttpClient implements HttpClient {
   readonly #allowed: BlockList;
   readonly #resolve: Resolve;
+  /** Absent: the authorities of Node.js. Made once, because parsing all certificates takes long. */
+  readonly #secureContext: SecureContext | undefined;
   readonly #connections = new Set<Connection>();
   readonly #idle = new Map<string, Connection[]>();
   #undici: Promise<typeof Undici> | undefined;
 
-  constructor(allowed: BlockList, resolve: Resolve) {
+  constructor(allowed: BlockList, { resolve = resolveName, authorities = [] }: HttpClientOptions) {
     this.#allowed = allowed;
     this.#resolve = resolve;
+    if (authorities.length > 0)
+      this.#secureContext = createSecureContext({ ca: [...rootCertificates, ...authorities] });
   }
 
   async post(request: OutgoingRequest, signal: AbortSignal): Promise<ReceivedResponse> {
@@ -95,7 +110,13 @@ class GuardedHttpClient implements HttpClient {
           callback(addressNotAllowed(hostname), null);
           return;
         }
-        const connectTo = buildConnector({ lookup, signal, timeout: 0, maxCachedSessions: 0 });
+        const connectTo = buildConnector({
+          lookup,
+          signal,
+          timeout: 0,
+          maxCachedSessions: 0,
+          ...(this.#secureContext && { secureContext: this.#secureContext }),
+        });
         connectTo(options, (...result) => {
           const [, socket] = result;
           if (socket) limitRawBytes(connection, socket);
@@ -119,13 +140,14 @@ class GuardedHttpClient implements HttpClient {
   ): Promise<ReceivedResponse> {
     return new Promise((resolve, reject) => {
       let status = 0;
+      let responseHeaders: ReceivedResponse['headers'] = {};
       let received = 0;
       let informational = 0;
       connection.readBefore = connection.socket?.bytesRead ?? 0;
       const kept: Buffer[] = [];
       const succeed = () => {
         signal.removeEventListener('abort', onAbort);
-        resolve({ status, body: Buffer.concat(kept) });
+        resolve({ status, headers: responseHeaders, body: Buffer.concat(kept) });
       };
       const fail = (error: Error) => {
         signal.removeEventListener('abort', onAbort);
@@ -138,8 +160,9 @@ class GuardedHttpClient implements HttpClient {
         { method: 'POST', path: pathname + search, headers, body },
         {
           onRequestStart: () => undefined,
-          onResponseStart: (_, code) => {
+          onResponseStart: (_, code, received) => {
             status = code;
+            responseHeaders = received;
             if (code < 200 && (informational += 1) > maxInformational)
               fail(new RequestError(`The answer has more than ${maxInformational} informational responses.`));
           },

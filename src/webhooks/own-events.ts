@@ -2,6 +2,7 @@
 import { type ServiceChange, type ServiceId, pathOfService } from '../catalog/catalog.ts';
 import type { Job } from '../upgrades/job-table.ts';
 import type { EventDraft } from './event.ts';
+import { type EventData, eventTypes, pingType } from './event-types.ts';
 import type { FailureWindow } from './failure-window.ts';
 import type { Webhook } from './webhook.ts';
 
@@ -9,7 +10,7 @@ export function serviceEvent(
   change: ServiceChange,
   { folderName, serviceName, type }: ServiceId,
 ): EventDraft {
-  const data = { folderName, serviceName, type };
+  const data: EventData['service'] = { folderName, serviceName, type };
   return { type: `Service${change}`, service: pathOfService(data), data: JSON.stringify(data) };
 }
 
@@ -21,20 +22,47 @@ const typeOfJob: Readonly<Record<Job['state'], string>> = {
 };
 
 export function jobEvent({ id, operation, from, to, state, reason }: Job): EventDraft {
-  const data = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
+  const data: EventData['job'] = { jobId: id, operation, from, to, ...(reason !== null && { reason }) };
   return { type: typeOfJob[state], service: null, data: JSON.stringify(data) };
 }
 
-export type Deactivated = { readonly webhook: Webhook; readonly window: FailureWindow };
+/** What the end of a delivery means for its webhook. */
+export type WebhookNotice = {
+  readonly kind: 'Failing' | 'Recovered' | 'Deactivated';
+  readonly webhook: Webhook;
+  readonly window: FailureWindow;
+  /** The failures that deactivate the webhook. */
+  readonly numberOfFailures: number;
+};
 
-export function deactivatedEvent({ webhook, window }: Deactivated): EventDraft {
-  const data = {
+export function noticeData({
+  kind,
+  webhook,
+  window,
+  numberOfFailures,
+}: WebhookNotice): EventData['failing'] | EventData['deactivated'] {
+  return {
     webhookId: webhook.id,
     webhookName: webhook.name,
     failures: window.count,
+    ...(kind !== 'Deactivated' && { numberOfFailures }),
     windowStart: window.start,
   };
-  return { type: 'WebhookDeactivated', service: null, data: JSON.stringify(data) };
 }
 
-export const pingEvent: EventDraft = { type: 'Ping', service: null, data: '{}' };
+export function webhookEvent(notice: WebhookNotice): EventDraft {
+  return {
+    type: `Webhook${notice.kind}`,
+    service: null,
+    data: JSON.stringify(noticeData(notice)),
+    about: notice.webhook.id,
+  };
+}
+
+/** The example of an event type. */
+export function exampleEvent(name = pingType): EventDraft {
+  const found = eventTypes.find(({ type }) => type === name);
+  if (!found) throw new Error(`There is no event type ${name}.`);
+  const { service, data } = found.example;
+  return { type: name, service, data: JSON.stringify(data) };
+}

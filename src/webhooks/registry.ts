@@ -1,8 +1,10 @@
 // The rules for changing webhooks and their settings.
-import { ServiceError } from '../errors.ts';
+import { ServiceError, invalid, problemsOf } from '../errors.ts';
 import type { Transaction } from '../store/transaction.ts';
+import { type CustomHeader, keepMasked } from './headers.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { type Webhook, type WebhookTraits, requireWebhook, webhooks } from './webhook.ts';
+import { endRedeliveries } from './redelivery.ts';
+import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
 
 export type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
 
@@ -15,6 +17,7 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
     deactivatedAt: null,
     deactivatedBy: null,
     deactivations: 0,
+    warning: null,
     previousKeys: [],
   };
   transaction.put(webhooks, webhook);
@@ -28,27 +31,43 @@ export function editWebhook(
   { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
   at: number,
 ): void {
-  const edited: Webhook = { ...requireWebhook(transaction, id), ...traits, updatedAt: at };
+  const webhook = requireWebhook(transaction, id);
+  const headers = traits.headers ? resolveMasked(traits.headers, webhook) : webhook.headers;
+  const edited: Webhook = { ...webhook, ...traits, headers, updatedAt: at };
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
   if (active === true && !edited.active) activateWebhook(transaction, id, at);
-  else if (active === false) deactivateWebhook(transaction, id, 'administrator', at);
+  else if (active === false) void deactivateWebhook(transaction, id, 'administrator', at);
+}
+
+/** The request was checked before, but the stored headers may have changed since. */
+function resolveMasked(given: readonly CustomHeader[], { headers }: Webhook): readonly CustomHeader[] {
+  const kept = keepMasked(given, headers);
+  if ('problems' in kept) throw invalid(problemsOf('headers', kept.problems));
+  return kept.headers;
 }
 
 /** Clears the failure window, also of a webhook that is active. */
 export function activateWebhook(transaction: Transaction, id: string, at: number): void {
   const webhook = requireWebhook(transaction, id);
-  const activation = { active: true, deactivatedAt: null, deactivatedBy: null, updatedAt: at };
+  const activation = {
+    active: true,
+    deactivatedAt: null,
+    deactivatedBy: null,
+    warning: null,
+    updatedAt: at,
+  };
   transaction.put(webhooks, { ...webhook, ...activation });
   transaction.deliveries.setFailures(id, null);
 }
 
+/** The commit resolves the result: how many pending deliveries it discards. */
 export function deactivateWebhook(
   transaction: Transaction,
   id: string,
   by: 'failures' | 'administrator',
   at: number,
-): void {
+): Promise<number> {
   const webhook = requireWebhook(transaction, id);
   const { active, deactivations } = webhook;
   const deactivation = {
@@ -58,13 +77,35 @@ export function deactivateWebhook(
     deactivations: deactivations + 1,
   };
   transaction.put(webhooks, { ...webhook, ...(active && deactivation), updatedAt: at });
-  transaction.deliveries.discardPending(id, at);
+  endRedeliveries(transaction, id);
+  return transaction.deliveries.discardPending(id, at);
 }
 
-export function deleteWebhook(transaction: Transaction, id: string): void {
+/** Returns how many webhooks it has activated. `service` limits it to the webhooks of a service. */
+export function activateAll(transaction: Transaction, service: string | undefined, at: number): number {
+  const inactive = listWebhooks(transaction, service).filter(({ active }) => !active);
+  for (const { id } of inactive) activateWebhook(transaction, id, at);
+  return inactive.length;
+}
+
+/** Likewise. The commit resolves the result. */
+export async function deactivateAll(
+  transaction: Transaction,
+  service: string | undefined,
+  at: number,
+): Promise<{ readonly webhooks: number; readonly discarded: number }> {
+  const active = listWebhooks(transaction, service).filter((webhook) => webhook.active);
+  const discarded = active.map(({ id }) => deactivateWebhook(transaction, id, 'administrator', at));
+  const counts = await Promise.all(discarded);
+  return { webhooks: active.length, discarded: counts.reduce((sum, count) => sum + count, 0) };
+}
+
+/** The commit resolves the result: how many pending deliveries it deletes. */
+export function deleteWebhook(transaction: Transaction, id: string): Promise<number> {
   requireWebhook(transaction, id);
   transaction.remove(webhooks, id);
-  transaction.deliveries.deleteAll(id);
+  endRedeliveries(transaction, id);
+  return transaction.deliveries.deleteAll(id);
 }
 
 const maxPreviousKeys = 4;

@@ -1,13 +1,19 @@
-// Signs deliveries and checks signature keys, as Standard Webhooks defines them.
+// Signs deliveries as Standard Webhooks defines it, and checks signature keys.
 import { createHmac } from 'node:crypto';
 
 const prefix = 'whsec_';
 
 export const signatureKeyBytes = { min: 24, default: 32, max: 64 } as const;
 
-export const signatureKeyRule = `${prefix} and the base64 of ${signatureKeyBytes.min} to ${signatureKeyBytes.max} bytes, with its padding`;
+/** A key without the prefix is used as it is. */
+const plainKey = /^[!-~][ -~]{6,254}[!-~]$/;
+
+export const signatureKeyRule =
+  `${prefix} and the base64 of ${signatureKeyBytes.min} to ${signatureKeyBytes.max} bytes, with its padding; or 8 to 256 printable ` +
+  `ASCII characters that do not begin with ${prefix}`;
 
 export function isSignatureKey(text: string): boolean {
+  if (!text.startsWith(prefix)) return plainKey.test(text);
   const secret = secretOf(text);
   // Only the canonical form is valid: Node ignores invalid base64 characters, other libraries refuse them or decode other bytes.
   return (
@@ -36,6 +42,12 @@ export function signBody({ id, timestampSeconds, body, keys }: SignedBody): stri
     .join(' ');
 }
 
+/** For receivers that check the body alone. */
+export function signBodyAlone(body: string, key: string): string {
+  return `sha256=${createHmac('sha256', secretOf(key)).update(body).digest('base64')}`;
+}
+
 function secretOf(key: string): Buffer {
+  if (!key.startsWith(prefix)) return Buffer.from(key, 'latin1');
   return Buffer.from(key.slice(prefix.length), 'base64');
 }

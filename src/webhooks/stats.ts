@@ -7,6 +7,7 @@ export type WebhookStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
   readonly deactivated: number;
+  readonly evicted: number;
 };
 
 export async function webhookStats(store: ReadableStore, at: number): Promise<WebhookStats> {
@@ -15,6 +16,7 @@ export async function webhookStats(store: ReadableStore, at: number): Promise<We
     pending: store.deliveries.pending().count,
     oldestPendingSeconds: await ageOfOldest(store, at),
     deactivated: deactivated.length,
+    evicted: store.deliveries.evicted(),
   };
 }
 

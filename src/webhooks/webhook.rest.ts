@@ -1,8 +1,8 @@
 // REST resource of one webhook, and its operations.
-import type { BlockList } from 'node:net';
 import { compareFields } from '../audit/change.ts';
+import { type Service, pathOfService } from '../catalog/catalog.ts';
 import { type AnswerSchema, successAnswer } from '../rest/answer.ts';
-import { definedOnly, defaultTo, integer } from '../rest/fields.ts';
+import { choice, definedOnly, defaultTo, integer } from '../rest/fields.ts';
 import {
   type Items,
   type Operation,
@@ -14,32 +14,41 @@ import {
   resource,
   success,
 } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
-import type { ReadableStore } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { deliveryCreatedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
-import { deliveriesResource } from './deliveries.rest.ts';
+import { deliveryCreatedAnswer, discardedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
+import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
 import { newDelivery } from './delivery.ts';
 import { eventOf } from './event.ts';
-import { serviceProblems, webhookFields } from './fields.ts';
-import { pingEvent } from './own-events.ts';
+import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.ts';
+import { maskHeaders } from './headers.ts';
+import { eventTypeNames, pingType } from './event-types.ts';
+import { exampleEvent } from './own-events.ts';
 import { showWebhook } from './pages/webhooks.ts';
+import { redeliverToOneOperation } from './redeliver.rest.ts';
 import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
 import { webhookSettings } from './settings.ts';
 import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
-import { type Webhook, previousKeyUntil, requireWebhook, webhookToJson } from './webhook.ts';
+import { type Webhook, previousKeyUntil, requireWebhook, webhookNotFound, webhookToJson } from './webhook.ts';
 
-export type WebhookDeps = {
-  store: ReadableStore;
-  runtime: Runtime;
-  /** Special addresses that receivers may have. */
-  allowed: BlockList;
-};
+export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };
 
 export function webhookItems(deps: WebhookDeps): Items {
-  return items<unknown, Webhook>({
+  return itemsOf<unknown>(deps, (_list, id) => requireWebhook(deps.store, id));
+}
+
+/** The same webhooks, beneath their services. */
+export function serviceWebhookItems(deps: WebhookDeps): Items<Service> {
+  return itemsOf<Service>(deps, (service, id) => {
+    const webhook = requireWebhook(deps.store, id);
+    if (webhook.service !== pathOfService(service)) throw webhookNotFound();
+    return webhook;
+  });
+}
+
+function itemsOf<S>(deps: WebhookDeps, find: (list: S, id: string) => Webhook): Items<S> {
+  return items<S, Webhook>({
     param: 'webhook',
-    find: (_list, id) => requireWebhook(deps.store, id),
+    find,
     // Empty, because the page of the list has its own links to the webhooks.
     list: () => [],
     resource: webhookResource(deps),
@@ -59,11 +68,14 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       return webhookToJson(subject, window, store.read(webhookSettings), runtime.now());
     },
     view: showWebhook(store, runtime),
-    resources: { deliveries: deliveriesResource(store, runtime) },
+    resources: { deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id) },
     operations: {
       edit: editOperation(deps),
-      delete: actOperation('Delete webhook', 'Deletes the webhook and its deliveries.', (call) =>
-        change(deps, call, (transaction) => deleteWebhook(transaction, call.subject.id)),
+      delete: actOperation(
+        'Delete webhook',
+        'Deletes the webhook and its deliveries.',
+        (call) => discarding(deps, call, (transaction) => deleteWebhook(transaction, call.subject.id)),
+        discardedAnswer,
       ),
       activate: actOperation(
         'Activate webhook',
@@ -74,17 +86,14 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
         'Deactivate webhook',
         'Sends no more events to the webhook and discards its pending deliveries.',
         (call) =>
-          change(deps, call, (transaction, at) =>
+          discarding(deps, call, (transaction, at) =>
             deactivateWebhook(transaction, call.subject.id, 'administrator', at),
           ),
+        discardedAnswer,
       ),
+      redeliver: redeliverToOneOperation(deps),
       rotateKey: rotateKeyOperation(deps),
-      ping: actOperation(
-        'Ping',
-        'Sends one event of the type Ping, in one attempt, even if the webhook is inactive.',
-        (call) => ping(deps, call),
-        deliveryCreatedAnswer,
-      ),
+      ping: pingOperation(deps),
     },
   });
 }
@@ -94,7 +103,7 @@ export function newSignatureKey({ runtime }: WebhookDeps): string {
 }
 
 function editOperation(deps: WebhookDeps): Operation<Webhook> {
-  const { edit: fields } = webhookFields(deps.allowed);
+  const { edit: fields } = webhookFields(deps.rules);
   return operation<Webhook, typeof fields>({
     title: 'Edit webhook',
     description: 'Changes the given fields. Pending deliveries are sent to the new address.',
@@ -108,13 +117,16 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
       changeTypes: webhook.changeTypes.join(','),
       contentType: webhook.contentType,
       service: webhook.service ?? '',
+      headers: webhook.headers.length > 0 ? JSON.stringify(maskHeaders(webhook.headers)) : '',
     }),
     // A webhook keeps a service that was deleted, so only a new service is checked.
     check: ({ subject, values, caller }) => ({
-      problems:
-        values.service === subject.service
+      problems: [
+        ...(values.service === subject.service
           ? []
-          : serviceProblems(deps.store, values.service || undefined, caller),
+          : serviceProblems(deps.store, values.service || undefined, caller)),
+        ...headerProblems(values.headers, subject.headers),
+      ],
     }),
     run: (call) => {
       const { service, ...values } = call.values;
@@ -183,17 +195,40 @@ async function change(
   return success;
 }
 
-async function ping({ runtime }: WebhookDeps, { subject, update }: WebhookCall): Promise<Outcome> {
-  const { id: webhookId } = subject;
+async function discarding(
+  { runtime }: WebhookDeps,
+  { update }: WebhookCall,
+  rule: (transaction: Transaction, at: number) => Promise<number>,
+): Promise<Outcome> {
   const at = runtime.now();
-  const id = runtime.newId();
-  const event = eventOf(pingEvent, runtime.newId(), at);
-  await update(
-    (transaction) => {
-      requireWebhook(transaction, webhookId);
-      transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
+  const discarded = await update((transaction) => rule(transaction, at));
+  return { json: { status: 'success', discarded } };
+}
+
+const pingFields = {
+  changeType: defaultTo(choice('The type of the event. Its example is sent.', eventTypeNames), pingType),
+};
+
+function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
+  return operation<Webhook, typeof pingFields>({
+    title: 'Ping',
+    description: 'Sends one example event, in one attempt, even if the webhook is inactive.',
+    access: 'administrator',
+    effect: 'writes',
+    fields: pingFields,
+    answer: deliveryCreatedAnswer,
+    run: async ({ subject: { id: webhookId }, values: { changeType }, update }) => {
+      const at = runtime.now();
+      const id = runtime.newId();
+      const event = eventOf(exampleEvent(changeType), runtime.newId(), at);
+      await update(
+        (transaction) => {
+          requireWebhook(transaction, webhookId);
+          transaction.deliveries.enqueue([newDelivery({ id, webhookId, event, isPing: true }, at)]);
+        },
+        { changes: () => compareFields({}, { deliveryId: id }) },
+      );
+      return { json: { status: 'success', deliveryId: id } };
     },
-    { changes: () => compareFields({}, { deliveryId: id }) },
-  );
-  return { json: { status: 'success', deliveryId: id } };
+  });
 }

@@ -1,9 +1,10 @@
 // Webhooks: their receivers, subscriptions, states and keys. registry.ts has the rules for changing them.
-import { Secret, SecretUrl } from '../audit/value.ts';
+import { Secret, SecretEntries, SecretUrl } from '../audit/value.ts';
 import { ServiceError } from '../errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { EventDraft } from './event.ts';
-import { type FailurePolicy, type FailureWindow, endOfWindow } from './failure-window.ts';
+import { type CustomHeader, maskHeaders } from './headers.ts';
+import { type FailurePolicy, type FailureWindow, endOfWindow, isFailing } from './failure-window.ts';
 
 export const contentTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 
@@ -14,6 +15,7 @@ export type WebhookTraits = {
   /** `Folder/Name.Type`; null for the whole organization. */
   readonly service: string | null;
   readonly contentType: (typeof contentTypes)[number];
+  readonly headers: readonly CustomHeader[];
 };
 
 export type Webhook = WebhookTraits & {
@@ -25,20 +27,29 @@ export type Webhook = WebhookTraits & {
   readonly deactivatedBy: 'failures' | 'administrator' | null;
   /** Shows whether the webhook was deactivated and activated again during an attempt. */
   readonly deactivations: number;
+  /** The last warning that the webhook is failing. */
+  readonly warning: FailureWarning | null;
   readonly signatureKey: string;
   readonly previousKeys: readonly { readonly key: string; readonly until: number }[];
+};
+
+export type FailureWarning = {
+  /** The failure window when the warning was published. */
+  readonly window: FailureWindow;
+  readonly hasRecovered: boolean;
 };
 
 export const webhooks: Table<Webhook> = {
   name: 'webhooks',
   keyOf: ({ id }) => id,
-  secretFields: ['signatureKey', 'previousKeys'],
+  secretFields: ['signatureKey', 'previousKeys', 'headers'],
   auditFields: (webhook) => ({
     name: webhook.name,
     hookUrl: new SecretUrl(webhook.hookUrl),
     changeTypes: webhook.changeTypes,
     service: webhook.service,
     contentType: webhook.contentType,
+    headers: new SecretEntries(webhook.headers),
     active: webhook.active,
     deactivatedBy: webhook.deactivatedBy,
     signatureKey: new Secret(webhook.signatureKey),
@@ -51,19 +62,29 @@ export function listWebhooks(reader: Reader, service?: string): Webhook[] {
   return listed.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
 }
 
+/** Whether the webhook gets the event while it is active. */
 export function subscribesTo(
   webhook: Webhook,
   { type, service }: Pick<EventDraft, 'type' | 'service'>,
 ): boolean {
   const matchesService = webhook.service === null || webhook.service === service;
   const matchesType = webhook.changeTypes.some((subscribed) => subscribed === '*' || subscribed === type);
-  return webhook.active && matchesService && matchesType;
+  return matchesService && matchesType;
 }
 
 export function requireWebhook(reader: Reader, id: string): Webhook {
   const webhook = reader.get(webhooks, id);
-  if (!webhook) throw new ServiceError('not-found', 'There is no such webhook.');
+  if (!webhook) throw webhookNotFound();
   return webhook;
+}
+
+export function webhookNotFound(): ServiceError {
+  return new ServiceError('not-found', 'There is no such webhook.');
+}
+
+export function requireActive(reader: Reader, id: string): void {
+  const { name, active } = requireWebhook(reader, id);
+  if (!active) throw new ServiceError('conflict', `The webhook ${name} is not active: activate it first.`);
 }
 
 export function signingKeys({ signatureKey, previousKeys }: Webhook, at: number): string[] {
@@ -75,7 +96,7 @@ export function previousKeyUntil({ previousKeys }: Webhook, at: number): number 
   return at < latest ? latest : null;
 }
 
-/** Leaves out the keys: only the response that creates a key shows it. */
+/** Leaves out the keys, which only the response that creates a key shows, and the values of headers. */
 export function webhookToJson(
   webhook: Webhook,
   window: FailureWindow | null,
@@ -86,6 +107,7 @@ export function webhookToJson(
   const { createdAt, updatedAt, deactivatedAt, deactivatedBy } = webhook;
   // An ended window is shown only if it explains why the webhook was deactivated.
   const shown = window && active && at >= endOfWindow(policy, window) ? null : window;
+  const health = healthOf(webhook, shown, policy);
   return {
     id,
     name,
@@ -94,10 +116,12 @@ export function webhookToJson(
     service,
     active,
     contentType,
+    headers: maskHeaders(webhook.headers),
     createdAt,
     updatedAt,
     deactivatedAt,
     deactivatedBy,
+    health,
     failures: {
       count: shown?.count ?? 0,
       windowStart: shown?.start ?? null,
@@ -105,4 +129,17 @@ export function webhookToJson(
     },
     previousKeyUntil: previousKeyUntil(webhook, at),
   };
+}
+
+export const healths = ['ok', 'failing', 'deactivated', 'inactive'] as const;
+
+export type Health = (typeof healths)[number];
+
+function healthOf(
+  { active, deactivatedBy }: Webhook,
+  window: FailureWindow | null,
+  policy: FailurePolicy,
+): Health {
+  if (!active) return deactivatedBy === 'failures' ? 'deactivated' : 'inactive';
+  return window && isFailing(policy, window) ? 'failing' : 'ok';
 }

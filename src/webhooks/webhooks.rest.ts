@@ -11,15 +11,19 @@ import {
   resource,
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
+import { allWebhooksOperations } from './all-webhooks.rest.ts';
 import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.ts';
+import { deliveriesResource } from './deliveries.rest.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
+import { eventTypesResource } from './event-types.rest.ts';
 import type { EventPublisher } from './event-publisher.ts';
-import { serviceField, serviceProblems, webhookFields } from './fields.ts';
+import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.ts';
 import { showSettings, showWebhooks } from './pages/webhooks.ts';
+import { redeliverToAllOperation } from './redeliver.rest.ts';
 import { changeSettings, createWebhook } from './registry.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
 import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
-import { type WebhookDeps, newSignatureKey, webhookItems } from './webhook.rest.ts';
+import { type WebhookDeps, newSignatureKey, serviceWebhookItems, webhookItems } from './webhook.rest.ts';
 
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
   const { store, runtime, eventPublisher } = deps;
@@ -30,8 +34,17 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     answer: webhooksAnswer,
     read: () => listToJson(deps),
     view: showWebhooks(store, runtime, () => undefined),
-    resources: { settings: settingsResource(store) },
-    operations: { create: createOperation(deps), publish: publishOperation(store, eventPublisher) },
+    resources: {
+      deliveries: deliveriesResource(deps, () => undefined),
+      settings: settingsResource(store),
+      eventTypes: eventTypesResource(),
+    },
+    operations: {
+      create: createOperation(deps),
+      publish: publishOperation(store, eventPublisher),
+      ...allWebhooksOperations(runtime, () => undefined),
+      redeliver: redeliverToAllOperation(deps),
+    },
     items: [webhookItems(deps)],
   });
 }
@@ -45,7 +58,8 @@ export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
     answer: webhooksAnswer,
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
     view: showWebhooks(store, runtime, pathOfService),
-    operations: { create: createForServiceOperation(deps) },
+    operations: { create: createForServiceOperation(deps), ...allWebhooksOperations(runtime, pathOfService) },
+    items: [serviceWebhookItems(deps)],
   });
 }
 
@@ -74,17 +88,23 @@ const createDescription = {
 function createOperation(deps: WebhookDeps): Operation {
   return operation({
     ...createDescription,
-    fields: webhookFields(deps.allowed).createForAll,
-    check: ({ values, caller }) => ({ problems: serviceProblems(deps.store, values.service, caller) }),
+    fields: webhookFields(deps.rules).createForAll,
+    check: ({ values, caller }) => ({
+      problems: [
+        ...serviceProblems(deps.store, values.service, caller),
+        ...headerProblems(values.headers, []),
+      ],
+    }),
     run: ({ values, update }) => create(deps, update, { ...values, service: values.service ?? null }),
   });
 }
 
 function createForServiceOperation(deps: WebhookDeps): Operation<Service> {
-  const { create: fields } = webhookFields(deps.allowed);
+  const { create: fields } = webhookFields(deps.rules);
   return operation<Service, typeof fields>({
     ...createDescription,
     fields,
+    check: ({ values }) => ({ problems: headerProblems(values.headers, []) }),
     run: ({ subject, values, update }) =>
       create(deps, update, { ...values, service: pathOfService(subject) }),
   });
@@ -93,18 +113,23 @@ function createForServiceOperation(deps: WebhookDeps): Operation<Service> {
 async function create(
   deps: WebhookDeps,
   update: OperationCall<unknown, unknown>['update'],
-  given: WebhookTraits & { active: boolean; signatureKey: string | undefined },
+  given: Omit<WebhookTraits, 'headers'> & {
+    active: boolean;
+    signatureKey: string | undefined;
+    headers: WebhookTraits['headers'] | undefined;
+  },
 ): Promise<Outcome> {
   const { store, runtime } = deps;
   const at = runtime.now();
   const signatureKey = given.signatureKey ?? newSignatureKey(deps);
   const id = runtime.newId();
   const webhook = await update(
-    (transaction) => createWebhook(transaction, { ...given, id, signatureKey }, at),
+    (transaction) =>
+      createWebhook(transaction, { ...given, headers: given.headers ?? [], id, signatureKey }, at),
     { target: `services/webhooks/${id}` },
   );
   const json = webhookToJson(webhook, null, store.read(webhookSettings), at);
-  return { json: { status: 'success', webhook: json, signatureKey } };
+  return { json: { status: 'success', id, webhook: json, signatureKey } };
 }
 
 const trim = (value: string) => value.trim();

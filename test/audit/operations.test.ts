@@ -20,7 +20,7 @@ let names = 0;
 const newName = () => `name${(names += 1)}`;
 
 const simple =
-  (path: string, fields: Fields): Prepare =>
+  (path: string, fields: Fields = {}): Prepare =>
   (server) =>
     Promise.resolve(() => post(server, path, fields));
 
@@ -46,35 +46,64 @@ const onUser =
     return () => post(server, `security/users/${operation}`, { username, ...fields });
   };
 
-async function createWebhook(server: Server): Promise<string> {
-  const fields = { name: newName(), hookUrl: 'https://receiver.test/', changeTypes: 'Other' };
-  const response = await post(server, 'services/webhooks/create', fields);
-  return `services/webhooks/${response.json<{ webhook: { id: string } }>().webhook.id}`;
-}
-
-const onWebhook =
-  (operation: string, fields: Fields = {}): Prepare =>
-  async (server) => {
-    const path = await createWebhook(server);
-    return () => post(server, `${path}/${operation}`, fields);
-  };
-
 async function createFolder(server: Server): Promise<string> {
   const folderName = newName();
   await post(server, 'services/createFolder', { folderName });
   return folderName;
 }
 
+/** Returns the path of the service. */
+async function createService(server: Server, isInFolder: boolean): Promise<string> {
+  const folderName = isInFolder ? await createFolder(server) : '/';
+  const serviceName = newName();
+  await post(server, 'services/createService', { folderName, serviceName, type: 'MapServer' });
+  const file = `${serviceName}.MapServer`;
+  return isInFolder ? `services/${folderName}/${file}` : `services/${file}`;
+}
+
 const onService =
   (isInFolder: boolean, operation: string, fields: Fields = {}): Prepare =>
   async (server) => {
-    const folderName = isInFolder ? await createFolder(server) : '/';
-    const serviceName = newName();
-    await post(server, 'services/createService', { folderName, serviceName, type: 'MapServer' });
-    const file = `${serviceName}.MapServer`;
-    const path = isInFolder ? `services/${folderName}/${file}` : `services/${file}`;
+    const path = await createService(server, isInFolder);
     return () => post(server, `${path}/${operation}`, fields);
   };
+
+/** The addresses at which a webhook can be, and functions that create one there. */
+const webhookPlaces: Record<string, (server: Server) => Promise<string>> = {
+  'services/webhooks': () => Promise.resolve('services/webhooks'),
+  'services/{service}/webhooks': async (server) => `${await createService(server, false)}/webhooks`,
+  'services/{folder}/{service}/webhooks': async (server) => `${await createService(server, true)}/webhooks`,
+};
+
+async function createWebhook(server: Server, place: string): Promise<string> {
+  const path = (await webhookPlaces[place]?.(server)) ?? '';
+  const fields = { name: newName(), hookUrl: 'https://receiver.test/', changeTypes: 'Other' };
+  const response = await post(server, `${path}/create`, fields);
+  return `${path}/${response.json<{ id: string }>().id}`;
+}
+
+const onWebhook =
+  (operation: string, fields: Fields = {}) =>
+  (place: string): Prepare =>
+  async (server) => {
+    const path = await createWebhook(server, place);
+    return () => post(server, `${path}/${operation}`, fields);
+  };
+
+const webhookSuccesses: Record<string, (place: string) => Prepare> = {
+  edit: onWebhook('edit', { headers: '{"X-Key":"a secret value"}' }),
+  delete: onWebhook('delete'),
+  activate: onWebhook('activate'),
+  deactivate: onWebhook('deactivate'),
+  redeliver: onWebhook('redeliver'),
+  rotateKey: onWebhook('rotateKey'),
+  ping: onWebhook('ping', { changeType: 'ServiceCreated' }),
+  'deliveries/{delivery}/redeliver': (place) => async (server) => {
+    const path = await createWebhook(server, place);
+    const { deliveryId } = (await post(server, `${path}/ping`)).json<{ deliveryId: string }>();
+    return () => post(server, `${path}/deliveries/${deliveryId}/redeliver`);
+  },
+};
 
 const upload = (server: Server) =>
   server.postParts(
@@ -125,21 +154,20 @@ const successes: Record<string, Prepare> = {
   'services/createFolder': simple('services/createFolder', { folderName: 'New' }),
   'services/createService': simple('services/createService', { serviceName: 'New', type: 'MapServer' }),
   'services/webhooks/create': simple('services/webhooks/create', receiver),
-  'services/webhooks/settings': simple('services/webhooks/settings', { daysInPast: '6' }),
-  'services/webhooks/{webhook}/edit': onWebhook('edit', { name: 'another name' }),
-  'services/webhooks/{webhook}/delete': onWebhook('delete'),
-  'services/webhooks/{webhook}/activate': onWebhook('activate'),
-  'services/webhooks/{webhook}/deactivate': onWebhook('deactivate'),
-  'services/webhooks/{webhook}/rotateKey': onWebhook('rotateKey'),
-  'services/webhooks/{webhook}/ping': onWebhook('ping'),
-  'services/webhooks/{webhook}/deliveries/{delivery}/redeliver': async (server) => {
-    const path = await createWebhook(server);
+  'services/webhooks/activateAll': simple('services/webhooks/activateAll'),
+  'services/webhooks/deactivateAll': simple('services/webhooks/deactivateAll'),
+  'services/webhooks/redeliver': simple('services/webhooks/redeliver', { changeType: 'Never' }),
+  'services/webhooks/deliveries/{delivery}/redeliver': async (server) => {
+    const path = await createWebhook(server, 'services/webhooks');
     const { deliveryId } = (await post(server, `${path}/ping`)).json<{ deliveryId: string }>();
-    return () => post(server, `${path}/deliveries/${deliveryId}/redeliver`);
+    return () => post(server, `services/webhooks/deliveries/${deliveryId}/redeliver`);
   },
+  'services/webhooks/settings': simple('services/webhooks/settings', { daysInPast: '6' }),
   'services/{service}/edit': onService(false, 'edit', edited),
   'services/{service}/delete': onService(false, 'delete'),
   'services/{service}/webhooks/create': onService(false, 'webhooks/create', { ...receiver, name: 'root' }),
+  'services/{service}/webhooks/activateAll': onService(false, 'webhooks/activateAll'),
+  'services/{service}/webhooks/deactivateAll': onService(false, 'webhooks/deactivateAll'),
   'services/{folder}/deleteFolder': async (server) => {
     const folderName = await createFolder(server);
     return () => post(server, `services/${folderName}/deleteFolder`);
@@ -150,6 +178,8 @@ const successes: Record<string, Prepare> = {
     ...receiver,
     name: 'in a folder',
   }),
+  'services/{folder}/{service}/webhooks/activateAll': onService(true, 'webhooks/activateAll'),
+  'services/{folder}/{service}/webhooks/deactivateAll': onService(true, 'webhooks/deactivateAll'),
   'system/upgrades/upgrade': simple('system/upgrades/upgrade', patch),
   'system/upgrades/rollback': async (server) => {
     await startUpgrade(server);
@@ -184,6 +214,10 @@ const successes: Record<string, Prepare> = {
     return () => server.post('/tokens/revokeToken', { token });
   },
 };
+
+for (const place of Object.keys(webhookPlaces))
+  for (const [operation, prepare] of Object.entries(webhookSuccesses))
+    successes[`${place}/{webhook}/${operation}`] = prepare(place);
 
 /** These need a server of their own, because a job closes others or because it must fail. */
 const isUpgrade = (operation: string) => operation.startsWith('system/');
@@ -251,7 +285,13 @@ describe.each(operations)('%s', (operation) => {
 });
 
 /** They accept an empty form, so no administrator is refused. */
-const needNoField = ['services/webhooks/settings', 'system/upgrades/deleteImportedManifest'];
+const needNoField = [
+  'services/webhooks/settings',
+  'services/webhooks/activateAll',
+  'services/webhooks/deactivateAll',
+  'services/webhooks/redeliver',
+  'system/upgrades/deleteImportedManifest',
+];
 
 describe('every operation with a token', () => {
   const withToken = operations.filter((name) => !name.startsWith('tokens/'));

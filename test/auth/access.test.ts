@@ -25,6 +25,13 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin services/webhooks': ['administrator'],
   'admin services/webhooks/create': ['administrator', 'writes'],
   'admin services/webhooks/publish': ['publisher', 'writes'],
+  'admin services/webhooks/activateAll': ['administrator', 'writes'],
+  'admin services/webhooks/deactivateAll': ['administrator', 'writes'],
+  'admin services/webhooks/redeliver': ['administrator', 'writes'],
+  'admin services/webhooks/deliveries': ['administrator'],
+  'admin services/webhooks/deliveries/{delivery}': ['administrator'],
+  'admin services/webhooks/deliveries/{delivery}/redeliver': ['administrator', 'writes'],
+  'admin services/webhooks/eventTypes': ['administrator'],
   'admin services/webhooks/settings': ['administrator'],
   'admin services/webhooks/settings (POST)': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}': ['administrator'],
@@ -32,6 +39,7 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin services/webhooks/{webhook}/delete': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/activate': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/deactivate': ['administrator', 'writes'],
+  'admin services/webhooks/{webhook}/redeliver': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/rotateKey': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/ping': ['administrator', 'writes'],
   'admin services/webhooks/{webhook}/deliveries': ['administrator'],
@@ -42,6 +50,8 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin services/{service}/delete': ['publisher', 'writes'],
   'admin services/{service}/webhooks': ['administrator'],
   'admin services/{service}/webhooks/create': ['administrator', 'writes'],
+  'admin services/{service}/webhooks/activateAll': ['administrator', 'writes'],
+  'admin services/{service}/webhooks/deactivateAll': ['administrator', 'writes'],
   'admin services/{folder}': ['member'],
   'admin services/{folder}/deleteFolder': ['publisher', 'writes'],
   'admin services/{folder}/{service}': ['member'],
@@ -49,6 +59,8 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'admin services/{folder}/{service}/delete': ['publisher', 'writes'],
   'admin services/{folder}/{service}/webhooks': ['administrator'],
   'admin services/{folder}/{service}/webhooks/create': ['administrator', 'writes'],
+  'admin services/{folder}/{service}/webhooks/activateAll': ['administrator', 'writes'],
+  'admin services/{folder}/{service}/webhooks/deactivateAll': ['administrator', 'writes'],
   'admin system': ['administrator'],
   'admin system/audit': ['administrator'],
   'admin system/upgrades': ['administrator'],
@@ -83,6 +95,13 @@ const expected: Record<string, [Role | 'anyone' | 'optional', ('reads' | 'writes
   'rest services': ['optional'],
   'rest services/{folder}': ['optional'],
 };
+
+/** A webhook has the same resources and operations beneath its service. */
+for (const [entry, access] of Object.entries(expected)) {
+  if (!entry.startsWith('admin services/webhooks/{webhook}')) continue;
+  for (const service of ['{service}', '{folder}/{service}'])
+    expected[entry.replace('services/', `services/${service}/`)] = access;
+}
 
 let server: Server;
 /** A server with a job that never ends. */

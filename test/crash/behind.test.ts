@@ -11,7 +11,7 @@ import {
   deactivateWebhook,
   deleteWebhook,
 } from '../../src/webhooks/registry.ts';
-import { deactivatedEvent } from '../../src/webhooks/own-events.ts';
+import { webhookEvent } from '../../src/webhooks/own-events.ts';
 import { type WebhookSettings, webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { type Receiver, createFakeHttpClient } from '../kit/http-client.ts';
@@ -44,7 +44,7 @@ async function openBehind() {
   await query(`update processes set alive_until = clock_timestamp() + interval '1 hour'`);
   const ahead = closeAfterTest(await openPeerStore(url));
   const recorded = () =>
-    query(
+    query<{ event: string; webhook: string; state: string; attempts: number }>(
       `select event_id as event, webhook_id as webhook, state, json_array_length(attempts) as attempts
        from deliveries order by placed`,
     );
@@ -69,12 +69,11 @@ function startWorker(store: Store, respond: Receiver) {
     runtime,
     tasks,
     httpClient,
-    notify: (transaction, deactivated, at) =>
-      eventPublisher.publishWithin(transaction, deactivatedEvent(deactivated), at),
+    notify: (transaction, notice, at) => eventPublisher.publishWithin(transaction, webhookEvent(notice), at),
     concurrency: 8,
-    userAgent: 'test',
+    request: { userAgent: 'test', legacyHeader: undefined },
     onAttempt: ignore,
-    onDeactivated: ignore,
+    onNotice: ignore,
   });
   worker.start();
   return { sent, stop: tasks.stop };
@@ -121,8 +120,8 @@ it('an event goes to the webhooks that exist when it is published', { timeout: 6
   await registerWebhook(behind, 'deleted');
   await registerWebhook(behind, 'unchanged');
   await ahead.update((transaction) => {
-    deactivateWebhook(transaction, 'deactivated', 'administrator', Date.now());
-    deleteWebhook(transaction, 'deleted');
+    void deactivateWebhook(transaction, 'deactivated', 'administrator', Date.now());
+    void deleteWebhook(transaction, 'deleted');
   });
   await registerWebhook(ahead, 'new');
   expect([...behind.all(webhooks)].filter(({ active }) => active).map(({ id }) => id)).toEqual([
@@ -133,6 +132,7 @@ it('an event goes to the webhooks that exist when it is published', { timeout: 6
   expect(await publishEvent(behind, 'first')).toEqual({ eventId: 'first', deliveries: 2 });
   expect(await publishEvent(ahead, 'first')).toEqual({ eventId: 'first', deliveries: 2 });
   expect(await recorded()).toEqual([
+    { event: 'first', webhook: 'deactivated', state: 'missed', attempts: 0 },
     { event: 'first', webhook: 'unchanged', state: 'pending', attempts: 0 },
     { event: 'first', webhook: 'new', state: 'pending', attempts: 0 },
   ]);
@@ -227,3 +227,25 @@ it.each<[string, Change, { state: string; attempts: number }[]]>([
     expect(sent).toEqual([]);
   },
 );
+
+it('two processes report a failing webhook and its recovery once', { timeout: 60_000 }, async () => {
+  const { behind, ahead, recorded } = await openBehind();
+  await ahead.update(change({ notificationAttempts: 1, numberOfFailures: 40 }));
+  await registerWebhook(ahead, 'hook');
+  await registerWebhook(ahead, 'watcher', true, ['WebhookFailing', 'WebhookRecovered']);
+  let status = 500;
+  const respond: Receiver = ({ url }) => (url.includes('watcher') ? 200 : status);
+  const workers = [behind, ahead].map((store) => startWorker(store, respond));
+  const publishAndWait = async (name: string, count: number) => {
+    await Promise.all(Array.from({ length: count }, (_, n) => publishEvent(ahead, `${name}-${n}`)));
+    const isDone = async () => (await ahead.deliveries.oldestPendingAt()) === undefined;
+    await expect.poll(isDone, pollOptions).toBe(true);
+  };
+  await publishAndWait('failed', 30);
+  status = 200;
+  await publishAndWait('delivered', 20);
+  await Promise.all(workers.map(({ stop }) => stop()));
+  expect((await ahead.deliveries.failureWindow('hook'))?.count).toBe(30);
+  expect((await recorded()).filter(({ webhook }) => webhook === 'watcher')).toHaveLength(2);
+  for (const { sent } of workers) expect(sent.length).toBeGreaterThan(0);
+});

@@ -1,5 +1,5 @@
-// SECRET_KEY is introduced and replaced by rolling restarts while events are published, delivered and signature keys are changed: no
-// request fails, every signature is good, and in the end the former key reads nothing in the database.
+// SECRET_KEY is introduced and replaced by rolling restarts while events are published, delivered and the secrets of webhooks are changed:
+// no request fails, every signature is good, and in the end the former key reads nothing in the database.
 import { createDecipheriv, hkdfSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
@@ -60,7 +60,9 @@ async function rollThrough([first, ...following]: readonly Keys[]) {
   return { url, query, hooks };
 }
 
-/** Changes the signature key or the name of the webhooks again and again. */
+const headerValue = 'the value of a header in the crash tests';
+
+/** Changes the signature key, or the name and a header of the webhooks again and again. */
 function startEditors(fleet: Fleet, token: string, hooks: readonly Hook[], random: () => number) {
   let edits = 0;
   const { stop } = startClients(hooks.length, async ({ client }) => {
@@ -68,7 +70,8 @@ function startEditors(fleet: Fleet, token: string, hooks: readonly Hook[], rando
     edits += 1;
     if (random() < 0.5) await rotate(fleet, token, hook, 1);
     else {
-      const fields = { name: `${hook.id} ${edits}` };
+      const headers = JSON.stringify({ 'X-Key': headerValue });
+      const fields = { name: `${hook.id} ${edits}`, headers };
       const edited = await fleet.post(`${webhooksPath}/${hook.id}/edit`, fields, token);
       expect(edited).toMatchObject({ status: 200 });
     }
@@ -129,10 +132,10 @@ async function dump(query: Query): Promise<string> {
 const [nonceBytes, tagBytes] = [12, 16];
 
 /**
- * Counts the signature keys that a holder of the secret key reads in a dump. It skips the authentication of AES-GCM, as an attacker would,
+ * Counts the secrets that a holder of the secret key reads in a dump. It skips the authentication of AES-GCM, as an attacker would,
  * so it needs not know which row a text belongs to.
  */
-function countReadable(dumped: string, secretKey: string): number {
+function countReadable(dumped: string, secretKey: string, secret: string): number {
   const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'steward: secrets at rest', 32));
   const sealed = dumped.match(/[A-Za-z0-9+/]{56,}={0,2}/g) ?? [];
   return sealed.filter((text) => {
@@ -140,7 +143,7 @@ function countReadable(dumped: string, secretKey: string): number {
     // AES-GCM encrypts in counter mode, and begins with the counter 2.
     const counter = Buffer.concat([bytes.subarray(0, nonceBytes), Buffer.from([0, 0, 0, 2])]);
     const cipher = createDecipheriv('aes-256-ctr', key, counter);
-    return cipher.update(bytes.subarray(nonceBytes + tagBytes)).includes('whsec_');
+    return cipher.update(bytes.subarray(nonceBytes + tagBytes)).includes(secret);
   }).length;
 }
 
@@ -159,7 +162,7 @@ const keys = (current: string, previous = ''): Keys => ({
 });
 
 it('SECRET_KEY is introduced and replaced by rolling restarts', { timeout: 180_000 }, async () => {
-  noteSecret(firstKey, secondKey);
+  noteSecret(firstKey, secondKey, headerValue);
   const { url, query, hooks } = await rollThrough([
     keys(''),
     keys('', firstKey),
@@ -167,9 +170,11 @@ it('SECRET_KEY is introduced and replaced by rolling restarts', { timeout: 180_0
     keys(secondKey, firstKey),
   ]);
   const dumped = await dump(query);
-  expect(countReadable(dumped, secondKey)).toBeGreaterThanOrEqual(hooks.length);
-  expect(countReadable(dumped, firstKey)).toBe(0);
-  expect(dumped).not.toContain('whsec_');
+  for (const secret of ['whsec_', headerValue]) {
+    expect(countReadable(dumped, secondKey, secret)).toBeGreaterThanOrEqual(hooks.length);
+    expect(countReadable(dumped, firstKey, secret)).toBe(0);
+    expect(dumped).not.toContain(secret);
+  }
   await expectRefused(url, keys(firstKey));
   await expectRefused(url, keys(''));
 });

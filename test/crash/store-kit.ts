@@ -26,8 +26,8 @@ export function closeAfterTest(store: Store): Store {
   return store;
 }
 
-/** Registers a webhook for events of the type `Tested`. */
-export function registerWebhook(store: Store, id: string, active = true) {
+/** Registers a webhook, by default for events of the type `Tested`. */
+export function registerWebhook(store: Store, id: string, active = true, changeTypes = ['Tested']) {
   return store.update((transaction) =>
     createWebhook(
       transaction,
@@ -35,10 +35,11 @@ export function registerWebhook(store: Store, id: string, active = true) {
         id,
         name: id,
         hookUrl: `http://${id}.example/in`,
-        changeTypes: ['Tested'],
+        changeTypes,
         service: null,
         active,
         contentType: 'application/json',
+        headers: [],
         signatureKey: `whsec_${'a'.repeat(32)}`,
       },
       Date.now(),

@@ -134,7 +134,7 @@ const known: Record<string, fc.Arbitrary<string>> = {
     among('http://[::1]/¦http://127.1/¦http://u@x.example/¦http://0x7f.1'),
   ),
   changeTypes: mostly(3, among('*¦A,B¦["A"]'), among('[[]]¦{"length":1}¦["a",null]¦[1e5]¦[')),
-  changeType: among('Tested¦ServiceCreated'),
+  changeType: among('Tested¦Measured'),
   eventId: among('e1¦e2¦-'),
   signatureKey: mostly(2, among(`whsec_${Buffer.alloc(24).toString('base64')}`), among('whsec_¦whsec_AA==')),
   ip: among('127.0.0.1¦::ffff:1.2.3.4¦1.2.3¦fe80::1%eth0'),

@@ -1,10 +1,13 @@
 // Starts a server for webhook tests: with requests as an administrator, and a receiver that records what it gets.
 import { expect } from 'vitest';
-import type { OutgoingRequest, ReceivedResponse } from '../../src/webhooks/http-client.ts';
+import type { OutgoingRequest } from '../../src/webhooks/http-client.ts';
+import type { Answer } from './http-client.ts';
 import { type ServerOptions, startServer } from './server.ts';
 
 export type DeliveryJson = {
   id: string;
+  webhookId: string;
+  webhookName: string | null;
   event: { id: string; type: string; timestamp: number };
   state: string;
   createdAt: number;
@@ -17,6 +20,8 @@ export type DeliveryJson = {
     error: string | null;
     response: string | null;
   }[];
+  redeliveryOf?: string;
+  redeliveredAs?: string;
 };
 
 /** A request that the receiver got, and when. */
@@ -27,7 +32,7 @@ export type Hooks = Awaited<ReturnType<typeof startHooks>>;
 export async function startHooks(options: ServerOptions = {}) {
   const arrivals: Arrival[] = [];
   /** The next responses. The last one is repeated. */
-  let answers: (number | ReceivedResponse)[] = [200];
+  let answers: Answer[] = [200];
   const server = await startServer({
     receiver: (request, _signal, at) => {
       arrivals.push({ ...request, at });
@@ -56,7 +61,7 @@ export async function startHooks(options: ServerOptions = {}) {
     arrivals,
     act,
     read,
-    answerWith: (...next: (number | ReceivedResponse)[]) => (answers = next),
+    answerWith: (...next: Answer[]) => (answers = next),
     /** Creates a webhook and returns its id and key. */
     register: async (fields: Record<string, string> = {}) => {
       const { webhook, signatureKey } = await act<{ webhook: { id: string }; signatureKey: string }>(

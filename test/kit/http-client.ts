@@ -1,13 +1,16 @@
 // A fake HTTP client for webhook deliveries: a function of the test answers in place of the receivers.
 import type { Runtime } from '../../src/runtime.ts';
 import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../../src/webhooks/http-client.ts';
+import { checkDelivery } from './check-deliveries.js';
 
-/** Returns the response, or its status only. */
+/** A response, or its status only. */
+export type Answer = number | (Omit<ReceivedResponse, 'headers'> & Partial<ReceivedResponse>);
+
 export type Receiver = (
   request: OutgoingRequest,
   signal: AbortSignal,
   at: number,
-) => number | ReceivedResponse | Promise<number | ReceivedResponse>;
+) => Answer | Promise<Answer>;
 
 /** A receiver that never responds. */
 export const blackHole: Receiver = () => new Promise(() => undefined);
@@ -21,12 +24,14 @@ export function createFakeHttpClient({ now }: Pick<Runtime, 'now'>): FakeHttpCli
       throw new Error('The connection was refused.');
     },
     async post(request, signal) {
+      checkDelivery(request.headers, request.body);
       const aborted = new Promise<never>((_resolve, reject) =>
         signal.addEventListener('abort', () => reject(new Error('aborted'))),
       );
       aborted.catch(() => undefined);
       const response = await Promise.race([aborted, this.receiver(request, signal, now())]);
-      return typeof response === 'number' ? { status: response, body: Buffer.alloc(0) } : response;
+      const given = typeof response === 'number' ? { status: response, body: Buffer.alloc(0) } : response;
+      return { headers: {}, ...given };
     },
     close: () => Promise.resolve(),
   };

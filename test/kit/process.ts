@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { noteRecord, noteSecret } from './leaks.ts';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
-/** The process checks its own answers. */
-const checkAnswers = new URL('check-answers.js', import.meta.url).href;
+/** The process checks its own answers and deliveries. */
+const checks = new URL('check-process.js', import.meta.url).href;
 const running = new Set<ChildProcess>();
 
 /** Kills the processes that a test has left running. */
@@ -35,7 +35,7 @@ export function startProcess(
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
   const child = spawn(program, args, {
     cwd,
-    env: { PATH: process.env.PATH, PORT: '0', NODE_OPTIONS: `--import ${checkAnswers}`, ...env },
+    env: { PATH: process.env.PATH, PORT: '0', NODE_OPTIONS: `--import ${checks}`, ...env },
   });
   running.add(child);
   const output = { out: '', err: '' };

@@ -42,6 +42,15 @@ export const operationNames = [
   'GetServiceDescriptionsEx',
 ];
 
+/** The values of custom headers of a webhook. */
+function valuesOf(headers = ''): string[] {
+  try {
+    return Object.values(JSON.parse(headers) as Record<string, unknown>).map(String);
+  } catch {
+    return [];
+  }
+}
+
 let others = 0;
 
 function createIds(prefix: string): () => string {
@@ -172,6 +181,7 @@ export async function startServer({
     /** Sends an urlencoded form. */
     post: (path: string, fields: Record<string, string> = {}, headers: Record<string, string> = {}) => {
       noteSecret(fields.password, fields.token, fields.signatureKey, fields.newPassword);
+      noteSecret(...valuesOf(fields.headers));
       return app.http.inject({
         method: 'POST',
         url: path,

@@ -17,12 +17,18 @@ export type TestStore = Store & {
 export type TestStoreOptions = { readonly retention: Retention; readonly maxEventIds: number };
 
 /** The store as the configuration describes it. */
-export function storeOptionsOf({ webhookHistory, jobHistory, maxEventIds }: Config): TestStoreOptions {
-  return { retention: { deliveriesPerWebhook: webhookHistory, jobs: jobHistory }, maxEventIds };
+export function storeOptionsOf({
+  webhookHistory,
+  webhookRecoverable,
+  jobHistory,
+  maxEventIds,
+}: Config): TestStoreOptions {
+  const deliveries = { history: webhookHistory, recoverable: webhookRecoverable };
+  return { retention: { deliveries, jobs: jobHistory }, maxEventIds };
 }
 
 export const defaultStoreOptions: TestStoreOptions = {
-  retention: { deliveriesPerWebhook: 100, jobs: 500 },
+  retention: { deliveries: { history: 100, recoverable: 10_000 }, jobs: 500 },
   maxEventIds: 100_000,
 };
 
@@ -63,7 +69,7 @@ async function createOnPostgres(options: TestStoreOptions): Promise<TestStore> {
 }
 
 /** Methods of ports that return no promise. */
-const synchronous = new Set(['pending', 'onFree', 'read']);
+const synchronous = new Set(['pending', 'evicted', 'onFree', 'read']);
 
 async function openAt(database: Database, options: TestStoreOptions): Promise<TestStore> {
   const store = await openPostgresStore({

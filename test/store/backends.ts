@@ -21,7 +21,13 @@ export const backends: [string, OpenStore][] = [
   ['PostgreSQL', openPostgres],
 ];
 
-const unlimited: Retention = { deliveriesPerWebhook: 1_000_000, jobs: 1_000_000 };
+const unlimited: Retention = {
+  deliveries: { history: 1_000_000, recoverable: 1_000_000 },
+  jobs: 1_000_000,
+};
+
+/** Keeps the same number of each kind of finished deliveries. */
+export const keeping = (most: number) => ({ deliveries: { history: most, recoverable: most } });
 
 export function openMemory(retention: Partial<Retention> = {}, maxEventIds = 1_000_000): Promise<Store> {
   const store = closing(createMemoryStore({ retention: { ...unlimited, ...retention }, maxEventIds }));

@@ -5,6 +5,7 @@ import type { Token } from '../../src/auth/token.ts';
 import type { Cell, Table } from '../../src/store/state.ts';
 import type { Job, StoredPlan } from '../../src/upgrades/job-table.ts';
 import type { Upload } from '../../src/uploads/upload.ts';
+import { redeliveries } from '../../src/webhooks/redelivery.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 
 export type Row = { readonly id: string; readonly inner: { readonly n: number } };
@@ -39,7 +40,7 @@ export const notebook: Cell<{ readonly data: unknown }> = {
   auditFields: notAudited,
 };
 
-export const tables: readonly Table<never>[] = [rows, others, keepsakes, webhooks];
+export const tables: readonly Table<never>[] = [rows, others, keepsakes, webhooks, redeliveries];
 
 export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => ({
   id,
@@ -48,12 +49,14 @@ export const webhook = (id: string, traits: Partial<Webhook> = {}): Webhook => (
   changeTypes: ['*'],
   service: null,
   contentType: 'application/json',
+  headers: [{ name: 'X-Key', value: 'a secret value' }],
   active: true,
   createdAt: 1,
   updatedAt: 2,
   deactivatedAt: null,
   deactivatedBy: null,
   deactivations: 0,
+  warning: null,
   signatureKey: 'whsec_now',
   previousKeys: [{ key: 'whsec_before', until: 3 }],
   ...traits,

@@ -23,6 +23,8 @@ export function delivery(id: string, createdAt: number, traits: Partial<Delivery
     createdAt,
     endedAt: null,
     attempts: [],
+    redeliveryOf: null,
+    redeliveredAs: null,
     ...traits,
   };
 }
@@ -124,7 +126,7 @@ export const end = (store: Store, id: string, at: number, state?: Delivery['stat
   complete(store, id, { delivery: ended(claimed(store, id), at, state) });
 
 export async function list(store: Store, webhookId: string): Promise<string[]> {
-  const { deliveries, total } = await store.deliveries.page(webhookId, 0, 100);
+  const { deliveries, total } = await store.deliveries.page({ webhookId }, 0, 100);
   expect(total).toBe(deliveries.length);
   return deliveries.map(({ id }) => id);
 }
@@ -135,6 +137,6 @@ export async function snapshot({ deliveries }: Store) {
     pending: deliveries.pending(),
     oldest: await deliveries.oldestPendingAt(),
     windows: await deliveries.failureWindows(),
-    pages: await Promise.all(['a', 'b', 'c'].map((webhookId) => deliveries.page(webhookId, 0, 100))),
+    pages: await Promise.all(['a', 'b', 'c'].map((webhookId) => deliveries.page({ webhookId }, 0, 100))),
   };
 }

@@ -28,7 +28,7 @@ const ways: [string, (store: Store, held: Delivery, by: Delivery) => Promise<boo
     'the queue',
     async (store, held, by) => {
       const completed = await store.deliveries.complete(held, () => ({ delivery: by }));
-      if (completed) expect(completed).toEqual({ delivery: by, deactivates: false });
+      if (completed) expect(completed).toEqual({ delivery: by, needsUpdate: false });
       return completed !== undefined;
     },
   ],
@@ -171,7 +171,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     await claim(store, 1);
     expect(await complete(store, 'a1', { delivery: 'deleted' })).toEqual({
       delivery: 'deleted',
-      deactivates: false,
+      needsUpdate: false,
     });
     expect(await list(store, 'a')).toEqual(['a2']);
     expect(store.deliveries.pending().count).toBe(1);
@@ -197,7 +197,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     const [a1, b1] = [claimed(store, 'a1'), claimed(store, 'b1')];
     const deleted = store.update((transaction) => {
       transaction.put(rows, row('r'));
-      transaction.deliveries.deleteAll('a');
+      void transaction.deliveries.deleteAll('a');
       transaction.deliveries.complete(a1, ended(a1, 2));
     });
     await expect(deleted).rejects.toThrow(LostClaim);
@@ -236,11 +236,27 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
     expect(await store.deliveries.find('b1')).toEqual(attempted(delivery('b1', 1), 2));
   });
 
+  it('that needs an update stores nothing and keeps the claim', async () => {
+    const store = await open();
+    await publish(store, delivery('a1', 1));
+    await claim(store, 1);
+    const before = await snapshot(store);
+    const done = ended(claimed(store, 'a1'), 9, 'delivered');
+    const completion = { delivery: done, needsUpdate: true };
+    expect(await complete(store, 'a1', completion)).toEqual(completion);
+    expect(await snapshot(store)).toEqual(before);
+    const held = claimed(store, 'a1');
+    await store.update((transaction) => {
+      transaction.deliveries.complete(held, done);
+    });
+    expect(await store.deliveries.find('a1')).toEqual(done);
+  });
+
   describe('that counts a failure', () => {
     /** Counts failures up to the limit, in a window that the first failure opens. */
     const countUpTo = (limit: number) => (window: FailureWindow | null) => {
       const counted = { start: window?.start ?? 5, count: (window?.count ?? 0) + 1 };
-      return { window: counted, deactivates: counted.count >= limit };
+      return { window: counted, needsUpdate: counted.count >= limit };
     };
     const fail = (store: Store, id: string, limit: number) =>
       complete(store, id, {
@@ -252,7 +268,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       const store = await open();
       await publish(store, delivery('a1', 1), delivery('a2', 1), delivery('b1', 1));
       await claim(store, 1);
-      const done = { delivery: ended(delivery('a1', 1), 9, 'failed'), deactivates: false };
+      const done = { delivery: ended(delivery('a1', 1), 9, 'failed'), needsUpdate: false };
       expect(await fail(store, 'a1', 9)).toEqual(done);
       expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 1 });
       await fail(store, 'a2', 9);
@@ -268,7 +284,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       await publish(store, ...ids.map((id) => delivery(id, 1)));
       await claim(store, 1);
       const outcomes = await Promise.all(ids.map((id) => fail(store, id, 100)));
-      expect(outcomes.every((outcome) => outcome?.deactivates === false)).toBe(true);
+      expect(outcomes.every((outcome) => outcome?.needsUpdate === false)).toBe(true);
       expect(await store.deliveries.failureWindows()).toEqual(
         new Map([
           ['a', { start: 5, count: 20 }],
@@ -284,7 +300,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       await fail(store, 'a1', 2);
       const before = await snapshot(store);
       const failed = ended(delivery('a2', 1), 9, 'failed');
-      expect(await fail(store, 'a2', 2)).toEqual({ delivery: failed, deactivates: true });
+      expect(await fail(store, 'a2', 2)).toEqual({ delivery: failed, needsUpdate: true });
       expect(await snapshot(store)).toEqual(before);
       expect((await claim(store, 1)).ids).toEqual([]);
       // An update completes the delivery and sets the window.
@@ -294,7 +310,7 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
           const window = transaction.failures('a');
           transaction.deliveries.setFailures('a', { start: 5, count: 2 });
           transaction.deliveries.complete(held, ended(held, 9, 'failed'));
-          transaction.deliveries.discardPending('a', 9);
+          void transaction.deliveries.discardPending('a', 9);
           return window;
         },
         { failuresOf: ['a'] },
@@ -311,9 +327,9 @@ describe.each(backends)('a completion in the %s store', (_name, open) => {
       await publish(store, ...ids.map((id) => delivery(id, 1)));
       await claim(store, 1);
       const outcomes = await Promise.all(ids.map((id) => fail(store, id, 5)));
-      const stored = outcomes.filter((outcome) => outcome?.deactivates === false);
+      const stored = outcomes.filter((outcome) => outcome?.needsUpdate === false);
       expect(stored).toHaveLength(4);
-      expect(outcomes.filter((outcome) => outcome?.deactivates)).toHaveLength(4);
+      expect(outcomes.filter((outcome) => outcome?.needsUpdate)).toHaveLength(4);
       expect(await store.deliveries.failureWindow('a')).toEqual({ start: 5, count: 4 });
       expect(store.deliveries.pending().count).toBe(4);
     });

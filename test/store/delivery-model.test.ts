@@ -8,7 +8,7 @@ import { LostClaim, type Transaction } from '../../src/store/transaction.ts';
 import type { Delivery } from '../../src/webhooks/delivery.ts';
 import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
-import { createTestDatabase } from './backends.ts';
+import { createTestDatabase, keeping } from './backends.ts';
 import { attempted, bytesOf, claimAll, delivery, ended } from './deliveries.ts';
 import {
   type Change,
@@ -62,7 +62,7 @@ function apply(system: System, held: Delivery, outcome: Exclude<Outcome, { to: '
 
 const countUpTo = (limit: number) => (window: FailureWindow | null) => {
   const counted = { start: window?.start ?? 1, count: (window?.count ?? 0) + 1 };
-  return { window: counted, deactivates: counted.count >= limit };
+  return { window: counted, needsUpdate: counted.count >= limit };
 };
 
 type Act = { onStore: (transaction: Transaction) => void; onModel: () => boolean };
@@ -98,13 +98,13 @@ function toAct(system: System, change: Change, settled: Delivery[]): Act {
     case 'discard': {
       const at = (system.clock += 1);
       return {
-        onStore: ({ deliveries }) => deliveries.discardPending(change.webhookId, at),
+        onStore: ({ deliveries }) => void deliveries.discardPending(change.webhookId, at),
         onModel: () => (model.discard(change.webhookId, at), true),
       };
     }
     case 'delete':
       return {
-        onStore: ({ deliveries }) => deliveries.deleteAll(change.webhookId),
+        onStore: ({ deliveries }) => void deliveries.deleteAll(change.webhookId),
         onModel: () => (model.delete(change.webhookId), true),
       };
     case 'reset':
@@ -189,8 +189,8 @@ async function complete(system: System, { completions }: Of<'complete'>): Promis
     if (!result || !isHeld) continue;
     expect(result.delivery).toEqual(completion.delivery);
     if (countedIn(calls, held) === 1)
-      expect(result.deactivates).toBe(count?.(model.window(held.webhookId)).deactivates ?? false);
-    if (result.deactivates) {
+      expect(result.needsUpdate).toBe(count?.(model.window(held.webhookId)).needsUpdate ?? false);
+    if (result.needsUpdate) {
       system.held.push(held);
       continue;
     }
@@ -204,7 +204,7 @@ async function complete(system: System, { completions }: Of<'complete'>): Promis
   for (const [index, { held, count }] of calls.entries()) {
     const result = results[index];
     // After all of them, a failure that was not stored would still deactivate the webhook.
-    if (result?.deactivates) expect(count?.(model.window(held.webhookId)).deactivates).toBe(true);
+    if (result?.needsUpdate) expect(count?.(model.window(held.webhookId)).needsUpdate).toBe(true);
   }
 }
 
@@ -294,10 +294,14 @@ async function check({ store: { deliveries }, model }: System): Promise<void> {
   else expect(pending.map(({ createdAt }) => createdAt)).toContain(oldest);
   expect(await deliveries.failureWindows()).toEqual(model.windows());
   for (const webhookId of webhookIds) {
-    const newestFirst = model.deliveries(webhookId).reverse();
-    const total = newestFirst.length;
-    expect(await deliveries.page(webhookId, 0, 1000)).toEqual({ deliveries: newestFirst, total });
-    expect(await deliveries.page(webhookId, 1, 2)).toEqual({ deliveries: newestFirst.slice(1, 3), total });
+    const newestFirst = model
+      .deliveries(webhookId)
+      .reverse()
+      .sort((one, other) => other.createdAt - one.createdAt);
+    const counted = { total: newestFirst.length, isTotalExact: true };
+    expect(await deliveries.page({ webhookId }, 0, 1000)).toEqual({ deliveries: newestFirst, ...counted });
+    const second = { deliveries: newestFirst.slice(1, 3), ...counted };
+    expect(await deliveries.page({ webhookId }, 1, 2)).toEqual(second);
   }
   for (const one of model.deliveries()) expect(await deliveries.find(one.id)).toEqual(one);
 }
@@ -317,9 +321,7 @@ const stores: [string, (keep: number) => Promise<Store>, fc.Arbitrary<number>][]
   [
     'memory',
     (keep) =>
-      Promise.resolve(
-        createMemoryStore({ retention: { deliveriesPerWebhook: keep, jobs: 1 }, maxEventIds: 100 }),
-      ),
+      Promise.resolve(createMemoryStore({ retention: { ...keeping(keep), jobs: 1 }, maxEventIds: 100 })),
     fc.constantFrom(0, 1, 2, 3, 1000),
   ],
   [
@@ -327,7 +329,7 @@ const stores: [string, (keep: number) => Promise<Store>, fc.Arbitrary<number>][]
     async (keep) =>
       (await createTestDatabase()).open({
         runtime: timelessRuntime,
-        retention: { deliveriesPerWebhook: keep, jobs: 1 },
+        retention: { ...keeping(keep), jobs: 1 },
       }),
     fc.constant(1000),
   ],

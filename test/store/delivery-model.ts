@@ -1,6 +1,12 @@
 // Generates random operations of the delivery queue, and models the queue as a plain array that every operation searches from the start.
 import fc from 'fast-check';
-import { type Delivery, discard, isUntried, priorityOf, waitingSince } from '../../src/webhooks/delivery.ts';
+import {
+  type Delivery,
+  discard,
+  isRecoverable,
+  priorityOf,
+  waitingSince,
+} from '../../src/webhooks/delivery.ts';
 import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
 
 export const webhookIds = ['a', 'b', 'c'];
@@ -140,26 +146,23 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
 
 type Entry = { delivery: Delivery; isClaimed: boolean; finished: number };
 
-/** Sorts true before false. */
-const trueFirst = (one: boolean, other: boolean) => Number(other) - Number(one);
-
 export type Model = ReturnType<typeof createModel>;
 
-/** All deliveries, oldest first. `finished` numbers the moments when a delivery finished. `keep` is the retention for each webhook. */
+/** All deliveries, oldest first. `finished` numbers the moments when a delivery finished. `keep` is how many of each kind a webhook keeps. */
 export function createModel(keep: number) {
   let entries: Entry[] = [];
   let windows = new Map<string, FailureWindow>();
   let moments = 0;
 
   function trim(webhookId: string): void {
-    const finished = entries
-      .filter(({ delivery }) => delivery.webhookId === webhookId && delivery.state !== 'pending')
-      .sort(
-        (one, other) =>
-          trueFirst(isUntried(one.delivery), isUntried(other.delivery)) || one.finished - other.finished,
-      );
-    const removed = finished.slice(0, Math.max(0, finished.length - keep));
-    entries = entries.filter((entry) => !removed.includes(entry));
+    for (const kind of [true, false]) {
+      const finished = entries
+        .filter(({ delivery }) => delivery.webhookId === webhookId && delivery.state !== 'pending')
+        .filter(({ delivery }) => isRecoverable(delivery) === kind)
+        .sort((one, other) => one.finished - other.finished);
+      const removed = finished.slice(0, Math.max(0, finished.length - keep));
+      entries = entries.filter((entry) => !removed.includes(entry));
+    }
   }
 
   function replace(entry: Entry, delivery: Delivery): void {

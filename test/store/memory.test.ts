@@ -1,7 +1,7 @@
 // Tests what only the memory store does: its own limits, its heaps, and the check of needs.
 import { describe, expect, it } from 'vitest';
 import { ServiceError } from '../../src/errors.ts';
-import { openMemory } from './backends.ts';
+import { keeping, openMemory } from './backends.ts';
 import { auditEntry, token, upload } from './definitions.ts';
 import {
   claim,
@@ -45,7 +45,7 @@ describe('finished deliveries of more than 64 MiB', () => {
   });
 
   it('stay if deliveries are discarded that the webhook does not keep anyway', async () => {
-    const store = await openMemory({ deliveriesPerWebhook: 1 });
+    const store = await openMemory(keeping(1));
     await publish(store, large('a1'));
     await claim(store, 1);
     await end(store, 'a1', 2);
@@ -85,7 +85,7 @@ describe('more event ids than allowed', () => {
 
 describe('discarded deliveries', () => {
   it('do not hide others when the store rebuilds its heaps', async () => {
-    const store = await openMemory({ deliveriesPerWebhook: 0 });
+    const store = await openMemory(keeping(0));
     const numbers = Array.from({ length: 40 }, (_, index) => index + 1);
     await publish(store, ...numbers.map((n) => delivery(`a${n}`, n)), ping('a50', 50));
     expect((await claim(store, 2)).ids).toEqual(['a1', 'a2']);
@@ -97,7 +97,7 @@ describe('discarded deliveries', () => {
   });
 
   it('leave the heaps', async () => {
-    const store = await openMemory({ deliveriesPerWebhook: 0 });
+    const store = await openMemory(keeping(0));
     let reads = 0;
     const counting = (id: string) =>
       Object.defineProperty(delivery(id, 1), 'id', { get: () => ((reads += 1), id), enumerable: true });

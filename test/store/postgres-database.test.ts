@@ -127,13 +127,14 @@ describe('secrets in PostgreSQL', () => {
     await expect(database.open({ secretKey: old })).rejects.toThrow('SECRET_KEY');
   });
 
-  it('include the signature keys of webhooks', async () => {
+  it('include the signature keys and header values of webhooks', async () => {
     const database = await createTestDatabase();
     const store = await database.open({ tables, secretKey: 'one key' });
     await store.update((transaction) => transaction.put(webhooks, webhook('w', { name: 'readable' })));
     const text = await dump(database);
     expect(text).toContain('readable');
     expect(text).not.toContain('whsec_');
+    expect(text).not.toContain('a secret value');
     const again = await database.open({ tables, secretKey: 'one key' });
     expect(again.get(webhooks, 'w')).toEqual(webhook('w', { name: 'readable' }));
   });
@@ -364,7 +365,8 @@ describe('a database of version 0.1.0', () => {
         });
     });
     const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
-    expect([...store.all(webhooks)].sort(byId)).toEqual([webhook('w1'), webhook('w2')]);
+    const expected = ['w1', 'w2'].map((id) => webhook(id, { headers: [] }));
+    expect([...store.all(webhooks)].sort(byId)).toEqual(expected);
     expect(await store.deliveries.failureWindows()).toEqual(new Map([['w1', { start: 5, count: 2 }]]));
   });
 
@@ -409,7 +411,7 @@ describe('a database of version 0.1.0', () => {
       delivery('a2', 2),
       delivery('a1', 1, { state: 'failed', endedAt: 9 }),
     ];
-    expect((await store.deliveries.page('a', 0, 10)).deliveries).toEqual(expected);
+    expect((await store.deliveries.page({ webhookId: 'a' }, 0, 10)).deliveries).toEqual(expected);
     expect(store.deliveries.pending().count).toBe(3);
     expect(await store.deliveries.findEvent('e', 8)).toEqual({ eventId: 'e', deliveries: 4, publishedAt: 7 });
     expect((await claimAll(store, 53)).ids).toEqual(['a4', 'a3', 'a2']);
@@ -512,7 +514,7 @@ describe('an update that PostgreSQL rejects', () => {
       transaction.put(rows, row('a', 1));
       transaction.write(cell, { n: 1 });
       transaction.jobs.appendMessages('job', 0, messages('\0'));
-      transaction.deliveries.deleteAll('a');
+      void transaction.deliveries.deleteAll('a');
     });
     await expect(refused).rejects.toThrow();
     expect(store.get(rows, 'a')).toBeUndefined();

@@ -64,7 +64,7 @@ describe('two processes on one PostgreSQL', () => {
     await other.update((transaction) => {
       transaction.remove(rows, 'a');
       transaction.put(rows, row('b', 9));
-      transaction.deliveries.deleteAll('a');
+      void transaction.deliveries.deleteAll('a');
     });
     await expect.poll(() => [...one.all(rows)], soon).toEqual([row('b', 9)]);
     expect([one.count(rows), one.bytes(rows)]).toEqual([1, 9]);
@@ -192,7 +192,7 @@ describe('two processes on one PostgreSQL', () => {
         ),
       );
       expect(new Set(counts).size).toBe(1);
-      const { total } = await one.deliveries.page('a', 0, 1);
+      const { total } = await one.deliveries.page({ webhookId: 'a' }, 0, 1);
       expect(total).toBe(counts[0]);
       await deleteAll(one, 'a');
     }
@@ -211,7 +211,7 @@ describe('two processes on one PostgreSQL', () => {
       publish(one, delivery('a1', 1)),
     ]);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
-    expect((await one.deliveries.page('b', 0, 10)).total).toBe(1);
+    expect((await one.deliveries.page({ webhookId: 'b' }, 0, 10)).total).toBe(1);
   });
 
   it('end tokens for each other within a second', async () => {
@@ -359,7 +359,7 @@ describe('claims of two processes', () => {
     await claim(other, 1, 20);
     const countUpTo = (limit: number) => (window: FailureWindow | null) => {
       const counted = { start: window?.start ?? 5, count: (window?.count ?? 0) + 1 };
-      return { window: counted, deactivates: counted.count >= limit };
+      return { window: counted, needsUpdate: counted.count >= limit };
     };
     const fail = (store: Store, id: string) =>
       complete(store, id, { delivery: ended(claimed(store, id), 9, 'failed'), count: countUpTo(30) });
@@ -367,8 +367,8 @@ describe('claims of two processes', () => {
       ...all.slice(0, 20).map((id) => fail(one, id)),
       ...all.slice(20).map((id) => fail(other, id)),
     ]);
-    expect(outcomes.filter((outcome) => outcome?.deactivates === false)).toHaveLength(29);
-    expect(outcomes.filter((outcome) => outcome?.deactivates)).toHaveLength(11);
+    expect(outcomes.filter((outcome) => outcome?.needsUpdate === false)).toHaveLength(29);
+    expect(outcomes.filter((outcome) => outcome?.needsUpdate)).toHaveLength(11);
     expect(await one.deliveries.failureWindow('a')).toEqual({ start: 5, count: 29 });
   });
 });

@@ -20,7 +20,7 @@ const patch = 'pat_17022022_1250';
 const lastOfPatch = builtInManifest.find(({ id }) => id === patch)?.containers.at(-1)?.name ?? '';
 
 const createStore = () =>
-  createMemoryStore({ retention: { deliveriesPerWebhook: 1, jobs: 1 }, maxEventIds: 1 });
+  createMemoryStore({ retention: { deliveries: { history: 1, recoverable: 1 }, jobs: 1 }, maxEventIds: 1 });
 
 /** Runs the patch on the store until no task is left. */
 async function run(store: Store, failures: ReadonlyMap<string, number> = new Map()) {

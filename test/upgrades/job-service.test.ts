@@ -22,7 +22,10 @@ const newJob = {
 
 /** The reads of messages are recorded as `<job> <after>`. */
 function createSystem() {
-  const store = createMemoryStore({ retention: { deliveriesPerWebhook: 1, jobs: 1 }, maxEventIds: 1 });
+  const store = createMemoryStore({
+    retention: { deliveries: { history: 1, recoverable: 1 }, jobs: 1 },
+    maxEventIds: 1,
+  });
   const reads: string[] = [];
   const messages = (id: string, after = 0) => {
     reads.push(`${id} ${after}`);

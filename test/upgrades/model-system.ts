@@ -59,7 +59,10 @@ export const imagesOf = (present: Deployment) =>
   new Map([...installedContainers(present)].map(([name, { image }]) => [name, image]));
 
 export function createSystem(parallelism: number) {
-  const store = createMemoryStore({ retention: { deliveriesPerWebhook: 1, jobs: 100 }, maxEventIds: 1 });
+  const store = createMemoryStore({
+    retention: { deliveries: { history: 1, recoverable: 1 }, jobs: 100 },
+    maxEventIds: 1,
+  });
   const runtime = createFakeRuntime();
   const inventory = { ...simulatedInventory, parallelism };
   const cluster: Map<string, string> = imagesOf({ release: start, patches: [] });

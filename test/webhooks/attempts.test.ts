@@ -52,6 +52,8 @@ describe('attempts', () => {
     await hooks.settle();
     expect(await onlyDelivery(id)).toEqual({
       id: expect.any(String) as string,
+      webhookId: id,
+      webhookName: 'hook 1',
       event: { id: expect.any(String) as string, type: 'Tested', timestamp: from },
       state: 'pending',
       createdAt: from,

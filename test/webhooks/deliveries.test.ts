@@ -92,9 +92,9 @@ describe('deliveries', () => {
     expect((await hooks.get(path, hooks.administrator)).statusCode).toBe(404);
   });
 
-  it('are kept up to WEBHOOK_HISTORY after they ended', async () => {
+  it('are kept up to WEBHOOK_HISTORY and WEBHOOK_RECOVERABLE after they ended', async () => {
     await hooks.close();
-    hooks = await startHooks({ env: { WEBHOOK_HISTORY: '3' } });
+    hooks = await startHooks({ env: { WEBHOOK_HISTORY: '3', WEBHOOK_RECOVERABLE: '2' } });
     const { id } = await hooks.register();
     for (let n = 0; n < 6; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();
@@ -104,9 +104,10 @@ describe('deliveries', () => {
     for (let n = 6; n < 14; n += 1) await hooks.publish({ eventId: `e${n}` });
     await hooks.settle();
     expect((await eventIds()).slice(8)).toEqual(['e5', 'e4', 'e3']);
-    await hooks.act(`${id}/deactivate`);
-    // Four are being attempted. Discarded deliveries without an attempt are removed before those with attempts.
-    expect(await eventIds()).toEqual(['e9', 'e8', 'e7', 'e6', 'e5', 'e4', 'e3']);
+    expect(await hooks.act(`${id}/deactivate`)).toEqual({ status: 'success', discarded: 4 });
+    // Four are being attempted.
+    expect(await eventIds()).toEqual(['e13', 'e12', 'e9', 'e8', 'e7', 'e6', 'e5', 'e4', 'e3']);
+    expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_evictions_total 2$/m);
   });
 
   it('store any answer as text', async () => {

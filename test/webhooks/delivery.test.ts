@@ -5,7 +5,8 @@ import {
   type Delivery,
   discard,
   endAttempt,
-  isUntried,
+  isRecoverable,
+  withRedelivery,
   newDelivery,
   nextAttemptAt,
   priorityOf,
@@ -55,13 +56,18 @@ describe('the next attempt', () => {
   });
 });
 
-it('a delivery that was discarded without an attempt is untried', () => {
-  expect([first, retry, discard(retry, 9000), discard(first, 9000)].map(isUntried)).toEqual([
-    false,
-    false,
-    false,
-    true,
-  ]);
+it('a delivery can be recovered that failed, was discarded or was missed, unless it is a ping or was redelivered', () => {
+  const failedOne = { ...first, state: 'failed' as const };
+  const recoverable = [failedOne, discard(retry, 9000), { ...first, state: 'missed' as const }];
+  expect(recoverable.map(isRecoverable)).toEqual([true, true, true]);
+  const others = [
+    first,
+    retry,
+    { ...first, state: 'delivered' as const },
+    { ...ping, state: 'failed' as const },
+    withRedelivery(failedOne, 'other'),
+  ];
+  expect(others.filter(isRecoverable)).toEqual([]);
 });
 
 it('a failed attempt of an inactive webhook discards the delivery', () => {

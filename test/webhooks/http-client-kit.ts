@@ -22,7 +22,7 @@ export function requestTo(url: string) {
 }
 
 export function createClient(allowed: BlockList, resolve?: Resolve) {
-  const httpClient = createHttpClient(allowed, resolve);
+  const httpClient = createHttpClient(allowed, resolve && { resolve });
   onTestFinished(() => httpClient.close());
   return httpClient;
 }

@@ -102,7 +102,7 @@ describe('the server’s own events', () => {
     ]);
     const line = hooks.logLines
       .map((text) => JSON.parse(text) as Record<string, unknown>)
-      .find(({ level }) => level === 40);
+      .findLast(({ level }) => level === 40);
     expect(line).toMatchObject({ webhookId: id, webhookName: 'Broken', failures: 2, windowStart });
     await hooks.act(`${id}/activate`);
     await hooks.act(`${id}/deactivate`);

@@ -52,7 +52,7 @@ describe('the list', () => {
     hooks.answerWith(500);
     await hooks.register({ name: 'failing' });
     await failOnce();
-    expect(textOf(await see(all))).toMatch(/failing .* Active 1 of 2 within 5 days/);
+    expect(textOf(await see(all))).toMatch(/failing .* Failing 1 of 2 within 5 days/);
     await failOnce();
     const off = await hooks.register({ name: 'off' });
     await hooks.act(`${off.id}/deactivate`);

@@ -17,8 +17,9 @@ const detailsOf = async (response: ReturnType<typeof create>) =>
 
 it('create returns the webhook and, only then, the key', async () => {
   const response = await create(good);
-  const { webhook, signatureKey, status } = response.json<Record<string, Record<string, unknown>>>();
+  const { id, webhook, signatureKey, status } = response.json<Record<string, Record<string, unknown>>>();
   expect(status).toBe('success');
+  expect(webhook?.id).toBe(id);
   expect(signatureKey).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(webhook).toEqual({
     id: webhook?.id,
@@ -28,10 +29,12 @@ it('create returns the webhook and, only then, the key', async () => {
     service: null,
     active: true,
     contentType: 'application/json',
+    headers: {},
     createdAt: hooks.runtime.now(),
     updatedAt: hooks.runtime.now(),
     deactivatedAt: null,
     deactivatedBy: null,
+    health: 'ok',
     failures: { count: 0, windowStart: null, windowEnd: null },
     previousKeyUntil: null,
   });

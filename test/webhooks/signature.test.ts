@@ -111,10 +111,13 @@ describe('isSignatureKey', () => {
     ['too long', `whsec_${base64Of(65)}`, false],
     ['nothing', '', false],
     ['nothing but the prefix', 'whsec_', false],
-    ['no prefix', good, false],
-    ['another prefix', `whpk_${good}`, false],
-    ['another prefix of the same length', `whsek_${good}`, false],
-    ['a prefix in capitals', `WHSEC_${good}`, false],
+    ['the shortest plain key', 'eight ch', true],
+    ['the longest plain key', 'x'.repeat(256), true],
+    ['a plain key that is too short', 'seven c', false],
+    ['a plain key that is too long', 'x'.repeat(257), false],
+    ['a plain key with a blank after', 'eight ch ', false],
+    ['a plain key with a control character', 'eight\tch', false],
+    ['a plain key with another character', 'eight chä', false],
     ['the prefix twice', `whsec_whsec_${good}`, false],
     ['not base64', `whsec_${'!'.repeat(44)}`, false],
     ['one character that is not base64', `whsec_${good.replace('+', '*')}`, false],
@@ -142,6 +145,8 @@ describe('isSignatureKey', () => {
   });
 
   it('has its rule in words', () => {
-    expect(signatureKeyRule).toBe('whsec_ and the base64 of 24 to 64 bytes, with its padding');
+    expect(signatureKeyRule).toBe(
+      'whsec_ and the base64 of 24 to 64 bytes, with its padding; or 8 to 256 printable ASCII characters that do not begin with whsec_',
+    );
   });
 });

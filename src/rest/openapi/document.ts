@@ -19,6 +19,8 @@ export type ApiFacts = {
   readonly publicUrl: string;
   readonly soapUrl: string;
   readonly errorStatus200: boolean;
+  /** The requests that the server sends, by name. */
+  readonly webhooks: { readonly [name: string]: Json };
 };
 
 type Method = 'get' | 'post';
@@ -43,6 +45,7 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
     externalDocs: { url: `${facts.soapUrl}?wsdl`, description: 'The WSDL of the SOAP service catalog.' },
     tags: trees.flatMap(tagsOf),
     paths,
+    webhooks: facts.webhooks,
     components: {
       schemas: { ...commonFields, ...answerComponents() },
       parameters: {

@@ -1,10 +1,20 @@
 // The delivery queue in memory.
-import type { Delivery } from '../../webhooks/delivery.ts';
+import { type Delivery, countPending } from '../../webhooks/delivery.ts';
 import type { FailureWindow } from '../../webhooks/failure-window.ts';
 import { type RememberedEvent, isStillRemembered, tooManyEventIds } from '../../webhooks/idempotency.ts';
 import { freeze } from '../changes.ts';
-import type { Completed, Completion, DeliveryQueue, Remembered } from '../delivery-queue.ts';
+import { type Redelivery, redeliveries } from '../../webhooks/redelivery.ts';
+import { webhooks } from '../../webhooks/webhook.ts';
+import type {
+  Completed,
+  Completion,
+  DeliveryQueue,
+  Redelivered,
+  RedeliveryPortion,
+  Remembered,
+} from '../delivery-queue.ts';
 import type { Reader } from '../state.ts';
+import type { DeliveryRetention } from '../store.ts';
 import { type DeliveryWrites, LostClaim } from '../transaction.ts';
 import { DeliveryLists } from './delivery-lists.ts';
 import type { DeliveryDump } from './dump.ts';
@@ -12,8 +22,7 @@ import { done, run } from './run.ts';
 
 export type MemoryDeliveriesOptions = {
   readonly reader: Reader;
-  /** Finished deliveries of each webhook. */
-  readonly keep: number;
+  readonly retention: DeliveryRetention;
   readonly maxEventIds: number;
 };
 
@@ -26,10 +35,10 @@ export class MemoryDeliveries {
   readonly #listeners = new Set<() => void>();
   #hasFreed = false;
 
-  constructor({ reader, keep, maxEventIds }: MemoryDeliveriesOptions) {
+  constructor({ reader, retention, maxEventIds }: MemoryDeliveriesOptions) {
     this.#reader = reader;
     this.#maxEventIds = maxEventIds;
-    this.#lists = new DeliveryLists(keep);
+    this.#lists = new DeliveryLists(retention);
   }
 
   readonly queue: DeliveryQueue = {
@@ -40,7 +49,11 @@ export class MemoryDeliveries {
     complete: (claimed, rule) => run(() => this.#complete(claimed, rule)),
     release: (claimed) => run(() => this.#release(claimed)),
     find: (id) => run(() => this.#lists.find(id)),
-    page: (webhookId, start, num) => run(() => this.#lists.page(webhookId, start, num)),
+    page: (filter, start, num) => run(() => this.#lists.page(filter, start, num)),
+    countMatched: (filter, at) => run(() => this.#lists.countMatched(filter, at)),
+    redeliver: (redelivery, portion) => run(() => this.#redeliver(redelivery, portion)),
+    pendingOf: (webhookId) => run(() => this.#lists.pendingOf(webhookId)),
+    evicted: () => this.#lists.evicted,
     oldestPendingAt: () => run(() => this.#lists.oldestPendingAt()),
     pending: () => this.#lists.pending(),
     failureWindows: () => run(() => new Map(this.#windows)),
@@ -56,14 +69,14 @@ export class MemoryDeliveries {
       for (const delivery of deliveries) this.#put(delivery);
       return done;
     },
-    discardPending: (webhookId, at) => {
-      this.#lists.discardPending(webhookId, at);
+    markRedelivered: (id, as) => {
+      this.#lists.markRedelivered([[id, as]]);
       return done;
     },
+    discardPending: (webhookId, at) => Promise.resolve(this.#lists.discardPending(webhookId, at)),
     deleteAll: (webhookId) => {
-      this.#lists.delete(webhookId);
       this.#windows.delete(webhookId);
-      return done;
+      return Promise.resolve(this.#lists.delete(webhookId));
     },
     setFailures: (webhookId, window) => {
       this.#setFailures(webhookId, window);
@@ -81,10 +94,11 @@ export class MemoryDeliveries {
     return {
       begin: () => ended.clear(),
       enqueue: () => done,
-      discardPending: () => done,
+      markRedelivered: () => done,
+      discardPending: unknownCount,
       deleteAll: (webhookId) => {
         ended.add(webhookId);
-        return done;
+        return unknownCount();
       },
       setFailures: () => done,
       complete: (claimed) => {
@@ -141,10 +155,11 @@ export class MemoryDeliveries {
     const earlier = remember && this.#findEvent(remember.eventId, remember.at);
     if (earlier) return earlier.deliveries;
     const deliveries = rule(this.#reader);
-    if (remember) this.#remember(remember, deliveries.length);
+    const count = countPending(deliveries);
+    if (remember) this.#remember(remember, count);
     for (const delivery of deliveries) this.#put(freeze(delivery));
     this.notify();
-    return deliveries.length;
+    return count;
   }
 
   #remember({ eventId, at }: Remembered, deliveries: number): void {
@@ -169,19 +184,34 @@ export class MemoryDeliveries {
     const completion = rule(this.#reader);
     if (completion.delivery === 'deleted') {
       this.#lists.complete(claimed, undefined);
-      return { delivery: 'deleted', deactivates: false };
+      return { delivery: 'deleted', needsUpdate: false };
     }
     const delivery = freeze(completion.delivery);
     const counted = completion.count?.(this.failures(delivery.webhookId));
-    if (counted?.deactivates) return { delivery, deactivates: true };
+    if (completion.needsUpdate || counted?.needsUpdate) return { delivery, needsUpdate: true };
     if (counted) this.#setFailures(delivery.webhookId, freeze(counted.window));
     this.#settle(claimed, delivery);
     this.notify();
-    return { delivery, deactivates: false };
+    return { delivery, needsUpdate: false };
+  }
+
+  #redeliver({ id, webhookId }: Redelivery, portion: RedeliveryPortion): Redelivered {
+    const redelivery = this.#reader.get(redeliveries, id);
+    const isActive = this.#reader.get(webhooks, webhookId)?.active === true;
+    if (!redelivery || !isActive) return { created: 0, isDone: true };
+    const redelivered = this.#lists.redeliver(redelivery, portion);
+    if (redelivered.created > 0) this.#hasFreed = true;
+    this.notify();
+    return redelivered;
   }
 
   #release(claimed: readonly Delivery[]): void {
     for (const delivery of claimed) if (this.#lists.holds(delivery)) this.#settle(delivery, delivery);
     this.notify();
   }
+}
+
+/** The check of a write does not know its count. */
+function unknownCount(): Promise<number> {
+  return new Promise(() => undefined);
 }

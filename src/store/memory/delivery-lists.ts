@@ -4,15 +4,34 @@
 // Every webhook has one heap of pending deliveries for each priority, ordered by the time since which they wait. A delivery that is
 // replaced, claimed or removed stays in its heap. Reading the heap skips such outdated entries, and `#rebuildHeaps` removes them before
 // they pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
-import { type Delivery, discard, isUntried, priorityOf, waitingSince } from '../../webhooks/delivery.ts';
+import {
+  type DeliveryFilter,
+  type DeliveryPage,
+  matchesFilter,
+  mostCounted,
+} from '../../webhooks/delivery-filter.ts';
+import {
+  type Delivery,
+  bytesOfFinished,
+  discard,
+  isRecoverable,
+  priorityOf,
+  redeliveryOf,
+  waitingSince,
+  withRedelivery,
+} from '../../webhooks/delivery.ts';
 import { bytesOfPayload } from '../../webhooks/event.ts';
+import { type Redelivery, matchesRedelivery } from '../../webhooks/redelivery.ts';
 import { freeze } from '../changes.ts';
-import type { ClaimRequest, Claimed } from '../delivery-queue.ts';
+import type { ClaimRequest, Claimed, Redelivered, RedeliveryPortion } from '../delivery-queue.ts';
+import type { DeliveryRetention } from '../store.ts';
 import type { DeliveryListDump } from './dump.ts';
 import { type Heap, createHeap } from './heap.ts';
 
-/** The most bytes of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
+/** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
 const maxFinishedBytes = 64 * 1024 ** 2;
+
+type Kind = keyof DeliveryRetention;
 
 type Heaps = Readonly<Record<0 | 1 | 2, Heap<Delivery>>>;
 
@@ -24,27 +43,32 @@ type WebhookLists = {
   readonly deliveries: Map<string, Delivery>;
   /** Pending deliveries, and outdated entries. */
   heaps: Heaps;
-  /** Ids in the order the deliveries finished; untried ones are in `untried`. */
-  readonly finished: Set<string>;
-  readonly untried: Set<string>;
+  /** Ids of finished deliveries, in the order in which they finished. */
+  readonly finished: Record<Kind, Set<string>>;
 };
 
 export class DeliveryLists {
-  readonly #keep: number;
+  readonly #retention: DeliveryRetention;
   readonly #byWebhook = new Map<string, WebhookLists>();
   readonly #deliveries = new Map<string, Delivery>();
   readonly #claimed = new Set<string>();
   /** Webhooks that may have pending deliveries, in the order of their turns. */
   readonly #turns = new Set<string>();
-  /** Ids of all webhooks in the order the deliveries finished. */
-  readonly #finished = new Set<string>();
-  #finishedBytes = 0;
+  /** Ids of all webhooks in the order the deliveries finished, and their bytes. */
+  readonly #finished: Record<Kind, { readonly ids: Set<string>; bytes: number }> = {
+    history: { ids: new Set(), bytes: 0 },
+    recoverable: { ids: new Set(), bytes: 0 },
+  };
   #pending = 0;
   #pendingBytes = 0;
+  #evicted = 0;
 
-  /** `keep` is how many finished deliveries each webhook keeps. */
-  constructor(keep: number) {
-    this.#keep = keep;
+  constructor(retention: DeliveryRetention) {
+    this.#retention = retention;
+  }
+
+  get evicted(): number {
+    return this.#evicted;
   }
 
   pending(): { count: number; bytes: number } {
@@ -63,43 +87,96 @@ export class DeliveryLists {
     return this.#deliveries.get(id);
   }
 
-  page(webhookId: string, start: number, num: number): { deliveries: Delivery[]; total: number } {
-    const all = [...(this.#byWebhook.get(webhookId)?.deliveries.values() ?? [])];
-    return { deliveries: all.reverse().slice(start, start + num), total: all.length };
+  page(filter: DeliveryFilter, start: number, num: number): DeliveryPage {
+    const deliveries: Delivery[] = [];
+    let count = 0;
+    for (const delivery of this.#newestFirst(filter.webhookId)) {
+      if (!matchesFilter(delivery, filter)) continue;
+      if (count >= start && deliveries.length < num) deliveries.push(delivery);
+      count += 1;
+      if (count > mostCounted && count >= start + num) break;
+    }
+    return { deliveries, total: Math.min(count, mostCounted), isTotalExact: count <= mostCounted };
+  }
+
+  pendingOf(webhookId: string): number {
+    return this.#of(webhookId).filter(({ state, isPing }) => state === 'pending' && !isPing).length;
+  }
+
+  countMatched(filter: DeliveryFilter, at: number): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const delivery of this.#of(filter.webhookId)) {
+      if (!matchesRedelivery(delivery, filter, at)) continue;
+      counts.set(delivery.webhookId, (counts.get(delivery.webhookId) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  redeliver(
+    { webhookId, filter, requestedAt }: Redelivery,
+    { most, at, newId }: RedeliveryPortion,
+  ): Redelivered {
+    const matched = this.#of(webhookId).filter((one) => matchesRedelivery(one, filter, requestedAt));
+    const marks = matched.slice(0, most).map((delivery) => {
+      const repeated = freeze(redeliveryOf(delivery, newId(), at));
+      this.put(repeated);
+      return [delivery.id, repeated.id] as const;
+    });
+    this.markRedelivered(marks);
+    return { created: marks.length, isDone: matched.length <= most };
+  }
+
+  /** Links finished deliveries to those that repeat them. */
+  markRedelivered(marks: readonly (readonly [id: string, as: string])[]): void {
+    const changed = new Set<WebhookLists>();
+    for (const [id, redeliveredAs] of marks) {
+      const delivery = this.#deliveries.get(id);
+      if (!delivery || delivery.state === 'pending') continue;
+      const lists = this.#listsOf(delivery.webhookId);
+      this.#remove(id, lists, 'keeps its place');
+      this.#add(freeze(withRedelivery(delivery, redeliveredAs)), lists);
+      changed.add(lists);
+    }
+    for (const lists of changed) {
+      this.#sortHistory(lists);
+      this.#trim(lists, 'history');
+    }
+    this.#limitBytes('history');
   }
 
   /** Adds the delivery, or replaces the one with the same id. */
   put(delivery: Delivery): void {
-    const { id, webhookId } = delivery;
-    const lists = this.#listsOf(webhookId);
-    this.#count(this.#deliveries.get(id), -1);
-    this.#count(delivery, 1);
-    this.#deliveries.set(id, delivery);
-    lists.deliveries.set(id, delivery);
+    const lists = this.#listsOf(delivery.webhookId);
+    this.#remove(delivery.id, lists, 'keeps its place');
+    this.#add(delivery, lists);
     if (delivery.state === 'pending') {
       schedule(lists, delivery);
       this.#rebuildHeaps(lists);
-      this.#turns.add(webhookId);
+      this.#turns.add(delivery.webhookId);
       return;
     }
-    (isUntried(delivery) ? lists.untried : lists.finished).add(id);
-    this.#finished.add(id);
-    this.#trim(lists);
-    this.#limitFinished();
+    const kind = kindOf(delivery);
+    this.#trim(lists, kind);
+    this.#limitBytes(kind);
   }
 
-  delete(webhookId: string): void {
+  /** Returns how many deliveries were pending. */
+  delete(webhookId: string): number {
     const lists = this.#byWebhook.get(webhookId);
+    const pending = this.#of(webhookId).filter(({ state }) => state === 'pending').length;
     if (lists) for (const id of lists.deliveries.keys()) this.#remove(id, lists);
     this.#byWebhook.delete(webhookId);
     this.#turns.delete(webhookId);
+    return pending;
   }
 
-  discardPending(webhookId: string, at: number): void {
-    for (const delivery of [...(this.#byWebhook.get(webhookId)?.deliveries.values() ?? [])]) {
-      const { id, state, isPing } = delivery;
-      if (state === 'pending' && !isPing && !this.#claimed.has(id)) this.put(freeze(discard(delivery, at)));
-    }
+  /** Returns how many deliveries it has discarded. */
+  discardPending(webhookId: string, at: number): number {
+    const discarded = this.#of(webhookId).filter(
+      ({ id, state, isPing }) => state === 'pending' && !isPing && !this.#claimed.has(id),
+    );
+    for (const delivery of discarded) this.put(freeze(discard(delivery, at)));
+    return discarded.length;
   }
 
   /** Whether the delivery is claimed and still the one that `claim` returned. */
@@ -148,24 +225,28 @@ export class DeliveryLists {
   }
 
   dump(): DeliveryListDump {
-    return { list: [...this.#deliveries.values()], finished: [...this.#finished], turns: [...this.#turns] };
+    const { history, recoverable } = this.#finished;
+    return {
+      list: [...this.#deliveries.values()],
+      finished: [...history.ids, ...recoverable.ids],
+      turns: [...this.#turns],
+    };
   }
 
   /** A delivery that was claimed is free again. */
   load({ list, finished, turns }: DeliveryListDump): void {
     for (const delivery of list.map(freeze)) {
       const lists = this.#listsOf(delivery.webhookId);
-      this.#count(delivery, 1);
+      // A finished delivery is added below, in the order of ends. This reserves its place in the order of all deliveries.
       this.#deliveries.set(delivery.id, delivery);
       lists.deliveries.set(delivery.id, delivery);
-      if (delivery.state === 'pending') schedule(lists, delivery);
+      if (delivery.state !== 'pending') continue;
+      this.#add(delivery, lists);
+      schedule(lists, delivery);
     }
     for (const id of finished) {
       const delivery = this.#deliveries.get(id);
-      if (!delivery) continue;
-      const lists = this.#listsOf(delivery.webhookId);
-      (isUntried(delivery) ? lists.untried : lists.finished).add(id);
-      this.#finished.add(id);
+      if (delivery) this.#add(delivery, this.#listsOf(delivery.webhookId));
     }
     for (const webhookId of turns) this.#turns.add(webhookId);
   }
@@ -176,43 +257,77 @@ export class DeliveryLists {
     return lists;
   }
 
-  /** `sign` is 1 for a delivery that is added and -1 for one that is removed or replaced. */
-  #count(delivery: Delivery | undefined, sign: 1 | -1): void {
-    if (delivery === undefined) return;
-    const bytes = sign * bytesOfPayload(delivery.event);
-    if (delivery.state === 'pending') {
-      this.#pending += sign;
-      this.#pendingBytes += bytes;
-    } else {
-      this.#finishedBytes += bytes;
-    }
+  /** The deliveries of a webhook, or all, in the order in which they were added. */
+  #of(webhookId: string | undefined): Delivery[] {
+    const found = webhookId === undefined ? this.#deliveries : this.#byWebhook.get(webhookId)?.deliveries;
+    return [...(found?.values() ?? [])];
   }
 
-  #remove(id: string, lists: WebhookLists): void {
-    this.#count(this.#deliveries.get(id), -1);
+  #newestFirst(webhookId: string | undefined): Delivery[] {
+    return this.#of(webhookId)
+      .reverse()
+      .sort((a, b) => b.createdAt - a.createdAt);
+  }
+
+  #add(delivery: Delivery, lists: WebhookLists): void {
+    const { id } = delivery;
+    this.#deliveries.set(id, delivery);
+    lists.deliveries.set(id, delivery);
+    if (delivery.state === 'pending') {
+      this.#pending += 1;
+      this.#pendingBytes += bytesOfPayload(delivery.event);
+      return;
+    }
+    const kind = kindOf(delivery);
+    lists.finished[kind].add(id);
+    this.#finished[kind].ids.add(id);
+    this.#finished[kind].bytes += bytesOfFinished(delivery);
+  }
+
+  /** A delivery that is replaced keeps its place in the order of all deliveries. */
+  #remove(id: string, lists: WebhookLists, place?: 'keeps its place'): void {
+    const delivery = this.#deliveries.get(id);
+    if (!delivery) return;
+    if (delivery.state === 'pending') {
+      this.#pending -= 1;
+      this.#pendingBytes -= bytesOfPayload(delivery.event);
+    } else {
+      const kind = kindOf(delivery);
+      lists.finished[kind].delete(id);
+      this.#finished[kind].ids.delete(id);
+      this.#finished[kind].bytes -= bytesOfFinished(delivery);
+    }
+    if (place !== undefined) return;
     this.#deliveries.delete(id);
     this.#claimed.delete(id);
-    this.#finished.delete(id);
     lists.deliveries.delete(id);
-    lists.finished.delete(id);
-    lists.untried.delete(id);
   }
 
-  #trim(lists: WebhookLists): void {
-    for (const ids of [lists.untried, lists.finished]) {
-      for (const id of ids) {
-        if (lists.untried.size + lists.finished.size <= this.#keep) return;
-        this.#remove(id, lists);
-      }
+  #evict(id: string, lists: WebhookLists, kind: Kind): void {
+    this.#remove(id, lists);
+    if (kind === 'recoverable') this.#evicted += 1;
+  }
+
+  #trim(lists: WebhookLists, kind: Kind): void {
+    for (const id of lists.finished[kind]) {
+      if (lists.finished[kind].size <= this.#retention[kind]) return;
+      this.#evict(id, lists, kind);
     }
   }
 
-  #limitFinished(): void {
-    for (const id of this.#finished) {
+  #limitBytes(kind: Kind): void {
+    for (const id of this.#finished[kind].ids) {
       const delivery = this.#deliveries.get(id);
-      if (delivery === undefined || this.#finishedBytes <= maxFinishedBytes) return;
-      this.#remove(id, this.#listsOf(delivery.webhookId));
+      if (delivery === undefined || this.#finished[kind].bytes <= maxFinishedBytes) return;
+      this.#evict(id, this.#listsOf(delivery.webhookId), kind);
     }
+  }
+
+  /** Deliveries that were redelivered have finished before others. */
+  #sortHistory({ finished }: WebhookLists): void {
+    const endOf = (id: string) => this.#deliveries.get(id)?.endedAt ?? 0;
+    const sorted = [...finished.history].sort((a, b) => endOf(a) - endOf(b));
+    finished.history = new Set(sorted);
   }
 
   /** Rebuilds the heaps when they hold more than twice as many entries as the webhook has deliveries. */
@@ -260,9 +375,17 @@ function schedule({ heaps }: WebhookLists, delivery: Delivery): void {
 }
 
 function createLists(): WebhookLists {
-  return { deliveries: new Map(), heaps: createHeaps(), finished: new Set(), untried: new Set() };
+  return {
+    deliveries: new Map(),
+    heaps: createHeaps(),
+    finished: { history: new Set(), recoverable: new Set() },
+  };
 }
 
 function createHeaps(): Heaps {
   return { 0: createHeap(), 1: createHeap(), 2: createHeap() };
+}
+
+function kindOf(delivery: Delivery): Kind {
+  return isRecoverable(delivery) ? 'recoverable' : 'history';
 }

@@ -27,7 +27,7 @@ export type DeliveryDump = DeliveryListDump & {
 export type DeliveryListDump = {
   /** Oldest first. */
   readonly list: readonly Delivery[];
-  /** Ids in the order the deliveries finished. */
+  /** Ids in the order in which the deliveries of each kind finished. */
   readonly finished: readonly string[];
   /** Webhooks in the order of their turns. */
   readonly turns: readonly string[];

@@ -51,7 +51,7 @@ export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions
   const copy = createCopy();
   const { get, all, count, bytes, read } = copy;
   const reader: Reader = { get, all, count, bytes, read };
-  const deliveries = new MemoryDeliveries({ reader, keep: retention.deliveriesPerWebhook, maxEventIds });
+  const deliveries = new MemoryDeliveries({ reader, retention: retention.deliveries, maxEventIds });
   const jobs = new MemoryJobs(retention.jobs);
   const audit = new MemoryAudit(auditLimits);
   const tokens = new MemoryTokens(audit);

@@ -2,7 +2,6 @@
 //
 // Calls are collected into batches, and a batch is one statement that commits by itself, as in publishing.ts. Only failures that count need
 // a transaction: it locks the failure windows of their webhooks, and the claims, until the new counts are stored.
-import { isUnavailable } from '../../errors.ts';
 import type { Delivery } from '../../webhooks/delivery.ts';
 import type { FailureWindow } from '../../webhooks/failure-window.ts';
 import type { Completed, Completion } from '../delivery-queue.ts';
@@ -16,18 +15,14 @@ import {
   completeParameters,
   completeValues,
   countPending,
-  trimStatement,
 } from './delivery-rows.ts';
 import { lockFailureWindows, setFailureWindows } from './failure-windows.ts';
-import { deleteInPortions } from './portions.ts';
 import type { PublishingOptions } from './publishing.ts';
 import { anyVersion, areOutcomesOutdated } from './staleness.ts';
 
 export type CompletingOptions = PublishingOptions &
   ClaimsOptions & {
     readonly claims: Claims;
-    /** Finished deliveries to keep per webhook. */
-    readonly keep: number;
   };
 
 type Complete = { readonly claimed: Delivery; readonly rule: (reader: Reader) => Completion };
@@ -70,8 +65,6 @@ const completeCountedStatement = `with done as (${completeDeliveries()})
 export class Completing {
   readonly #options: CompletingOptions;
   readonly #batcher: Batcher<Complete, Completed | undefined>;
-  /** Deliveries that finished since the webhook was trimmed last. */
-  readonly #finished = new Map<string, number>();
 
   constructor(options: CompletingOptions) {
     this.#options = options;
@@ -103,7 +96,7 @@ export class Completing {
       // A newer version has changed the schema meanwhile.
       for (const item of again) results.set(item, outdatedProgram());
     }
-    await this.#trim();
+    await this.#options.trimmer.trim();
     return items.map((item) => results.get(item));
   }
 
@@ -122,6 +115,9 @@ export class Completing {
       const completion = attempt(() => item.rule(this.#options.reader));
       if (completion instanceof Error) results.set(item, completion);
       else if (completion.delivery === 'deleted') deleted.push({ item, claim, delivery: item.claimed });
+      // The update decides again, on the newest state.
+      else if (completion.needsUpdate)
+        results.set(item, { delivery: completion.delivery, needsUpdate: true });
       else if (completion.count)
         counted.push({ item, claim, delivery: completion.delivery, count: completion.count });
       else plain.push({ item, claim, delivery: completion.delivery });
@@ -153,14 +149,14 @@ export class Completing {
     const done = new Set(row?.ids);
     for (const { item, delivery } of plain) {
       if (done.has(delivery.id)) {
-        results.set(item, { delivery, deactivates: false });
+        results.set(item, { delivery, needsUpdate: false });
         this.#noteCompleted(delivery);
       }
       this.#options.claims.forget(item.claimed);
     }
     for (const { item, delivery } of deleted) {
       if (done.has(delivery.id)) {
-        results.set(item, { delivery: 'deleted', deactivates: false });
+        results.set(item, { delivery: 'deleted', needsUpdate: false });
         this.#options.pending.subtract(delivery);
       }
       this.#options.claims.forget(item.claimed);
@@ -183,7 +179,7 @@ export class Completing {
         for (const { item, delivery } of counted) {
           const completed = outcome.get(item);
           results.set(item, completed);
-          if (completed?.deactivates) continue;
+          if (completed?.needsUpdate) continue;
           if (completed) this.#noteCompleted(delivery);
           this.#options.claims.forget(item.claimed);
         }
@@ -194,7 +190,7 @@ export class Completing {
     }
   }
 
-  /** One transaction: locks the failure windows and the claims, counts, and completes the deliveries that deactivate no webhook. */
+  /** One transaction: locks the failure windows and the claims, counts, and completes the deliveries that need no update. */
   async #countFailures(
     client: Client,
     counted: readonly Counted[],
@@ -228,9 +224,9 @@ export class Completing {
     for (const { item, delivery, claim, count } of counted) {
       if (!isHeld.has(delivery.id)) continue;
       const { webhookId } = delivery;
-      const { window, deactivates } = count(changed.get(webhookId) ?? windows.get(webhookId) ?? null);
-      outcome.set(item, { delivery, deactivates });
-      if (deactivates) continue;
+      const { window, needsUpdate } = count(changed.get(webhookId) ?? windows.get(webhookId) ?? null);
+      outcome.set(item, { delivery, needsUpdate });
+      if (needsUpdate) continue;
       changed.set(webhookId, window);
       stored.push({ delivery, claim });
     }
@@ -245,21 +241,6 @@ export class Completing {
   #noteCompleted(delivery: Delivery): void {
     if (delivery.state === 'pending') return;
     this.#options.pending.subtract(delivery);
-    this.#finished.set(delivery.webhookId, (this.#finished.get(delivery.webhookId) ?? 0) + 1);
-  }
-
-  /** Trims the webhooks of which enough deliveries have finished: finding the surplus costs as much as the kept ones are many. */
-  async #trim(): Promise<void> {
-    const { database, keep } = this.#options;
-    const slack = Math.floor(keep / 5);
-    const webhookIds = [...this.#finished].flatMap(([id, finished]) => (finished > slack ? id : []));
-    if (webhookIds.length === 0) return;
-    for (const id of webhookIds) this.#finished.delete(id);
-    try {
-      await deleteInPortions(database, trimStatement, [webhookIds, keep]);
-    } catch (error) {
-      // The deliveries are completed. The next ones that finish are trimmed together with these.
-      if (!isUnavailable(error) && !isAborted(error)) throw error;
-    }
+    this.#options.trimmer.noteFinished(delivery);
   }
 }

@@ -1,33 +1,46 @@
 // The delivery queue in PostgreSQL (../delivery-queue.ts explains it).
+import type { DeliveryFilter, DeliveryPage } from '../../webhooks/delivery-filter.ts';
+import { mostCounted } from '../../webhooks/delivery-filter.ts';
 import type { Delivery } from '../../webhooks/delivery.ts';
 import type { FailureWindow } from '../../webhooks/failure-window.ts';
 import { type RememberedEvent, rememberedForMs } from '../../webhooks/idempotency.ts';
+import type { Redelivery } from '../../webhooks/redelivery.ts';
 import type {
   ClaimRequest,
   Claimed,
   Completed,
   Completion,
   DeliveryQueue,
+  Redelivered,
+  RedeliveryPortion,
   Remembered,
 } from '../delivery-queue.ts';
 import type { Reader } from '../state.ts';
+import type { DeliveryRetention } from '../store.ts';
 import { Claims } from './claims.ts';
 import { Completing, type CompletingOptions } from './completing.ts';
 import type { Client } from './database.ts';
+import { Trimmer } from './delivery-retention.ts';
 import { type Counts, type DeliveryRow, deliveryColumns, toDelivery } from './delivery-rows.ts';
+import { DeliverySearch, searchRedelivery } from './delivery-search.ts';
 import { TransactionDeliveries } from './delivery-writes.ts';
 import { readFailureWindows } from './failure-windows.ts';
 import { PendingCount } from './pending-count.ts';
 import { deleteInPortions } from './portions.ts';
 import { Publishing } from './publishing.ts';
+import { Redelivering } from './redelivering.ts';
 
-export type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims'>;
+export type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
+  readonly retention: DeliveryRetention;
+};
 
 export class PostgresDeliveries implements DeliveryQueue {
   readonly #options: DeliveriesOptions;
   readonly #claims: Claims;
   readonly #publishing: Publishing;
   readonly #completing: Completing;
+  readonly #redelivering: Redelivering;
+  readonly #trimmer: Trimmer;
   readonly #pending: PendingCount;
   readonly #listeners = new Set<() => void>();
 
@@ -35,9 +48,11 @@ export class PostgresDeliveries implements DeliveryQueue {
     this.#options = options;
     this.#pending = new PendingCount(options.self);
     this.#claims = new Claims(options);
-    const shared = { ...options, pending: this.#pending, claims: this.#claims };
+    this.#trimmer = new Trimmer(options.database, options.retention);
+    const shared = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
     this.#publishing = new Publishing(shared);
     this.#completing = new Completing(shared);
+    this.#redelivering = new Redelivering(shared);
   }
 
   async publish(rule: (reader: Reader) => readonly Delivery[], remember?: Remembered): Promise<number> {
@@ -88,25 +103,57 @@ export class PostgresDeliveries implements DeliveryQueue {
     return row && toDelivery(row);
   }
 
-  async page(
-    webhookId: string,
-    start: number,
-    num: number,
-  ): Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }> {
+  async page(filter: DeliveryFilter, start: number, num: number): Promise<DeliveryPage> {
     const { database } = this.#options;
+    const search = new DeliverySearch(filter);
+    const { length } = search.values;
+    const range = { start: `$${length + 1}::bigint`, num: `$${length + 2}::bigint` };
     const [rows, [counted]] = await Promise.all([
-      database.ask<DeliveryRow>(
-        `select ${deliveryColumns} from deliveries d where d.webhook_id = $1 order by d.placed desc offset $2 limit $3`,
-        [webhookId, start, num],
-      ),
-      database.ask<{ count: number }>('select count(*) from deliveries where webhook_id = $1', [webhookId]),
+      database.ask<DeliveryRow>(search.select(deliveryColumns, 'newest', range), [
+        ...search.values,
+        start,
+        num,
+      ]),
+      database.ask<{ count: number }>(search.countSome, search.values),
     ]);
-    return { deliveries: rows.map(toDelivery), total: counted?.count ?? 0 };
+    const count = counted?.count ?? 0;
+    return {
+      deliveries: rows.map(toDelivery),
+      total: Math.min(count, mostCounted),
+      isTotalExact: count <= mostCounted,
+    };
+  }
+
+  async countMatched(filter: DeliveryFilter, at: number): Promise<ReadonlyMap<string, number>> {
+    const search = searchRedelivery(filter, at);
+    const rows = await this.#options.database.ask<{ webhook_id: string; count: number }>(
+      search.countByWebhook,
+      search.values,
+    );
+    return new Map(rows.map(({ webhook_id: id, count }) => [id, count]));
+  }
+
+  async redeliver(redelivery: Redelivery, portion: RedeliveryPortion): Promise<Redelivered> {
+    const redelivered = await this.#redelivering.redeliver(redelivery, portion);
+    if (redelivered.created > 0) this.notify();
+    return redelivered;
+  }
+
+  async pendingOf(webhookId: string): Promise<number> {
+    const [row] = await this.#options.database.ask<{ count: number }>(
+      `select count(*) from deliveries where webhook_id = $1 and state = 'pending' and not is_ping`,
+      [webhookId],
+    );
+    return row?.count ?? 0;
+  }
+
+  evicted(): number {
+    return this.#trimmer.evicted;
   }
 
   async oldestPendingAt(): Promise<number | undefined> {
     const [row] = await this.#options.database.ask<{ created_at: number }>(
-      `select created_at from deliveries where state = 'pending' order by placed limit 1`,
+      `select created_at from deliveries where state = 'pending' order by created_at limit 1`,
     );
     return row?.created_at;
   }
@@ -139,18 +186,25 @@ export class PostgresDeliveries implements DeliveryQueue {
     if (this.#pending.value.count > 0) this.notify();
   }
 
+  /** Removes finished deliveries beyond the retention. */
+  removeOld(): Promise<void> {
+    return this.#trimmer.trimAll();
+  }
+
   during<T>(transaction: () => Promise<T>): Promise<T> {
     return this.#pending.during(transaction);
   }
 
   writesOn(client: Client): TransactionDeliveries {
-    const { self, keep } = this.#options;
-    return new TransactionDeliveries(client, { claims: this.#claims, self, keep });
+    const { self } = this.#options;
+    return new TransactionDeliveries(client, { claims: this.#claims, self, trimmer: this.#trimmer });
   }
 
   /** Called after the commit of a transaction with these writes. */
-  noteCommit({ ended, pending }: TransactionDeliveries): void {
+  noteCommit({ ended, missed, evicted, pending }: TransactionDeliveries): void {
     for (const claimed of ended) this.#claims.forget(claimed);
+    for (const delivery of missed) this.#trimmer.noteFinished(delivery);
+    this.#trimmer.noteEvicted(evicted);
     this.#pending.add(pending);
     if (pending.count > 0 || ended.length > 0) this.notify();
   }

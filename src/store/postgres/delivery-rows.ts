@@ -1,6 +1,7 @@
 // Converts deliveries to rows of the table `deliveries` and back.
 import { freeze } from '../changes.ts';
-import { type Attempt, type Delivery, isUntried, priorityOf, waitingSince } from '../../webhooks/delivery.ts';
+import { lastStatus } from '../../webhooks/delivery-filter.ts';
+import { type Attempt, type Delivery, priorityOf, waitingSince } from '../../webhooks/delivery.ts';
 import { type WebhookEvent, bytesOfPayload } from '../../webhooks/event.ts';
 
 export type DeliveryRow = {
@@ -16,11 +17,13 @@ export type DeliveryRow = {
   readonly created_at: number;
   readonly ended_at: number | null;
   readonly attempts: readonly Attempt[];
+  readonly redelivery_of: string | null;
+  readonly redelivered_as: string | null;
 };
 
 /** The columns of `DeliveryRow`, of the table `d`. */
 export const deliveryColumns = `d.id, d.webhook_id, d.event_id, d.event_type, d.event_at, d.service, d.data, d.is_ping, d.state,
-  d.created_at, d.ended_at, d.attempts`;
+  d.created_at, d.ended_at, d.attempts, d.redelivery_of, d.redelivered_as`;
 
 export function toDelivery(row: DeliveryRow): Delivery {
   return freeze({
@@ -38,6 +41,8 @@ export function toDelivery(row: DeliveryRow): Delivery {
     createdAt: row.created_at,
     endedAt: row.ended_at,
     attempts: row.attempts,
+    redeliveryOf: row.redelivery_of,
+    redeliveredAs: row.redelivered_as,
   });
 }
 
@@ -64,26 +69,34 @@ export function insertValues(
     deliveries.map(({ createdAt }) => createdAt),
     deliveries.map(priorityOf),
     deliveries.map(waitingSince),
+    deliveries.map(({ state }) => state === 'missed'),
+    deliveries.map((delivery) => delivery.redeliveryOf),
   ];
 }
 
-export const insertParameters = 15;
+export const insertParameters = 17;
+
+/** Counts the pending rows of `added`, the result of `insertDeliveries`. */
+export const countAdded = `select count(*) as count, coalesce(sum(bytes), 0) as bytes from added where state = 'pending'`;
 
 /**
- * Inserts new deliveries, which have no attempts. `condition` may refer to the event `e` and the id `e.remembered_as`. Every event has
+ * Inserts new deliveries, which are pending or missed and have no attempts. `condition` may refer to the event `e` and the id `e.remembered_as`. Every event has
  * deliveries and every delivery has an event, so the full join finds the same pairs as an inner one. PostgreSQL uses a hash for it; for an
  * inner join it would compare every event with every delivery, because it expects few of both.
  */
 export function insertDeliveries(condition = 'true'): string {
   return `insert into deliveries (id, webhook_id, event_id, event_type, event_at, service, data, bytes, is_ping, state, created_at,
-      attempts, priority, since, untried)
-    select v.id, v.webhook_id, e.id, e.type, e.at, e.service, e.data, e.bytes, v.is_ping, 'pending', v.created_at, '[]', v.priority,
-      v.since, false
+      ended_at, attempts, priority, since, redelivery_of)
+    select v.id, v.webhook_id, e.id, e.type, e.at, e.service, e.data, e.bytes, v.is_ping,
+      case when v.missed then 'missed' else 'pending' end, v.created_at, case when v.missed then v.created_at end, '[]', v.priority,
+      v.since, v.redelivery_of
     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::text[])
         e(place, id, type, at, service, data, bytes, remembered_as)
-      full join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::smallint[], $15::bigint[])
-        with ordinality v(id, webhook_id, place, is_ping, created_at, priority, since, index) on v.place = e.place
-    where ${condition} order by v.index returning bytes`;
+      full join unnest($9::text[], $10::text[], $11::int[], $12::boolean[], $13::bigint[], $14::smallint[], $15::bigint[],
+          $16::boolean[], $17::text[])
+        with ordinality v(id, webhook_id, place, is_ping, created_at, priority, since, missed, redelivery_of, index)
+        on v.place = e.place
+    where ${condition} order by v.index returning bytes, state`;
 }
 
 export type Held = { readonly delivery: Delivery; readonly claim: number };
@@ -98,8 +111,13 @@ export function completeValues(completed: readonly Held[]): unknown[] {
     deliveries.map(({ attempts }) => JSON.stringify(attempts)),
     deliveries.map(priorityOf),
     deliveries.map(waitingSince),
-    deliveries.map(isUntried),
+    deliveries.map((delivery) => toStatusColumn(lastStatus(delivery))),
   ];
+}
+
+/** Null is stored as 0. */
+export function toStatusColumn(status: number | null): number {
+  return status ?? 0;
 }
 
 export const completeParameters = 8;
@@ -107,30 +125,28 @@ export const completeParameters = 8;
 /** Replaces claimed deliveries with those of `completeValues`, and releases the claims. Leaves out deliveries whose claim is lost. */
 export function completeDeliveries(condition = 'true'): string {
   return `update deliveries d set state = v.state, ended_at = v.ended_at, attempts = v.attempts, priority = v.priority, since = v.since,
-      untried = v.untried, claimed_by = null, claim = null
-    from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::json[], $6::smallint[], $7::bigint[], $8::boolean[])
-      v(id, claim, state, ended_at, attempts, priority, since, untried)
+      status = v.status, claimed_by = null, claim = null
+    from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::json[], $6::smallint[], $7::bigint[], $8::smallint[])
+      v(id, claim, state, ended_at, attempts, priority, since, status)
     where d.id = v.id and d.claim = v.claim and ${condition}
     returning d.id, d.state, d.bytes`;
 }
 
 export type Counts = { readonly count: number; readonly bytes: number };
 
-export function bytesOfAll(deliveries: readonly Delivery[]): number {
-  return deliveries.reduce((sum, { event }) => sum + bytesOfPayload(event), 0);
+/** The counts of the deliveries that are pending. */
+export function countsOf(deliveries: readonly Delivery[]): Counts {
+  const pending = deliveries.filter(({ state }) => state === 'pending');
+  return {
+    count: pending.length,
+    bytes: pending.reduce((sum, { event }) => sum + bytesOfPayload(event), 0),
+  };
 }
-
-/** Deletes at most $3 finished deliveries of the webhooks $1 beyond the $2 that each keeps. */
-export const trimStatement = `delete from deliveries where ctid = any(array(
-  select r.ctid from unnest($1::text[]) t(webhook_id) cross join lateral (
-    select d.ctid from deliveries d where d.webhook_id = t.webhook_id and d.state <> 'pending'
-    order by d.untried, d.ended_at desc, d.placed desc offset $2) r
-  limit $3))`;
 
 /** Adds to the counts of pending deliveries. `from` is a query with the columns `count` and `bytes`. */
 export function countPending(
   process: string,
-  statement: 'publish' | 'complete' | 'update',
+  statement: 'publish' | 'complete' | 'update' | 'redeliver',
   from: string,
 ): string {
   return `insert into pending_counts as p (process, statement, count, bytes)

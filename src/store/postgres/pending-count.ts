@@ -2,7 +2,7 @@
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import type { Delivery } from '../../webhooks/delivery.ts';
 import { type Client, query } from './database.ts';
-import { type Counts, bytesOfAll } from './delivery-rows.ts';
+import { type Counts, countsOf } from './delivery-rows.ts';
 
 /** How many looks in a row leave the count of this process unchanged, because the process has changed it during the look. */
 const mostIgnoredLooks = 4;
@@ -44,8 +44,9 @@ export class PendingCount {
     this.#own = sum(this.#own, counts);
   }
 
+  /** Adds the deliveries that are pending. */
   addAll(deliveries: readonly Delivery[]): void {
-    this.add({ count: deliveries.length, bytes: bytesOfAll(deliveries) });
+    this.add(countsOf(deliveries));
   }
 
   subtract({ event }: Delivery): void {
@@ -54,7 +55,7 @@ export class PendingCount {
 
   /** Counts deliveries until `endPlan`. */
   plan(deliveries: readonly Delivery[]): void {
-    this.#planned = sum(this.#planned, { count: deliveries.length, bytes: bytesOfAll(deliveries) });
+    this.#planned = sum(this.#planned, countsOf(deliveries));
   }
 
   endPlan(): void {
@@ -68,11 +69,11 @@ export class PendingCount {
       `select process = $1 as is_own, sum(count)::bigint as count, sum(bytes)::bigint as bytes from pending_counts group by 1`,
       [this.#self],
     );
-    const countsOf = (isOwn: boolean) => rows.find((row) => row.is_own === isOwn) ?? none;
-    this.#others = countsOf(false);
+    const countsIn = (isOwn: boolean) => rows.find((row) => row.is_own === isOwn) ?? none;
+    this.#others = countsIn(false);
     const isOutdated = changes !== this.#changes && this.#ignoredLooks < mostIgnoredLooks;
     this.#ignoredLooks = isOutdated ? this.#ignoredLooks + 1 : 0;
-    if (!isOutdated) this.#own = countsOf(true);
+    if (!isOutdated) this.#own = countsIn(true);
   }
 }
 

@@ -3,14 +3,21 @@
 // Calls are collected into batches, and each batch is one statement that commits by itself. The rules run on this process's copy of the state
 // before the statement. The statement does nothing if another process has changed a webhook since; then the process reads the changes and
 // repeats the batch.
-import type { Delivery } from '../../webhooks/delivery.ts';
+import { type Delivery, countPending as countPendingOf } from '../../webhooks/delivery.ts';
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import { rememberedForMs } from '../../webhooks/idempotency.ts';
 import type { Remembered } from '../delivery-queue.ts';
 import type { Reader } from '../state.ts';
 import { Batcher, attempt } from './batcher.ts';
 import { type Database, outdatedProgram } from './database.ts';
-import { countPending, insertDeliveries, insertParameters, insertValues } from './delivery-rows.ts';
+import type { Trimmer } from './delivery-retention.ts';
+import {
+  countAdded,
+  countPending,
+  insertDeliveries,
+  insertParameters,
+  insertValues,
+} from './delivery-rows.ts';
 import type { PendingCount } from './pending-count.ts';
 import type { Replica } from './replica.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
@@ -22,6 +29,7 @@ export type PublishingOptions = {
   /** Reads the changes of other processes. */
   readonly refresh: () => Promise<void>;
   readonly pending: PendingCount;
+  readonly trimmer: Trimmer;
   readonly self: string;
 };
 
@@ -54,11 +62,7 @@ const publishStatement = (() => {
     added as (${insertDeliveries(
       `${isCurrent} and (e.remembered_as is null or e.remembered_as in (select id from fresh))`,
     )}),
-    counted as (${countPending(
-      `$${self}::text`,
-      'publish',
-      'select count(*) as count, coalesce(sum(bytes), 0) as bytes from added',
-    )})
+    counted as (${countPending(`$${self}::text`, 'publish', countAdded)})
     select is_outdated, array(select id from fresh) as fresh from current`;
 })();
 
@@ -99,11 +103,11 @@ export class Publishing {
     items: readonly Publish[],
     seen: number,
   ): Promise<readonly (number | Error)[] | undefined> {
-    const { database, pending, self } = this.#options;
+    const { database, pending, trimmer, self } = this.#options;
     const planned = this.#plan(items);
     const stored = planned.filter((plan) => !(plan.deliveries instanceof Error)) as Planned[];
     const remembered = stored.flatMap(({ remember, deliveries }) =>
-      remember ? [{ eventId: remember.eventId, at: remember.at, count: deliveries.length }] : [],
+      remember ? [{ eventId: remember.eventId, at: remember.at, count: countPendingOf(deliveries) }] : [],
     );
     const [row] = await database.write<{ is_outdated: boolean; fresh: string[] }>(publishStatement, [
       ...insertValues(
@@ -127,12 +131,17 @@ export class Publishing {
     const isRepeated = ({ remember }: Pick<Publish, 'remember'>) =>
       remember !== undefined && !fresh.has(remember.eventId);
     for (const plan of stored) {
-      if (!isRepeated(plan)) pending.addAll(plan.deliveries);
+      if (isRepeated(plan)) continue;
+      pending.addAll(plan.deliveries);
+      for (const delivery of plan.deliveries) trimmer.noteFinished(delivery);
     }
+    await trimmer.trim();
     const earlier = await this.#earlierCounts(stored.filter(isRepeated));
     return planned.map(({ deliveries, remember }) => {
       if (deliveries instanceof Error) return deliveries;
-      return isRepeated({ remember }) ? (earlier.get(remember?.eventId ?? '') ?? 0) : deliveries.length;
+      return isRepeated({ remember })
+        ? (earlier.get(remember?.eventId ?? '') ?? 0)
+        : countPendingOf(deliveries);
     });
   }
 

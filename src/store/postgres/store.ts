@@ -125,7 +125,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     self,
     runtime,
     pace,
-    keep: retention.deliveriesPerWebhook,
+    retention: retention.deliveries,
   });
   const writer = new Writer({
     database,
@@ -157,7 +157,9 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
     channel,
     self,
     onLook: () => (hasLookFailed = false),
-    removeOld: (stopping) => jobs.removeOld(stopping),
+    removeOld: async (stopping) => {
+      await Promise.all([jobs.removeOld(stopping), deliveries.removeOld()]);
+    },
   });
 
   await database.usePatiently((client) => replica.follow(client));

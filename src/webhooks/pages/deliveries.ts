@@ -1,6 +1,7 @@
-// The pages of deliveries: the list of a webhook's deliveries, and one delivery with its attempts.
-import { formatCount, formatDuration } from '../../lib/format.ts';
+// The pages of deliveries: the lists of one webhook and of all, and one delivery with its attempts.
+import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { currentMode } from '../../mode/mode.ts';
+import { readFields } from '../../rest/fields.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderTime } from '../../rest/html/json.ts';
@@ -9,7 +10,9 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isJobRunning } from '../../upgrades/job-table.ts';
-import { type Attempt, type Delivery, bodyOf, nextAttemptAt } from '../delivery.ts';
+import { filterFields, filterOf } from '../deliveries.fields.ts';
+import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../delivery.ts';
+import type { OutgoingRequest } from '../http-client.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 
@@ -20,6 +23,7 @@ const stateColours: Readonly<Record<Delivery['state'], string>> = {
   failed: 'bad',
   pending: '',
   discarded: 'warn',
+  missed: 'warn',
 };
 
 export function renderDeliveryState({ state }: Delivery): Html {
@@ -37,7 +41,8 @@ export function webhookHref(
 /** Leaves out other query parameters, because one may be a token. */
 export function returnAddress({ here, query }: PageContext<unknown>): string {
   const kept = new URLSearchParams();
-  for (const name of ['start', 'num']) if (query.has(name)) kept.set(name, query.get(name) ?? '');
+  for (const name of ['start', 'num', ...Object.keys(filterFields)])
+    if (query.has(name)) kept.set(name, query.get(name) ?? '');
   return kept.size === 0 ? here() : `${here()}?${kept.toString()}`;
 }
 
@@ -60,14 +65,21 @@ export function buttonsDisabledReason(
   );
 }
 
+export type RenderedDeliveries = {
+  readonly deliveries: readonly Delivery[];
+  /** Undefined: the deliveries of all webhooks. */
+  readonly webhook: Webhook | undefined;
+  readonly hasButtons: boolean;
+};
+
 export function renderDeliveries(
   page: PageContext<unknown>,
-  webhook: Webhook,
-  rows: readonly Delivery[],
-  { settings, hasButtons }: { settings: WebhookSettings; hasButtons: boolean },
+  store: ReadableStore,
+  { deliveries, webhook, hasButtons }: RenderedDeliveries,
 ): Html {
-  const isPending = rows.some(({ state }) => state === 'pending');
-  return html`${hasButtons && !webhook.active && activateFirst}
+  const isPending = deliveries.some(({ state }) => state === 'pending');
+  const settings = store.read(webhookSettings);
+  return html`${hasButtons && webhook?.active === false && activateFirst}
     ${
       isPending &&
       html`<p>
@@ -76,26 +88,29 @@ export function renderDeliveries(
     }
     ${renderTable(
       'Deliveries',
-      ['Event', 'State', 'Attempts', 'Actions'],
-      rows.map((delivery): Row => {
+      ['Event', ...(webhook ? [] : ['Webhook']), 'State', 'Attempts', 'Actions'],
+      deliveries.map((delivery): Row => {
         const { id, webhookId, event, createdAt, attempts } = delivery;
         const address = webhookHref(page, webhookId, 'deliveries', id);
+        const of = store.get(webhooks, webhookId);
         return [
           html`<a href="${address}">${event.type}</a><br />${renderTime(createdAt)}`,
-          html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery, settings)}`,
+          ...(webhook ? [] : [html`<a href="${webhookHref(page, webhookId)}">${of?.name}</a>`]),
+          html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery, settings)}
+          ${delivery.redeliveredAs !== null && html`<br /><span class="hint">redelivered</span>`}`,
           attempts.length === 0
             ? html`<span class="none">none yet</span>`
             : html`<ol class="attempts">
                 ${attempts.map((attempt) => html`<li>${renderAttempt(attempt)}</li> `)}
               </ol>`,
-          hasButtons ? redeliverButton(page, webhook, address) : html`<span class="none">–</span>`,
+          hasButtons ? redeliverButton(page, of, address) : html`<span class="none">–</span>`,
         ];
       }),
     )}`;
 }
 
 const activateFirst = html`<p class="notice" id="activate-first">
-  This webhook is not active. Only pings are sent to it. Activate it to redeliver.
+  This webhook is not active. Only pings are sent to it; it misses all other events. Activate it to redeliver.
 </p>`;
 
 function redeliverButton(page: PageContext<unknown>, webhook: Webhook | undefined, address: string): Html {
@@ -129,43 +144,83 @@ function renderOutcome({ status, error }: Attempt): Html {
     : html`<span class="bad">${error}</span>`;
 }
 
-function renderAnswer({ response }: Attempt): Html | false {
+function renderAnswer({ response, responseHeaders = {} }: Attempt): Html | false {
+  const answer = [formatHeaders(responseHeaders), response ?? ''].filter((part) => part !== '').join('\n\n');
   return (
-    response !== null &&
-    response !== '' &&
+    answer !== '' &&
     html`<details>
       <summary>Answer</summary>
-      <pre tabindex="0">${response}</pre>
+      <pre tabindex="0">${answer}</pre>
     </details>`
   );
 }
 
-export function showDeliveries(store: ReadableStore): View<Webhook> {
+function formatHeaders(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+}
+
+export function showDeliveries<S>(
+  store: ReadableStore,
+  webhookIdOf: (subject: S) => string | undefined,
+): View<S> {
   return async (page) => {
-    const { subject: webhook } = page;
+    const webhookId = webhookIdOf(page.subject);
+    const webhook = webhookId === undefined ? undefined : store.get(webhooks, webhookId);
     const range = pageRange(page.query, { usual: 25 });
     const disabledReason = buttonsDisabledReason(page, store);
-    const { deliveries, total } = await store.deliveries.page(webhook.id, range.start, range.num);
-    const options = { settings: store.read(webhookSettings), hasButtons: !disabledReason };
+    const given = Object.fromEntries([...page.query].filter(([name]) => name in filterFields));
+    const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
+    const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
     return html`<section aria-labelledby="deliveries">
-      <h2 id="deliveries">To <a href="${webhookHref(page, webhook.id)}">${webhook.name}</a></h2>
+      <h2 id="deliveries">
+        ${webhook ? html`To <a href="${webhookHref(page, webhook.id)}">${webhook.name}</a>` : 'To all webhooks'}
+      </h2>
+      ${renderStateLinks(page, given)}
+      ${!isTotalExact && html`<p class="hint">More than ${formatNumber(total)} deliveries match.</p>`}
       ${
         total === 0
-          ? html`<p>Nothing has been sent to this webhook yet.</p>`
-          : html`${disabledReason} ${renderDeliveries(page, webhook, deliveries, options)}`
+          ? html`<p>No deliveries match.</p>`
+          : html`${disabledReason}
+            ${renderDeliveries(page, store, { deliveries, webhook, hasButtons: !disabledReason })}`
       }
-      ${renderPager('Deliveries', range, total)}
+      ${renderPager('Deliveries', range, total, { keep: given })}
+      ${!disabledReason && renderRedeliverLink(page, webhook)}
     </section>`;
   };
 }
 
-export function showDelivery(store: ReadableStore): View<Delivery> {
+/** Links to the deliveries in each state. The other filters stay. */
+function renderStateLinks({ here }: PageContext<unknown>, given: Readonly<Record<string, string>>): Html {
+  const link = (label: string, state: string) => {
+    if ((given.state ?? '') === state) return html`<strong>${label}</strong>`;
+    const { state: _state, ...others } = given;
+    const query = new URLSearchParams(state === '' ? others : { ...others, state });
+    return html`<a href="${here()}?${query.toString()}">${label}</a>`;
+  };
+  const links = [link('All', ''), ...deliveryStates.map((state) => link(state, state))];
+  return html`<p>Show: ${links.map((one, index) => html`${index > 0 && ' · '}${one}`)}</p>`;
+}
+
+function renderRedeliverLink(page: PageContext<unknown>, webhook: Webhook | undefined): Html | false {
+  if (webhook?.active === false) return false;
+  const address = webhook
+    ? webhookHref(page, webhook.id, 'redeliver')
+    : page.href('services', 'webhooks', 'redeliver');
+  return html`<p><a href="${address}">Redeliver all that failed, were discarded or were missed</a></p>`;
+}
+
+export function showDelivery(
+  store: ReadableStore,
+  requestOf: (delivery: Delivery) => OutgoingRequest,
+): View<Delivery> {
   return (page) => {
     const { subject: delivery } = page;
     const { event, attempts } = delivery;
     const webhook = store.get(webhooks, delivery.webhookId);
     const disabledReason = buttonsDisabledReason(page, store);
-    const body = webhook ? bodyOf(delivery, webhook) : '';
+    const { headers, body } = requestOf(delivery);
     return html`<section aria-labelledby="event">
         <h2 id="event">${event.type}</h2>
         ${renderFacts(factsOf(page, webhook, store.read(webhookSettings)))}
@@ -180,10 +235,18 @@ export function showDelivery(store: ReadableStore): View<Delivery> {
         ${attempts.length > 0 && renderAttempts(attempts)}
       </section>
       <section aria-labelledby="sent">
-        <h2 id="sent">Request body</h2>
-        <pre tabindex="0">${body.slice(0, maxBodyShown)}${body.length > maxBodyShown && ' …'}</pre>
+        <h2 id="sent">Request</h2>
+        <p>${describeRequest(delivery)}</p>
+        <pre tabindex="0">${formatHeaders(headers)}
+
+${body.slice(0, maxBodyShown)}${body.length > maxBodyShown && ' …'}</pre>
       </section>`;
   };
+}
+
+function describeRequest({ state, attempts }: Delivery): string {
+  if (attempts.length > 0) return 'What the last attempt sent.';
+  return state === 'pending' ? 'What the next attempt will send.' : 'What a redelivery would send.';
 }
 
 function factsOf(
@@ -192,7 +255,9 @@ function factsOf(
   settings: WebhookSettings,
 ): [string, Html | string][] {
   const { subject: delivery } = page;
-  const { webhookId, event, createdAt, endedAt } = delivery;
+  const { webhookId, event, createdAt, endedAt, redeliveryOf, redeliveredAs } = delivery;
+  const linked = (name: string, id: string | null): [string, Html][] =>
+    id === null ? [] : [[name, html`<a href="${webhookHref(page, webhookId, 'deliveries', id)}">${id}</a>`]];
   return [
     ['State', html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery, settings)}`],
     ['Webhook', html`<a href="${webhookHref(page, webhookId)}">${webhook?.name}</a>`],
@@ -200,6 +265,8 @@ function factsOf(
     ['Event id', html`<code>${event.id}</code>`],
     ['Stored', renderTime(createdAt)],
     ['Ended', endedAt === null ? html`<span class="none">not yet</span>` : renderTime(endedAt)],
+    ...linked('Repeats', redeliveryOf),
+    ...linked('Redelivered as', redeliveredAs),
   ];
 }
 

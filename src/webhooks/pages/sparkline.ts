@@ -18,6 +18,7 @@ const marks: Readonly<Record<State, Mark>> = {
   failed: { x: 1, y: middle, width: 5, height: 11, label: 'down' },
   pending: { x: 2, y: middle - 1.5, width: 3, height: 3, label: 'a dot' },
   discarded: { x: 3, y: middle - 5, width: 1, height: 10, label: 'a line' },
+  missed: { x: 2, y: middle + 5, width: 3, height: 3, label: 'a low dot' },
 };
 
 export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {

@@ -11,7 +11,7 @@ import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../delivery.ts';
 import type { FailureWindow } from '../failure-window.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
-import { type Webhook, listWebhooks, webhookToJson } from '../webhook.ts';
+import { type Health, type Webhook, listWebhooks, webhookToJson } from '../webhook.ts';
 import {
   buttonsDisabledReason,
   renderDeliveries,
@@ -41,7 +41,7 @@ export function showWebhooks<S>(
     const windows = await store.deliveries.failureWindows();
     const rows: Row[] = [];
     for (const webhook of listed.slice(range.start, range.start + range.num)) {
-      const { deliveries: recent } = await store.deliveries.page(webhook.id, 0, maxCharted);
+      const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
       const window = windows.get(webhook.id) ?? null;
       const actions = disabledReason ? html`<span class="none">–</span>` : renderActions(page, webhook);
       rows.push([...rowOf(page, store, { webhook, window, recent }, runtime.now()), actions]);
@@ -60,6 +60,7 @@ export function showWebhooks<S>(
       )}
       ${renderPager('Webhooks', range, listed.length)}
       ${!disabledReason && html`<p>${create}</p>`}
+      <p><a href="${page.href('services', 'webhooks', 'deliveries')}">Deliveries of all webhooks</a></p>
     </section>`;
   };
 }
@@ -78,12 +79,12 @@ function rowOf(
 ): Row {
   const [last] = recent;
   const settings = store.read(webhookSettings);
-  const { failures } = webhookToJson(webhook, window, settings, at);
+  const { failures, health } = webhookToJson(webhook, window, settings, at);
   return [
     html`<a href="${webhookHref(page, webhook.id)}">${webhook.name}</a
       ><br /><span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
     renderService(page, store, webhook),
-    renderWebhookState(webhook),
+    renderWebhookState(webhook, health),
     formatFailures(failures.count, settings),
     last
       ? html`${sparkline(recent)} ${renderLastDelivery(last, at)}`
@@ -105,7 +106,8 @@ function renderService(page: PageContext<unknown>, store: ReadableStore, { servi
   return html`<a href="${page.href('services', ...service.split('/'))}">${service}</a>`;
 }
 
-function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook): Html {
+function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook, health: Health): Html {
+  if (health === 'failing') return html`<span class="state warn">Failing</span>`;
   if (active) return html`<span class="state good">Active</span>`;
   const since = deactivatedAt !== null && renderTime(deactivatedAt);
   switch (deactivatedBy) {
@@ -116,6 +118,12 @@ function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook): 
     case null:
       return html`<span class="state warn">Not active</span><br />since it was created`;
   }
+}
+
+function formatHeaderNames({ headers }: Webhook): Html | string {
+  return headers.length === 0
+    ? html`<span class="none">none of its own</span>`
+    : headers.map(({ name }) => name).join(', ');
 }
 
 function formatFailures(count: number, settings: WebhookSettings): string {
@@ -147,10 +155,12 @@ function renderActions(page: PageContext<unknown>, { id, active }: Webhook): Htm
 export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhook> {
   return async (page) => {
     const { subject: webhook, here } = page;
-    const { deliveries, total } = await store.deliveries.page(webhook.id, 0, maxDeliveries);
+    const filter = { webhookId: webhook.id };
+    const { deliveries, total } = await store.deliveries.page(filter, 0, maxDeliveries);
+    const pending = await store.deliveries.pendingOf(webhook.id);
     const window = await store.deliveries.failureWindow(webhook.id);
     const disabledReason = buttonsDisabledReason(page, store);
-    const options = { settings: store.read(webhookSettings), hasButtons: !disabledReason };
+    const rendered = { deliveries, webhook, hasButtons: !disabledReason };
     const changes = html`<p>
       <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
       <a href="${here('delete')}">Delete</a>
@@ -158,18 +168,25 @@ export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhoo
     return html`<section aria-labelledby="webhook">
         <h2 id="webhook">Details</h2>
         ${renderFacts(factsOf(page, store, window, runtime.now()))}
-        ${disabledReason || html`${renderActions(page, webhook)} ${changes}`}
+        ${disabledReason || html`${renderActions(page, webhook)} ${changes} ${pending > 0 && pendingHint(pending)}`}
       </section>
       <section aria-labelledby="recent">
         <h2 id="recent">Recent deliveries</h2>
         ${
           deliveries.length === 0
             ? html`<p>Nothing has been sent to this webhook yet.</p>`
-            : html`${outcomesView(deliveries)} ${renderDeliveries(page, webhook, deliveries, options)}`
+            : html`${outcomesView(deliveries)} ${renderDeliveries(page, store, rendered)}`
         }
         ${total > deliveries.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
       </section>`;
   };
+}
+
+function pendingHint(pending: number): Html {
+  return html`<p class="hint">
+    Deactivating the webhook discards ${formatCount(pending, 'pending delivery')}; deleting it
+    deletes them.
+  </p>`;
 }
 
 function factsOf(
@@ -180,18 +197,19 @@ function factsOf(
 ): [string, Html | string][] {
   const { subject: webhook } = page;
   const settings = store.read(webhookSettings);
-  const { failures, previousKeyUntil } = webhookToJson(webhook, stored, settings, at);
+  const { failures, health, previousKeyUntil } = webhookToJson(webhook, stored, settings, at);
   const { windowStart, windowEnd } = failures;
   const window =
     windowStart !== null &&
     windowEnd !== null &&
     html`<span class="hint">, counted from ${renderTime(windowStart)} to ${renderTime(windowEnd)}</span>`;
   const facts: [string, Html | string][] = [
-    ['State', renderWebhookState(webhook)],
+    ['State', renderWebhookState(webhook, health)],
     ['Receiver', html`<span class="address">${formatReceiver(webhook)}</span>`],
     ['Service', renderService(page, store, webhook)],
     ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
     ['Content type', webhook.contentType],
+    ['Headers', formatHeaderNames(webhook)],
     ['Failures', html`${formatFailures(failures.count, settings)}${window}`],
     ['Created', renderTime(webhook.createdAt)],
     ['Changed', renderTime(webhook.updatedAt)],

@@ -101,6 +101,8 @@ async function visitCatalog(tour: Recorder): Promise<void> {
     await tour.post(`${service}/edit`, { description: 'Depths of the harbour.' }, id);
     await tour.post(`${service}/webhooks/create`, { ...hook, name }, id);
     await tour.get(`${service}/webhooks`, id);
+    await tour.post(`${service}/webhooks/deactivateAll`, {}, id);
+    await tour.post(`${service}/webhooks/activateAll`, {}, id);
     await tour.post(`${service}/delete`, {}, id);
   }
   await tour.post('/admin/services/{folder}/deleteFolder', {}, id);
@@ -109,11 +111,13 @@ async function visitCatalog(tour: Recorder): Promise<void> {
 async function visitWebhooks(tour: Recorder): Promise<void> {
   const all = '/admin/services/webhooks';
   await tour.get(`${all}/settings`);
+  await tour.get(`${all}/eventTypes`);
   await tour.post(`${all}/settings`, { notificationAttempts: '3' });
   const { webhook } = await tour.post<{ webhook: { id: string } }>(`${all}/create`, {
     name: 'ships',
     hookUrl: 'https://example.com/ships',
     changeTypes: 'ShipArrived',
+    headers: '{"X-Api-Key":"a secret value"}',
   });
   const ids = { webhook: webhook.id, delivery: '' };
   await tour.post(`${all}/publish`, { changeType: 'ShipArrived', payload: '{"berth":7}' });
@@ -126,11 +130,18 @@ async function visitWebhooks(tour: Recorder): Promise<void> {
   ids.delivery = deliveries[0]?.id ?? '';
   await tour.get(`${all}/{webhook}/deliveries/{delivery}`, ids);
   await tour.post(`${all}/{webhook}/deliveries/{delivery}/redeliver`, {}, ids);
+  await tour.get(`${all}/deliveries`);
+  await tour.get(`${all}/deliveries/{delivery}`, ids);
+  await tour.post(`${all}/deliveries/{delivery}/redeliver`, {}, ids);
+  await tour.post(`${all}/{webhook}/redeliver`, { state: 'failed,missed' }, ids);
+  await tour.post(`${all}/redeliver`, { changeType: 'ShipArrived' });
   await tour.post(`${all}/{webhook}/ping`, {}, ids);
   await tour.post(`${all}/{webhook}/rotateKey`, { graceHours: '24' }, ids);
   await tour.post(`${all}/{webhook}/edit`, { name: 'ships' }, ids);
   await tour.post(`${all}/{webhook}/deactivate`, {}, ids);
   await tour.post(`${all}/{webhook}/activate`, {}, ids);
+  await tour.post(`${all}/deactivateAll`, {});
+  await tour.post(`${all}/activateAll`, {});
   await tour.wait(1);
   await tour.post(`${all}/{webhook}/delete`, {}, ids);
 }

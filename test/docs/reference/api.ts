@@ -86,7 +86,19 @@ function slug(heading: string): string {
     .replaceAll(' ', '-');
 }
 
+const beneathService = /\/services\/(\{folder\}\/)?\{serviceName\}\.\{type\}\/webhooks\/\{webhook\}/;
+
+/** The same webhook has an address beneath its service. */
+function otherAddressOf(path: string): string | undefined {
+  return beneathService.test(path) ? path.replace(beneathService, '/services/webhooks/{webhook}') : undefined;
+}
+
 function endpointPart({ path, methods, operation }: Endpoint, tour: Tour): string {
+  const other = otherAddressOf(path);
+  if (other !== undefined) {
+    const link = `[${code(other)}](#${slug(headingOf(other, methods))})`;
+    return `### ${plain(headingOf(path, methods))}\n\nThe same as ${link}, for a webhook of this service.`;
+  }
   const recorded = methods.map((method) => tour.get(keyOf(method, path))).find((found) => found);
   if (!recorded) throw new Error(`The tour has no answer of ${methods.join()} ${path}.`);
   const statuses = Object.keys(operation.responses).filter((status) => /^\d+$/.test(status));

@@ -1,0 +1,43 @@
+// Which deliveries a request asks for.
+import { type Delivery, type DeliveryState } from './delivery.ts';
+
+export type DeliveryFilter = {
+  readonly webhookId?: string | undefined;
+  readonly states?: readonly DeliveryState[] | undefined;
+  readonly changeType?: string | undefined;
+  readonly eventId?: string | undefined;
+  /** The HTTP status of the last attempt; null: there was no attempt, or it got no answer. */
+  readonly status?: number | null | undefined;
+  /** The first and the last moment of `createdAt`. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+};
+
+/** Pages count no further. */
+export const mostCounted = 10_000;
+
+export type DeliveryPage = {
+  readonly deliveries: readonly Delivery[];
+  /** How many match, at most `mostCounted`. */
+  readonly total: number;
+  /** Whether `total` is exact, because no more match. */
+  readonly isTotalExact: boolean;
+};
+
+export function matchesFilter(delivery: Delivery, filter: DeliveryFilter): boolean {
+  const { webhookId, event, state, createdAt } = delivery;
+  return (
+    (filter.webhookId === undefined || filter.webhookId === webhookId) &&
+    (filter.states === undefined || filter.states.includes(state)) &&
+    (filter.changeType === undefined || filter.changeType === event.type) &&
+    (filter.eventId === undefined || filter.eventId === event.id) &&
+    (filter.status === undefined || filter.status === lastStatus(delivery)) &&
+    (filter.from === undefined || filter.from <= createdAt) &&
+    (filter.to === undefined || createdAt <= filter.to)
+  );
+}
+
+/** The HTTP status of the last attempt. */
+export function lastStatus({ attempts }: Delivery): number | null {
+  return attempts.at(-1)?.status ?? null;
+}

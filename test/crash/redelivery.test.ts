@@ -1,0 +1,62 @@
+// A redelivery by filter runs while a process and the database are killed: every matched delivery is repeated exactly once, and arrives.
+import { expect, it } from 'vitest';
+import { startPostgres } from '../kit/postgres.ts';
+import { changeSettings, register, startReceiver, webhooksPath } from './receiver.ts';
+import { connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
+
+const matched = 600;
+/** Few, so that the redelivery pauses again and again, and is not over before the kills. */
+const env = { WEBHOOK_MAX_PENDING: '50' };
+/** The lease of the killed process must end before its deliveries can be attempted again. */
+const settledWithinMs = 40_000;
+
+it('each matched delivery is repeated once', { timeout: 240_000 }, async () => {
+  const random = createRandom();
+  const postgres = await startPostgres();
+  const [victim, survivor] = await Promise.all([
+    startSteward(postgres.url, env),
+    startSteward(postgres.url, env),
+  ]);
+  const token = await signInEverywhere([victim, survivor]);
+  // The database is killed during attempts, so some are repeated.
+  await changeSettings(victim, token, { numberOfFailures: '10000' });
+  const receiver = await startReceiver({ respond: () => pause(5 * random(), '204') });
+  const id = await register([victim, survivor], token, receiver, 'Tested');
+  const before = await connect(postgres.url);
+  await before(
+    `insert into deliveries (id, webhook_id, event_id, event_type, event_at, data, bytes, is_ping, state, created_at, ended_at, attempts,
+       priority, since)
+     select 'missed-' || n, $1, 'event-' || n, 'Tested', 1, '{}', 2, false, 'missed', n, n, '[]', 2, n from generate_series(1, $2) n`,
+    [id, matched],
+  );
+  const requested = await victim.post(`${webhooksPath}/${id}/redeliver`, {}, token);
+  expect(requested.body).toEqual({ status: 'success', matched, skipped: 0 });
+
+  const created = async () => {
+    const page = await survivor.get(`${webhooksPath}/deliveries?state=pending,delivered,failed`, token);
+    return page.body.total as number;
+  };
+  await expect.poll(created, { timeout: 10_000, interval: 10 }).toBeGreaterThan(50);
+  await victim.kill();
+  await expect.poll(created, { timeout: 20_000, interval: 10 }).toBeGreaterThan(200);
+  await postgres.kill();
+  await postgres.start();
+  await expect.poll(async () => (await survivor.ask('/ready')).status, { timeout: 10_000 }).toBe(200);
+  expect(await created()).toBeLessThan(matched);
+
+  const delivered = async () =>
+    (await survivor.get(`${webhooksPath}/deliveries?state=delivered`, token)).body.total;
+  await expect.poll(delivered, { timeout: settledWithinMs, interval: 200 }).toBe(matched);
+  const after = await connect(postgres.url);
+  const [links] = await after<{ originals: number; repeated: number; all: number }>(
+    `select count(*) filter (where n.id is not null)::int as originals, count(distinct d.redelivery_of)::int as repeated,
+       count(d.redelivery_of)::int as all
+     from deliveries d left join deliveries n on n.id = d.redelivered_as and n.redelivery_of = d.id`,
+  );
+  expect(links).toEqual({ originals: matched, repeated: matched, all: matched });
+  expect(receiver.arrivals.size).toBe(matched);
+  expect(receiver.badSignatures).toEqual([]);
+  const left = () => after(`select from state where kind = 'redeliveries' and value is not null`);
+  await expect.poll(left, { timeout: 5_000 }).toEqual([]);
+  expect(survivor.loggedErrors()).toEqual([]);
+});

@@ -1,0 +1,2 @@
+export const wrongDeliveries: string[];
+export function checkDelivery(headers: Readonly<Record<string, string | undefined>>, sent: string): void;

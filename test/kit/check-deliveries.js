@@ -1,0 +1,51 @@
+// Checks every delivery of the servers in this process against the schema that `services/webhooks/eventTypes` has for its type.
+// The fake HTTP client calls `checkDelivery`; in a process of its own, check-process.js does. It must be JavaScript for the latter.
+import { subscribe } from 'node:diagnostics_channel';
+import { URLSearchParams } from 'node:url';
+import { z } from 'zod';
+
+/** What was wrong, for a check at the end of a test file. @type {string[]} */
+export const wrongDeliveries = [];
+
+/** The schemas of `data` by type. Empty until a server has routes. @type {Map<string, z.ZodType>} */
+const schemas = new Map();
+
+const body = z.strictObject({
+  id: z.string().min(1),
+  type: z.string().regex(/^[A-Za-z][A-Za-z0-9]{0,63}$/),
+  timestamp: z.int(),
+  service: z.string().nullable(),
+  webhookId: z.string().min(1),
+  webhookName: z.string().min(1),
+  data: z.record(z.string(), z.unknown()),
+});
+
+subscribe('fastify.initialization', (message) => {
+  const { fastify } = /** @type {{ fastify: import('fastify').FastifyInstance }} */ (message);
+  fastify.addHook('onRoute', ({ url, config }) => {
+    const rest = /** @type {any} */ (config)?.rest;
+    if (!url.endsWith('/services/webhooks/eventTypes') || !rest) return;
+    for (const { type, schema } of rest.entry.resource.read({}).eventTypes)
+      schemas.set(type, z.fromJSONSchema({ ...schema, additionalProperties: false }));
+  });
+});
+
+/**
+ * Throws if the delivery is wrong.
+ * @param {Readonly<Record<string, string | undefined>>} headers
+ * @param {string} sent
+ */
+export function checkDelivery(headers, sent) {
+  const isForm = headers['content-type'] === 'application/x-www-form-urlencoded';
+  const json = isForm ? (new URLSearchParams(sent).get('payload') ?? '') : sent;
+  const { data: event, error } = body.safeParse(JSON.parse(json));
+  const schema = schemas.get(event?.type ?? '');
+  const problem =
+    error?.message ??
+    (event?.id === headers['webhook-id'] ? undefined : 'webhook-id is not the id of the event') ??
+    schema?.safeParse(event?.data).error?.message;
+  if (problem === undefined) return;
+  const text = `The delivery does not have the declared schema. ${problem}\n${json.slice(0, 2000)}`;
+  wrongDeliveries.push(text);
+  throw new Error(text);
+}

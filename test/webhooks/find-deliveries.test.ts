@@ -1,0 +1,84 @@
+// Finding deliveries: of all webhooks and of one, by filter, as JSON and on the pages.
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type DeliveryJson, type Hooks, startHooks } from '../kit/hooks.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+  await hooks.act('settings', { notificationAttempts: '1' });
+});
+afterEach(() => hooks.close());
+
+type Page = { deliveries: DeliveryJson[]; total: number; totalIsExact?: boolean };
+
+/** The events of the deliveries that match, and their webhooks. */
+async function find(path: string): Promise<string[]> {
+  const { deliveries, total } = await hooks.read<Page>(path);
+  expect(total).toBe(deliveries.length);
+  return deliveries.map(({ event, webhookName }) => `${event.id} to ${webhookName}`);
+}
+
+it('deliveries are found by state, type, event, status and time, of all webhooks and of one', async () => {
+  const one = await hooks.register({ name: 'one' });
+  const two = await hooks.register({ name: 'two', changeTypes: 'Closed' });
+  hooks.answerWith(503);
+  await hooks.publish({ eventId: 'e1', changeType: 'Opened' });
+  await hooks.settle();
+  hooks.answerWith(200);
+  await hooks.runtime.advance(1_000);
+  const later = hooks.runtime.now();
+  await hooks.publish({ eventId: 'e2', changeType: 'Opened' });
+  await hooks.settle();
+  await hooks.act(`${two.id}/deactivate`);
+  await hooks.publish({ eventId: 'e3', changeType: 'Closed' });
+  await hooks.settle();
+
+  const all = ['e3 to two', 'e3 to one', 'e2 to one', 'e1 to one'];
+  expect(await find('/deliveries')).toEqual(all);
+  expect(await find(`/${one.id}/deliveries`)).toEqual(all.slice(1));
+  expect(await find('/deliveries?state=failed,%20missed')).toEqual(['e3 to two', 'e1 to one']);
+  expect(await find('/deliveries?changeType=Opened&state=')).toEqual(['e2 to one', 'e1 to one']);
+  expect(await find('/deliveries?eventId=e3')).toEqual(['e3 to two', 'e3 to one']);
+  expect(await find('/deliveries?status=503')).toEqual(['e1 to one']);
+  expect(await find('/deliveries?status=none')).toEqual(['e3 to two']);
+  expect(await find(`/deliveries?from=${later}&to=${later}&status=200`)).toEqual(['e3 to one', 'e2 to one']);
+  expect(await find(`/${one.id}/deliveries?to=${later - 1}`)).toEqual(['e1 to one']);
+  expect(await find(`/${two.id}/deliveries?status=200`)).toEqual([]);
+
+  const [missed] = (await hooks.read<Page>('/deliveries?num=1')).deliveries;
+  expect(missed).toMatchObject({ webhookId: two.id, state: 'missed', nextAttemptAt: null, attempts: [] });
+  expect(missed?.endedAt).toBe(missed?.createdAt);
+  expect(await hooks.read(`/deliveries/${missed?.id}`)).toEqual(
+    await hooks.read(`/${two.id}/deliveries/${missed?.id}`),
+  );
+  const unknown = await hooks.get('/admin/services/webhooks/deliveries/unknown', hooks.administrator);
+  expect(unknown.statusCode).toBe(404);
+});
+
+it('a filter with faults is refused, and the answer names each of them', async () => {
+  const query = 'state=lost,failed&changeType=1&eventId=%21&status=99&from=x&to=-1&num=0';
+  const refused = await hooks.get(`/admin/services/webhooks/deliveries?${query}`, hooks.administrator);
+  expect(refused.statusCode).toBe(400);
+  expect(refused.json<{ error: { details: string[] } }>().error.details).toEqual([
+    'state: must be a comma list of pending, delivered, failed, discarded, missed.',
+    'changeType: must be a letter and up to 63 letters or digits.',
+    'eventId: must be 1 to 64 letters, digits, _ or -.',
+    'status: must be an HTTP status from 100 to 599, or none.',
+    'from: must be an integer from 0 to 999999999999999.',
+    'to: must be an integer from 0 to 999999999999999.',
+    'num: must be an integer from 1 to 100.',
+  ]);
+});
+
+it('the page of all deliveries shows their webhooks, links to each state and keeps the filter', async () => {
+  const { id } = await hooks.register({ name: 'one', active: 'false' });
+  for (const eventId of ['e1', 'e2']) await hooks.publish({ eventId, changeType: 'Opened' });
+  const page = await hooks.get('/admin/services/webhooks/deliveries?changeType=Opened&num=1&f=html', {
+    authorization: hooks.administrator.authorization,
+  });
+  expect(page.statusCode).toBe(200);
+  expect(page.body).toContain(`href="/admin/services/webhooks/${id}"`);
+  expect(page.body).toContain('?changeType=Opened&amp;state=missed"');
+  expect(page.body).toContain('?changeType=Opened&amp;start=1&amp;num=1"');
+  expect(page.body).not.toContain('>pending</span>');
+});

@@ -1,0 +1,204 @@
+// Recovering events that a receiver did not get: missed deliveries, redelivery by filter, and counts of discarded deliveries.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { blackHole } from '../kit/http-client.ts';
+import { type Hooks, startHooks } from '../kit/hooks.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+});
+afterEach(() => hooks.close());
+
+/** Starts the server again with other variables. */
+async function restartWith(env: Record<string, string>): Promise<void> {
+  await hooks.close();
+  hooks = await startHooks({ env });
+}
+
+const statesOf = async (id: string) => (await hooks.deliveriesOf(id)).deliveries.map(({ state }) => state);
+
+/** The ids of the events that arrived, in the order of their names. */
+const arrived = () => hooks.arrivals.map(({ headers }) => headers['webhook-id']).sort();
+
+const refusal = async (path: string, fields: Record<string, string> = {}) => {
+  const { statusCode, body } = await hooks.post(
+    `/admin/services/webhooks/${path}`,
+    fields,
+    hooks.administrator,
+  );
+  return [statusCode, (JSON.parse(body) as { error: { details: string[]; message: string } }).error];
+};
+
+describe('an inactive webhook', () => {
+  it('misses events, which publish does not count, and gets them by a redelivery', async () => {
+    const active = await hooks.register();
+    const inactive = await hooks.register({ active: 'false' });
+    expect(await hooks.publish({ eventId: 'e1' })).toMatchObject({ deliveries: 1 });
+    expect(await hooks.publish({ eventId: 'e1' })).toMatchObject({ deliveries: 1 });
+    await hooks.settle();
+    expect([await statesOf(active.id), await statesOf(inactive.id)]).toEqual([['delivered'], ['missed']]);
+    await hooks.act(`${inactive.id}/activate`);
+    await hooks.settle();
+    expect(arrived()).toEqual(['e1']);
+    expect(await hooks.act(`${inactive.id}/redeliver`)).toEqual({
+      status: 'success',
+      matched: 1,
+      skipped: 0,
+    });
+    await hooks.settle();
+    expect(arrived()).toEqual(['e1', 'e1']);
+    const [repeated, original] = (await hooks.deliveriesOf(inactive.id)).deliveries;
+    expect(repeated).toMatchObject({ state: 'delivered', redeliveryOf: original?.id, event: { id: 'e1' } });
+    expect(original).toMatchObject({ state: 'missed', redeliveredAs: repeated?.id });
+    expect(repeated).not.toHaveProperty('redeliveredAs');
+  });
+
+  it('neither gets nor misses events about itself', async () => {
+    await hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1' });
+    const other = await hooks.register({ changeTypes: 'WebhookDeactivated', active: 'false' });
+    const failing = await hooks.register({ changeTypes: '*' });
+    hooks.answerWith(500);
+    await hooks.publish({ eventId: 'e1' });
+    await hooks.settle();
+    expect(await hooks.read(`/${failing.id}`)).toMatchObject({ active: false, deactivatedBy: 'failures' });
+    expect((await hooks.deliveriesOf(failing.id)).deliveries.map(({ event }) => event.id)).toEqual(['e1']);
+    expect((await hooks.deliveriesOf(other.id)).deliveries).toMatchObject([
+      { state: 'missed', event: { type: 'WebhookDeactivated' } },
+    ]);
+  });
+});
+
+describe('redelivery by filter', () => {
+  const fail = async (...eventIds: string[]) => {
+    hooks.answerWith(500);
+    for (const eventId of eventIds) await hooks.publish({ eventId });
+    await hooks.settle();
+    hooks.answerWith(200);
+    hooks.arrivals.length = 0;
+  };
+  beforeEach(() => hooks.act('settings', { notificationAttempts: '1', numberOfFailures: '1000' }));
+
+  it('repeats only what matches, and nothing twice', async () => {
+    const { id } = await hooks.register();
+    await fail('e1', 'e2', 'e3');
+    await hooks.publish({ eventId: 'delivered' });
+    await hooks.settle();
+    hooks.arrivals.length = 0;
+    expect(await hooks.act(`${id}/redeliver`, { eventId: 'e2', state: 'failed' })).toMatchObject({
+      matched: 1,
+    });
+    await hooks.settle();
+    expect(arrived()).toEqual(['e2']);
+    expect(await hooks.act(`${id}/redeliver`, { status: '500' })).toMatchObject({ matched: 2 });
+    await hooks.settle();
+    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 0 });
+    expect(await hooks.act(`${id}/redeliver`, { state: 'delivered', changeType: 'Other' })).toMatchObject({
+      matched: 0,
+    });
+    await hooks.settle();
+    expect(arrived()).toEqual(['e1', 'e2', 'e3']);
+    expect(await hooks.act('redeliver', { state: 'delivered', eventId: 'delivered' })).toMatchObject({
+      matched: 1,
+    });
+    await hooks.settle();
+    expect(arrived()).toEqual(['delivered', 'e1', 'e2', 'e3']);
+  });
+
+  it('repeats what failed again, with the next request', async () => {
+    const { id } = await hooks.register();
+    await fail('e1');
+    hooks.answerWith(500);
+    await hooks.act(`${id}/redeliver`);
+    await hooks.settle();
+    await hooks.runtime.advance(1_000);
+    hooks.answerWith(200);
+    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 1 });
+    await hooks.settle();
+    const [last, between, first] = (await hooks.deliveriesOf(id)).deliveries;
+    expect([last?.redeliveryOf, between?.redeliveryOf]).toEqual([between?.id, first?.id]);
+    expect(arrived()).toEqual(['e1', 'e1']);
+  });
+
+  it('of all webhooks skips inactive ones, and is a conflict for one that is inactive', async () => {
+    const [one, two] = [await hooks.register(), await hooks.register()];
+    await fail('e1', 'e2');
+    await hooks.act(`${two.id}/deactivate`);
+    expect(await hooks.act('redeliver')).toEqual({ status: 'success', matched: 2, skipped: 2 });
+    await hooks.settle();
+    expect(arrived()).toEqual(['e1', 'e2']);
+    expect(await refusal(`${two.id}/redeliver`)).toMatchObject([409, { message: /is not active/ }]);
+    expect(await statesOf(one.id)).toEqual(['delivered', 'delivered', 'failed', 'failed']);
+    expect(await statesOf(two.id)).toEqual(['failed', 'failed']);
+  });
+
+  it('refuses a filter that matches pending deliveries', async () => {
+    const { id } = await hooks.register();
+    expect(await refusal(`${id}/redeliver`, { state: 'pending', status: 'any' })).toMatchObject([
+      400,
+      {
+        details: [
+          'state: must be a comma list of delivered, failed, discarded, missed.',
+          'status: must be an HTTP status from 100 to 599, or none.',
+        ],
+      },
+    ]);
+  });
+
+  it('pauses at WEBHOOK_MAX_PENDING, continues in read-only mode, and stops when the webhook is deactivated', async () => {
+    await restartWith({ WEBHOOK_MAX_PENDING: '3' });
+    const { id } = await hooks.register({ active: 'false' });
+    for (let n = 0; n < 8; n += 1) await hooks.publish({ eventId: `e${n}` });
+    await hooks.act(`${id}/activate`);
+    hooks.httpClient.receiver = blackHole;
+    expect(await hooks.act(`${id}/redeliver`)).toMatchObject({ matched: 8 });
+    await hooks.post('/admin/mode/update', { isReadOnly: 'true' }, hooks.administrator);
+    await hooks.runtime.advance(2_000);
+    const pending = async () => (await statesOf(id)).filter((state) => state === 'pending').length;
+    expect(await pending()).toBe(3);
+    // The first three attempts time out one after another, and more are created.
+    await hooks.runtime.advance(60_000);
+    expect(await pending()).toBe(3);
+    expect((await statesOf(id)).filter((state) => state === 'failed').length).toBeGreaterThan(0);
+    await hooks.post('/admin/mode/update', { isReadOnly: 'false' }, hooks.administrator);
+    await hooks.act(`${id}/deactivate`);
+    const created = (await hooks.deliveriesOf(id)).total;
+    await hooks.act(`${id}/activate`);
+    await hooks.runtime.advance(60_000);
+    expect((await hooks.deliveriesOf(id)).total).toBe(created);
+    expect(created).toBeLessThan(16);
+  });
+});
+
+describe('the number of discarded deliveries', () => {
+  beforeEach(async () => {
+    hooks.httpClient.receiver = blackHole;
+    await hooks.settle();
+  });
+
+  it('is in the answers of deactivate and delete, without attempts in progress', async () => {
+    const { id } = await hooks.register();
+    for (let n = 0; n < 7; n += 1) await hooks.publish();
+    await hooks.settle();
+    expect(await hooks.act(`${id}/deactivate`)).toEqual({ status: 'success', discarded: 3 });
+    expect(await hooks.act(`${id}/deactivate`)).toEqual({ status: 'success', discarded: 0 });
+    expect(await hooks.act(`${id}/delete`)).toEqual({ status: 'success', discarded: 4 });
+  });
+
+  it('is in the answer of deactivateAll, with the number of webhooks', async () => {
+    const services = '/admin/services';
+    await hooks.post(`${services}/createService`, { serviceName: 'New', type: 'T' }, hooks.administrator);
+    for (const service of ['', '', 'New.T'])
+      await hooks.register({ service, hookUrl: `https://hooks.example/` });
+    await hooks.register({ active: 'false' });
+    for (let n = 0; n < 6; n += 1) await hooks.publish({ service: 'New.T' });
+    await hooks.settle();
+    const act = async (path: string) =>
+      (await hooks.post(`${services}/${path}`, {}, hooks.administrator)).json<unknown>();
+    expect(await act('New.T/webhooks/deactivateAll')).toMatchObject({ webhooks: 1 });
+    // Four of eighteen deliveries are being attempted, all by the same receiver.
+    expect(await act('webhooks/deactivateAll')).toMatchObject({ status: 'success', webhooks: 2 });
+    expect((await hooks.get('/metrics')).body).toMatch(/^steward_webhook_deliveries_pending 4$/m);
+    expect(await act('webhooks/activateAll')).toEqual({ status: 'success', webhooks: 4, discarded: 0 });
+    expect(await act('New.T/webhooks/activateAll')).toEqual({ status: 'success', webhooks: 0, discarded: 0 });
+  });
+});

@@ -20,7 +20,7 @@ let names = 0;
 const newName = () => `name${(names += 1)}`;
 
 const simple =
-  (path: string, fields: Fields = {}): Prepare =>
+  (path: string, fields: Fields): Prepare =>
   (server) =>
     Promise.resolve(() => post(server, path, fields));
 

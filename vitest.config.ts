@@ -66,8 +66,7 @@ export default defineConfig(({ mode }) => ({
     pool: 'threads',
     // The files of a worker share their modules: importing the server once per file would take a third of the time.
     isolate: false,
-    // Three workers on two cores: while a test waits for a browser, a process or the database, others run.
-    maxWorkers: 3,
+    maxWorkers: 2,
     testTimeout: 20_000 * timeoutFactor,
     hookTimeout: 30_000,
     // Processes may start slowly on a busy machine.

@@ -20,7 +20,7 @@ let names = 0;
 const newName = () => `name${(names += 1)}`;
 
 const simple =
-  (path: string, fields: Fields = {}): Prepare =>
+  (path: string, fields: Fields): Prepare =>
   (server) =>
     Promise.resolve(() => post(server, path, fields));
 
@@ -154,8 +154,8 @@ const successes: Record<string, Prepare> = {
   'services/createFolder': simple('services/createFolder', { folderName: 'New' }),
   'services/createService': simple('services/createService', { serviceName: 'New', type: 'MapServer' }),
   'services/webhooks/create': simple('services/webhooks/create', receiver),
-  'services/webhooks/activateAll': simple('services/webhooks/activateAll'),
-  'services/webhooks/deactivateAll': simple('services/webhooks/deactivateAll'),
+  'services/webhooks/activateAll': simple('services/webhooks/activateAll', {}),
+  'services/webhooks/deactivateAll': simple('services/webhooks/deactivateAll', {}),
   'services/webhooks/redeliver': simple('services/webhooks/redeliver', { changeType: 'Never' }),
   'services/webhooks/deliveries/{delivery}/redeliver': async (server) => {
     const path = await createWebhook(server, 'services/webhooks');

@@ -55,6 +55,8 @@ async function visitsOfAll(ids: Readonly<Record<string, string>>): Promise<Visit
     ['/tokens', tokens],
   ] as const)
     for (const { route, operation, resource } of walk(root)) {
+      // The pages of a webhook are the same beneath its service.
+      if (route.includes('{service}/webhooks/{webhook}')) continue;
       const isForm = operation !== undefined && operation !== resource.onPost;
       const inTurn: Look = visits.size % 2 === 0 ? 'wide' : 'narrow';
       visits.set(`${prefix}/${fill(route)}`, isForm ? [inTurn] : bothLooks);

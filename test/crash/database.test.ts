@@ -124,7 +124,7 @@ it('while it is unavailable reads work, and writes are answered with 503', { tim
 
 it('no acknowledged write is lost', { timeout: 240_000 }, async () => {
   const random = createRandom();
-  const outages = 5;
+  const outages = 3;
   const acknowledged = { events: [] as string[], services: [] as string[], users: [] as string[] };
   let isOver = false;
 

@@ -4,7 +4,7 @@ import { createDatabase } from '../kit/postgres.ts';
 import type { Message } from './messages.ts';
 import { type Answer, type Steward, signInEverywhere, startSteward } from './steward.ts';
 
-const rounds = 10;
+const rounds = 5;
 const callers = 50;
 /** Long enough for every request to be answered while the job runs: a patch has more than ten steps. */
 const stepMs = 300;

@@ -108,12 +108,12 @@ it(
           },
         });
       });
-    // Of each Job: the creation is lost, the answer to it is lost, and the process that takes over dies when it looks for the Job.
-    const kills = [1, 2].flatMap((): [string, number, boolean][] => [
+    // The creation is lost, the answer to it is lost, and the process that takes over dies when it looks for the Job.
+    const kills: [string, number, boolean][] = [
       ['POST', 1, false],
       ['POST', 1, true],
       ['GET', 1, true],
-    ]);
+    ];
     let isStarted = false;
     for (const kill of kills) {
       const dead = killAt(...kill);

@@ -24,6 +24,8 @@ const patterns: Record<string, (length: number) => string> = {
   payload: (length) => `{"a":"${'x'.repeat(length - '{"a":""}'.length)}"}`,
   // White space extends the value to the given length.
   changeTypes: (length) => `A,B${' '.repeat(length - 'A,B'.length)}`,
+  state: (length) => `failed,${' '.repeat(length - 'failed,missed'.length)}missed`,
+  status: (length) => 'none'.padEnd(length, 'e'),
 };
 
 /** The limits of a signature key are in bytes, not in characters. */
@@ -69,6 +71,8 @@ it('every field enforces its limits', async () => {
   let tested = 0;
   for (const [prefix, root] of Object.entries(target.app.trees)) {
     for (const entry of walk(root)) {
+      // A webhook has the same operations beneath its service.
+      if (entry.route.includes('{service}/webhooks/{webhook}')) continue;
       const route = entry.route.replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
         const known = { folder: 'Empty', service: 'World.MapServer', ...ids }[name] ?? '';
         return known.split('¦', 1)[0] ?? '';

@@ -2,18 +2,9 @@
 import type { Reader } from '../store/state.ts';
 import { type Job, newestJob, runTotals } from './job-table.ts';
 
-export type UpgradeStats = {
-  readonly running: boolean;
-  readonly stepsDone: number;
-  readonly stepsTotal: number;
-  readonly stepAgeSeconds: number;
-  readonly ended: readonly { readonly operation: string; readonly state: string; readonly count: number }[];
-  readonly lastSuccessSeconds: number;
-};
-
 const noJob = { running: false, stepsDone: 0, stepsTotal: 0, stepAgeSeconds: 0 };
 
-export function upgradeStats(reader: Reader, at: number): UpgradeStats {
+export function upgradeStats(reader: Reader, at: number) {
   const job = reader.read(newestJob);
   const { ended, lastSuccessAt } = reader.read(runTotals);
   return {

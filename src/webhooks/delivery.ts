@@ -162,27 +162,15 @@ export function endAttempt(
   isActive: boolean,
 ): Delivery {
   const at = endOf(attempt);
-  const attempted = replace(delivery, 'pending', null, [...delivery.attempts.map(withoutRequest), attempt]);
+  const attempts = [...delivery.attempts.map(withoutRequest), attempt];
+  const attempted = replace(delivery, { attempts });
   if (attempt.error === null) return end(attempted, 'delivered', at);
-  if (delivery.isPing || attempted.attempts.length >= notificationAttempts)
-    return end(attempted, 'failed', at);
+  if (delivery.isPing || attempts.length >= notificationAttempts) return end(attempted, 'failed', at);
   return isActive ? attempted : end(attempted, 'discarded', at);
 }
 
 export function withRedelivery(delivery: Delivery, redeliveredAs: string): Delivery {
-  const { id, webhookId, event, isPing, state, createdAt, endedAt, attempts, redeliveryOf } = delivery;
-  return {
-    id,
-    webhookId,
-    event,
-    isPing,
-    state,
-    createdAt,
-    endedAt,
-    attempts,
-    redeliveryOf,
-    redeliveredAs,
-  };
+  return replace(delivery, { redeliveredAs });
 }
 
 function withoutRequest({ request: _request, ...attempt }: Attempt): Attempt {
@@ -193,17 +181,21 @@ export function discard(delivery: Delivery, at: number): Delivery {
   return end(delivery, 'discarded', at);
 }
 
-function end(delivery: Delivery, state: 'delivered' | 'failed' | 'discarded', at: number): Delivery {
-  return replace(delivery, state, at, delivery.attempts);
+function end(delivery: Delivery, state: 'delivered' | 'failed' | 'discarded', endedAt: number): Delivery {
+  return replace(delivery, { state, endedAt });
 }
 
+type Changes = Partial<Pick<Delivery, 'state' | 'endedAt' | 'attempts' | 'redeliveredAs'>>;
+
 // Without spread syntax, for the same reason as `create`.
-function replace(
-  { id, webhookId, event, isPing, createdAt, redeliveryOf, redeliveredAs }: Delivery,
-  state: DeliveryState,
-  endedAt: number | null,
-  attempts: readonly Attempt[],
-): Delivery {
+function replace(delivery: Delivery, changes: Changes): Delivery {
+  const { id, webhookId, event, isPing, createdAt, redeliveryOf } = delivery;
+  const {
+    state = delivery.state,
+    endedAt = delivery.endedAt,
+    attempts = delivery.attempts,
+    redeliveredAs = delivery.redeliveredAs,
+  } = changes;
   return {
     id,
     webhookId,

@@ -3,6 +3,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
+import { type RequestToKillAt, killAtRequest } from './kill-at-request.ts';
 import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
 import { connect, createRandom, startSteward } from './steward.ts';
 
@@ -22,8 +23,7 @@ const manifest = JSON.stringify([
   },
 ]);
 
-/** The process is killed at the nth request of this method, which the proxy forwards or not. */
-type Kill = { method: string; nth: number; isForwarded: boolean };
+const changedPaths = /\/(leases|deployments|statefulsets)/;
 
 it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
   const random = createRandom();
@@ -45,7 +45,7 @@ it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
   const token = await steward.signIn();
   await steward.post(`${upgrades}/importManifest`, { manifestFile: new Blob([manifest]) }, token);
 
-  const kills: Kill[] = [
+  const kills: Omit<RequestToKillAt, 'path'>[] = [
     { method: 'POST', nth: 1, isForwarded: true },
     ...[1, 2].flatMap((nth) => [
       { method: 'PATCH', nth, isForwarded: false },
@@ -54,25 +54,7 @@ it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
     ...[1, 2, 3].map(() => ({ method: 'GET', nth: 3 + Math.floor(random() * 12), isForwarded: true })),
   ];
 
-  let removeFault: () => void = () => undefined;
-  const killAt = ({ method, nth, isForwarded }: Kill) =>
-    new Promise<void>((resolve) => {
-      let count = 0;
-      const remove = cluster.faults.inject({
-        method,
-        path: /\/(leases|deployments|statefulsets)/,
-        times: Infinity,
-        act: async () => {
-          count += 1;
-          if (count !== nth) return;
-          remove();
-          await steward.kill();
-          resolve();
-          if (!isForwarded) throw new Error('the client is gone');
-        },
-      });
-      removeFault = remove;
-    });
+  let cancelKill: () => void = () => undefined;
 
   const readStatus = async () =>
     ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
@@ -88,7 +70,8 @@ it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
     .then(() => 'ended');
   let killed = 0;
   for (const kill of kills) {
-    const dead = killAt(kill);
+    const { dead, cancel } = killAtRequest(cluster, { ...kill, path: changedPaths }, () => steward.kill());
+    cancelKill = cancel;
     if (!isStarted)
       expect(
         await steward.post(`${upgrades}/upgrade`, { versionManifest: '{"id":"pat"}' }, token),
@@ -104,7 +87,7 @@ it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
   }
 
   // The last process may have been killed while the job ended.
-  removeFault();
+  cancelKill();
   steward = await start();
 
   await expect.poll(async () => (await readStatus()).state, { timeout: 30_000 }).toBe('success');

@@ -1,17 +1,19 @@
 // Steps that Jobs perform, when processes die: at every step of a release, in and around each record, and at each request about a Job.
 // The fake API server is reached over HTTP. Every step and attempt has exactly one Job, and the messages are those of a job without deaths.
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { templateStepIds } from '../../src/upgrades/step-ids.ts';
 import { createDatabase } from '../kit/postgres.ts';
-import { type Cluster, openCluster } from '../kubernetes/cluster.ts';
+import type { Cluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 import {
   createTemplate,
+  openWorkloads,
   patch as patchOfProcess,
   names as workloadNames,
 } from '../kubernetes/upgrade-kit.ts';
+import { killAtRequest } from './kill-at-request.ts';
 import { type Message, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
 import { startPair } from './pair.ts';
 import { connect, startSteward } from './steward.ts';
@@ -30,16 +32,7 @@ const start = small(freshRelease);
 const release = small(builtInManifest.find(({ id }) => id === 'rel_14072022_2632') as Version);
 
 async function openNamespace(build: string, steps: readonly string[]): Promise<Cluster> {
-  const cluster = await openCluster();
-  onTestFinished(() => cluster.close());
-  for (const name of workloadNames)
-    await cluster.createWorkload({
-      kind: 'Deployment',
-      name,
-      replicas: 1,
-      containers: [{ name, image: `${name}:${build}` }],
-    });
-  for (const name of workloadNames) await cluster.settled('Deployment', name);
+  const cluster = await openWorkloads(workloadNames, build);
   for (const step of steps) await createTemplate(cluster, { step });
   return cluster;
 }
@@ -91,32 +84,16 @@ it(
     const manifest = new Blob([JSON.stringify([patchOfProcess])]);
     await steward.post(`${upgrades}/importManifest`, { manifestFile: manifest }, token);
 
-    const killAt = (method: string, nth: number, isForwarded: boolean) =>
-      new Promise<void>((resolve) => {
-        let count = 0;
-        const remove = cluster.faults.inject({
-          method,
-          path: /\/jobs[/?]/,
-          times: Infinity,
-          act: async () => {
-            count += 1;
-            if (count !== nth) return;
-            remove();
-            await steward.kill();
-            resolve();
-            if (!isForwarded) throw new Error('the client is gone');
-          },
-        });
-      });
     // The creation is lost, the answer to it is lost, and the process that takes over dies when it looks for the Job.
-    const kills: [string, number, boolean][] = [
-      ['POST', 1, false],
-      ['POST', 1, true],
-      ['GET', 1, true],
+    const kills = [
+      { method: 'POST', isForwarded: false },
+      { method: 'POST', isForwarded: true },
+      { method: 'GET', isForwarded: true },
     ];
     let isStarted = false;
     for (const kill of kills) {
-      const dead = killAt(...kill);
+      const request = { ...kill, path: /\/jobs[/?]/, nth: 1 };
+      const { dead } = killAtRequest(cluster, request, () => steward.kill());
       if (!isStarted) await steward.post(`${upgrades}/upgrade`, { versionManifest: '{"id":"pat"}' }, token);
       isStarted = true;
       await dead;

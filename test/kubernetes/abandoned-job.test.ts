@@ -2,8 +2,9 @@
 import { afterEach, expect, it } from 'vitest';
 import { findReasonOfAbandoning } from '../../src/upgrades/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';
-import { type Cluster, openCluster } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
+import { openWorkloads } from './upgrade-kit.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -23,19 +24,7 @@ const patch = (build: string, ...images: string[]) => ({
   containers: images.map((image) => ({ name: image.split(':', 1)[0], image })),
 });
 
-async function openNamespace(): Promise<Cluster> {
-  const cluster = await openCluster();
-  closing.push(() => cluster.close());
-  for (const name of names)
-    await cluster.createWorkload({
-      kind: 'Deployment',
-      name,
-      replicas: 1,
-      containers: [{ name, image: `${name}:1` }],
-    });
-  await Promise.all(names.map((name) => cluster.settled('Deployment', name)));
-  return cluster;
-}
+const openNamespace = () => openWorkloads(names);
 
 type Answer = {
   jobId: string;

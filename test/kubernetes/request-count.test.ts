@@ -1,10 +1,11 @@
 // How many requests an upgrade sends to the API server: with watches, and without the permission to watch.
 import { afterEach, expect, it } from 'vitest';
 import { startServer } from '../kit/server.ts';
-import { type Cluster, openCluster } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 import type { RecordedRequest } from './faults.ts';
 import { contextOf, openDeployment, workload } from './single-deployment.ts';
+import { openWorkloads } from './upgrade-kit.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -14,19 +15,7 @@ afterEach(async () => {
 const names = Array.from({ length: 12 }, (_, index) => `part-${index + 1}`);
 const maxPerWorkload = 8;
 
-async function openNamespace(): Promise<Cluster> {
-  const cluster = await openCluster();
-  closing.push(() => cluster.close());
-  for (const name of names)
-    await cluster.createWorkload({
-      kind: 'Deployment',
-      name,
-      replicas: 1,
-      containers: [{ name, image: `${name}:1` }],
-    });
-  await Promise.all(names.map((name) => cluster.settled('Deployment', name)));
-  return cluster;
-}
+const openNamespace = () => openWorkloads(names);
 
 const isPreflight = ({ method, path }: RecordedRequest) =>
   path === '/version' ||

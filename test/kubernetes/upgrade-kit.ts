@@ -84,17 +84,18 @@ export async function createTemplate(cluster: Cluster, options: TemplateOptions)
   await cluster.request('POST', path, templateObject(options));
 }
 
-export async function openWorkloads(): Promise<Cluster> {
+/** A namespace with a Deployment for each name. It is closed after the test. */
+export async function openWorkloads(deployments: readonly string[] = names, tag = '1'): Promise<Cluster> {
   const cluster = await openCluster();
   onTestFinished(() => cluster.close());
-  for (const name of names)
+  for (const name of deployments)
     await cluster.createWorkload({
       kind: 'Deployment',
       name,
       replicas: 1,
-      containers: [{ name, image: `${name}:1` }],
+      containers: [{ name, image: `${name}:${tag}` }],
     });
-  for (const name of names) await cluster.settled('Deployment', name);
+  for (const name of deployments) await cluster.settled('Deployment', name);
   return cluster;
 }
 

@@ -1,6 +1,5 @@
 // The delivery queue in PostgreSQL (../delivery-queue.ts explains it).
-import type { DeliveryFilter, DeliveryPage } from '../../webhooks/delivery-filter.ts';
-import { mostCounted } from '../../webhooks/delivery-filter.ts';
+import { type DeliveryFilter, type DeliveryPage, mostCounted } from '../../webhooks/delivery-filter.ts';
 import type { Delivery } from '../../webhooks/delivery.ts';
 import type { FailureWindow } from '../../webhooks/failure-window.ts';
 import { type RememberedEvent, rememberedForMs } from '../../webhooks/idempotency.ts';

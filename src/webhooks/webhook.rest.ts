@@ -15,7 +15,13 @@ import {
   success,
 } from '../rest/resource.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { deliveryCreatedAnswer, discardedAnswer, editedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
+import {
+  deliveryCreatedAnswer,
+  discardedAnswer,
+  editedAnswer,
+  keyRotatedAnswer,
+  webhookAnswer,
+} from './answers.ts';
 import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
 import { newDelivery } from './delivery.ts';
 import { eventOf } from './event.ts';

@@ -8,15 +8,14 @@ alter table deliveries
   add column status smallint not null default 0;
 update deliveries set status = (attempts -> -1 ->> 'status')::smallint where attempts -> -1 ->> 'status' is not null;
 
--- Retention counts these apart from the others.
-alter table deliveries
-  add column recoverable boolean not null
-    generated always as (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null) stored;
-
 drop index deliveries_pending, deliveries_finished, deliveries_listed;
 alter table deliveries drop column untried;
 
-create index deliveries_retained on deliveries (webhook_id, recoverable, ended_at desc, placed desc) where state <> 'pending';
+-- Retention counts those that can be recovered apart from the others. An expression instead of a generated column: PostgreSQL would compute
+-- the column in every statement that adds or completes deliveries.
+create index deliveries_retained on deliveries
+  (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, placed desc)
+  where state <> 'pending';
 -- A page is read state by state, newest first. With the included columns, PostgreSQL checks other filters without reading the rows. Each
 -- claim writes every index of pending deliveries again, so only one index has them: filters of pending deliveries read all of these.
 create index deliveries_of_state on deliveries (state, created_at, placed) include (webhook_id, event_type, status);

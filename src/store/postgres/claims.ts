@@ -170,7 +170,12 @@ export class Claims {
     const groups = groupByWebhook(waiting);
     const due = this.#candidates(request, taken).flatMap((candidate): Due[] =>
       (groups.get(candidate.webhookId) ?? [])
-        .map(({ priority, since }) => ({ ...candidate, priority, since, until: at - waitOf(priority, retryWaitMs) }))
+        .map(({ priority, since }) => ({
+          ...candidate,
+          priority,
+          since,
+          until: at - waitOf(priority, retryWaitMs),
+        }))
         .filter(({ since, until }) => since <= until),
     );
     // What is due now has to wait until its receiver has room.
@@ -219,11 +224,7 @@ export class Claims {
     });
   }
 
-  async #take(
-    client: Client,
-    due: readonly Due[],
-    { most }: ClaimRequest,
-  ): Promise<readonly ClaimedRow[]> {
+  async #take(client: Client, due: readonly Due[], { most }: ClaimRequest): Promise<readonly ClaimedRow[]> {
     const { rows } = await query<ClaimedRow>(client, claimDue, [
       due.map(({ webhookId }) => webhookId),
       due.map(({ receiver }) => receiver),

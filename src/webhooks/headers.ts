@@ -88,24 +88,27 @@ export function maskValues(text: string, headers: readonly CustomHeader[]): stri
 }
 
 const maxResponseBytes = 4096;
+const secretName = /^set-cookie2?$/i;
 
 /** Headers of a response as an attempt keeps them: an object of at most 4 KiB as JSON. Headers that do not fit are left out. */
 export function keepResponseHeaders(
   received: Readonly<Record<string, string | readonly string[] | undefined>>,
   sent: readonly CustomHeader[],
 ): Readonly<Record<string, string>> {
-  const kept: [string, string][] = [];
+  const kept: Record<string, string> = {};
   let bytes = 2;
   for (const [name, value = ''] of Object.entries(received)) {
-    const isSecret = /^set-cookie2?$/i.test(name) || sent.some((header) => isSameHeader(header.name, name));
-    const entry: [string, string] = [
-      name,
-      isSecret ? maskedValue : maskValues([value].flat().join(', '), sent),
-    ];
-    const added = Buffer.byteLength(JSON.stringify(entry));
+    const isSecret = secretName.test(name) || sent.some((header) => isSameHeader(header.name, name));
+    const text = typeof value === 'string' ? value : value.join(', ');
+    const shown = isSecret ? maskedValue : maskValues(text, sent);
+    const added = bytesAsJson(name) + bytesAsJson(shown) + 2;
     if (bytes + added > maxResponseBytes) continue;
     bytes += added;
-    kept.push(entry);
+    kept[name] = shown;
   }
-  return Object.fromEntries(kept);
+  return kept;
+}
+
+function bytesAsJson(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text));
 }

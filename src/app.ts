@@ -105,7 +105,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           publicUrl: urls.base,
           soapUrl: urls.catalog,
           errorStatus200: config.errorStatus200,
-          webhooks: eventTypesInOpenApi(),
+          webhooks: eventTypesInOpenApi,
         }),
     },
     homePath: config.adminPath === '' ? undefined : () => urls.homePath,

@@ -134,7 +134,7 @@ const webhooks = {
     .optional()
     .describe(
       'A file with the certificates of authorities that receivers may have their certificates from, in PEM format. They are trusted in ' +
-        'addition to the authorities of Node.js. Steward reads the file at start.',
+        'addition to the built-in authorities of Node.js; NODE_EXTRA_CA_CERTS then does not apply to receivers. Steward reads the file at start.',
     ),
   LEGACY_SIGNATURE_HEADER: z
     .string()

@@ -138,8 +138,8 @@ describe('the process', () => {
     const env = { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'kubeconfig' };
     const { child, output, exited, listening } = startProcess(env, { kubeconfig });
     await listening;
-    const warning = output.out.split('\n').find((line) => line.includes('STORE_URL is not set'));
-    expect(JSON.parse(warning ?? '{}')).toMatchObject({ level: 40 });
+    const warning = () => output.out.split('\n').find((line) => line.includes('STORE_URL is not set'));
+    await expect.poll(() => JSON.parse(warning() ?? '{}') as unknown).toMatchObject({ level: 40 });
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
   });

@@ -87,6 +87,11 @@ export const discardedAnswer = answerObject('Discarded', 'The operation succeede
   discarded,
 });
 
+export const editedAnswer = answerObject('WebhookEdited', 'The operation succeeded.', {
+  status: success,
+  discarded: discarded.optional().describe('With active=false: how many pending deliveries are discarded.'),
+});
+
 export const allWebhooksAnswer = answerObject('AllWebhooks', 'The operation succeeded.', {
   status: success,
   webhooks: z.int().nonnegative().describe('How many webhooks were changed.'),

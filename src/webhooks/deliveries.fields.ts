@@ -9,7 +9,7 @@ const lastMoment = 999_999_999_999_999;
 
 const trim = (value: string) => value.trim();
 
-const noStatus = 'none';
+export const noStatus = 'none';
 
 /** A comma list of states. */
 const stateField = <S extends DeliveryState>(description: string, allowed: readonly S[]) =>

@@ -37,6 +37,14 @@ export function matchesFilter(delivery: Delivery, filter: DeliveryFilter): boole
   );
 }
 
+export function isSameFilter(one: DeliveryFilter, other: DeliveryFilter): boolean {
+  return toText(one) === toText(other);
+}
+
+function toText({ webhookId, states, changeType, eventId, status, from, to }: DeliveryFilter): string {
+  return JSON.stringify({ webhookId, states, changeType, eventId, status, from, to });
+}
+
 /** The HTTP status of the last attempt. */
 export function lastStatus({ attempts }: Delivery): number | null {
   return attempts.at(-1)?.status ?? null;

@@ -27,7 +27,7 @@ import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import { type Attempt, type Delivery, endOf, nextAttemptAt, retryWaitMs } from './delivery.ts';
 import { type RequestOptions, composeRequest, toSentRequest } from './delivery-request.ts';
-import { keepResponseHeaders, maskValues } from './headers.ts';
+import { type CustomHeader, keepResponseHeaders, maskValues } from './headers.ts';
 import type { HttpClient } from './http-client.ts';
 import { type Recorded, completeWithin, outcomeOf, unattemptedOutcomeOf } from './outcome.ts';
 import type { WebhookNotice } from './own-events.ts';
@@ -38,6 +38,8 @@ import { type Webhook, webhooks } from './webhook.ts';
 const slotsPerReceiver = 4;
 
 const graceMs = 3_000;
+
+const maxResponseBytes = 1024;
 
 /** Times are whole milliseconds, rounded down. Without this, a wait could be up to a millisecond too short. */
 const roundingMs = 1;
@@ -273,7 +275,7 @@ export class DeliveryWorker {
       return end({
         status,
         error,
-        response: maskValues(toText(body), webhook.headers),
+        response: toResponseText(body, webhook.headers),
         responseHeaders: keepResponseHeaders(headers, webhook.headers),
       });
     } catch (error) {
@@ -293,12 +295,10 @@ export class DeliveryWorker {
   }
 }
 
-function toText(bytes: Buffer): string {
-  return (
-    bytes
-      .toString()
-      .replaceAll('\0', '\uFFFD')
-      // The client may have cut the last character in two.
-      .replace(/\uFFFD$/, '')
-  );
+/** The beginning of a response. It is masked before it is cut, because the cut may be within a value. */
+function toResponseText(body: Buffer, sent: readonly CustomHeader[]): string {
+  const text = body.toString().replaceAll('\0', '\uFFFD');
+  const beginning = Buffer.from(maskValues(text, sent)).subarray(0, maxResponseBytes);
+  // The last character may have been cut in two.
+  return beginning.toString().replace(/\uFFFD$/, '');
 }

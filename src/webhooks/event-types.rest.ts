@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Json } from '../lib/json.ts';
 import { type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
+import type { Components } from '../rest/openapi/components.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import { type EventType, eventTypes } from './event-types.ts';
 import { contentTypes } from './webhook.ts';
@@ -37,8 +38,10 @@ export function eventTypesResource(): Resource {
 }
 
 /** The `webhooks` of the OpenAPI document: the request that a receiver gets, for each type. */
-export function eventTypesInOpenApi(): { readonly [type: string]: Json } {
-  return Object.fromEntries(eventTypes.map((eventType) => [eventType.type, { post: requestOf(eventType) }]));
+export function eventTypesInOpenApi(components: Components): { readonly [type: string]: Json } {
+  return Object.fromEntries(
+    eventTypes.map((eventType) => [eventType.type, { post: requestOf(eventType, components) }]),
+  );
 }
 
 const headers = {
@@ -48,9 +51,9 @@ const headers = {
     'One signature for each valid key, separated by blanks: v1, and the base64 of HMAC-SHA-256 over webhook-id, webhook-timestamp and the body, joined by dots.',
 };
 
-function requestOf({ type, description, data, example }: EventType): Json {
+function requestOf({ type, description, data, example }: EventType, components: Components): Json {
   const [json, form] = contentTypes;
-  const schema = bodySchema(type, toJsonSchema(data));
+  const schema = components.reference('schemas', `${type}Event`, bodySchema(type, toJsonSchema(data)));
   const body = {
     id: '0f5c4f1e-8f0f-4d7e-9d35-0b7f0e6b9a41',
     type,
@@ -64,13 +67,15 @@ function requestOf({ type, description, data, example }: EventType): Json {
     operationId: `receive${type}`,
     summary: type,
     description: `${description} The server sends it to every webhook that subscribes to it.`,
-    parameters: Object.entries(headers).map(([name, text]) => ({
-      name,
-      in: 'header',
-      required: true,
-      description: text,
-      schema: { type: 'string' },
-    })),
+    parameters: Object.entries(headers).map(([name, text]) =>
+      components.reference('parameters', name, {
+        name,
+        in: 'header',
+        required: true,
+        description: text,
+        schema: { type: 'string' },
+      }),
+    ),
     requestBody: {
       required: true,
       content: {

@@ -5,7 +5,7 @@ export type CustomHeader = { readonly name: string; readonly value: string };
 
 const maxHeaders = 16;
 const maxNameLength = 128;
-const maxValueLength = 1024;
+export const maxValueLength = 1024;
 
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** A blank at either end is refused, because receivers drop it. */
@@ -37,12 +37,13 @@ export function readHeaders(
   if (names.length > maxHeaders) return { problems: [`must have at most ${maxHeaders} entries.`] };
   const problems: string[] = [];
   const headers: CustomHeader[] = [];
-  for (const [name, value] of Object.entries(given)) {
+  for (const [index, name] of names.entries()) {
+    const value = given[name];
     const shown = JSON.stringify(name.slice(0, maxNameLength));
     if (!isHeaderName(name)) problems.push(`the name ${shown} must be ${headerNameRule}.`);
     else if (isSameHeader(name, legacyHeader))
       problems.push(`the name ${shown} is reserved: LEGACY_SIGNATURE_HEADER uses it.`);
-    if (headers.some((other) => isSameHeader(other.name, name)))
+    if (names.slice(0, index).some((other) => isSameHeader(other, name)))
       problems.push(`the name ${shown} must not be repeated in other case.`);
     if (typeof value === 'string' && value.length <= maxValueLength && printable.test(value))
       headers.push({ name, value });
@@ -77,32 +78,37 @@ export function maskHeaders(headers: readonly CustomHeader[]): Readonly<Record<s
 /** A shorter value may be a part of any text. */
 const minMaskedLength = 8;
 
-/** Hides the values where a receiver returns them. */
+/** Hides the values where a receiver returns them. The longest goes first, because it may contain another one. */
 export function maskValues(text: string, headers: readonly CustomHeader[]): string {
   return headers
-    .filter(({ value }) => value.length >= minMaskedLength)
-    .reduce((masked, { value }) => masked.replaceAll(value, maskedValue), text);
+    .map(({ value }) => value)
+    .filter((value) => value.length >= minMaskedLength)
+    .sort((a, b) => b.length - a.length)
+    .reduce((masked, value) => masked.replaceAll(value, maskedValue), text);
 }
 
 const maxResponseBytes = 4096;
+const secretName = /^set-cookie2?$/i;
 
 /** Headers of a response as an attempt keeps them: an object of at most 4 KiB as JSON. Headers that do not fit are left out. */
 export function keepResponseHeaders(
   received: Readonly<Record<string, string | readonly string[] | undefined>>,
   sent: readonly CustomHeader[],
 ): Readonly<Record<string, string>> {
-  const kept: [string, string][] = [];
+  const kept: Record<string, string> = {};
   let bytes = 2;
   for (const [name, value = ''] of Object.entries(received)) {
-    const isSecret = /^set-cookie2?$/i.test(name) || sent.some((header) => isSameHeader(header.name, name));
-    const entry: [string, string] = [
-      name,
-      isSecret ? maskedValue : maskValues([value].flat().join(', '), sent),
-    ];
-    const added = Buffer.byteLength(JSON.stringify(entry));
+    const isSecret = secretName.test(name) || sent.some((header) => isSameHeader(header.name, name));
+    const text = typeof value === 'string' ? value : value.join(', ');
+    const shown = isSecret ? maskedValue : maskValues(text, sent);
+    const added = bytesAsJson(name) + bytesAsJson(shown) + 2;
     if (bytes + added > maxResponseBytes) continue;
     bytes += added;
-    kept.push(entry);
+    kept[name] = shown;
   }
-  return Object.fromEntries(kept);
+  return kept;
+}
+
+function bytesAsJson(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text));
 }

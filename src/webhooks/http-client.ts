@@ -6,6 +6,7 @@ import type * as Undici from 'undici';
 import { type Resolve, createCheckedLookup } from '../lib/checked-lookup.ts';
 import { RequestError, addressNotAllowed, toRequestError } from '../lib/request-error.ts';
 import { resolveName } from '../lib/resolver.ts';
+import { maxValueLength } from './headers.ts';
 import { isForbidden } from './target-policy.ts';
 
 export type HttpClient = {
@@ -28,7 +29,8 @@ export type ReceivedResponse = {
 
 /** A response counts as complete after this many bytes, even if its body continues. */
 export const readBytes = 16 * 1024;
-export const keptBytes = 1024;
+/** Attempts record 1 KiB. A value of a custom header that begins within it is complete in these bytes, so that it can be masked. */
+export const keptBytes = 1024 + maxValueLength;
 
 /**
  * The raw bytes of a response: 16 KiB of headers, `readBytes` of body, and 64 KiB for anything else. Without this limit, a receiver could

@@ -5,7 +5,8 @@ import { type Operation, operation } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.ts';
-import { filterOf, redeliverFields } from './deliveries.fields.ts';
+import { filterOf, noStatus, redeliverFields } from './deliveries.fields.ts';
+import type { DeliveryFilter } from './delivery-filter.ts';
 import { type Delivery, recoverableStates, redeliveryOf } from './delivery.ts';
 import { requestRedeliveries } from './redelivery.ts';
 import { type Webhook, requireActive } from './webhook.ts';
@@ -32,6 +33,11 @@ export function redeliverOperation(runtime: Runtime): Operation<Delivery> {
       return { json: { status: 'success', deliveryId: id } };
     },
   });
+}
+
+/** The status as the request gives it. */
+function shownStatus(status: DeliveryFilter['status']): number | string | undefined {
+  return status === null ? noStatus : status;
 }
 
 type RedeliverDeps = { readonly store: ReadableStore; readonly runtime: Runtime };
@@ -75,7 +81,7 @@ function redeliverMatchingOperation<S>(
         },
         {
           changes: (counted) =>
-            compareFields({}, definedOnly({ ...given, status: given.status ?? undefined, ...counted })),
+            compareFields({}, definedOnly({ ...given, status: shownStatus(given.status), ...counted })),
         },
       );
       return { json: { status: 'success', ...result } };

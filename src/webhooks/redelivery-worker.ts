@@ -73,6 +73,8 @@ export class RedeliveryWorker {
     let hasAdvanced = false;
     for (const redelivery of listRedeliveries(this.#options.store)) {
       if (stopping.aborted) throw stopping.reason;
+      // The memory store answers without a turn of the event loop, so many portions would stop all other work.
+      await this.#options.runtime.yieldToEventLoop();
       try {
         if (await this.#advance(redelivery)) hasAdvanced = true;
       } catch (error) {

@@ -10,7 +10,7 @@
 import { notAudited } from '../audit/value.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type DeliveryFilter, matchesFilter } from './delivery-filter.ts';
+import { type DeliveryFilter, isSameFilter, matchesFilter } from './delivery-filter.ts';
 import type { Delivery } from './delivery.ts';
 import { webhooks } from './webhook.ts';
 
@@ -61,12 +61,19 @@ export function requestRedeliveries(
     const webhook = transaction.get(webhooks, webhookId);
     if (webhook?.active) {
       matched += count;
+      endEqual(transaction, webhookId, filter);
       transaction.put(redeliveries, { id: newId(), webhookId, filter, requestedAt });
     } else if (webhook) {
       skipped += count;
     }
   }
   return { matched, skipped };
+}
+
+/** The new redelivery concerns all deliveries of an earlier one with the same filter, so a request that is repeated often adds nothing. */
+function endEqual(transaction: Transaction, webhookId: string, filter: DeliveryFilter): void {
+  for (const earlier of listRedeliveries(transaction, webhookId))
+    if (isSameFilter(earlier.filter, filter)) transaction.remove(redeliveries, earlier.id);
 }
 
 export function endRedeliveries(transaction: Transaction, webhookId: string): void {

@@ -24,20 +24,24 @@ export function createWebhook(transaction: Transaction, given: NewWebhook, at: n
   return webhook;
 }
 
-/** The rules read the webhook again, because it may have changed since the request found it. */
+/**
+ * The rules read the webhook again, because it may have changed since the request found it. The commit resolves the result: how many pending
+ * deliveries are discarded; undefined if the edit does not deactivate.
+ */
 export function editWebhook(
   transaction: Transaction,
   id: string,
   { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
   at: number,
-): void {
+): Promise<number> | undefined {
   const webhook = requireWebhook(transaction, id);
   const headers = traits.headers ? resolveMasked(traits.headers, webhook) : webhook.headers;
   const edited: Webhook = { ...webhook, ...traits, headers, updatedAt: at };
   refuseTakenName(transaction, edited);
   transaction.put(webhooks, edited);
+  if (active === false) return deactivateWebhook(transaction, id, 'administrator', at);
   if (active === true && !edited.active) activateWebhook(transaction, id, at);
-  else if (active === false) void deactivateWebhook(transaction, id, 'administrator', at);
+  return undefined;
 }
 
 /** The request was checked before, but the stored headers may have changed since. */

@@ -15,7 +15,13 @@ import {
   success,
 } from '../rest/resource.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { deliveryCreatedAnswer, discardedAnswer, keyRotatedAnswer, webhookAnswer } from './answers.ts';
+import {
+  deliveryCreatedAnswer,
+  discardedAnswer,
+  editedAnswer,
+  keyRotatedAnswer,
+  webhookAnswer,
+} from './answers.ts';
 import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
 import { newDelivery } from './delivery.ts';
 import { eventOf } from './event.ts';
@@ -110,6 +116,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
     access: 'administrator',
     effect: 'writes',
     fields,
+    answer: editedAnswer,
     // Without `active`: a form that was opened earlier must not activate a webhook that was deactivated meanwhile.
     present: (webhook) => ({
       name: webhook.name,
@@ -134,7 +141,7 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...definedOnly(values),
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
-      return change(deps, call, (transaction, at) => editWebhook(transaction, call.subject.id, edit, at));
+      return discarding(deps, call, (transaction, at) => editWebhook(transaction, call.subject.id, edit, at));
     },
   });
 }
@@ -198,11 +205,11 @@ async function change(
 async function discarding(
   { runtime }: WebhookDeps,
   { update }: WebhookCall,
-  rule: (transaction: Transaction, at: number) => Promise<number>,
+  rule: (transaction: Transaction, at: number) => Promise<number> | undefined,
 ): Promise<Outcome> {
   const at = runtime.now();
   const discarded = await update((transaction) => rule(transaction, at));
-  return { json: { status: 'success', discarded } };
+  return discarded === undefined ? success : { json: { status: 'success', discarded } };
 }
 
 const pingFields = {

@@ -272,7 +272,7 @@ describe('a Job that does not end', () => {
     available();
     await resume();
     await expect.poll(async () => attemptsOf(await jobs())).toEqual(['7-2']);
-    expect(await jobPods()).toHaveLength(1);
+    await expect.poll(jobPods).toHaveLength(1);
     cluster.kubelet.heal('stuck');
     expect((await end()).state).toBe('success');
   });
@@ -291,7 +291,7 @@ describe('a Job that does not end', () => {
     await expect
       .poll(async () => (await jobs()).map(({ metadata }) => metadata.labels?.['steward/job']))
       .toEqual([jobId]);
-    expect(await jobPods()).toHaveLength(1);
+    await expect.poll(jobPods).toHaveLength(1);
   });
 
   it('fails the step if another client deletes it', async () => {

@@ -14,11 +14,18 @@ export type Schema = {
   contentSchema?: Schema;
   default?: unknown;
 };
+export type Parameter = {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+  schema: Schema & { $ref?: string };
+};
 export type Operation = {
   tags: string[];
   operationId: string;
   description: string;
-  parameters: { name?: string; in?: string; $ref?: string; schema?: Schema }[];
+  parameters: Parameter[];
   requestBody?: { required: boolean; content: Record<string, { schema: Schema }> };
   responses: Record<string, { $ref?: string; description?: string; content?: Record<string, unknown> }>;
   security: Record<string, string[]>[];
@@ -41,8 +48,29 @@ export type Document = {
   };
 };
 
+/** The document with operations that refer to no parameters and request bodies, but contain them. */
+export function inlineReferences(document: Document): Document {
+  const inline = <T>(value: T): T => {
+    const { $ref } = value as { $ref?: string };
+    const [, section = '', name = ''] = /^#\/components\/(\w+)\/(.*)$/.exec($ref ?? '') ?? [];
+    const components = document.components as unknown as Record<string, Record<string, T>>;
+    return components[section]?.[name] ?? value;
+  };
+  const inlineAll = (operation: Operation): Operation => ({
+    ...operation,
+    parameters: operation.parameters.map(inline),
+    ...(operation.requestBody && { requestBody: inline(operation.requestBody) }),
+  });
+  const paths = Object.entries(document.paths).map(([path, { get, post }]) => [
+    path,
+    { ...(get && { get: inlineAll(get) }), ...(post && { post: inlineAll(post) }) },
+  ]);
+  return { ...document, paths: Object.fromEntries(paths) as Document['paths'] };
+}
+
 /** Takes a function because the document is read before the tests, not when the file is loaded. */
-export function createDocumentReader(api: () => Document) {
+export function createDocumentReader(read: () => Document) {
+  const api = () => inlineReferences(read());
   const listOperations = () =>
     Object.entries(api().paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, entry]) => ({ path, method, entry })),

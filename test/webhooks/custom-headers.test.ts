@@ -80,6 +80,15 @@ describe('custom headers', () => {
     });
   });
 
+  it('are hidden where one contains another, and where the response is cut', async () => {
+    const { id } = await hooks.register(json({ 'X-A': value, 'X-B': `${value} and its end` }));
+    const begin = `${value} and its end ${'x'.repeat(984)}`;
+    hooks.answerWith({ status: 200, headers: {}, body: Buffer.from(`${begin}${value}`) });
+    await send();
+    const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
+    expect(delivery?.attempts[0]?.response).toBe(`*** ${'x'.repeat(984)}***`);
+  });
+
   it('are replaced by edit, where *** keeps the stored value', async () => {
     const { id } = await hooks.register(json(given));
     await hooks.act(`${id}/edit`, { name: 'another' });
@@ -113,6 +122,14 @@ describe('custom headers', () => {
   ])('%s is refused', async (headers, problem) => {
     const fields = { name: 'new', hookUrl: 'https://hooks.example/', changeTypes: '*', headers };
     expect(await detailsOf('create', fields)).toEqual([`headers: ${problem}`]);
+  });
+
+  it('are refused with all problems', async () => {
+    const fields = { name: 'new', hookUrl: 'https://hooks.example/', changeTypes: '*' };
+    expect(await detailsOf('create', { ...fields, ...json({ 'X-A': '', 'x-a': '1' }) })).toEqual([
+      `headers: the value of "X-A" ${valueRule}`,
+      'headers: the name "x-a" must not be repeated in other case.',
+    ]);
   });
 
   const refusedNames =

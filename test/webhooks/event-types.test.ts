@@ -67,15 +67,20 @@ it('the OpenAPI document has the types under webhooks', async () => {
       string,
       { post: { requestBody: { content: Record<string, { schema: object; example: unknown }> } } }
     >;
+    components: { schemas: Record<string, object> };
   }>();
   const types = await listTypes();
   expect(Object.keys(document.webhooks)).toEqual(types.map(({ type }) => type));
   for (const { type, schema, example } of types) {
-    const content = document.webhooks[type]?.post.requestBody.content['application/json'];
-    expect(content).toMatchObject({
-      schema: { properties: { data: schema } },
+    const { 'application/json': json, 'application/x-www-form-urlencoded': form } =
+      document.webhooks[type]?.post.requestBody.content ?? {};
+    expect(json).toMatchObject({
+      schema: { $ref: `#/components/schemas/${type}Event` },
       example: { type, data: example },
     });
-    expect(z.fromJSONSchema(content?.schema as never).safeParse(content?.example).error).toBeUndefined();
+    expect(form?.schema).toMatchObject({ properties: { payload: { contentSchema: json?.schema } } });
+    const event = document.components.schemas[`${type}Event`];
+    expect(event).toMatchObject({ properties: { data: schema } });
+    expect(z.fromJSONSchema(event as never).safeParse(json?.example).error).toBeUndefined();
   }
 });

@@ -1,5 +1,7 @@
 // Recovering events that a receiver did not get: missed deliveries, redelivery by filter, and counts of discarded deliveries.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { listRedeliveries } from '../../src/webhooks/redelivery.ts';
+import { entriesOf } from '../audit/kit.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 
@@ -104,6 +106,33 @@ describe('redelivery by filter', () => {
     expect(arrived()).toEqual(['delivered', 'e1', 'e2', 'e3']);
   });
 
+  it('is recorded in the audit trail with its filter', async () => {
+    const { id } = await hooks.register({ active: 'false' });
+    await hooks.publish({ eventId: 'e1' });
+    await hooks.act(`${id}/activate`);
+    await hooks.act(`${id}/redeliver`, { status: 'none' });
+    const [entry] = await entriesOf(hooks);
+    expect(entry?.changes.map(({ field, after }) => `${field}: ${String(after)}`)).toEqual([
+      'state: failed, discarded, missed',
+      'status: none',
+      'matched: 1',
+      'skipped: 0',
+    ]);
+  });
+
+  it('is stored once while the same request is repeated', async () => {
+    await restartWith({ WEBHOOK_MAX_PENDING: '1' });
+    const { id } = await hooks.register({ active: 'false' });
+    for (const eventId of ['e1', 'e2', 'e3']) await hooks.publish({ eventId });
+    await hooks.act(`${id}/activate`);
+    hooks.httpClient.receiver = blackHole;
+    for (const state of ['missed', 'missed', 'failed,missed', 'missed'])
+      await hooks.act(`${id}/redeliver`, { state });
+    const filters = listRedeliveries(hooks.store).map(({ filter }) => filter.states);
+    expect(filters).toEqual(expect.arrayContaining([['missed'], ['failed', 'missed']]));
+    expect(filters).toHaveLength(2);
+  });
+
   it('repeats what failed again, with the next request', async () => {
     const { id } = await hooks.register();
     await fail('e1');
@@ -182,6 +211,18 @@ describe('the number of discarded deliveries', () => {
     expect(await hooks.act(`${id}/deactivate`)).toEqual({ status: 'success', discarded: 3 });
     expect(await hooks.act(`${id}/deactivate`)).toEqual({ status: 'success', discarded: 0 });
     expect(await hooks.act(`${id}/delete`)).toEqual({ status: 'success', discarded: 4 });
+  });
+
+  it('is in the answer of an edit that deactivates, and of no other edit', async () => {
+    const { id } = await hooks.register();
+    for (let n = 0; n < 6; n += 1) await hooks.publish();
+    await hooks.settle();
+    expect(await hooks.act(`${id}/edit`, { active: 'true' })).toEqual({ status: 'success' });
+    expect(await hooks.act(`${id}/edit`, { active: 'false', name: 'other' })).toEqual({
+      status: 'success',
+      discarded: 2,
+    });
+    expect(await hooks.read(`/${id}`)).toMatchObject({ name: 'other', deactivatedBy: 'administrator' });
   });
 
   it('is in the answer of deactivateAll, with the number of webhooks', async () => {

@@ -56,6 +56,19 @@ describe('a webhook', () => {
     expect(text).toContain('Reload the page to see their outcome.');
   });
 
+  it('shows how many deliveries deactivating it discards, and so does the list', async () => {
+    const { id } = await hooks.register();
+    hooks.answerWith(500);
+    for (let n = 0; n < 2; n += 1) await hooks.publish();
+    await hooks.settle();
+    expect(textOf(await see(`${all}/${id}`))).toContain(
+      'Deactivating the webhook discards 2 pending deliveries; deleting it deletes them.',
+    );
+    expect(textOf(await see(all))).toContain('Deactivating it discards 2 pending deliveries.');
+    await hooks.act(`${id}/deactivate`);
+    expect(textOf(await see(all))).not.toContain('discards');
+  });
+
   it('disables redelivery while it is inactive, and explains why', async () => {
     const { id } = await hooks.register();
     await hooks.publish();

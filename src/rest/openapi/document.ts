@@ -3,8 +3,9 @@ import { type Access, needsToken } from '../../caller.ts';
 import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
+import { Components } from './components.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
-import { carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
+import { type Parameter, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
 import { sessionCookie } from '../request.ts';
 
 export type Tree = {
@@ -20,19 +21,22 @@ export type ApiFacts = {
   readonly soapUrl: string;
   readonly errorStatus200: boolean;
   /** The requests that the server sends, by name. */
-  readonly webhooks: { readonly [name: string]: Json };
+  readonly webhooks: (components: Components) => { readonly [name: string]: Json };
 };
 
 type Method = 'get' | 'post';
 
 export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { readonly [key: string]: Json } {
   const paths: Record<string, Record<string, Json>> = {};
+  const components = new Components();
   for (const tree of trees) {
     for (const entry of walk(tree.root)) {
       const path = (paths[pathOf(tree, entry)] ??= {});
-      for (const method of methodsOf(entry)) path[method] = operationObject(method, tree, entry, facts);
+      for (const method of methodsOf(entry))
+        path[method] = operationObject(method, tree, entry, { facts, components });
     }
   }
+  const webhooks = facts.webhooks(components);
   return {
     openapi: '3.1.0',
     info: {
@@ -45,14 +49,16 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
     externalDocs: { url: `${facts.soapUrl}?wsdl`, description: 'The WSDL of the SOAP service catalog.' },
     tags: trees.flatMap(tagsOf),
     paths,
-    webhooks: facts.webhooks,
+    webhooks,
     components: {
-      schemas: { ...commonFields, ...answerComponents() },
+      schemas: { ...commonFields, ...answerComponents(), ...components.in('schemas') },
       parameters: {
         f: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/f' } },
         fOrCsv: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/fOrCsv' } },
         fOfData: { name: 'f', in: 'query', schema: { $ref: '#/components/schemas/fOfData' } },
+        ...components.in('parameters'),
       },
+      requestBodies: components.in('requestBodies'),
       responses: { SeeOther: seeOther, ...errorResponses() },
       securitySchemes,
     },
@@ -137,7 +143,7 @@ function partsOf({ param, parts }: Items): readonly string[] {
   return parts ?? [param];
 }
 
-function pathParameters(item: Items): Json[] {
+function pathParameters(item: Items): Parameter[] {
   const what = item.resource.title.toLowerCase();
   const parts = partsOf(item);
   return parts.map((name) => ({
@@ -149,13 +155,16 @@ function pathParameters(item: Items): Json[] {
   }));
 }
 
-function operationObject(method: Method, tree: Tree, entry: Entry, facts: ApiFacts): Json {
+type Context = { readonly facts: ApiFacts; readonly components: Components };
+
+function operationObject(method: Method, tree: Tree, entry: Entry, { facts, components }: Context): Json {
   const { operation, resource, items, route } = entry;
   const described = operation ?? resource;
   const { access, duringJob, fields } = described;
   const effect = operation?.effect ?? 'reads';
   const whileReadOnly = effect === 'reads' ? 'allowed' : (operation?.whileReadOnly ?? 'refused');
   const [area = ''] = route.split('/');
+  const parameters = [...items.flatMap(pathParameters), ...(method === 'get' ? queryParameters(fields) : [])];
   return {
     tags: [Object.hasOwn(areasOf(tree), area) ? area : tree.name],
     operationId: operationIdOf(method, tree, entry),
@@ -167,11 +176,12 @@ function operationObject(method: Method, tree: Tree, entry: Entry, facts: ApiFac
       ...(duringJob === 'closed' ? ['Closed (409) while an upgrade job runs.'] : []),
     ].join(' '),
     parameters: [
-      ...items.flatMap(pathParameters),
-      ...(method === 'get' ? queryParameters(fields) : []),
+      ...parameters.map((parameter) => components.reference('parameters', parameter.name, parameter)),
       { $ref: `#/components/parameters/${formatField(tree, entry)}` },
     ],
-    ...(method === 'post' && { requestBody: bodyOf(tree, entry) }),
+    ...(method === 'post' && {
+      requestBody: components.reference('requestBodies', bodyName(entry), bodyOf(tree, entry)),
+    }),
     responses: {
       200: answerResponse(tree, entry, facts),
       ...(operation && { 303: { $ref: '#/components/responses/SeeOther' } }),
@@ -186,8 +196,12 @@ function operationObject(method: Method, tree: Tree, entry: Entry, facts: ApiFac
 }
 
 function operationIdOf(method: Method, tree: Tree, entry: Entry): string {
-  const words = pathOf({ ...tree, prefix: tree.name }, entry).match(/[A-Za-z0-9]+/g) ?? [];
-  return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  return method + toPascalCase(pathOf({ ...tree, prefix: tree.name }, entry));
+}
+
+function toPascalCase(text: string): string {
+  const words = text.match(/[A-Za-z0-9]+/g) ?? [];
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
 const accessTexts: Partial<Record<Access, string>> = {
@@ -198,6 +212,13 @@ const accessTexts: Partial<Record<Access, string>> = {
 function formatField({ hasPages }: Tree, { operation, resource }: Entry): 'f' | 'fOrCsv' | 'fOfData' {
   if (!hasPages) return 'fOfData';
   return operation === undefined && resource.csv ? 'fOrCsv' : 'f';
+}
+
+/** Forms without fields of their own are all alike. */
+function bodyName({ operation, resource }: Entry): string {
+  const { title, fields } = operation ?? resource;
+  if (Object.keys(fields).length === 0) return operation ? 'Operation' : 'Resource';
+  return toPascalCase(title);
 }
 
 function bodyOf(tree: Tree, entry: Entry): Json {

@@ -55,7 +55,9 @@ export function formSchema(
   };
 }
 
-export function queryParameters(fields: Fields): Json[] {
+export type Parameter = { readonly name: string; readonly [key: string]: Json };
+
+export function queryParameters(fields: Fields): Parameter[] {
   return Object.entries(fields).map(([name, field]: [string, Field<unknown>]) => {
     const { description, ...schema } = fieldSchema(field, 'application/x-www-form-urlencoded');
     return { name, in: 'query', description: description ?? '', required: field.required, schema };

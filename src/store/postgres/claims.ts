@@ -6,7 +6,8 @@
 //
 // Which deliveries a process gets, in two round trips:
 //
-// 1. Read the webhooks with free deliveries, when the first of each priority is due, and how many deliveries other processes have claimed.
+// 1. Read which webhooks have free deliveries of which priority, when the first of them is due, and how many deliveries other processes
+//    have claimed.
 // 2. Claim due deliveries round by round: the first of every webhook, then the second, and so on, in the order of their turns. A webhook
 //    whose delivery was claimed goes to the end. A receiver gets no more than its room, minus the claims of other processes. Within a
 //    webhook, the priority counts first, then the time since when the delivery waits.
@@ -31,16 +32,16 @@ const mostRoom = 1_000_000;
 /** When another process was faster, this one looks again after this time. */
 const lookAgainMs = 20;
 
-/** Jumps from webhook to webhook in the index instead of reading every delivery. */
+/** The first free delivery of each webhook and priority. Jumps from one to the next in the index instead of reading every delivery. */
 const selectWaiting = `with recursive w as (
-    (select d.webhook_id from deliveries d where ${isFree} order by d.webhook_id limit 1)
+    (select d.webhook_id, d.priority, d.since from deliveries d where ${isFree}
+     order by d.webhook_id, d.priority, d.since limit 1)
     union all
-    select (select d.webhook_id from deliveries d where ${isFree} and d.webhook_id > w.webhook_id order by d.webhook_id limit 1)
-    from w where w.webhook_id is not null)
-  select w.webhook_id, p.priority, (
-    select d.since from deliveries d where ${isFree} and d.webhook_id = w.webhook_id and d.priority = p.priority
-    order by d.since limit 1) as since
-  from w cross join (values (0::smallint), (1::smallint), (2::smallint)) p(priority) where w.webhook_id is not null`;
+    select n.* from w cross join lateral (
+      select d.webhook_id, d.priority, d.since from deliveries d
+      where ${isFree} and (d.webhook_id, d.priority) > (w.webhook_id, w.priority)
+      order by d.webhook_id, d.priority, d.since limit 1) n)
+  select webhook_id, priority, since from w`;
 
 const countOthers = `select d.webhook_id, count(*) from processes p join deliveries d on d.claimed_by = p.id
   where p.id <> $1 and d.claimed_by is not null group by d.webhook_id`;
@@ -49,11 +50,11 @@ const countOthers = `select d.webhook_id, count(*) from processes p join deliver
 const claimDue = `with due as (
     select r.ctid, t.receiver, t.room, t.turn,
       row_number() over (partition by t.webhook_id order by r.priority, r.since, r.placed) as rank
-    from unnest($1::text[], $2::text[], $3::int[]) with ordinality t(webhook_id, receiver, room, turn)
-    cross join (values (0::smallint, $4::bigint), (1::smallint, $5::bigint), (2::smallint, $4::bigint)) p(priority, until)
+    from unnest($1::text[], $2::text[], $3::int[], $4::smallint[], $5::bigint[])
+      with ordinality t(webhook_id, receiver, room, priority, until, turn)
     cross join lateral (
       select d.ctid, d.priority, d.since, d.placed from deliveries d
-      where ${isFree} and d.webhook_id = t.webhook_id and d.priority = p.priority and d.since <= p.until
+      where ${isFree} and d.webhook_id = t.webhook_id and d.priority = t.priority and d.since <= t.until
       order by d.since, d.placed limit least(t.room, $6::int)) r),
   placed as (select *, row_number() over (partition by receiver order by rank, turn) as place from due where rank <= $6::int),
   chosen as (select ctid from placed where place <= room order by rank, turn limit $7::int),
@@ -64,7 +65,8 @@ const claimDue = `with due as (
   update deliveries d set claimed_by = $8, claim = nextval('claim_numbers') where d.ctid = any(array(select ctid from locked))
   returning ${deliveryColumns}, d.claim, d.priority, d.since, d.placed`;
 
-type Waiting = { readonly webhook_id: string; readonly priority: number; readonly since: number | null };
+/** The first free delivery of a webhook and priority. */
+type Waiting = { readonly webhook_id: string; readonly priority: number; readonly since: number };
 type ClaimedRow = DeliveryRow & {
   readonly claim: number;
   readonly priority: number;
@@ -72,6 +74,8 @@ type ClaimedRow = DeliveryRow & {
   readonly placed: number;
 };
 type Candidate = { readonly webhookId: string; readonly receiver: string; readonly room: number };
+/** The deliveries of a webhook and priority that wait since `until` or longer. */
+type Due = Candidate & { readonly priority: number; readonly until: number };
 
 /** One statement for many deliveries costs far less than many statements for few, so a process waits until there are more. */
 export type Pace = {
@@ -163,8 +167,16 @@ export class Claims {
     const dueTimes = firstDueTimes(waiting, retryWaitMs);
     this.#updateTurns([...dueTimes.keys()]);
     const taken = countByReceiver(request, others);
-    const due = this.#candidates(request, taken).filter(
-      ({ webhookId }) => (dueTimes.get(webhookId) ?? Infinity) <= at,
+    const groups = groupByWebhook(waiting);
+    const due = this.#candidates(request, taken).flatMap((candidate): Due[] =>
+      (groups.get(candidate.webhookId) ?? [])
+        .map(({ priority, since }) => ({
+          ...candidate,
+          priority,
+          since,
+          until: at - waitOf(priority, retryWaitMs),
+        }))
+        .filter(({ since, until }) => since <= until),
     );
     // What is due now has to wait until its receiver has room.
     if (due.length === 0) return { deliveries: [], nextAt: firstAfter(at, dueTimes.values()) };
@@ -212,18 +224,14 @@ export class Claims {
     });
   }
 
-  async #take(
-    client: Client,
-    due: readonly Candidate[],
-    { at, most, retryWaitMs }: ClaimRequest,
-  ): Promise<readonly ClaimedRow[]> {
+  async #take(client: Client, due: readonly Due[], { most }: ClaimRequest): Promise<readonly ClaimedRow[]> {
     const { rows } = await query<ClaimedRow>(client, claimDue, [
       due.map(({ webhookId }) => webhookId),
       due.map(({ receiver }) => receiver),
       due.map(({ room }) => room),
-      at,
-      at - retryWaitMs,
-      Math.ceil(most / due.length),
+      due.map(({ priority }) => priority),
+      due.map(({ until }) => until),
+      Math.ceil(most / new Set(due.map(({ webhookId }) => webhookId)).size),
       most,
       this.#self,
     ]);
@@ -265,6 +273,12 @@ function countByReceiver(
   return counts;
 }
 
+function groupByWebhook(waiting: readonly Waiting[]): Map<string, Waiting[]> {
+  const groups = new Map<string, Waiting[]>();
+  for (const group of waiting) groups.set(group.webhook_id, [...(groups.get(group.webhook_id) ?? []), group]);
+  return groups;
+}
+
 function firstAfter(at: number, times: Iterable<number>): number | undefined {
   const later = [...times].filter((time) => time > at);
   return later.length === 0 ? undefined : Math.min(...later);
@@ -274,9 +288,12 @@ function firstAfter(at: number, times: Iterable<number>): number | undefined {
 function firstDueTimes(waiting: readonly Waiting[], retryWaitMs: number): Map<string, number> {
   const times = new Map<string, number>();
   for (const { webhook_id: id, priority, since } of waiting) {
-    if (since === null) continue;
-    const dueAt = priority === 1 ? since + retryWaitMs : since;
-    times.set(id, Math.min(times.get(id) ?? Infinity, dueAt));
+    times.set(id, Math.min(times.get(id) ?? Infinity, since + waitOf(priority, retryWaitMs)));
   }
   return times;
+}
+
+/** How long a delivery of the priority waits until it is due. */
+function waitOf(priority: number, retryWaitMs: number): number {
+  return priority === 1 ? retryWaitMs : 0;
 }

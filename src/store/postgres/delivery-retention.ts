@@ -10,14 +10,17 @@ export type Shelf = { readonly webhookId: string; readonly isRecoverable: boolea
 /** A transaction deletes at most this many deliveries, so that no other write waits for long. */
 const portion = 1_000;
 
+/** SQL of `isRecoverable`, in the form of the index `deliveries_retained`. */
+const recoverable = `(d.state in ('failed', 'missed', 'discarded') and not d.is_ping and d.redelivered_as is null)`;
+
 /** Deletes at most $4 deliveries. The result is how many it has deleted, and how many of those could have been recovered. */
 export const trimStatement = `with deleted as (
-    delete from deliveries where ctid = any(array(
+    delete from deliveries d where d.ctid = any(array(
       select r.ctid from unnest($1::text[], $2::boolean[], $3::bigint[]) t(webhook_id, recoverable, keep) cross join lateral (
         select d.ctid from deliveries d
-        where d.webhook_id = t.webhook_id and d.state <> 'pending' and d.recoverable = t.recoverable
+        where d.webhook_id = t.webhook_id and d.state <> 'pending' and ${recoverable} = t.recoverable
         order by d.ended_at desc, d.placed desc offset t.keep) r
-      limit $4)) returning recoverable)
+      limit $4)) returning ${recoverable} as recoverable)
   select count(*), count(*) filter (where recoverable) as evicted from deleted`;
 
 export type Trimmed = { readonly count: number; readonly evicted: number };

@@ -108,10 +108,11 @@ export function completeValues(completed: readonly Held[]): unknown[] {
     completed.map(({ claim }) => claim),
     deliveries.map(({ state }) => state),
     deliveries.map(({ endedAt }) => endedAt),
-    deliveries.map(({ attempts }) => JSON.stringify(attempts)),
     deliveries.map(priorityOf),
     deliveries.map(waitingSince),
     deliveries.map((delivery) => toStatusColumn(lastStatus(delivery))),
+    // One document: the quotation marks of each element of an array would have to be escaped.
+    JSON.stringify(deliveries.map(({ attempts }) => attempts)),
   ];
 }
 
@@ -126,8 +127,10 @@ export const completeParameters = 8;
 export function completeDeliveries(condition = 'true'): string {
   return `update deliveries d set state = v.state, ended_at = v.ended_at, attempts = v.attempts, priority = v.priority, since = v.since,
       status = v.status, claimed_by = null, claim = null
-    from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::json[], $6::smallint[], $7::bigint[], $8::smallint[])
-      v(id, claim, state, ended_at, attempts, priority, since, status)
+    from rows from (
+        unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::bigint[], $7::smallint[]),
+        json_array_elements($8::json))
+      v(id, claim, state, ended_at, priority, since, status, attempts)
     where d.id = v.id and d.claim = v.claim and ${condition}
     returning d.id, d.state, d.bytes`;
 }

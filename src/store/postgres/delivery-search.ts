@@ -2,8 +2,8 @@
 //
 // A search reads the newest or oldest deliveries of each state, in the order of the index that fits the filter, and merges them. It finds the
 // keys first, and then reads the rows of one page: an index may contain all that the filter needs. Every statement is planned once for all
-// values (database.ts), so its text alone must lead to the right index: the state is a constant, because some indexes have no pending
-// deliveries. The deliveries of an event are few, and are read before the other conditions are checked.
+// values (database.ts), so its text alone must lead to the right index: the state is a constant, because most indexes have no pending
+// deliveries. The finished deliveries of an event are few, and are read before the other conditions are checked.
 import { type DeliveryFilter, mostCounted } from '../../webhooks/delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../../webhooks/delivery.ts';
 import { toStatusColumn } from './delivery-rows.ts';
@@ -13,7 +13,7 @@ type Condition = { readonly text: string; readonly value: unknown };
 
 export class DeliverySearch {
   readonly #states: readonly DeliveryState[];
-  readonly #source: string;
+  readonly #ofEvent: string | undefined;
   readonly #conditions: readonly string[];
   readonly #values: unknown[] = [];
 
@@ -22,10 +22,7 @@ export class DeliverySearch {
     more: readonly Condition[] = [],
   ) {
     this.#states = deliveryStates.filter((state) => states.includes(state));
-    this.#source =
-      eventId === undefined
-        ? 'deliveries'
-        : `(select * from deliveries where event_id = ${this.#parameter(eventId)} offset 0)`;
+    this.#ofEvent = eventId === undefined ? undefined : `event_id = ${this.#parameter(eventId)}`;
     this.#conditions = [...conditionsOf(filter), ...more].map(({ text, value }) =>
       text.replaceAll('?', this.#parameter(value)),
     );
@@ -67,9 +64,15 @@ export class DeliverySearch {
     return this.#states
       .map((state) => {
         const conditions = [`d.state = '${state}'`, ...this.#conditions].join(' and ');
-        return `(select ${columns} from ${this.#source} d where ${conditions} ${end})`;
+        return `(select ${columns} from ${this.#sourceOf(state)} d where ${conditions} ${end})`;
       })
       .join(' union all ');
+  }
+
+  #sourceOf(state: DeliveryState): string {
+    if (this.#ofEvent === undefined) return 'deliveries';
+    const isPending = state === 'pending' ? `state = 'pending'` : `state <> 'pending'`;
+    return `(select * from deliveries where ${this.#ofEvent} and ${isPending} offset 0)`;
   }
 
   #parameter(value: unknown): string {

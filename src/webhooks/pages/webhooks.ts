@@ -43,7 +43,10 @@ export function showWebhooks<S>(
     for (const webhook of listed.slice(range.start, range.start + range.num)) {
       const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
       const window = windows.get(webhook.id) ?? null;
-      const actions = disabledReason ? html`<span class="none">–</span>` : renderActions(page, webhook);
+      const pending = await store.deliveries.pendingOf(webhook.id);
+      const actions = disabledReason
+        ? html`<span class="none">–</span>`
+        : html`${renderActions(page, webhook)} ${webhook.active && pending > 0 && discardHint(pending)}`;
       rows.push([...rowOf(page, store, { webhook, window, recent }, runtime.now()), actions]);
     }
     return html`<section aria-labelledby="webhooks">
@@ -156,7 +159,7 @@ export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhoo
   return async (page) => {
     const { subject: webhook, here } = page;
     const filter = { webhookId: webhook.id };
-    const { deliveries, total } = await store.deliveries.page(filter, 0, maxDeliveries);
+    const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxDeliveries);
     const pending = await store.deliveries.pendingOf(webhook.id);
     const window = await store.deliveries.failureWindow(webhook.id);
     const disabledReason = buttonsDisabledReason(page, store);
@@ -177,9 +180,20 @@ export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhoo
             ? html`<p>Nothing has been sent to this webhook yet.</p>`
             : html`${outcomesView(deliveries)} ${renderDeliveries(page, store, rendered)}`
         }
-        ${total > deliveries.length && html`<p><a href="${here('deliveries')}">All ${total} deliveries</a></p>`}
+        ${
+          total > deliveries.length &&
+          html`<p><a href="${here('deliveries')}">${formatTotal(total, isTotalExact)}</a></p>`
+        }
       </section>`;
   };
+}
+
+function formatTotal(total: number, isExact: boolean): string {
+  return isExact ? `All ${formatCount(total, 'delivery')}` : `More than ${formatCount(total, 'delivery')}`;
+}
+
+function discardHint(pending: number): Html {
+  return html`<span class="hint">Deactivating it discards ${formatCount(pending, 'pending delivery')}.</span>`;
 }
 
 function pendingHint(pending: number): Html {

@@ -1,5 +1,6 @@
 // Renders docs/reference/api.md from the resource trees, the schemas of answers and the recorded answers of a tour.
-import type { Document, Operation, Schema } from '../../rest/openapi-kit.ts';
+import { answerComponents } from '../../../src/rest/answer.ts';
+import { type Document, type Operation, type Schema, inlineReferences } from '../../rest/openapi-kit.ts';
 import { type Recorded, type Tour, keyOf, takeTour } from './api-tour.ts';
 import { block, code, formatPage, plain, table } from './markdown.ts';
 import { readOpenApi } from './openapi.ts';
@@ -19,7 +20,7 @@ type Endpoint = {
 };
 
 export async function apiPage(): Promise<string> {
-  const document = (await readOpenApi()) as Document;
+  const document = inlineReferences((await readOpenApi()) as Document);
   const tour = await takeTour();
   const endpoints = Object.entries(document.paths).flatMap(([path, item]) => endpointsOf(path, item));
   const tags = document.tags as { name: string; description: string }[];
@@ -36,7 +37,7 @@ export async function apiPage(): Promise<string> {
     ]),
     '## Schemas',
     ...Object.entries(document.components.schemas)
-      .filter(([name]) => /^[A-Z]/.test(name))
+      .filter(([name]) => name in answerComponents())
       .map(([name, schema]) => schemaPart(name, schema)),
   );
 }
@@ -126,11 +127,12 @@ function fieldTable({ parameters, requestBody }: Operation): string {
   const inForm = Object.entries(form?.properties ?? {}).map(
     ([name, schema]) => [name, schema as Described, form?.required?.includes(name) ?? false] as const,
   );
-  const inQuery = (
-    parameters as { name: string; in: string; required: boolean; description: string; schema: Schema }[]
-  )
+  const inQuery = parameters
     .filter((parameter) => parameter.in === 'query')
-    .map(({ name, schema, description, required }) => [name, { ...schema, description }, required] as const);
+    .map(
+      ({ name, schema, description = '', required = false }) =>
+        [name, { ...schema, description }, required] as const,
+    );
   const fields = [...inForm, ...inQuery].filter(([, schema]) => !('$ref' in schema));
   if (fields.length === 0) return '';
   const rows = fields.map(([name, schema, required]) => [

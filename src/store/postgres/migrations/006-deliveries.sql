@@ -8,20 +8,19 @@ alter table deliveries
   add column status smallint not null default 0;
 update deliveries set status = (attempts -> -1 ->> 'status')::smallint where attempts -> -1 ->> 'status' is not null;
 
--- Retention counts these apart from the others.
-alter table deliveries
-  add column recoverable boolean not null
-    generated always as (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null) stored;
-
 drop index deliveries_pending, deliveries_finished, deliveries_listed;
 alter table deliveries drop column untried;
 
-create index deliveries_retained on deliveries (webhook_id, recoverable, ended_at desc, placed desc) where state <> 'pending';
--- A page is read state by state, newest first. With the included columns, PostgreSQL checks another filter without reading the rows. A claim
--- and a retry write every index of pending deliveries again, so types and statuses have indexes of finished deliveries only: pending ones are
--- found by state.
-create index deliveries_of_state on deliveries (state, created_at, placed) include (event_type, status);
-create index deliveries_of_webhook on deliveries (webhook_id, state, created_at, placed) include (event_type, status);
+-- Retention counts those that can be recovered apart from the others. An expression instead of a generated column: PostgreSQL would compute
+-- the column in every statement that adds or completes deliveries.
+create index deliveries_retained on deliveries
+  (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, placed desc)
+  where state <> 'pending';
+-- A page is read state by state, newest first. With the included columns, PostgreSQL checks other filters without reading the rows. Each
+-- claim writes every index of pending deliveries again, so only one index has them: filters of pending deliveries read all of these.
+create index deliveries_of_state on deliveries (state, created_at, placed) include (webhook_id, event_type, status);
+create index deliveries_of_webhook on deliveries (webhook_id, state, created_at, placed) include (event_type, status)
+  where state <> 'pending';
 create index deliveries_of_type on deliveries (event_type, state, created_at, placed) include (status) where state <> 'pending';
 create index deliveries_of_status on deliveries (status, state, created_at, placed) where state <> 'pending';
-create index deliveries_of_event on deliveries (event_id);
+create index deliveries_of_event on deliveries (event_id) where state <> 'pending';

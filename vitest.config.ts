@@ -17,11 +17,18 @@ const slow = [
 ];
 
 /**
- * Tests of pages, of hostile input, of clusters and of test control. They run on the memory store only, because the store has no influence on them. The crash
- * tests upgrade clusters with PostgreSQL.
+ * Folders and files whose tests run on the memory store only, because the store has no influence on them: pages, documents that are
+ * generated from the code, hostile input, toolkits, clusters and test control. The crash tests upgrade clusters with PostgreSQL.
  */
-const memoryOnly =
-  /^test\/(browser\/|kubernetes\/|control\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
+const memoryOnly = new RegExp(
+  `^test/(${[
+    '(browser|commands|control|interop|kubernetes)/',
+    '[a-z]+/(.+-)?page(s|-.+)?[.]',
+    'catalog/directory[.]',
+    'rest/(frame|generated-client|openapi(-truth)?|views)[.]',
+    'hard/(bodies|defences|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)[.]',
+  ].join('|')})`,
+);
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })

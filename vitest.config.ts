@@ -2,6 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
@@ -16,17 +17,35 @@ const slow = [
 ];
 
 /**
- * Tests of pages, of hostile input, of clusters and of test control. They run on the memory store only, because the store has no influence on them. The crash
- * tests upgrade clusters with PostgreSQL.
+ * Folders and files whose tests run on the memory store only, because the store has no influence on them: pages, documents that are
+ * generated from the code, hostile input, toolkits, clusters and test control. The crash tests upgrade clusters with PostgreSQL.
  */
-const memoryOnly =
-  /^test\/(browser\/|kubernetes\/|control\/|catalog\/page\.|rest\/generated-client\.|hard\/(bodies|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)\.)/;
+const memoryOnly = new RegExp(
+  `^test/(${[
+    '(browser|commands|control|interop|kubernetes)/',
+    '[a-z]+/(.+-)?page(s|-.+)?[.]',
+    'catalog/directory[.]',
+    'rest/(frame|generated-client|openapi(-truth)?|views)[.]',
+    'hard/(bodies|defences|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)[.]',
+  ].join('|')})`,
+);
 
 /** Tests that use a whole server. They run once on each store. */
 const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((name) => `test/${name.replaceAll('\\', '/')}`)
   .filter((path) => path.endsWith('.test.ts') && !memoryOnly.test(path))
   .filter((path) => /kit\/(server|hooks)\.ts/.test(readFileSync(path, 'utf8')));
+
+/** The files that take longest. They start first: one that started last would run alone in the end. */
+const longest =
+  /test\/(browser\/|docs\/shell|main\.|hard\/(fuzz|body-memory|kept-bodies|sign-in)|crash\/(key-|lost-|schema-|step-|database|upgrade))/;
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => (longest.test(moduleId) ? 0 : 1);
+    return (await super.sort(files)).sort((one, other) => rank(one) - rank(other));
+  }
+}
 
 /** A real cluster is slower than the one of the tests. */
 const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
@@ -71,6 +90,7 @@ export default defineConfig(({ mode }) => ({
     // The files of a worker share their modules: importing the server once per file would take a third of the time.
     isolate: false,
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 20_000 * timeoutFactor,
     hookTimeout: 30_000,
     // Processes may start slowly on a busy machine.

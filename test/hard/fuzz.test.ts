@@ -1,5 +1,5 @@
 // Sends thousands of random hostile requests in sessions, each with its own server. FUZZ_REQUESTS sets the number of requests (default
-// 5,000; 100,000 takes some minutes), FUZZ_SEED the first seed. A failure is reported with its seed and the shortest session found.
+// 1,500; 100,000 takes some minutes), FUZZ_SEED the first seed. A failure is reported with its seed and the shortest session found.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { currentMode } from '../../src/mode/mode.ts';
@@ -9,7 +9,7 @@ import { isSlowOnPurpose, pagesOf, requestsTo } from './fuzz-requests.ts';
 import { type Target, idsIn, isComplete, send, startTarget, stopTarget } from './fuzz-session.ts';
 import { cpuMs, judge } from './fuzz-verdict.ts';
 
-const requestCount = Number(process.env.FUZZ_REQUESTS ?? 3000);
+const requestCount = Number(process.env.FUZZ_REQUESTS ?? 1500);
 // The default run sends the same requests each time; a run with FUZZ_REQUESTS sends different ones.
 const defaultSeed =
   process.env.FUZZ_REQUESTS === undefined ? 528_027_505 : Math.floor(Math.random() * 2 ** 31);

@@ -5,7 +5,7 @@ import { startProcess } from '../kit/process.ts';
 
 const password = 'the password of the administrator';
 
-it('5,000 event ids of large forms do not fill a small heap', { timeout: 120_000 }, async () => {
+it('500 event ids of large forms do not fill a small heap', { timeout: 120_000 }, async () => {
   const { child, listening, output, kill } = startProcess({
     ADMIN_PASSWORD: password,
     NODE_OPTIONS: '--max-old-space-size=160',
@@ -27,11 +27,11 @@ it('5,000 event ids of large forms do not fill a small heap', { timeout: 120_000
 
   const signIn = new URLSearchParams({ username: 'admin', password, client: 'requestip', f: 'json' });
   const { token } = JSON.parse(await post('/tokens/generateToken', signIn.toString())) as { token: string };
-  const other = 'x'.repeat(50_000);
+  const other = 'x'.repeat(500_000);
   const authorization = `Bearer ${token}`;
   // Together 250 MB.
-  for (let n = 0; n < 5_000; n += 20) {
-    const answers = Array.from({ length: 20 }, (_, index) => {
+  for (let n = 0; n < 500; n += 10) {
+    const answers = Array.from({ length: 10 }, (_, index) => {
       const fields = `changeType=Tested&eventId=an-event-id-${n + index}&other=${other}`;
       return post('/admin/services/webhooks/publish', fields, { authorization });
     });

@@ -132,7 +132,7 @@ it('shows the newest requests on the page, escaped', async () => {
   const response = await send('/control');
   const page = await response.text();
   expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
-  expect(page).toContain('data-refresh="/control"');
+  expect(page).toContain('<div id="control" data-live="1">');
   expect(page).toContain('POST /services');
   expect(page).toContain('&lt;b&gt;');
   expect(page).not.toContain('<script>');

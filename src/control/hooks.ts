@@ -46,8 +46,8 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
   const isSoapCall = (request: FastifyRequest) =>
     request.method === 'POST' && routeOf(request) === catalogPath;
 
-  http.addHook('onRoute', ({ url }) => {
-    const template = routeTemplate(url);
+  http.addHook('onRoute', ({ url, config }) => {
+    const template = config?.rest?.template ?? routeTemplate(url);
     onRoute({ template, isSoap: template === catalogPath });
   });
 
@@ -87,8 +87,9 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
 }
 
 function routeOf(request: FastifyRequest): string | null {
-  const { url } = request.routeOptions;
-  return url === undefined || request.is404 ? null : routeTemplate(url);
+  const { url, config } = request.routeOptions;
+  if (url === undefined || request.is404) return null;
+  return config.rest?.template ?? routeTemplate(url);
 }
 
 function matchesRequest(match: Match, { method }: FastifyRequest, route: string | null): boolean {

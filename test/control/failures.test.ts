@@ -52,6 +52,18 @@ describe('a rule', () => {
     await expect(control.removeFailures(first.id)).rejects.toThrow('404 There is no rule with the id');
   });
 
+  it('takes every path of the OpenAPI document, and tells folders from services', async () => {
+    const document = (await (await send('/admin/openapi.json')).json()) as { paths: object };
+    const routes = Object.keys(document.paths);
+    expect(routes.length).toBeGreaterThan(100);
+    for (const route of routes) await control.addFailure({ match: { route }, respond: { status: 502 } });
+    await control.removeFailures();
+    const route = '/admin/services/{serviceName}.{type}';
+    await control.addFailure({ match: { route }, respond: { status: 502 } });
+    expect((await send('/admin/services/World.MapServer')).status).toBe(502);
+    expect((await send('/admin/services/Maps')).status).toBe(200);
+  });
+
   it('never answers for /control and the probes', async () => {
     await control.addFailure({ match: {}, respond: { disconnect: true } });
     for (const path of ['/health', '/ready', '/metrics', '/control/clock'])

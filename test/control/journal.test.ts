@@ -42,7 +42,7 @@ it('filters by route, status and SOAP operation, in pages', async () => {
   await send('/unknown');
   await soap(`<GetMessageVersion xmlns="${namespace}"/>`);
   const paths = async (filter: object) => (await control.requests(filter)).requests.map(({ path }) => path);
-  expect(await paths({ route: '/admin/services/{id}' })).toEqual(['/admin/services/None.MapServer']);
+  expect(await paths({ route: '/admin/services/{name}.{type}' })).toEqual(['/admin/services/None.MapServer']);
   expect(await paths({ status: 404 })).toEqual(['/unknown', '/admin/services/None.MapServer']);
   expect(await paths({ soapOperation: 'GetMessageVersion' })).toEqual(['/services']);
   expect(await paths({ start: 1, num: 2 })).toEqual(['/unknown', '/admin/mode']);

@@ -5,6 +5,7 @@ import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
 import { carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
+import { partsOf, pathTemplate } from '../path-template.ts';
 import { sessionCookie } from '../request.ts';
 
 export type Tree = {
@@ -29,7 +30,7 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
   const paths: Record<string, Record<string, Json>> = {};
   for (const tree of trees) {
     for (const entry of walk(tree.root)) {
-      const path = (paths[pathOf(tree, entry)] ??= {});
+      const path = (paths[pathTemplate(tree.prefix, entry)] ??= {});
       for (const method of methodsOf(entry)) path[method] = operationObject(method, tree, entry, facts);
     }
   }
@@ -118,25 +119,6 @@ function tagsOf(tree: Tree): Json[] {
   ];
 }
 
-function pathOf({ prefix }: Tree, { route, items }: Entry): string {
-  let passed = 0;
-  const segments = route.split('/').map((segment) => {
-    if (!segment.startsWith('{')) return segment;
-    const item = items[passed];
-    passed += 1;
-    return item
-      ? partsOf(item)
-          .map((part) => `{${part}}`)
-          .join('.')
-      : segment;
-  });
-  return [prefix, ...segments].join('/').replace(/\/$/, '') || '/';
-}
-
-function partsOf({ param, parts }: Items): readonly string[] {
-  return parts ?? [param];
-}
-
 function pathParameters(item: Items): Json[] {
   const what = item.resource.title.toLowerCase();
   const parts = partsOf(item);
@@ -186,7 +168,7 @@ function operationObject(method: Method, tree: Tree, entry: Entry, facts: ApiFac
 }
 
 function operationIdOf(method: Method, tree: Tree, entry: Entry): string {
-  const words = pathOf({ ...tree, prefix: tree.name }, entry).match(/[A-Za-z0-9]+/g) ?? [];
+  const words = pathTemplate(tree.name, entry).match(/[A-Za-z0-9]+/g) ?? [];
   return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 

@@ -64,7 +64,7 @@ export type AppOptions = {
   readonly adminHash: () => Promise<string>;
   /** The store holds the state of an earlier app of this process, whose job continues. */
   readonly isRestored?: boolean;
-  /** The failed sign-ins of an earlier app of this process. Default: none. */
+  /** Failed sign-ins that still count. Default: none. */
   readonly signInLimit?: SignInLimit;
   /** Adds hooks that run before all others. */
   readonly extend?: (http: FastifyInstance) => void;

@@ -17,6 +17,7 @@ import { tables } from '../records.ts';
 import type { Runtime } from '../runtime.ts';
 import type { AppOptions } from '../services.ts';
 import { type MemoryStore, createMemoryStore } from '../store/memory/store.ts';
+import type { Store } from '../store/store.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { simulatedPerformers } from '../upgrades/performers.ts';
 import { ControlClock } from './clock.ts';
@@ -98,6 +99,10 @@ export class ControlledServer {
 
   get clock(): ControlClock {
     return this.#world.clock;
+  }
+
+  get store(): Store {
+    return this.#world.store;
   }
 
   get routes(): readonly KnownRoute[] {

@@ -145,6 +145,7 @@ it('shows the newest requests on the page, escaped', async () => {
   const page = await response.text();
   expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
   expect(page).toContain('<div id="control" data-live="1">');
+  expect(page).toContain('Pending deliveries');
   expect(page).toContain('POST /services');
   expect(page).toContain('&lt;b&gt;');
   expect(page).not.toContain('<script>');

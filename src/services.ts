@@ -1,6 +1,7 @@
 // Creates the services of the features and connects them: a feature calls another through a function that it gets here.
 import { AuditService } from './audit/audit-service.ts';
 import { auditResource } from './audit/audit.rest.ts';
+import type { SignInLimit } from './auth/sign-in-limit.ts';
 import { TokenService } from './auth/token-service.ts';
 import { expirationMinutes } from './auth/token.ts';
 import { securityResource } from './auth/users.rest.ts';
@@ -63,6 +64,8 @@ export type AppOptions = {
   readonly adminHash: () => Promise<string>;
   /** The store holds the state of an earlier app of this process, whose job continues. */
   readonly isRestored?: boolean;
+  /** Failed sign-ins that still count. Default: none. */
+  readonly signInLimit?: SignInLimit;
   /** Adds hooks that run before all others. */
   readonly extend?: (http: FastifyInstance) => void;
 };
@@ -88,6 +91,7 @@ export function createServices(options: AppOptions) {
     runtime,
     tasks,
     maxTokensPerUser: config.maxTokensPerUser,
+    signInLimit: options.signInLimit,
   });
   const catalogCache = new CatalogCache(store, runtime);
   const metrics = new Metrics({

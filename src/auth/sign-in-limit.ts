@@ -8,6 +8,9 @@ const maxPerNetwork = 300;
 
 export type Attempt = { readonly username: string; readonly address: string; readonly at: number };
 
+/** The times of attempts, by counter. */
+export type SignInDump = Readonly<Record<string, readonly number[]>>;
+
 export class SignInLimit {
   /** The times of failed attempts and of attempts in progress. */
   readonly #attempts = new Map<string, readonly number[]>();
@@ -43,6 +46,14 @@ export class SignInLimit {
     for (const key of this.#attempts.keys()) {
       if (this.#recent(key, at).length === 0) this.#attempts.delete(key);
     }
+  }
+
+  dump(): SignInDump {
+    return Object.fromEntries(this.#attempts);
+  }
+
+  load(dump: SignInDump): void {
+    for (const [key, times] of Object.entries(dump)) this.#attempts.set(key, times);
   }
 
   #recent(key: string, at: number): readonly number[] {

@@ -38,6 +38,7 @@ export type TokenServiceOptions = {
   readonly runtime: Runtime;
   readonly tasks: Tasks;
   readonly maxTokensPerUser: number;
+  readonly signInLimit?: SignInLimit | undefined;
 };
 
 export type PasswordAttempt = {
@@ -56,13 +57,20 @@ export type SignInRequest = PasswordAttempt & {
 export class TokenService {
   readonly #store: Store;
   readonly #runtime: Runtime;
-  readonly #signInLimit = new SignInLimit();
+  readonly #signInLimit: SignInLimit;
   readonly #maxTokensPerUser: number;
   readonly #hashing = new FairLimiter(hashingLimits);
 
-  constructor({ store, runtime, tasks, maxTokensPerUser }: TokenServiceOptions) {
+  constructor({
+    store,
+    runtime,
+    tasks,
+    maxTokensPerUser,
+    signInLimit = new SignInLimit(),
+  }: TokenServiceOptions) {
     this.#store = store;
     this.#runtime = runtime;
+    this.#signInLimit = signInLimit;
     this.#maxTokensPerUser = maxTokensPerUser;
     // Processes may have been stopped for longer than the interval.
     tasks.start('token sweep', (stopping) => this.#sweep(stopping));

@@ -8,6 +8,7 @@ import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type App, createApp } from '../app.ts';
+import { SignInLimit } from '../auth/sign-in-limit.ts';
 import { hashToken } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
 import { ServiceError } from '../errors.ts';
@@ -16,6 +17,7 @@ import { tables } from '../records.ts';
 import type { Runtime } from '../runtime.ts';
 import type { AppOptions } from '../services.ts';
 import { type MemoryStore, createMemoryStore } from '../store/memory/store.ts';
+import type { Store } from '../store/store.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
 import { simulatedPerformers } from '../upgrades/performers.ts';
 import { ControlClock } from './clock.ts';
@@ -28,7 +30,10 @@ import { FailureRules, type KnownRoute } from './rule.ts';
 import { type SnapshotState, readSnapshot, writeSnapshot } from './snapshot.ts';
 
 /** The store, the executor and the clock belong to the controlled server. */
-export type ControlledOptions = Omit<AppOptions, 'store' | 'executor' | 'isRestored' | 'extend'>;
+export type ControlledOptions = Omit<
+  AppOptions,
+  'store' | 'executor' | 'isRestored' | 'signInLimit' | 'extend'
+>;
 
 /** What `reset` and `restore` replace. */
 type World = {
@@ -37,6 +42,7 @@ type World = {
   readonly runtime: Runtime;
   readonly clock: ControlClock;
   readonly client: FailingClient;
+  readonly signInLimit: SignInLimit;
   readonly draws: Draws;
   readonly simulatedFailures: Map<string, number>;
   readonly routes: readonly KnownRoute[];
@@ -95,6 +101,10 @@ export class ControlledServer {
     return this.#world.clock;
   }
 
+  get store(): Store {
+    return this.#world.store;
+  }
+
   get routes(): readonly KnownRoute[] {
     return this.#world.routes;
   }
@@ -110,7 +120,7 @@ export class ControlledServer {
     this.#endWaiting();
     await this.#exclusive(() =>
       this.#replace(() => {
-        this.rules.load([]);
+        this.rules.load({ list: [], lastId: 0 });
         this.journal.clear();
         return this.#createWorld();
       }),
@@ -118,14 +128,15 @@ export class ControlledServer {
   }
 
   snapshot(): string {
-    const { store, clock, draws, simulatedFailures } = this.#world;
+    const { store, clock, draws, simulatedFailures, signInLimit } = this.#world;
     return writeSnapshot(this.#options.version, {
       clock: clock.state(),
       draws,
       simulatedFailures: Object.fromEntries(
         [...simulatedFailures].map(([name, times]) => [name, Number.isFinite(times) ? times : null]),
       ),
-      rules: this.rules.list(),
+      rules: this.rules.dump(),
+      signIns: signInLimit.dump(),
       requests: this.journal.dump(),
       store: store.dump(),
     });
@@ -213,7 +224,10 @@ export class ControlledServer {
       failures: simulatedFailures,
       performers: simulatedPerformers(config.simulatedStepTemplates),
     });
+    const signInLimit = new SignInLimit();
+    if (from) signInLimit.load(from.signIns);
     const routes: KnownRoute[] = [];
+    const ended = new AbortController();
     const app = await createApp({
       ...this.#options,
       config: { ...config, port: this.#port() },
@@ -223,6 +237,7 @@ export class ControlledServer {
       executor: createFailingExecutor({ executor, rules: this.rules, runtime }),
       adminHash,
       isRestored: from !== undefined,
+      signInLimit,
       extend: (http) =>
         addControlHooks(http, {
           clock,
@@ -231,6 +246,7 @@ export class ControlledServer {
           catalogPath: config.catalogPath,
           catalogNamespace: config.catalogNamespace,
           real: this.#real,
+          ended: ended.signal,
           onRoute: (route) => routes.push(route),
         }),
     });
@@ -242,8 +258,7 @@ export class ControlledServer {
     }
     if (from) Object.assign(draws, from.draws);
     logger.debug({ restored: from !== undefined }, 'the controlled server is ready');
-    const ended = new AbortController();
-    return { app, store, runtime, clock, client, draws, simulatedFailures, routes, ended };
+    return { app, store, runtime, clock, client, signInLimit, draws, simulatedFailures, routes, ended };
   }
 
   #port(): number {

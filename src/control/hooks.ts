@@ -8,7 +8,7 @@ import type { Runtime } from '../runtime.ts';
 import { SoapFaultError, toFault } from '../soap/faults.ts';
 import type { ControlClock } from './clock.ts';
 import { BodyRecorder, type Journal, type JournalEntry, noMessage } from './journal.ts';
-import { maskAddress, maskBody, maskHeaders } from './mask.ts';
+import { ExchangeMask } from './mask.ts';
 import {
   type FailureRules,
   type KnownRoute,
@@ -27,6 +27,8 @@ export type ControlHooks = {
   readonly catalogNamespace: string;
   /** Delays take real time. */
   readonly real: Pick<Runtime, 'sleep'>;
+  /** Ends delays: the server is reset, restored or stopped. */
+  readonly ended: AbortSignal;
   /** Gets every route of the server. */
   readonly onRoute: (route: KnownRoute) => void;
 };
@@ -39,9 +41,13 @@ const ruleMessage = 'A failure rule answered this request.';
 export function addControlHooks(http: FastifyInstance, options: ControlHooks): void {
   const { clock, rules, catalogPath, onRoute } = options;
   const recorders = new WeakMap<FastifyRequest, BodyRecorder>();
+  /** Calls whose first rule may depend on the operation. */
+  const waiting = new WeakSet<FastifyRequest>();
+  const isSoapCall = (request: FastifyRequest) =>
+    request.method === 'POST' && routeOf(request) === catalogPath;
 
-  http.addHook('onRoute', ({ url }) => {
-    const template = routeTemplate(url);
+  http.addHook('onRoute', ({ url, config }) => {
+    const template = config?.rest?.template ?? routeTemplate(url);
     onRoute({ template, isSoap: template === catalogPath });
   });
 
@@ -50,22 +56,23 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
     recorders.set(request, recordExchange(request, reply, route, options));
     if (route !== null && probes.includes(route)) return undefined;
     clock.begin();
-    const respond = rules.take(
-      (match) => match.soapOperation === undefined && matchesRequest(match, request, route),
-    );
-    return answerByRule(respond, request, reply, options);
+    const matches = (match: Match) => matchesRequest(match, request, route);
+    if (isSoapCall(request) && rules.find(matches)?.match.soapOperation !== undefined) {
+      waiting.add(request);
+      return undefined;
+    }
+    const isForAll = (match: Match) => match.soapOperation === undefined && matches(match);
+    return answerByRule(rules.take(isForAll), request, reply, options);
   });
 
   // The operation is known only after the body has been read.
   http.addHook('preHandler', async (request, reply) => {
-    const { body } = request;
-    if (!Buffer.isBuffer(body) || routeOf(request) !== catalogPath) return undefined;
-    const operation = soapOperationOf(body);
+    if (!waiting.has(request)) return undefined;
+    const operation = Buffer.isBuffer(request.body) ? soapOperationOf(request.body) : undefined;
     const respond = rules.take(
       (match) =>
-        match.soapOperation !== undefined &&
-        match.soapOperation === operation &&
-        matchesRequest(match, request, catalogPath),
+        matchesRequest(match, request, catalogPath) &&
+        (match.soapOperation === undefined || match.soapOperation === operation),
     );
     return answerByRule(respond, request, reply, options);
   });
@@ -80,8 +87,9 @@ export function addControlHooks(http: FastifyInstance, options: ControlHooks): v
 }
 
 function routeOf(request: FastifyRequest): string | null {
-  const { url } = request.routeOptions;
-  return url === undefined || request.is404 ? null : routeTemplate(url);
+  const { url, config } = request.routeOptions;
+  if (url === undefined || request.is404) return null;
+  return config.rest?.template ?? routeTemplate(url);
 }
 
 function matchesRequest(match: Match, { method }: FastifyRequest, route: string | null): boolean {
@@ -101,31 +109,32 @@ function recordExchange(
   const sent = new BodyRecorder();
   const answered = new BodyRecorder();
   const { raw } = request;
+  const mask = new ExchangeMask();
   observe(raw, sent);
   const entry: JournalEntry = journal.add({
     at: clock.now(),
     method: request.method,
-    path: maskAddress(request.originalUrl),
+    path: mask.address(request.originalUrl),
     route,
     status: null,
     soapOperation: null,
     fault: null,
     faultElement: null,
-    request: { headers: maskHeaders(request.headers), body: '' },
+    request: { headers: mask.headers(request.headers), body: '' },
     response: noMessage,
   });
-  const show = (bytes: Buffer) => maskBody(decompress(bytes).toString());
+  const show = (bytes: Buffer) => mask.body(decompress(bytes).toString());
   reply.raw.once('close', () => {
     const isSoap = route === catalogPath && request.method === 'POST';
     entry.request = { ...entry.request, body: show(sent.bytes()) };
     if (isSoap) entry.soapOperation = soapOperationOf(sent.bytes()) ?? null;
     if (reply.raw.headersSent) {
       entry.status = reply.raw.statusCode;
-      entry.response = { headers: maskHeaders(reply.getHeaders()), body: show(answered.bytes()) };
+      entry.response = { headers: mask.headers(reply.getHeaders()), body: show(answered.bytes()) };
       if (isSoap && entry.status >= 400) entry.fault = faultReasonOf(answered.bytes()) ?? null;
       if (isSoap) entry.faultElement = request.soap?.faultElement ?? null;
     }
-    journal.trim();
+    journal.complete(entry);
   });
   return answered;
 }
@@ -145,11 +154,13 @@ async function answerByRule(
   respond: Respond | undefined,
   request: FastifyRequest,
   reply: FastifyReply,
-  { real, catalogNamespace }: ControlHooks,
+  { real, ended, catalogNamespace }: ControlHooks,
 ): Promise<FastifyReply | undefined> {
   if (!respond) return undefined;
+  // The hook that adds this header has not run yet.
+  void reply.header('x-content-type-options', 'nosniff');
   const { delayMs, disconnect, error, fault, status } = respond;
-  if (delayMs !== undefined) await real.sleep(delayMs);
+  if (delayMs !== undefined) await real.sleep(delayMs, ended).catch(endDelay);
   if (disconnect === true) {
     reply.hijack();
     request.raw.socket.destroy();
@@ -165,6 +176,12 @@ async function answerByRule(
     throw new SoapFaultError({ ...rendered, ...(status !== undefined && { status }) });
   }
   return status === undefined ? undefined : sendStatus(reply, status);
+}
+
+function endDelay(): never {
+  throw new ServiceError('unavailable', 'The server was reset, restored or stopped during a delay.', {
+    retryAfterSeconds: 5,
+  });
 }
 
 function sendStatus(reply: FastifyReply, status: number): FastifyReply {

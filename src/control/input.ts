@@ -1,6 +1,6 @@
 // Reads the JSON bodies and queries of the control API. Unknown names are refused: a typing error in a test must not pass unnoticed.
 import { z } from 'zod';
-import { type Problem, ServiceError, invalid } from '../errors.ts';
+import { type Problem, ServiceError, formatProblem, invalid } from '../errors.ts';
 
 /** The longest advance: ten years. Every ten minutes of it cost some work. */
 export const maxAdvanceMs = 3_653 * 86_400_000;
@@ -53,7 +53,9 @@ export const journalQuery = z.strictObject({
 export function parseInput<T>(schema: z.ZodType<T>, given: unknown): T {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  throw invalid(parsed.error.issues.flatMap(problemsOf));
+  const problems = parsed.error.issues.flatMap(problemsOf);
+  // A number may break several rules of its field, which have the same text.
+  throw invalid([...new Map(problems.map((problem) => [formatProblem(problem), problem])).values()]);
 }
 
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {

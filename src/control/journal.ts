@@ -37,23 +37,23 @@ const entryBytes = 512;
 export class Journal {
   /** Oldest first. */
   #entries: JournalEntry[] = [];
+  readonly #sizes = new Map<JournalEntry, number>();
+  #bytes = 0;
   #lastId = 0;
 
   add(entry: Omit<JournalEntry, 'id'>): JournalEntry {
     const added = { id: String((this.#lastId += 1)), ...entry };
     this.#entries.push(added);
-    if (this.#entries.length > maxEntries) this.#entries.shift();
+    this.#measure(added);
+    if (this.#entries.length > maxEntries) this.#removeOldest();
     return added;
   }
 
-  /** Removes the oldest entries until the journal has its size again. Called when an entry has grown. */
-  trim(): void {
-    let bytes = this.#entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
-    while (bytes > maxBytes) {
-      const oldest = this.#entries.shift();
-      if (!oldest) return;
-      bytes -= bytesOf(oldest);
-    }
+  /** An entry has its answer. The oldest entries leave the journal if it has become too large. */
+  complete(entry: JournalEntry): void {
+    if (!this.#sizes.has(entry)) return;
+    this.#measure(entry);
+    while (this.#bytes > maxBytes) this.#removeOldest();
   }
 
   page(filter: JournalFilter, start: number, num: number): { requests: JournalEntry[]; total: number } {
@@ -68,6 +68,8 @@ export class Journal {
 
   clear(): void {
     this.#entries = [];
+    this.#sizes.clear();
+    this.#bytes = 0;
     this.#lastId = 0;
   }
 
@@ -76,8 +78,23 @@ export class Journal {
   }
 
   load(entries: readonly JournalEntry[]): void {
+    this.clear();
     this.#entries = entries.map((entry) => ({ ...entry }));
+    for (const entry of this.#entries) this.#measure(entry);
     this.#lastId = Number(entries.at(-1)?.id ?? 0);
+  }
+
+  #measure(entry: JournalEntry): void {
+    const size = bytesOf(entry);
+    this.#bytes += size - (this.#sizes.get(entry) ?? 0);
+    this.#sizes.set(entry, size);
+  }
+
+  #removeOldest(): void {
+    const oldest = this.#entries.shift();
+    if (!oldest) return;
+    this.#bytes -= this.#sizes.get(oldest) ?? 0;
+    this.#sizes.delete(oldest);
   }
 }
 

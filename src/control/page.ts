@@ -1,8 +1,15 @@
-// The page at /control: the clock, the failure rules and the newest requests. The script of the pages updates it.
+// The page at /control: the state, the clock, the failure rules and the newest requests. The script of the pages updates it.
+import { users } from '../auth/user.ts';
+import { folders, services } from '../catalog/catalog.ts';
 import { Assets } from '../http/assets.ts';
+import { currentMode } from '../mode/mode.ts';
 import { html, type Html } from '../rest/html/html.ts';
 import { renderPage } from '../rest/html/layout.ts';
 import { type Row, renderTable } from '../rest/html/table.ts';
+import type { Store } from '../store/store.ts';
+import { deployment, newestInstalled } from '../upgrades/deployment.ts';
+import { isJobRunning, newestJob } from '../upgrades/job-table.ts';
+import { webhooks } from '../webhooks/webhook.ts';
 import type { ControlledServer } from './controlled-server.ts';
 import type { JournalEntry, Message } from './journal.ts';
 
@@ -27,6 +34,10 @@ export function controlPage(server: ControlledServer): Html {
       This server is controlled by tests: it can be reset, its clock can be moved, and rules can make requests fail.
     </p>
     <div id="control" data-live="1">
+      <section aria-labelledby="state">
+        <h2 id="state">State</h2>
+        ${renderTable('State', ['Part', 'Now'], stateRows(server.store))}
+      </section>
       <section aria-labelledby="clock">
         <h2 id="clock">Clock</h2>
         <p>
@@ -58,6 +69,20 @@ export function controlPage(server: ControlledServer): Html {
     },
     content,
   );
+}
+
+function stateRows(store: Store): Row[] {
+  const { isReadOnly, message } = currentMode(store, isJobRunning(store));
+  return [
+    ['Installed version', newestInstalled(store.read(deployment)).id],
+    ['Newest job', store.read(newestJob)?.state ?? 'none'],
+    ['Mode', isReadOnly ? `read-only. ${message}` : 'read and write'],
+    ['Folders', String(store.count(folders))],
+    ['Services', String(store.count(services))],
+    ['Webhooks', String(store.count(webhooks))],
+    ['Pending deliveries', String(store.deliveries.pending().count)],
+    ['Users', String(store.count(users))],
+  ];
 }
 
 function entryView(entry: JournalEntry): Html {

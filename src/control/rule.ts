@@ -94,6 +94,8 @@ export type NewRule = z.infer<typeof ruleSchema>;
 
 export type FailureRule = NewRule & { readonly id: string; hits: number };
 
+export type RulesDump = { readonly list: readonly FailureRule[]; readonly lastId: number };
+
 /** A route of the server. `isSoap`: the address of SOAP calls. */
 export type KnownRoute = { readonly template: string; readonly isSoap: boolean };
 
@@ -144,13 +146,22 @@ export class FailureRules {
     this.#rules = [];
   }
 
-  load(rules: readonly FailureRule[]): void {
-    this.#rules = rules.map((rule) => ({ ...rule }));
-    this.#lastId = Math.max(0, ...rules.map(({ id }) => Number(id)));
+  dump(): RulesDump {
+    return { list: this.#rules, lastId: this.#lastId };
+  }
+
+  load({ list, lastId }: RulesDump): void {
+    this.#rules = list.map((rule) => ({ ...rule }));
+    this.#lastId = lastId;
+  }
+
+  /** The first rule that matches and is not used up. */
+  find(matches: (match: Match) => boolean): FailureRule | undefined {
+    return this.#rules.find(({ match, times = Infinity, hits }) => hits < times && matches(match));
   }
 
   take(matches: (match: Match) => boolean): Respond | undefined {
-    const rule = this.#rules.find(({ match, times = Infinity, hits }) => hits < times && matches(match));
+    const rule = this.find(matches);
     if (!rule) return undefined;
     rule.hits += 1;
     return rule.respond;

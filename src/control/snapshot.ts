@@ -1,12 +1,13 @@
 // A snapshot: the whole state of a controlled server as one JSON document. A digest protects it, because rows that no server has
 // written would make the next one fail in unforeseen ways.
 import { createHash } from 'node:crypto';
+import type { SignInDump } from '../auth/sign-in-limit.ts';
 import { ServiceError, invalidField } from '../errors.ts';
 import type { MemoryDump } from '../store/memory/dump.ts';
 import type { ClockState } from './clock.ts';
 import type { JournalEntry } from './journal.ts';
 import type { Draws } from './random.ts';
-import type { FailureRule } from './rule.ts';
+import type { RulesDump } from './rule.ts';
 
 export const maxSnapshotBytes = 512 * 1024 ** 2;
 const format = 1;
@@ -17,7 +18,8 @@ export type SnapshotState = {
   readonly draws: Draws;
   /** What is left of SIMULATED_FAILURES. Null: fails always. */
   readonly simulatedFailures: Readonly<Record<string, number | null>>;
-  readonly rules: readonly FailureRule[];
+  readonly rules: RulesDump;
+  readonly signIns: SignInDump;
   readonly requests: readonly JournalEntry[];
   readonly store: MemoryDump;
 };

@@ -30,6 +30,8 @@ declare module 'fastify' {
 
 export type RestRoute = {
   readonly entry: Entry;
+  /** The path as OpenAPI writes it. */
+  readonly template: string;
   readonly requestedFields: RequestedFields;
   readonly segments: readonly string[];
   /** Without pages there is no format html, and the session of a browser does not count. */

@@ -15,6 +15,7 @@ import { sendCsv } from './csv.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
 import type { MultipartReader } from './multipart.ts';
+import { pathTemplate } from './path-template.ts';
 import { RequestAudit } from './request-audit.ts';
 import { type Authenticator, RestRequest, credentialsOf, guessFormat, identifySession } from './request.ts';
 import { type Call, type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
@@ -57,6 +58,7 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
       config: {
         rest: {
           entry,
+          template: pathTemplate(options.prefix, entry),
           requestedFields: requestedFields(fieldsOf(entry)),
           segments: entry.route === '' ? [] : entry.route.split('/'),
           hasPages: options.responder !== undefined,

@@ -20,7 +20,6 @@ async function failOnce(): Promise<void> {
 }
 
 it('five failures over six days deactivate a webhook only within one window', async () => {
-  const startedAt = performance.now();
   await control.setClock({ frozen: true });
   await act('/admin/services/webhooks/settings', {
     notificationAttempts: '1',
@@ -29,7 +28,7 @@ it('five failures over six days deactivate a webhook only within one window', as
   });
   const id = await createWebhook(server, receiver.url);
   receiver.status = 500;
-  // The example of the specification: two failures on day 1, two on day 3, and a new window from day 6 on.
+  // The example of the specification: two failures on day 1, two on day 3, and a new window from day 6 on. bench/start.js measures its time.
   await failOnce();
   await failOnce();
   await control.advanceClock(2 * dayMs);
@@ -41,8 +40,6 @@ it('five failures over six days deactivate a webhook only within one window', as
   for (let failure = 0; failure < 4; failure += 1) await failOnce();
   expect(await isActive(id)).toBe(false);
   expect(receiver.arrivals).toHaveLength(9);
-  // A quiet machine takes about 150 ms.
-  expect(performance.now() - startedAt).toBeLessThan(5000);
 });
 
 describe('a frozen clock', () => {

@@ -46,9 +46,22 @@ describe('a rule', () => {
     expect((await send('/admin/mode')).status).toBe(500);
     const limited = await send('/unknown');
     expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '5']);
+    expect(limited.headers.get('x-content-type-options')).toBe('nosniff');
     await control.removeFailures(first.id);
     expect((await send('/admin/mode')).status).toBe(429);
     await expect(control.removeFailures(first.id)).rejects.toThrow('404 There is no rule with the id');
+  });
+
+  it('takes every path of the OpenAPI document, and tells folders from services', async () => {
+    const document = (await (await send('/admin/openapi.json')).json()) as { paths: object };
+    const routes = Object.keys(document.paths);
+    expect(routes.length).toBeGreaterThan(100);
+    for (const route of routes) await control.addFailure({ match: { route }, respond: { status: 502 } });
+    await control.removeFailures();
+    const route = '/admin/services/{serviceName}.{type}';
+    await control.addFailure({ match: { route }, respond: { status: 502 } });
+    expect((await send('/admin/services/World.MapServer')).status).toBe(502);
+    expect((await send('/admin/services/Maps')).status).toBe(200);
   });
 
   it('never answers for /control and the probes', async () => {
@@ -84,6 +97,23 @@ describe('a rule', () => {
     const second = await soap(getFolders);
     expect([second.status, await second.text()]).toEqual([503, expect.stringContaining('soap:Client')]);
     expect((await soap(getFolders)).status).toBe(200);
+  });
+
+  it('of a SOAP operation takes its turn among the others', async () => {
+    await control.addFailure({ match: { soapOperation: 'GetFolders' }, respond: { fault: 'Server' } });
+    await control.addFailure({ match: {}, respond: { status: 429 } });
+    await control.addFailure({ match: { soapOperation: 'GetMessageVersion' }, respond: { status: 502 } });
+    expect((await soap(getFolders)).status).toBe(500);
+    expect((await soap(`<GetMessageVersion xmlns="${namespace}"/>`)).status).toBe(429);
+    expect((await control.failures()).map(({ hits }) => hits)).toEqual([1, 1, 0]);
+  });
+
+  it('delays until the server is reset', async () => {
+    await control.addFailure({ match: { route: '/admin/mode' }, respond: { delayMs: 600_000 } });
+    const delayed = send('/admin/mode');
+    await expect.poll(async () => (await control.failures())[0]?.hits).toBe(1);
+    await control.reset();
+    expect((await delayed).status).toBe(503);
   });
 
   it('answers for a receiver', async () => {
@@ -157,6 +187,11 @@ const documented: Partial<Record<ErrorKind, () => Promise<Response>>> = {
       body: '{}',
     }),
 };
+
+it('an error of the server itself is rehearsed by its status', async () => {
+  await control.addFailure({ match: { route: '/admin/mode' }, respond: { status: 500 }, times: 1 });
+  expect(await (await send('/admin/mode')).json()).toMatchObject({ error: { code: 500 } });
+});
 
 describe.each(Object.keys(refusals) as ErrorKind[])('the error kind %s', (kind) => {
   const { status, body } = toErrorResponse(new ServiceError(kind, ''));

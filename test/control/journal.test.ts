@@ -42,7 +42,7 @@ it('filters by route, status and SOAP operation, in pages', async () => {
   await send('/unknown');
   await soap(`<GetMessageVersion xmlns="${namespace}"/>`);
   const paths = async (filter: object) => (await control.requests(filter)).requests.map(({ path }) => path);
-  expect(await paths({ route: '/admin/services/{id}' })).toEqual(['/admin/services/None.MapServer']);
+  expect(await paths({ route: '/admin/services/{name}.{type}' })).toEqual(['/admin/services/None.MapServer']);
   expect(await paths({ status: 404 })).toEqual(['/unknown', '/admin/services/None.MapServer']);
   expect(await paths({ soapOperation: 'GetMessageVersion' })).toEqual(['/services']);
   expect(await paths({ start: 1, num: 2 })).toEqual(['/unknown', '/admin/mode']);
@@ -77,6 +77,18 @@ it('masks secrets in both directions', async () => {
   };
   await send('/admin/security/users/add', json);
   await post('/admin/security/self/changePassword', { password, newPassword: given });
+  // The page shows the key, and the headers in its curl command.
+  await post('/admin/services/webhooks/create', {
+    name: 'second',
+    hookUrl: 'https://hooks.example/in',
+    changeTypes: '*',
+    signatureKey: `key: ${given}`,
+    headers: JSON.stringify({ 'x-any': given }),
+    f: 'html',
+  });
+  const element = `<w:Password xmlns:w="urn:w" Type="Text">`;
+  for (const text of [given, `<![CDATA[${given}]]>`])
+    await soap(`<GetFolders xmlns="${namespace}">${element}${text}</w:Password></GetFolders>`);
   const text = JSON.stringify(await control.requests());
   for (const secret of [password, given, token, server.token, cookie]) {
     expect(secret).not.toBe('');
@@ -132,7 +144,8 @@ it('shows the newest requests on the page, escaped', async () => {
   const response = await send('/control');
   const page = await response.text();
   expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
-  expect(page).toContain('data-refresh="/control"');
+  expect(page).toContain('<div id="control" data-live="1">');
+  expect(page).toContain('Pending deliveries');
   expect(page).toContain('POST /services');
   expect(page).toContain('&lt;b&gt;');
   expect(page).not.toContain('<script>');
@@ -154,7 +167,6 @@ it('holds 1,000 requests and 32 MiB', () => {
   });
   for (let number = 0; number < 1001; number += 1) journal.add(entry(''));
   expect(journal.page({}, 0, 1).total).toBe(1000);
-  for (let number = 0; number < 600; number += 1) journal.add(entry('x'.repeat(64 * 1024)));
-  journal.trim();
+  for (let number = 0; number < 600; number += 1) journal.complete(journal.add(entry('x'.repeat(64 * 1024))));
   expect(journal.page({}, 0, 1).total).toBeLessThan(260);
 });

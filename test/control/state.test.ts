@@ -5,7 +5,7 @@ import { runRound } from './rounds.ts';
 
 const server = await startControl({ SEED: 'state' });
 const receiver = await startReceiver();
-const { control, act, get, send } = server;
+const { control, act, get, send, post } = server;
 beforeEach(() => control.reset());
 
 describe('reset', () => {
@@ -82,6 +82,62 @@ describe('a snapshot', () => {
     expect(await control.failures()).toEqual([rule]);
     expect(await finish()).toEqual(first);
     expect(first[0]).toContain('fails by a failure rule (unavailable)');
+  });
+
+  it('restores the numbers of rules, failed sign-ins and sessions', async () => {
+    await control.setClock({ frozen: true });
+    const rule = { match: { route: '/admin/mode' }, respond: { status: 500 } };
+    await control.addFailure(rule);
+    await control.removeFailures();
+    const signIn = (given: string) => post('/tokens/generateToken', { username: 'admin', password: given });
+    const { token } = (await (await signIn(password)).json()) as { token: string };
+    for (let attempt = 0; attempt < 10; attempt += 1) await signIn('a wrong password');
+    const snapshot = await control.snapshot();
+    await control.reset();
+    await control.restore(snapshot);
+    expect((await control.addFailure(rule)).id).toBe('2');
+    expect((await signIn(password)).status).toBe(429);
+    const session = { headers: { authorization: `Bearer ${token}` } };
+    expect((await send('/admin/security/self', session)).status).toBe(200);
+  });
+
+  it('restores a redelivery that waits for room, and the deliveries in progress', async () => {
+    const small = await startControl({ WEBHOOK_MAX_PENDING: '3', SEED: 'redelivery' });
+    const read = async (path: string) => (await small.send(`/admin/services/webhooks${path}`)).text();
+    const change = (path: string, fields = {}) => small.act(`/admin/services/webhooks${path}`, fields);
+    await small.control.setClock({ frozen: true });
+    await change('/settings', { notificationAttempts: '1', numberOfFailures: '100' });
+    const { id } = await small.act<{ id: string }>('/admin/services/webhooks/create', {
+      name: 'hook',
+      hookUrl: `${receiver.url}/in`,
+      changeTypes: '*',
+      headers: '{"x-key":"a value"}',
+    });
+    receiver.status = 500;
+    for (let event = 0; event < 8; event += 1) {
+      if (event === 5) await change(`/${id}/deactivate`);
+      await change('/publish', { changeType: 'Tested' });
+      await small.control.advanceClock(1000);
+    }
+    await change(`/${id}/activate`);
+    // The receiver does not answer, so only three new deliveries have room.
+    receiver.status = 0;
+    receiver.arrivals.length = 0;
+    await change(`/${id}/redeliver`);
+    await expect.poll(() => receiver.arrivals.length).toBe(3);
+    const snapshot = await small.control.snapshot();
+    receiver.status = 204;
+    /** Restores and lets a minute pass. Returns the number of requests that the receiver got, and the deliveries. */
+    const finish = async () => {
+      receiver.arrivals.length = 0;
+      await small.control.restore(snapshot);
+      await small.control.advanceClock(60_000);
+      return [receiver.arrivals.length, await read(''), await read(`/${id}/deliveries`)];
+    };
+    const first = await finish();
+    expect(first).toEqual([8, expect.any(String), expect.stringContaining('"total":16')]);
+    expect(first[2]).not.toMatch(/"state":"pending"/);
+    expect(await finish()).toEqual(first);
   });
 
   it('works in another process, with the token of that process', async () => {

@@ -17,6 +17,7 @@ export function createCallJournal() {
       catalogPath: '/services',
       catalogNamespace: namespace,
       real: realRuntime,
+      ended: new AbortController().signal,
       onRoute: () => undefined,
     });
 

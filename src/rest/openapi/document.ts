@@ -6,6 +6,7 @@ import { answerComponents, answerReference, errorAnswer } from '../answer.ts';
 import { Components } from './components.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
 import { type Parameter, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
+import { partsOf, pathTemplate } from '../path-template.ts';
 import { sessionCookie } from '../request.ts';
 
 export type Tree = {
@@ -31,7 +32,7 @@ export function openApiDocument(trees: readonly Tree[], facts: ApiFacts): { read
   const components = new Components();
   for (const tree of trees) {
     for (const entry of walk(tree.root)) {
-      const path = (paths[pathOf(tree, entry)] ??= {});
+      const path = (paths[pathTemplate(tree.prefix, entry)] ??= {});
       for (const method of methodsOf(entry))
         path[method] = operationObject(method, tree, entry, { facts, components });
     }
@@ -124,25 +125,6 @@ function tagsOf(tree: Tree): Json[] {
   ];
 }
 
-function pathOf({ prefix }: Tree, { route, items }: Entry): string {
-  let passed = 0;
-  const segments = route.split('/').map((segment) => {
-    if (!segment.startsWith('{')) return segment;
-    const item = items[passed];
-    passed += 1;
-    return item
-      ? partsOf(item)
-          .map((part) => `{${part}}`)
-          .join('.')
-      : segment;
-  });
-  return [prefix, ...segments].join('/').replace(/\/$/, '') || '/';
-}
-
-function partsOf({ param, parts }: Items): readonly string[] {
-  return parts ?? [param];
-}
-
 function pathParameters(item: Items): Parameter[] {
   const what = item.resource.title.toLowerCase();
   const parts = partsOf(item);
@@ -196,7 +178,7 @@ function operationObject(method: Method, tree: Tree, entry: Entry, { facts, comp
 }
 
 function operationIdOf(method: Method, tree: Tree, entry: Entry): string {
-  return method + toPascalCase(pathOf({ ...tree, prefix: tree.name }, entry));
+  return method + toPascalCase(pathTemplate(tree.name, entry));
 }
 
 function toPascalCase(text: string): string {

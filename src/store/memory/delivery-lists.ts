@@ -226,10 +226,13 @@ export class DeliveryLists {
 
   dump(): DeliveryListDump {
     const { history, recoverable } = this.#finished;
+    const list = [...this.#deliveries.values()];
+    // A webhook has no turn while all its pending deliveries are claimed. `load` frees them.
+    const waiting = list.filter(({ state }) => state === 'pending').map(({ webhookId }) => webhookId);
     return {
-      list: [...this.#deliveries.values()],
+      list,
       finished: [...history.ids, ...recoverable.ids],
-      turns: [...this.#turns],
+      turns: [...new Set([...this.#turns, ...waiting])],
     };
   }
 

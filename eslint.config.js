@@ -54,6 +54,8 @@ export default tseslint.config(
           'DOMParser',
           'Node',
           'navigator',
+          'Notification',
+          'sessionStorage',
           'location',
           'fetch',
           'window',

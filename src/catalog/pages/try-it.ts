@@ -66,7 +66,7 @@ function operationView(
   const request = requestView(name, argumentNames, namespace);
   const header = needsToken ? ' \\\n  -H "Authorization: Bearer $TOKEN"' : '';
   const command = `curl '${baseUrl.replaceAll("'", '%27')}'${header} \\\n  -H 'Content-Type: text/xml; charset=utf-8' -d '\n`;
-  return html`<details class="try">
+  return html`<details class="try" id="${name}">
     <summary><code>${name}</code> <span class="hint">${purposes[name]}</span></summary>
     <form data-try data-needs-script hidden>
       ${argumentNames.map((argument) => argumentView(name, argument))}
@@ -75,7 +75,7 @@ function operationView(
     <p role="status" data-status></p>
     <div data-answer hidden>
       <h3>Answer (${response.field})</h3>
-      <pre tabindex="0" data-copy></pre>
+      <pre tabindex="0" data-copy="answer"></pre>
     </div>
     <h3>Request</h3>
     <pre tabindex="0" data-request>${request}</pre>

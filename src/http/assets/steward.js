@@ -292,6 +292,13 @@ function offerTry(form) {
       mark.textContent = escapeXml(form.elements[mark.dataset.argument].value);
     }
   };
+  // The link to an operation fills in its arguments.
+  if (location.hash === `#${block.id}`) {
+    for (const [name, value] of new URLSearchParams(location.search))
+      if (form.elements[name]) form.elements[name].value = value;
+    block.open = true;
+    block.scrollIntoView();
+  }
   // A browser may restore earlier input.
   showEntered();
   form.addEventListener('input', showEntered);

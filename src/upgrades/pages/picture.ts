@@ -95,7 +95,8 @@ function sinceStep({ progress }: Job, now: number): number {
   return progress ? Math.max(0, now - progress.stepStartedAt) : 0;
 }
 
-function stateOfPhase({ state, next }: Job, { first, steps }: Phase): PartState {
+function stateOfPhase({ state, next }: Job, { first, steps, ms }: Phase): PartState {
+  if (state === 'cancelled' && next < first + steps) return ms > 0 ? 'unchanged' : 'waiting';
   if (state === 'success' || next >= first + steps) return 'done';
   if (next < first) return 'waiting';
   return state === 'failed' ? 'failed' : state === 'in_progress' ? 'current' : 'waiting';

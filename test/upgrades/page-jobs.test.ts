@@ -154,7 +154,7 @@ describe('a job of several hops', () => {
     const at = installedAt?.rel_2000 ?? 0;
     expect(at).toBeLessThan((endedAt ?? 0) - 5000);
     expect(failed).toMatch(
-      new RegExp(`<dt>Installed</dt>\\s*<dd><time datetime="${new Date(at).toISOString()}"`),
+      new RegExp(`<dt>Since</dt>\\s*<dd><time datetime="${new Date(at).toISOString()}"`),
     );
   });
 });

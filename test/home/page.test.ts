@@ -62,7 +62,7 @@ it.each(['member', 'publisher'] as const)(
     expect(await cards(role)).toEqual({
       Version: '10.9.1 Build 1234',
       Mode: 'Changes are accepted',
-      Catalog: '11 services Visible to you, in the root and 2 folders',
+      Catalog: `11 services Visible to you, in the root and 2 folders${role === 'publisher' ? ' Create a service' : ''}`,
     });
     expect(await see(role)).not.toContain('system/upgrades');
     expect(await see(role)).not.toContain('id="health"');

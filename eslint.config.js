@@ -56,6 +56,8 @@ export default tseslint.config(
           'DOMParser',
           'Node',
           'navigator',
+          'Notification',
+          'sessionStorage',
           'location',
           'fetch',
           'window',

@@ -18,6 +18,7 @@ import { isSignedIn } from './rest/request.ts';
 import type { Resource } from './rest/resource.ts';
 import { eventTypesInOpenApi } from './webhooks/event-types.rest.ts';
 import { type Mount, mountRest, mountSoap } from './mounts.ts';
+import { isJobRunning } from './upgrades/job-table.ts';
 import { type AppOptions, adminResource, createServices, restResource } from './services.ts';
 
 export type App = {
@@ -73,6 +74,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     assets: () => assets.hrefs(urls.linkBase),
     navigation,
     readOnly: () => readOnlyState(store),
+    isJobRunning: () => isJobRunning(store),
     now: () => runtime.now(),
   });
 

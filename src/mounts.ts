@@ -9,7 +9,7 @@ import type { Frame } from './rest/html/frame.ts';
 import { HtmlResponder } from './rest/html/responder.ts';
 import { MultipartReader } from './rest/multipart.ts';
 import type { Tree } from './rest/openapi/document.ts';
-import { identifySession } from './rest/request.ts';
+import { identifySession, sessionCookieOf } from './rest/request.ts';
 import { restRoutes } from './rest/routes.ts';
 import type { AppOptions, Services } from './services.ts';
 import { SoapHandler } from './soap/handler.ts';
@@ -74,6 +74,7 @@ export async function mountSoap({ http, options, services, urls, frame }: Mount)
     handler: new SoapHandler(namespace, operations),
     requireTokens,
     identify: (credentials) => tokenService.identify(credentials),
+    sessionOf: sessionCookieOf,
     wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
     sendPage: async (reply): Promise<FastifyReply> =>
       sendEndpointPage(reply, {

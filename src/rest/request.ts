@@ -164,7 +164,7 @@ export async function isSignedIn(
   return (rest?.identity ?? (await identifySession(request, authenticator))) !== undefined;
 }
 
-function sessionCookieOf(request: FastifyRequest): string | undefined {
+export function sessionCookieOf(request: FastifyRequest): string | undefined {
   return cookieOf(request, sessionCookie);
 }
 

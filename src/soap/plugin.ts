@@ -15,6 +15,8 @@ export type SoapOptions = {
   readonly handler: SoapHandler;
   readonly requireTokens: boolean;
   readonly identify: Identify;
+  /** The token of the browser's session. It counts only together with the form token of the page that tries operations. */
+  readonly sessionOf: (request: FastifyRequest) => string | undefined;
   readonly wsdl: () => Buffer;
   readonly sendPage: (reply: FastifyReply) => Promise<FastifyReply>;
 };
@@ -99,12 +101,15 @@ function toPayload(parts: readonly Buffer[]): Buffer | Readable {
   return parts.length <= fewParts ? Buffer.concat(parts) : Readable.from(parts);
 }
 
-async function callerOf(request: FastifyRequest, { identify, requireTokens }: SoapOptions): Promise<Caller> {
+async function callerOf(
+  request: FastifyRequest,
+  { identify, sessionOf, requireTokens }: SoapOptions,
+): Promise<Caller> {
   const credentials = {
     bearer: bearerToken(request.headers.authorization),
     field: queryToken(request),
-    cookie: undefined,
-    readsOnly: true,
+    cookie: sessionOf(request),
+    readsOnly: false,
     address: () => clientAddress(request),
     referer: request.headers.referer,
   };

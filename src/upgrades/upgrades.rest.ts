@@ -33,7 +33,7 @@ import type { JobWatcher } from './job-watcher.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { upgradesPage } from './pages/upgrades.ts';
-import { availableView, versionTable } from './pages/versions.ts';
+import { availableView, currentVersionView, manifestView, versionTable } from './pages/versions.ts';
 
 export type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
@@ -151,6 +151,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
         const messages = job ? (await jobService.messages(job)).messages : [];
         return { ...asJson(version), messages: asJson(messages) };
       },
+      (page) => currentVersionView(options, page),
     ),
     history: historyResource(options),
     manifestStatus: child(
@@ -164,6 +165,7 @@ function childResources(options: UpgradesOptions): Record<string, Resource> {
           lastImportedTimestamp: imported?.importedAt ?? null,
         };
       },
+      (page) => manifestView(store, { ...page, here: beneathUpgrades(page) }),
     ),
     checkRollback: child(
       'Check rollback',

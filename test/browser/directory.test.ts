@@ -62,6 +62,12 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
     const operation = page.getByText('GetServiceDescriptionsEx', { exact: true });
     const block = page.locator('details', { has: operation });
     await block.locator('summary').click();
+    // Only administrators see this service: the page uses the session.
+    await block.getByLabel('FolderName').fill('Operations');
+    await block.getByRole('button', { name: 'Send GetServiceDescriptionsEx' }).click();
+    await block.getByText('<Name>Operations/Diagnostics</Name>').waitFor();
+    await page.getByLabel('Use my session (admin)').uncheck();
+    await page.getByLabel('Token', { exact: true }).waitFor();
     await block.getByLabel('FolderName').fill('Maps');
     expect(await block.locator('[data-request]').textContent()).toContain('<FolderName>Maps</FolderName>');
     await block.getByRole('button', { name: 'Send GetServiceDescriptionsEx' }).click();

@@ -69,6 +69,10 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     await expect.poll(() => stateOf(other).innerText()).toBe('Succeeded');
     // The script reloads the page once, when the job has ended.
     await expect.poll(() => loads).toBe(1);
+    await page
+      .getByRole('status')
+      .filter({ hasText: 'Upgrade from 10.9.1.1234 to 11.0.0.2670: succeeded.' })
+      .waitFor({ state: 'attached' });
     expect(await messagesOf(page).last().innerText()).toMatch(/ 2012 /);
     expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
     await page.reload();

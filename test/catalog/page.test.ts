@@ -46,6 +46,23 @@ describe('the list', () => {
     expect(page).not.toContain('Delete folder …');
   });
 
+  it('shows the services of one type, in another order, and keeps both while paging', async () => {
+    const maps = `${services}/Maps`;
+    expect(namesIn(await show(`${maps}?type=FeatureServer`))).toEqual(['Boundaries', 'Parcels']);
+    await server.runtime.advance(60_000);
+    await server.post(`${maps}/Roads.MapServer/edit`, {
+      token: server.token('administrator'),
+      description: 'New',
+    });
+    const changed = await show(`${maps}?sort=changed&type=MapServer&num=1&start=0`);
+    expect(namesIn(changed)).toEqual(['Roads']);
+    expect(changed).toMatch(/<option value="MapServer" selected>/);
+    expect(changed.match(/<nav class="pager" aria-label="Pages: Services[^"]*">/g)).toHaveLength(2);
+    expect(changed).toContain('href="?sort=changed&amp;type=MapServer&amp;start=1&amp;num=1">Next');
+    const page = await show(`${maps}?sort=nonsense`);
+    expect(namesIn(page)).toEqual(['Boundaries', 'Boundaries', 'Elevation', 'Parcels', 'Roads']);
+  });
+
   it('hides services that the caller may not see', async () => {
     expect(namesIn(await show(services, 'publisher'))).not.toContain('Operations');
     expect(namesIn(await show(`${services}?q=diagnostics`, 'publisher'))).toEqual([]);

@@ -30,6 +30,22 @@ describe('tokens', () => {
     expect(twice.body).toContain('<Code>498</Code>');
   });
 
+  it('are replaced by the session of a browser only together with the form token of the page', async () => {
+    const cookie = `steward_session=${guarded.token('member')}`;
+    const page = (await guarded.get('/services', { accept: 'text/html', cookie })).body;
+    const formToken = /id="try-session" data-form-token="([^"]+)"/.exec(page)?.[1] ?? '';
+    const [name = ''] = guardedOperations;
+    const statusOf = async (headers: Record<string, string>, query = '') =>
+      (await guarded.soap(call(name), headers, query)).statusCode;
+    expect(await statusOf({ cookie }, `?token=${formToken}`)).toBe(200);
+    expect(await statusOf({ cookie })).toBe(500);
+    expect(await statusOf({}, `?token=${formToken}`)).toBe(500);
+    expect(
+      await statusOf({ cookie: `steward_session=${guarded.token('administrator')}` }, `?token=${formToken}`),
+    ).toBe(500);
+    expect((await guarded.get('/services', { accept: 'text/html' })).body).not.toContain('try-session');
+  });
+
   it.each(guardedOperations)('%s checks a given token if none is required', async (name) => {
     expect((await server.soap(call(name), {}, '?token=nonsense')).body).toContain('<Code>498</Code>');
   });

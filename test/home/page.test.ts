@@ -48,7 +48,7 @@ it('shows all cards to an administrator', async () => {
     Webhooks: 'None yet No delivery is pending.',
     Version: '10.9.1 Build 1234 Product 11.2 is available',
     Mode: 'Changes are accepted Change the mode',
-    Catalog: '12 services In the root and 3 folders',
+    Catalog: '12 services In the root and 3 folders Create a service',
     Server:
       'Up for 2 hours Since 2026-01-01 00:00:00 UTC Data is in memory and does not survive a restart. ' +
       'Jobs are simulated and change no deployment.',
@@ -62,7 +62,7 @@ it.each(['member', 'publisher'] as const)(
     expect(await cards(role)).toEqual({
       Version: '10.9.1 Build 1234',
       Mode: 'Changes are accepted',
-      Catalog: '11 services Visible to you, in the root and 2 folders',
+      Catalog: `11 services Visible to you, in the root and 2 folders${role === 'publisher' ? ' Create a service' : ''}`,
     });
     expect(await see(role)).not.toContain('system/upgrades');
     expect(await see(role)).not.toContain('id="health"');

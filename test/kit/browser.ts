@@ -119,7 +119,7 @@ export async function signIn(page: Page, path: string): Promise<void> {
   await page.getByText('Signed in as admin').waitFor();
 }
 
-/** Returns the accessibility problems of a page: serious violations of the axe-core rules (all, or those given) and horizontal scrolling. */
+/** Returns the accessibility problems of a page: violations of the axe-core rules (all, or those given), and horizontal scrolling. */
 export async function findBarriers(page: Page, rules?: readonly string[]): Promise<string[]> {
   const runOnly = rules && { type: 'rule', values: rules };
   const options = JSON.stringify({ resultTypes: ['violations'], preload: false, runOnly });
@@ -127,11 +127,11 @@ export async function findBarriers(page: Page, rules?: readonly string[]): Promi
   const violations = await page.evaluate<Result[]>(
     `axe.run(${options}).then(({ violations }) => violations)`,
   );
-  const serious = violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  const found = violations
+    .filter(({ impact }) => impact !== 'minor')
     .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map((node) => node.html).join(' ')}`);
   const tooWide = await page.evaluate<number>(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
   );
-  return [...serious, ...(tooWide > 0 ? [`${tooWide} px too wide`] : [])];
+  return [...found, ...(tooWide > 0 ? [`${tooWide} px too wide`] : [])];
 }

@@ -58,6 +58,9 @@ describe('while a job runs', () => {
     expect(page).toContain('The system is read-only.');
     expect(page).toContain('1 minute</dd>');
     expect(page).not.toContain('id="available"');
+    // These are closed while the job runs.
+    expect(page).not.toContain(`href="${upgrades}/history"`);
+    expect(page).toContain('<span class="none">History</span> <code>history</code>');
     const follow = plain(/data-follow="([^"]*)"/.exec(page)?.[1] ?? '');
     const after = Number(/data-after="(\d+)"/.exec(page)?.[1]);
     const waiting = server.get(`${follow}&after=${after}`, { cookie });
@@ -81,6 +84,8 @@ describe('while a job runs', () => {
     expect(ended).toContain('<span class="state warn">Cancelled</span>');
     expect(ended).toContain('Cancelled by administrator.');
     expect(ended).not.toContain('data-follow');
+    expect(ended).toContain('data-ended="Upgrade from 10.9.1.1234 to 10.9.1.1250: cancelled."');
+    expect(ended).toMatch(/<li class="unchanged">[\s\S]*<strong>GATEWAY<\/strong> <span>As before</);
     expect(formOf(ended, '/resume')).toBeUndefined();
   });
 
@@ -149,7 +154,7 @@ describe('a job of several hops', () => {
     const at = installedAt?.rel_2000 ?? 0;
     expect(at).toBeLessThan((endedAt ?? 0) - 5000);
     expect(failed).toMatch(
-      new RegExp(`<dt>Installed</dt>\\s*<dd><time datetime="${new Date(at).toISOString()}"`),
+      new RegExp(`<dt>Since</dt>\\s*<dd><time datetime="${new Date(at).toISOString()}"`),
     );
   });
 });
@@ -191,6 +196,7 @@ describe('after a job', () => {
     const tile = tiles.split('<li class="failed">')[1] ?? '';
     expect(tile).toMatch(/<strong>MAP<\/strong> <span>0 of \d<\/span>/);
     expect(tile).toContain('<p class="problem">Update deployment MAP_SERVER: the update of MAP_SERVER fails');
+    expect(tile).toMatch(/<details open>\s*<summary>Last messages<\/summary>[\s\S]*<code>2901<\/code>/);
     expect(tile).toMatch(/action="[^"]*\/resume"[\s\S]*<button class="primary">Resume/);
     expect(tiles).toMatch(/<li class="done">[\s\S]*<strong>ADMIN<\/strong> <span>3 of 3</);
     expect(tiles).toMatch(/<li class="waiting">[\s\S]*<strong>NOTEBOOK<\/strong> <span>0 of 2</);

@@ -35,7 +35,7 @@ export function accountView(account: Account, page: PageContext<unknown>): Html 
       <h2 id="sessions">Your sessions</h2>
       ${renderTable(
         'Sessions',
-        ['Signed in', 'From', 'Ends', 'Actions'],
+        ['Session', 'From', 'Ends', 'Actions'],
         sessions.map((session) => rowOf(session, page)),
       )}
     </section>`;
@@ -52,7 +52,7 @@ function rowOf({ id, createdAt, expires, address, current }: OwnSession, page: P
     isDestructive: true,
   });
   return [
-    renderAgo(createdAt, page.now),
+    html`Signed in ${renderAgo(createdAt, page.now)}`,
     address ?? html`<span class="none">unknown</span>`,
     renderTime(expires),
     current ? html`<span class="chip">this session</span>` : formToken !== '' ? end : html`–`,

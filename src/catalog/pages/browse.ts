@@ -2,6 +2,7 @@
 import { mayCall } from '../../caller.ts';
 import { formatCount, formatNumber } from '../../lib/format.ts';
 import { html, type Html } from '../../rest/html/html.ts';
+import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
@@ -9,6 +10,7 @@ import type { CatalogCache } from '../catalog-cache.ts';
 import { type Folder, type Service, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
 import { type Listing, audienceOf } from '../listing.ts';
 import { type SearchResult, searchListing } from '../search.ts';
+import { arrangeForm, arrangeServices } from './arrange.ts';
 import { type ServiceViewOptions, audiences, destructiveAction, showService } from './service.ts';
 
 const maxRows = 200;
@@ -76,7 +78,7 @@ function folderView({ catalogCache }: BrowseOptions, page: PageContext<Folder>):
   const mayDelete = services.length === 0 && mayCall(page.caller, 'publisher');
   return html`${createActions(page, folderName)} ${searchForm(page, '')}
     <section aria-labelledby="services">
-      <h2 id="services">${folderName}</h2>
+      <h2 id="services">Services in this folder</h2>
       ${description !== '' && html`<p>${description}</p>`} ${serviceTable(page, services)}
     </section>
     ${
@@ -128,29 +130,36 @@ function folderTable(
 }
 
 function serviceTable(
-  { href, query }: PageContext<unknown>,
+  page: PageContext<unknown>,
   services: readonly Service[],
   { withFolder = false } = {},
 ): Html {
-  return pagedTable(query, services, 'service', (visible) => {
+  const chosen = arrangeServices(services, page.query);
+  const table = pagedTable(page.query, chosen, 'service', (visible) => {
     const rows = visible.map((service): Row => {
-      const { folderName, serviceName, type, access, description } = service;
+      const { folderName, serviceName, type, access, description, updatedAt } = service;
       const path = [...(folderName === rootFolder ? [] : [folderName]), fileNameOf(service)];
       return [
-        html`<a href="${href('services', ...path)}">${serviceName}</a>`,
+        html`<a href="${page.href('services', ...path)}">${serviceName}</a>`,
         ...(withFolder ? [folderName] : []),
         type,
         audiences[access],
         excerptOf(description),
+        renderAgo(updatedAt, page.now),
       ];
     });
-    const columns = ['Service', ...(withFolder ? ['Folder'] : []), 'Type', 'Visible to', 'Description'];
+    const folder = withFolder ? ['Folder'] : [];
+    const columns = ['Service', ...folder, 'Type', 'Visible to', 'Description', 'Changed'];
     return renderTable('Services', columns, rows);
   });
+  return html`${services.length > 1 && arrangeForm(page, services)} ${table}`;
 }
 
 /** Folders and services have their own start, so that paging through one list keeps the position in the other. */
 const startParameters = { folder: 'startFolder', service: 'start' } as const;
+
+// The query may contain a token, which links must not repeat.
+const keptParameters: readonly string[] = ['q', 'type', 'sort', ...Object.values(startParameters)];
 
 function pagedTable<T>(
   query: URLSearchParams,
@@ -162,11 +171,10 @@ function pagedTable<T>(
   const name = startParameters[noun];
   const range = pageRange(query, { usual: maxRows, most: maxRows, name });
   const visible = all.slice(range.start, range.start + range.num);
-  // The query may contain a token, which links must not repeat.
-  const kept = [...query].filter(([key]) => ['q', ...Object.values(startParameters)].includes(key));
+  const keep = Object.fromEntries([...query].filter(([key]) => keptParameters.includes(key)));
   const label = noun === 'folder' ? 'Folders' : 'Services';
-  return html`${visible.length > 0 && render(visible)}
-  ${renderPager(label, range, all.length, { keep: Object.fromEntries(kept), name })}`;
+  const pager = (position: string) => renderPager(label, range, all.length, { keep, name, position });
+  return html`${visible.length > 0 && html`${pager('above the table')} ${render(visible)}`} ${pager('')}`;
 }
 
 function excerptOf(description: string): string {

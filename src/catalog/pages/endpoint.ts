@@ -33,6 +33,6 @@ export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): Fasti
       <h2 id="operations">Operations</h2>
       ${renderTable('Operations', ['Operation', 'Answers', 'Arguments', 'Field (type)', 'Token'], rows)}
     </section>
-    ${tryView(page)}`;
+    ${tryView(page, layout.session)}`;
   return sendHtml(reply, 200, renderPage(layout, content));
 }

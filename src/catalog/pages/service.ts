@@ -34,7 +34,9 @@ export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<S
       ${mayCall(caller, 'administrator') && webhooksView(page, webhooksOf(subject))}
       ${
         mayChange &&
-        html`<p><a class="button" href="${page.here('edit')}">Edit service</a></p>
+        html`<p class="lead-actions">
+            <a class="button" href="${page.here('edit')}">Edit service</a>
+          </p>
           ${destructiveAction(page, {
             label: 'Delete service',
             action: page.here('delete'),
@@ -59,6 +61,12 @@ function factsOf(
     ['Extends', parentType || none],
     ['Capabilities', capabilities.replaceAll(',', ', ') || none],
     ['Visible to', audiences[access]],
+    [
+      'In SOAP',
+      html`<a href="${baseUrl}?FolderName=${encodeURIComponent(folderName)}#GetServiceDescriptionsEx"
+        >Show its description in the SOAP service</a
+      >`,
+    ],
     [
       'Address',
       url === null

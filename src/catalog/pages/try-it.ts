@@ -1,6 +1,7 @@
 // The "Try it" section: for each SOAP operation a request, a curl command, and with JavaScript a button that sends it.
 import { html, type Html } from '../../rest/html/html.ts';
 import { escapeAttribute } from '../../soap/xml/escape.ts';
+import type { Session } from '../../rest/html/layout.ts';
 import type { CatalogOperation, OperationName } from '../soap.ts';
 
 export type TryOptions = {
@@ -22,13 +23,17 @@ export const purposes: Record<OperationName, string> = {
 
 const initialValue = '/';
 
-export function tryView({ operations, requireTokens, ...options }: TryOptions): Html {
+export function tryView(
+  { operations, requireTokens, ...options }: TryOptions,
+  session: Session | undefined,
+): Html {
   const blocks = Object.entries(operations).map(([name, operation]) => {
     const needsToken = requireTokens && operation.access === 'token';
     return operationView(name as OperationName, operation, { ...options, needsToken });
   });
   return html`<section aria-labelledby="try" id="try-it">
     <h2 id="try">Try it</h2>
+    ${session?.caller && session.formToken !== '' && sessionChoice(session.caller.username, session.formToken)}
     <div class="field" data-needs-script hidden>
       <label for="try-token">Token</label>
       <input id="try-token" type="password" autocomplete="off" aria-describedby="try-token-hint" />
@@ -41,6 +46,16 @@ export function tryView({ operations, requireTokens, ...options }: TryOptions): 
   </section>`;
 }
 
+/** steward.js sends the form token, which is valid only together with the cookie of the session. */
+function sessionChoice(username: string, formToken: string): Html {
+  return html`<p data-needs-script hidden>
+    <label>
+      <input type="checkbox" id="try-session" data-form-token="${formToken}" checked />
+      Use my session (${username})
+    </label>
+  </p>`;
+}
+
 type BlockOptions = { readonly baseUrl: string; readonly namespace: string; readonly needsToken: boolean };
 
 function operationView(
@@ -51,7 +66,7 @@ function operationView(
   const request = requestView(name, argumentNames, namespace);
   const header = needsToken ? ' \\\n  -H "Authorization: Bearer $TOKEN"' : '';
   const command = `curl '${baseUrl.replaceAll("'", '%27')}'${header} \\\n  -H 'Content-Type: text/xml; charset=utf-8' -d '\n`;
-  return html`<details class="try">
+  return html`<details class="try" id="${name}">
     <summary><code>${name}</code> <span class="hint">${purposes[name]}</span></summary>
     <form data-try data-needs-script hidden>
       ${argumentNames.map((argument) => argumentView(name, argument))}
@@ -60,7 +75,7 @@ function operationView(
     <p role="status" data-status></p>
     <div data-answer hidden>
       <h3>Answer (${response.field})</h3>
-      <pre tabindex="0"></pre>
+      <pre tabindex="0" data-copy="answer"></pre>
     </div>
     <h3>Request</h3>
     <pre tabindex="0" data-request>${request}</pre>

@@ -112,7 +112,11 @@ function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContex
   return {
     title: 'Catalog',
     figure: html`<a href="${href('services')}">${formatCount(services.length, 'service')}</a>`,
-    lines: [html`${prefix} the root and ${formatCount(folders.length, 'folder')}`],
+    lines: [
+      html`${prefix} the root and ${formatCount(folders.length, 'folder')}`,
+      mayCall(caller, 'publisher') &&
+        html`<a href="${href('services', 'createService')}">Create a service</a>`,
+    ],
   };
 }
 

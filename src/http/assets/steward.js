@@ -203,14 +203,56 @@ function followJob(section) {
         await pause(Math.min(1000 * 2 ** failures, 15_000));
       }
     }
+    sessionStorage.setItem('ended', jobId);
     // The query belongs to an earlier step.
     location.replace(location.pathname);
   }
 
+  offerNotification(liveStatus);
   tell('This page updates by itself.');
   setInterval(() => isOver || showTimes(), 1000);
   void follow();
 }
+
+/** Browsers ask the reader only after a click. */
+function offerNotification(place) {
+  if (!('Notification' in window) || Notification.permission !== 'default') return;
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'quiet';
+  button.textContent = 'Notify me at the end';
+  button.addEventListener('click', async () => {
+    const permission = await Notification.requestPermission();
+    const line = document.createElement('p');
+    line.className = 'hint';
+    line.textContent =
+      permission === 'granted'
+        ? 'This browser notifies you when the job ends. Keep this page open.'
+        : 'This browser blocks notifications of this site.';
+    button.replaceWith(line);
+  });
+  place.after(button);
+}
+
+/** Tells a reader who has followed the job, also from another tab, how it ended. */
+function announceEnd(section) {
+  if (sessionStorage.getItem('ended') !== section.dataset.job) return;
+  sessionStorage.removeItem('ended');
+  const text = section.dataset.ended;
+  const line = document.createElement('p');
+  line.className = 'unseen';
+  line.setAttribute('role', 'status');
+  section.prepend(line);
+  // Screen readers read a change of a live region, not the text that it begins with.
+  setTimeout(() => (line.textContent = text), 100);
+  if (!document.hidden) return;
+  const title = document.title;
+  document.title = `● ${text}`;
+  document.addEventListener('visibilitychange', () => (document.title = title), { once: true });
+  if (window.Notification?.permission === 'granted') new Notification('Steward', { body: text });
+}
+
+for (const section of document.querySelectorAll('[data-ended]')) announceEnd(section);
 
 /** This must match `formatDuration` in src/lib/format.ts. */
 function formatDuration(ms) {
@@ -234,6 +276,14 @@ function formatRemaining(ms) {
 
 for (const section of document.querySelectorAll('[data-follow]')) followJob(section);
 
+/** Either the session or the entered token counts. */
+function chooseSession(session) {
+  const token = document.getElementById('try-token');
+  const choose = () => (token.closest('.field').hidden = session.checked);
+  session.addEventListener('change', choose);
+  choose();
+}
+
 function offerTry(form) {
   const block = form.closest('details');
   const [status, answer] = ['[data-status]', '[data-answer]'].map((part) => block.querySelector(part));
@@ -242,19 +292,30 @@ function offerTry(form) {
       mark.textContent = escapeXml(form.elements[mark.dataset.argument].value);
     }
   };
+  // The link to an operation fills in its arguments.
+  if (location.hash === `#${block.id}`) {
+    for (const [name, value] of new URLSearchParams(location.search))
+      if (form.elements[name]) form.elements[name].value = value;
+    block.open = true;
+    block.scrollIntoView();
+  }
   // A browser may restore earlier input.
   showEntered();
   form.addEventListener('input', showEntered);
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
+    const session = document.getElementById('try-session');
     const token = document.getElementById('try-token').value.trim();
     const headers = { 'content-type': 'text/xml; charset=utf-8' };
-    if (token !== '') headers.authorization = `Bearer ${token}`;
+    const usesSession = session?.checked === true;
+    if (!usesSession && token !== '') headers.authorization = `Bearer ${token}`;
+    const query = usesSession ? `?token=${session.dataset.formToken}` : '';
+    const credentials = usesSession ? 'same-origin' : 'omit';
     const body = block.querySelector('[data-request]').textContent;
     const began = performance.now();
     status.textContent = 'Sent …';
     try {
-      const response = await fetch(location.pathname, { method: 'POST', headers, body, credentials: 'omit' });
+      const response = await fetch(location.pathname + query, { method: 'POST', headers, body, credentials });
       const text = await response.text();
       const ms = Math.max(1, Math.round(performance.now() - began));
       status.textContent = `HTTP ${response.status} ${response.statusText} after ${ms} ms, ${text.length} characters.`;
@@ -292,3 +353,4 @@ function indentXml(xml) {
 
 for (const form of document.querySelectorAll('form[data-try]')) offerTry(form);
 for (const part of document.querySelectorAll('[data-needs-script]')) part.hidden = false;
+for (const session of document.querySelectorAll('#try-session')) chooseSession(session);

@@ -25,6 +25,8 @@ export type FrameOptions = {
   readonly assets: () => AssetHrefs;
   readonly navigation: readonly NavigationEntry[];
   readonly readOnly: () => ReadOnlyState | undefined;
+  /** Some resources and operations are closed then. */
+  readonly isJobRunning: () => boolean;
   readonly now: () => number;
 };
 
@@ -46,6 +48,10 @@ export class Frame {
 
   get isReadOnly(): boolean {
     return this.#options.readOnly() !== undefined;
+  }
+
+  get isJobRunning(): boolean {
+    return this.#options.isJobRunning();
   }
 
   get now(): number {

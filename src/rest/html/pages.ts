@@ -10,7 +10,7 @@ import { renderJson } from './json.ts';
 import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
-export type ApiLink = Link & { readonly code?: string };
+export type ApiLink = Link & { readonly code?: string; readonly isClosed?: boolean };
 
 export type ResourceView = {
   readonly address: string;
@@ -63,10 +63,11 @@ function linkList(heading: string, links: readonly ApiLink[]): Html | false {
       <h2>${heading}</h2>
       <ul class="links">
         ${shown.map(
-          ({ name, code, href }) =>
-            html`<li><a href="${href}">${name}</a>${code !== undefined && html` <code>${code}</code>`}</li> `,
+          ({ name, code, href, isClosed }) =>
+            html`<li>${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`}${code !== undefined && html` <code>${code}</code>`}</li> `,
         )}
       </ul>
+      ${shown.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
       ${rest > 0 && html`<p>… and ${rest} more.</p>`}
     </section>`
   );

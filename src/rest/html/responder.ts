@@ -1,6 +1,6 @@
 // Answers a request with a page: selects the page, and adds its links, session and entered values.
 import type { FastifyReply } from 'fastify';
-import { type Access, type Identity, mayCall } from '../../caller.ts';
+import { type Identity, mayCall } from '../../caller.ts';
 import type { Problem } from '../../errors.ts';
 import type { ErrorResponse } from '../../http/errors.ts';
 import type { PublicUrls } from '../../http/urls.ts';
@@ -97,10 +97,15 @@ export class HtmlResponder {
     const caller = identity?.caller;
     const query = pageQuery(rest);
     const child = (name: string) => ({ name, href: this.#path([...segments, name]) });
-    const allowed = (entries: Readonly<Record<string, { title: string; access: Access }>>) =>
+    const allowed = (entries: Readonly<Record<string, Pick<Resource, 'title' | 'access' | 'duringJob'>>>) =>
       Object.entries(entries)
         .filter(([, { access }]) => mayCall(caller, access))
-        .map(([name, { title }]) => ({ ...child(name), name: title, code: name }));
+        .map(([name, { title, duringJob }]) => ({
+          ...child(name),
+          name: title,
+          code: name,
+          isClosed: duringJob === 'closed' && frame.isJobRunning,
+        }));
     const listed: string[] = [];
     for (const items of resource.items) listed.push(...(await items.list(subject, caller)));
     const view = await resource.view?.({

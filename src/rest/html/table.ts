@@ -44,13 +44,15 @@ export function pageRange(
 export type PagerOptions = {
   readonly keep?: Readonly<Record<string, string>>;
   readonly name?: string;
+  /** Tells two pagers of one list apart. */
+  readonly position?: string;
 };
 
 export function renderPager(
   noun: string,
   { start, num }: PageRange,
   total: number,
-  { keep = {}, name = 'start' }: PagerOptions = {},
+  { keep = {}, name = 'start', position = '' }: PagerOptions = {},
 ): Html | false {
   if (start === 0 && total <= num) return false;
   const end = Math.min(start + num, total);
@@ -64,7 +66,7 @@ export function renderPager(
       : `There are ${formatNumber(total)}.`;
   // From beyond the end, Previous leads to the last part.
   const before = Math.max(0, Math.min(start, total) - num);
-  return html`<nav class="pager" aria-label="Pages: ${noun}">
+  return html`<nav class="pager" aria-label="Pages: ${noun}${position && ` ${position}`}">
     <p>${place} ${start > 0 && link('Previous', before)} ${end < total && link('Next', end)}</p>
   </nav>`;
 }

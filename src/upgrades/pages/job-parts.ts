@@ -14,6 +14,10 @@ export function jobTitle({ operation, from, to }: Job): string {
   return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
 }
 
+export function stateLabel({ state }: Job): string {
+  return states[state].label.toLowerCase();
+}
+
 export function stateView({ state }: Job): Html {
   const { label, className } = states[state];
   return html`<span class="state ${className}">${label}</span>`;

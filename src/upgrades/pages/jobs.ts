@@ -16,7 +16,7 @@ import type { Job } from '../job-table.ts';
 import type { Message } from '../messages.ts';
 import { type JobMessages, jobProgress } from '../job-status.ts';
 import type { Plan } from '../plan.ts';
-import { type Figure, figuresView, jobTitle, signInHint, stateView } from './job-parts.ts';
+import { type Figure, figuresView, jobTitle, signInHint, stateLabel, stateView } from './job-parts.ts';
 import { failedComponent, phasesView, tilesOf, tilesView } from './picture.ts';
 
 /** A release of thousands of workloads has more messages than a page can show. */
@@ -73,7 +73,7 @@ export async function jobView(
     hrefOf: (component) => `${page.here()}?component=${encodeURIComponent(component)}#messages`,
     ...(failure && { open: failure }),
   });
-  return html`<section aria-labelledby="job" ${isFollowed && follow}>
+  return html`<section aria-labelledby="job" ${isFollowed ? follow : html`data-ended="${endOf(job)}" data-job="${job.id}"`}>
     <h2 id="job">${jobTitle(job)} ${stateView(job)}</h2>
     <p>
       Started by ${job.startedBy}
@@ -91,6 +91,13 @@ export async function jobView(
     <h3 id="messages">${filter ? html`Messages about ${filter.component}` : 'Messages'}</h3>
     ${job.messageCount > 0 && messages.count === 0 ? removedMessages : messagesView(job, messages, filter, page)}
   </section>`;
+}
+
+/** The script announces this to a reader who has followed the job. */
+function endOf(job: Job): string | undefined {
+  const { state, reason } = job;
+  if (state === 'in_progress') return undefined;
+  return `${jobTitle(job)}: ${stateLabel(job)}.${state === 'failed' && reason !== null ? ` ${reason}` : ''}`;
 }
 
 /** The messages about one component: those that name it or one of its workloads. */
@@ -124,7 +131,7 @@ async function failureView(jobService: JobService, job: Job, buttons: Html | fal
     ${buttons}
     ${
       messages.length > 0 &&
-      html`<details>
+      html`<details open>
         <summary>Last messages</summary>
         <ol class="plain-log">
           ${messages.map(messageView)}

@@ -13,13 +13,14 @@ const phaseLabels: Readonly<Record<PhaseName, string>> = {
   check: 'Final check',
 };
 
-type PartState = 'done' | 'current' | 'failed' | 'waiting';
+type PartState = 'done' | 'current' | 'failed' | 'waiting' | 'unchanged';
 
 const stateLabels: Readonly<Record<PartState, string>> = {
   done: 'done',
   current: 'in progress',
   failed: 'failed',
   waiting: 'not begun',
+  unchanged: 'as before the job',
 };
 
 export type PictureOptions = {
@@ -94,7 +95,8 @@ function sinceStep({ progress }: Job, now: number): number {
   return progress ? Math.max(0, now - progress.stepStartedAt) : 0;
 }
 
-function stateOfPhase({ state, next }: Job, { first, steps }: Phase): PartState {
+function stateOfPhase({ state, next }: Job, { first, steps, ms }: Phase): PartState {
+  if (state === 'cancelled' && next < first + steps) return ms > 0 ? 'unchanged' : 'waiting';
   if (state === 'success' || next >= first + steps) return 'done';
   if (next < first) return 'waiting';
   return state === 'failed' ? 'failed' : state === 'in_progress' ? 'current' : 'waiting';
@@ -120,23 +122,27 @@ export function failedComponent(job: Job, plan: Plan | undefined): string | unde
 
 export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOptions): Html | false {
   const tiles = tilesOf(job, plan);
-  if (tiles.length === 0 || job.state === 'cancelled') return false;
+  const isCancelled = job.state === 'cancelled';
+  // The versions of finished hops stay installed. Without the plan, the components that they changed are not known.
+  if (tiles.length === 0 || (isCancelled && (job.hopsDone ?? 0) > 0)) return false;
   const failed = failedComponent(job, plan);
   return html`<ul class="tiles" aria-label="Components">
     ${tiles.map(({ name, total, done, isCurrent }) => {
-      const state = stateOfTile({
-        isFailed: name === failed,
-        isCurrent: isCurrent && job.state === 'in_progress',
-        done,
-        total,
-      });
+      const state = isCancelled
+        ? 'unchanged'
+        : stateOfTile({
+            isFailed: name === failed,
+            isCurrent: isCurrent && job.state === 'in_progress',
+            done,
+            total,
+          });
       const percent = total === 0 ? 0 : Math.round((100 * done) / total);
       return html`<li class="${state}">
         <svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
           <rect width="${percent}" height="1" />
         </svg>
         <a href="${hrefOf(name)}" ${name === selected && html`aria-current="true"`}
-          ><strong>${name}</strong> <span>${done} of ${total}</span>
+          ><strong>${name}</strong> <span>${isCancelled ? 'As before' : `${done} of ${total}`}</span>
           <span class="unseen">${stateLabels[state]}: show its messages</span></a
         >
         ${state === 'failed' && open}

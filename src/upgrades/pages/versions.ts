@@ -7,11 +7,11 @@ import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
-import { formatCount } from '../../lib/format.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job-to-repair.ts';
 import type { JobService } from '../job-service.ts';
 import { type Job, newestJob, timeOfInstalling } from '../job-table.ts';
-import { signInHint } from './job-parts.ts';
+import { jobTitle, signInHint } from './job-parts.ts';
 import { availableVersions, newestReachable } from '../hops.ts';
 import { type Version, formatVersion } from '../manifest.ts';
 import {
@@ -53,6 +53,24 @@ export async function installedView(
     <h2 id="installed">Installed</h2>
     ${renderFacts(facts)}
   </section>`;
+}
+
+/** The installed version, and the job that installed it. */
+export async function currentVersionView(
+  options: { store: ReadableStore; jobService: JobService },
+  page: PageContext<unknown>,
+): Promise<Html> {
+  const newest = newestInstalled(options.store.read(deployment));
+  const job = await options.jobService.findInstalling(newest.id);
+  return html`${await installedView(options, page)}
+    <p>
+      ${
+        job
+          ? html`${job.startedBy} installed it with the job
+              <a href="${page.href('system', 'jobs', job.id)}">${jobTitle(job)}</a>, which shows the messages.`
+          : 'No job of this server has installed it.'
+      }
+    </p>`;
 }
 
 /** The path to the newest version, which one job with one set of settings installs. */
@@ -163,6 +181,21 @@ function manifestLine(store: ReadableStore, { here }: PageContext<unknown>): Htm
     }
     <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && deleteLink}.
   </p>`;
+}
+
+export function manifestView(store: ReadableStore, page: PageContext<unknown>): Html {
+  const imported = store.read(importedManifest);
+  const facts: [string, Html | string][] = [
+    ['Source', imported ? 'Imported by an administrator' : 'Built in'],
+    ...(imported ? [['Imported', renderAgo(imported.importedAt, page.now)] as [string, Html]] : []),
+    ['Versions', formatNumber(currentManifest(store).length)],
+  ];
+  return html`${renderFacts(facts)}
+    <p>
+      <a class="button" href="${page.here('importManifest')}">Import a manifest</a>
+      ${imported && html`<a class="button second" href="${page.here('deleteImportedManifest')}">Go back to the built-in one</a>`}
+    </p>
+    <p><a href="${page.here('available')}">Show the available versions</a></p>`;
 }
 
 export function rollbackView(

@@ -30,7 +30,7 @@ export function editWebhook(
   id: string,
   { active, ...traits }: Partial<WebhookTraits & Pick<Webhook, 'active'>>,
   at: number,
-): void {
+): Webhook {
   const webhook = requireWebhook(transaction, id);
   const headers = traits.headers ? resolveMasked(traits.headers, webhook) : webhook.headers;
   const edited: Webhook = { ...webhook, ...traits, headers, updatedAt: at };
@@ -38,6 +38,7 @@ export function editWebhook(
   transaction.put(webhooks, edited);
   if (active === true && !edited.active) activateWebhook(transaction, id, at);
   else if (active === false) void deactivateWebhook(transaction, id, 'administrator', at);
+  return edited;
 }
 
 /** The request was checked before, but the stored headers may have changed since. */

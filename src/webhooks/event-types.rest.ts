@@ -4,6 +4,7 @@ import type { Json } from '../lib/json.ts';
 import { type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import { type EventType, eventTypes } from './event-types.ts';
+import { showEventTypes } from './pages/event-types.ts';
 import { contentTypes } from './webhook.ts';
 
 const eventTypesAnswer = answerObject('EventTypes', 'The types of events that the server sends.', {
@@ -33,6 +34,7 @@ export function eventTypesResource(): Resource {
     access: 'administrator',
     answer: eventTypesAnswer,
     read: () => answer,
+    view: showEventTypes,
   });
 }
 

@@ -106,7 +106,7 @@ function fieldView(name: string, field: Field<unknown>, view: FieldView): Html {
     field.description,
     control.kind === 'number' && `From ${control.from} to ${control.to}.`,
     control.kind === 'text' && control.allowed !== undefined && `Allowed: ${control.allowed}.`,
-    field.fallback && `Default: ${field.fallback}.`,
+    control.kind !== 'choice' && field.fallback && `Default: ${field.fallback}.`,
   ];
   const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
   const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${field.required && 'required'}
@@ -138,9 +138,8 @@ function boxesView(name: string, field: Field<unknown>, { entered, problems }: F
       ${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}
     </legend>
     ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
-    <label for="${name}">Others</label>
-    <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" aria-describedby="${name}-hint" />
-    <p class="hint" id="${name}-hint">${field.description}</p>
+    <label for="${name}">Others, separated by commas</label>
+    <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />
     ${isWrong && html`<p class="problem" id="${name}-problem">${problems.join(' ')}</p>`}
   </fieldset> `;
 }

@@ -62,7 +62,8 @@ export class HtmlResponder {
 
   #seeOther(reply: FastifyReply, path: string, notice: Notice | undefined): FastifyReply {
     if (notice) {
-      const shown = { text: notice.text, link: this.#linkOf(notice.link) };
+      const link = this.#linkOf(notice.link);
+      const shown = { text: notice.text, link: link?.href === path ? undefined : link };
       void reply.header('set-cookie', writeNotice(shown, this.#options.urls.isHttps));
     }
     return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);

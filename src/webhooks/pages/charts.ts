@@ -1,5 +1,5 @@
 // Charts of the newest deliveries of a webhook over time: their outcomes and their latency, each with a text alternative and a table.
-import { formatCount, formatDuration } from '../../lib/format.ts';
+import { formatDuration } from '../../lib/format.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { formatTime } from '../../rest/html/json.ts';
 import { type Row, renderTable } from '../../rest/html/table.ts';
@@ -135,7 +135,7 @@ function latencyChart(columns: readonly Column[], ends: Html): Html {
   const description =
     all.length === 0
       ? 'No attempts yet.'
-      : `Median ${formatDuration(median(all))}, longest ${formatDuration(longest)}, of ${formatCount(all.length, 'answer')} or timeouts.`;
+      : `Median ${formatDuration(median(all))}, longest ${formatDuration(longest)}.`;
   const scale = (2 * half - 1) / Math.max(1, longest);
   const bars = columns.map(({ durations }, index) => {
     if (durations.length === 0) return false;

@@ -51,17 +51,17 @@ export function renderDeliveries(
   webhook: Webhook | undefined,
 ): Html {
   const settings = store.read(webhookSettings);
-  const columns = ['Event', ...(webhook ? [] : ['Webhook']), 'State', 'Answer', 'When', 'Actions'];
+  const columns = ['Event', ...(webhook ? [] : ['Webhook']), 'State', 'Answer', 'Actions'];
   const rows = deliveries.map((delivery): Row => {
     const of = store.get(webhooks, delivery.webhookId);
     return [
-      html`<a href="${deliveryHref(page, delivery)}">${delivery.event.type}</a>`,
+      html`<a href="${deliveryHref(page, delivery)}">${delivery.event.type}</a>
+        <span class="hint">${renderAgo(delivery.createdAt, page.now)}</span>`,
       ...(webhook
         ? []
         : [html`<a href="${webhookHref(page, delivery.webhookId)}"><bdi>${of?.name}</bdi></a>`]),
       html`${renderDeliveryState(delivery)} ${renderRedelivered(page, delivery)}`,
       renderLastAnswer(delivery, settings, page.now),
-      renderAgo(delivery.createdAt, page.now),
       renderRedeliver(page, of, delivery, returnAddress(page)) || html`<span class="none">–</span>`,
     ];
   });

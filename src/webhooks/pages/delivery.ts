@@ -46,7 +46,7 @@ export function showDelivery(
 function sentenceOf({ state, attempts }: Delivery, next: string | undefined): string {
   switch (state) {
     case 'pending':
-      return attempts.length === 0 ? 'Waiting for the answer of the receiver.' : `${next}.`;
+      return attempts.length === 0 ? 'Waiting for its first attempt.' : `${next}.`;
     case 'delivered':
       return `The receiver accepted the event${attempts.length > 1 ? ` at attempt ${attempts.length}` : ''}.`;
     case 'failed':

@@ -106,9 +106,13 @@ export async function renderRedeliverMatching(
   const matched = await store.deliveries.countMatched({ ...filter, states }, page.now);
   const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
   const count = active.reduce((sum, [, number]) => sum + number, 0);
-  if (count === 0) return false;
+  const skipped = [...matched.values()].reduce((sum, number) => sum + number, 0) - count;
+  const hint =
+    skipped > 0 &&
+    html`<span class="hint">${formatCount(skipped, 'delivery')} to inactive webhooks cannot be redelivered now.</span>`;
+  if (count === 0) return hint;
   const { webhookId } = filter;
-  return actionButton({
+  const button = actionButton({
     action:
       webhookId === undefined
         ? page.href('services', 'webhooks', 'redeliver')
@@ -119,6 +123,7 @@ export async function renderRedeliverMatching(
     fields: { ...given, state: states.join(',') },
     isDisabled: page.isReadOnly,
   });
+  return html`${button} ${hint}`;
 }
 
 function describeStates(states: readonly DeliveryState[], count: number): string {

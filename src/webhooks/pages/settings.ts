@@ -19,8 +19,12 @@ export function showSettings(store: ReadableStore): View<unknown> {
     return html`<p>${formatPolicy(settings)}</p>
       <p>
         The settings apply to <a href="${href('services', 'webhooks')}">${formatCount(all.length, 'webhook')}</a>.
-        ${formatCount(withFailures.length, 'active one')} ${withFailures.length === 1 ? 'has' : 'have'} failures in
-        the window.
+        ${
+          withFailures.length === 0
+            ? 'No active one has failures in the window.'
+            : html`${formatCount(withFailures.length, 'active one')} ${withFailures.length === 1 ? 'has' : 'have'}
+              failures in the window.`
+        }
       </p>`;
   };
 }

@@ -31,7 +31,7 @@ export async function deactivateAllWarning(store: ReadableStore, service?: strin
   if (active.length === 0) return 'No webhook is active.';
   const counts = await Promise.all(active.map(({ id }) => store.deliveries.pendingOf(id)));
   const pending = counts.reduce((sum, count) => sum + count, 0);
-  const lost = pending === 0 ? 'No delivery is pending.' : `${willBe(pending, 'discarded')}`;
+  const lost = pending === 0 ? 'No delivery is pending.' : willBe(pending, 'discarded');
   const verb = active.length === 1 ? 'gets' : 'get';
   return `${formatCount(active.length, 'active webhook')} ${verb} no more events. ${lost}`;
 }

@@ -39,7 +39,7 @@ export function showDeliveries<S>(
   };
 }
 
-const activateFirst = html`<p class="notice" id="activate-first">
+const activateFirst = html`<p class="notice">
   This webhook is not active. Only pings are sent to it; it misses all other events. Activate it to redeliver.
 </p>`;
 
@@ -62,7 +62,8 @@ export function renderDeliveries(
         : [html`<a href="${webhookHref(page, delivery.webhookId)}"><bdi>${of?.name}</bdi></a>`]),
       html`${renderDeliveryState(delivery)} ${renderRedelivered(page, delivery)}`,
       renderLastAnswer(delivery, settings, page.now),
-      renderRedeliver(page, of, delivery, returnAddress(page)) || html`<span class="none">–</span>`,
+      renderRedeliver(page, of, delivery, returnAddress(page)) ||
+        html`<span class="none">${of?.active === false ? 'Webhook inactive' : '–'}</span>`,
     ];
   });
   return renderTable(
@@ -108,7 +109,7 @@ export function formatNextAttempt(
   return at <= now ? 'Waiting for its turn' : `Next attempt in ${formatDuration(at - now)}`;
 }
 
-/** Nothing for a delivery that is still pending. */
+/** Nothing for a delivery that is still pending, or whose webhook is inactive. */
 export function renderRedeliver(
   { formToken, isReadOnly, ...page }: PageContext<unknown>,
   webhook: Webhook | undefined,
@@ -118,12 +119,13 @@ export function renderRedeliver(
   return (
     formToken !== '' &&
     delivery.state !== 'pending' &&
+    webhook?.active === true &&
     actionButton({
       action: `${deliveryHref(page, delivery)}/redeliver`,
       label: 'Redeliver',
       formToken,
       next,
-      isDisabled: isReadOnly || !webhook?.active,
+      isDisabled: isReadOnly,
     })
   );
 }

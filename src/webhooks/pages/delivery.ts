@@ -88,13 +88,11 @@ function factsOf(page: PageContext<Delivery>, webhook: Webhook | undefined): [st
 function renderAction(page: PageContext<Delivery>, webhook: Webhook | undefined): Html | false {
   const { subject: delivery, formToken } = page;
   const next = webhookHref(page, delivery.webhookId, 'deliveries', '{delivery}');
-  const button = renderRedeliver(page, webhook, delivery, next);
-  if (!button || formToken === '') return false;
-  if (webhook?.active) return html`<div class="actions">${button}</div>`;
+  if (formToken === '' || delivery.state === 'pending') return false;
+  if (webhook?.active)
+    return html`<div class="actions">${renderRedeliver(page, webhook, delivery, next)}</div>`;
   const activate = formHref(page, webhookHref(page, delivery.webhookId, 'activate'));
-  return html`<div class="actions">
-    ${button} <span>The webhook is not active. <a href="${activate}">Activate it</a> to redeliver.</span>
-  </div>`;
+  return html`<p>The webhook is not active. <a href="${activate}">Activate it</a> to redeliver.</p>`;
 }
 
 function renderTimeline(delivery: Delivery, next: string | undefined): Html {

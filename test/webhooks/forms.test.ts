@@ -80,6 +80,7 @@ it('Edit shows whether the webhook is active, and does not send it', async () =>
 
 it('every operation says what it has done', async () => {
   const { id } = await hooks.register({ name: 'One' });
+  hooks.answerWith(500);
   const said = async (path: string, fields: Record<string, string> = {}) =>
     (noticeOf(await send(path, { ...fields, next: all })) as { text: string }).text;
   expect(await said('publish', { changeType: 'Odd' })).toBe('Odd was published to 1 webhook.');

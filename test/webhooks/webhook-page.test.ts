@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 afterEach(() => hooks.close());
 
-const { cookie, see, press, failOnce } = browse(() => hooks);
+const { cookie, see, press } = browse(() => hooks);
 
 describe('a webhook', () => {
   it('shows its details, and links to the forms of operations that need one', async () => {
@@ -43,7 +43,7 @@ describe('a webhook', () => {
     expect(textOf(page)).toContain('All 13 deliveries');
     hooks.answerWith(200);
     expect(await press(page, `${all}/${id}/redeliver`)).toBe(`${all}/${id}`);
-    await hooks.runtime.advance(1000);
+    for (let count = 0; count < 3; count += 1) await hooks.runtime.advance(1000);
     const after = await see(`${all}/${id}`);
     expect(after).toContain('aria-label="Outcomes: Up: 13 delivered. Down: 12 failed."');
     expect(textOf(after)).not.toContain('Redeliver the');
@@ -57,7 +57,7 @@ describe('a webhook', () => {
     await hooks.settle();
     const page = await see(`${all}/${id}`);
     expect(textOf(page)).toContain('Next attempt in 5 s');
-    expect(page).not.toContain('/redeliver"');
+    expect(page).not.toMatch(/action="[^"]*\/redeliver"/);
   });
 
   it('offers to redeliver what it missed, once it is active', async () => {
@@ -68,7 +68,7 @@ describe('a webhook', () => {
     const [delivery] = (await hooks.deliveriesOf(id)).deliveries;
     for (const path of ['', '/deliveries', `/deliveries/${delivery?.id}`]) {
       const page = await see(`${all}/${id}${path}`);
-      expect(page).not.toContain('/redeliver"');
+      expect(page).not.toMatch(/action="[^"]*\/redeliver"/);
       expect(textOf(page)).toMatch(/Activate (it|the webhook) to redeliver/);
     }
     expect(textOf(await see(`${all}/${id}`))).toContain('2 deliveries were missed since 00:00 UTC.');

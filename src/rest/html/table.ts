@@ -22,7 +22,7 @@ export function renderTable(
       <tbody role="rowgroup">
         ${rows.map(
           (cells, row) =>
-            html`<tr role="row" ${ids[row] !== undefined && html`id="${ids[row]}"`}>
+            html`<tr role="row"${ids[row] !== undefined && html` id="${ids[row]}"`}>
               ${cells.map((cell, index) => cellView(cell, columns[index] ?? '', index === 0))}
             </tr> `,
         )}

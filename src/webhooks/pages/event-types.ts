@@ -8,7 +8,7 @@ export function showEventTypes(): Html {
     'Event types',
     ['Type', 'Sent when', 'Example of data'],
     eventTypes.map(({ type, description, example }) => [
-      html`<strong>${type}</strong>`,
+      html`<code>${type}</code>`,
       description,
       html`<details>
         <summary>Example<span class="unseen"> of ${type}</span></summary>

@@ -17,10 +17,14 @@ export type Control =
       readonly secret?: true;
       readonly lines?: true;
       readonly holds?: 'url' | 'object' | 'reference';
+      /** For a comma list: known entries, which the form offers as boxes. */
+      readonly picks?: readonly PickOption[];
     }
   | { readonly kind: 'number'; readonly from: number; readonly to: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'file' };
+
+export type PickOption = { readonly value: string; readonly label: string; readonly description: string };
 
 export type Field<T> = {
   readonly description: string;
@@ -68,9 +72,32 @@ export function requestedFields(fields: Fields): RequestedFields {
   for (const [name, field] of Object.entries(fields)) {
     requested.set(name, (field as Field<unknown>).control.kind === 'file' ? 'file' : 'text');
   }
+  const boxes = Object.keys(fields).filter((name) => picksOf(fields[name]).length > 0);
+  const isBox = (name: string) => boxes.some((field) => name.startsWith(boxName(field)));
   const kindOf = (name: string) =>
-    requested.get(name) ?? (name.startsWith(carriedPrefix) ? 'text' : undefined);
+    requested.get(name) ?? (name.startsWith(carriedPrefix) || isBox(name) ? 'text' : undefined);
   return { get: kindOf, has: (name) => kindOf(name) !== undefined };
+}
+
+/** The name of a box; without a value, of the input for the other entries of the list. */
+export function boxName(field: string, value = ''): string {
+  return `${field}.${value}`;
+}
+
+export function picksOf(field: Field<unknown> | undefined): readonly PickOption[] {
+  return field?.control.kind === 'text' ? (field.control.picks ?? []) : [];
+}
+
+/** Joins the chosen boxes of each list. If none is chosen, the list is empty but not blank: a change would ignore a blank field. */
+export function joinBoxes(fields: Fields, form: Form): Form {
+  const joined: Record<string, Raw> = { ...form };
+  for (const [name, field] of Object.entries(fields)) {
+    const others = form[boxName(name)];
+    if (picksOf(field).length === 0 || typeof others !== 'string') continue;
+    const chosen = picksOf(field).filter(({ value }) => form[boxName(name, value)] !== undefined);
+    joined[name] = [...chosen.map(({ value }) => value), others.trim()].filter(Boolean).join(',') || ',';
+  }
+  return joined;
 }
 
 type TextOptions = {
@@ -198,6 +225,10 @@ export function defaultTo<T>(field: Field<T | undefined>, value: T): Field<T> {
 
 export function labelled<T>(label: string, field: Field<T>): Field<T> {
   return { ...field, label };
+}
+
+export function withPicks<T>(picks: readonly PickOption[], field: Field<T>): Field<T> {
+  return field.control.kind === 'text' ? { ...field, control: { ...field.control, picks } } : field;
 }
 
 export function further<T>(field: Field<T>): Field<T> {

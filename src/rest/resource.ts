@@ -72,6 +72,8 @@ export type Outcome = {
   readonly names?: Readonly<Record<string, string>>;
   /** What the next page says about the outcome. Default: the title of the operation. */
   readonly notice?: Notice;
+  /** A secret that only this answer has. With `f=html`, a page shows it, also if there is a `next`. */
+  readonly shownOnce?: { readonly label: string; readonly value: string; readonly hint: string };
 };
 
 /** A sentence about what has happened, and a link to what it is about, with its path in the tree. */
@@ -137,6 +139,10 @@ export type Operation<S = unknown> = {
   readonly answer: AnswerSchema;
   /** The values that the form shows at first. */
   readonly present: (subject: S) => Readonly<Record<string, string>>;
+  /** Values that stay as they are if the form does not change them: choices whose present value must not be sent. */
+  readonly unchanged: (subject: S) => Readonly<Record<string, string>>;
+  /** What the operation affects now, for the page of its form. */
+  readonly warning: (subject: S) => string | undefined | Promise<string | undefined>;
   /** Values that the form offers for a text, by the name of the field. */
   readonly suggest: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
   /** Whether the operation removes something. The page of its form warns then. */
@@ -216,6 +222,8 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     whileReadOnly?: 'allowed';
     fields: F;
     present?: (subject: S) => Readonly<Record<string, string>>;
+    unchanged?: (subject: S) => Readonly<Record<string, string>>;
+    warning?: (subject: S) => string | undefined | Promise<string | undefined>;
     suggest?: (subject: S, caller: Caller) => Readonly<Record<string, readonly string[]>>;
     isDestructive?: true;
     guard?: (request: RequestContext) => void;
@@ -232,6 +240,8 @@ export function operation<S, F extends Fields = Fields, P = undefined>(
     duringJob: 'open',
     answer: successAnswer,
     present: () => ({}),
+    unchanged: () => ({}),
+    warning: () => undefined,
     suggest: () => ({}),
     isDestructive: false,
     guard: () => undefined,

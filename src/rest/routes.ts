@@ -10,7 +10,7 @@ import { noteError } from '../http/request-log.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type FieldValues, readFields, requestedFields } from './fields.ts';
+import { type FieldValues, joinBoxes, readFields, requestedFields } from './fields.ts';
 import { sendCsv } from './csv.ts';
 import { maxTextBytes, parsePostQuery, parseUrlencoded, textIn } from './form.ts';
 import type { HtmlResponder } from './html/responder.ts';
@@ -138,6 +138,7 @@ async function checkRequest(
   const rest = restOf(request);
   readForm(rest, request);
   if (request.isMultipart()) rest.form = await options.multipart.read(request, reply, rest.requestedFields);
+  rest.form = joinBoxes(fieldsOf(rest.entry), rest.form);
   rest.format = readFormat(
     textIn(rest.form, 'f') ?? textIn(rest.query, 'f'),
     request.headers.accept,

@@ -1,12 +1,16 @@
 // REST operations that activate or deactivate all webhooks of a list.
+import { formatCount } from '../lib/format.ts';
 import { type Operation, operation } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
+import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksAnswer } from './answers.ts';
+import { discardedText, wasOrWere, webhookList } from './pages/notices.ts';
 import { activateAll, deactivateAll } from './registry.ts';
+import { deactivateAllWarning } from './pages/warnings.ts';
 
 /** `pathOf` is the service whose webhooks the list shows; undefined: all. */
 export function allWebhooksOperations<S>(
-  runtime: Runtime,
+  { store, runtime }: { store: ReadableStore; runtime: Runtime },
   pathOf: (subject: S) => string | undefined,
 ): Record<'activateAll' | 'deactivateAll', Operation<S>> {
   const described = {
@@ -23,17 +27,22 @@ export function allWebhooksOperations<S>(
       run: async ({ subject, update }) => {
         const at = runtime.now();
         const webhooks = await update((transaction) => activateAll(transaction, pathOf(subject), at));
-        return { json: { status: 'success', webhooks, discarded: 0 } };
+        const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} activated.`;
+        return { json: { status: 'success', webhooks, discarded: 0 }, notice: { text, link: webhookList } };
       },
     }),
     deactivateAll: operation<S>({
       ...described,
       title: 'Deactivate all webhooks',
       description: 'Deactivates every active webhook and discards its pending deliveries.',
+      isDestructive: true,
+      warning: (subject) => deactivateAllWarning(store, pathOf(subject)),
       run: async ({ subject, update }) => {
         const at = runtime.now();
         const counts = await update((transaction) => deactivateAll(transaction, pathOf(subject), at));
-        return { json: { status: 'success', ...counts } };
+        const { webhooks, discarded } = counts;
+        const text = `${formatCount(webhooks, 'webhook')} ${wasOrWere(webhooks)} deactivated. ${discardedText(discarded)}`;
+        return { json: { status: 'success', ...counts }, notice: { text, link: webhookList } };
       },
     }),
   };

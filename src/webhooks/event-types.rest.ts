@@ -5,6 +5,7 @@ import { type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
 import type { Components } from '../rest/openapi/components.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import { type EventType, eventTypes } from './event-types.ts';
+import { showEventTypes } from './pages/event-types.ts';
 import { contentTypes } from './webhook.ts';
 
 const eventTypesAnswer = answerObject('EventTypes', 'The types of events that the server sends.', {
@@ -34,6 +35,7 @@ export function eventTypesResource(): Resource {
     access: 'administrator',
     answer: eventTypesAnswer,
     read: () => answer,
+    view: showEventTypes,
   });
 }
 

@@ -10,14 +10,18 @@ import {
   clearable,
   clearableTo,
   defaultTo,
+  further,
   httpUrl,
   jsonObject,
+  labelled,
   refine,
   required,
   text,
+  withPicks,
 } from '../rest/fields.ts';
 import type { Reader } from '../store/state.ts';
 import { changeTypesRule, readChangeTypes } from './event.ts';
+import { eventTypes, pingType } from './event-types.ts';
 import { type CustomHeader, keepMasked, readHeaders } from './headers.ts';
 import { receiverProblem } from './target-policy.ts';
 import { isSignatureKey, signatureKeyRule } from './signature.ts';
@@ -62,43 +66,67 @@ export function headerProblems(
   return 'problems' in kept ? problemsOf('headers', kept.problems) : [];
 }
 
+const pickedTypes = [
+  { value: '*', label: 'All events', description: 'Also those of types that are added later.' },
+  ...eventTypes
+    .filter(({ type }) => type !== pingType)
+    .map(({ type, description }) => ({ value: type, label: type, description })),
+];
+
 export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
   const fields = {
     name: text('A unique name.', { to: 128, normalise }),
-    hookUrl: refine(httpUrl('The http or https URL to which events are sent.'), (url) => {
-      const problem = receiverProblem(url, allowed);
-      return problem === undefined ? { value: url } : { problem };
-    }),
-    changeTypes: refine(
-      text('The types of the events to send: a JSON array or comma list, * for all.', { to: 8192 }),
-      (list) => {
-        const types = readChangeTypes(list);
-        return types ? { value: types } : { problem: `must be ${changeTypesRule}.` };
-      },
+    hookUrl: labelled(
+      'Receiver URL',
+      refine(httpUrl('The http or https URL to which events are sent.'), (url) => {
+        const problem = receiverProblem(url, allowed);
+        return problem === undefined ? { value: url } : { problem };
+      }),
     ),
-    contentType: choice('The content type of the requests.', contentTypes),
-    headers: refine(
-      jsonObject(
-        'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps the ' +
-          'stored value.',
+    changeTypes: labelled(
+      'Event types',
+      withPicks(
+        pickedTypes,
+        refine(
+          text('The types of the events to send: a JSON array or comma list, * for all.', { to: 8192 }),
+          (list) => {
+            const types = readChangeTypes(list);
+            return types ? { value: types } : { problem: `must be ${changeTypesRule}.` };
+          },
+        ),
       ),
-      (object) => {
-        const read = readHeaders(object, legacyHeader);
-        return 'problems' in read ? { problem: read.problems } : { value: read.headers };
-      },
+    ),
+    contentType: further(choice('The content type of the requests.', contentTypes)),
+    headers: further(
+      labelled(
+        'Custom headers',
+        refine(
+          jsonObject(
+            'Headers that every request carries: a JSON object of names and values. Answers show the values as ***; in edit, *** keeps ' +
+              'the stored value.',
+          ),
+          (object) => {
+            const read = readHeaders(object, legacyHeader);
+            return 'problems' in read ? { problem: read.problems } : { value: read.headers };
+          },
+        ),
+      ),
     ),
     active: boolean('Whether events are sent to the webhook.'),
   };
-  const service = serviceField(
-    'The service whose events are sent, as Folder/Name.Type; blank for all events.',
+  const service = labelled(
+    'Only events of the service',
+    serviceField('The service whose events are sent, as Folder/Name.Type; blank for all events.'),
   );
-  const signatureKey = refine(
-    text('The key that signs deliveries; generated if absent.', {
-      to: 256,
-      secret: true,
-      normalise: (value) => value.trim(),
-    }),
-    (key) => (isSignatureKey(key) ? { value: key } : { problem: `must be ${signatureKeyRule}.` }),
+  const signatureKey = further(
+    refine(
+      text('The key that signs deliveries; generated if absent.', {
+        to: 256,
+        secret: true,
+        normalise: (value) => value.trim(),
+      }),
+      (key) => (isSignatureKey(key) ? { value: key } : { problem: `must be ${signatureKeyRule}.` }),
+    ),
   );
   const createFields = {
     name: required(fields.name),
@@ -112,6 +140,15 @@ export function webhookFields({ allowed, legacyHeader }: WebhookRules) {
   return {
     create: createFields,
     createForAll: { ...createFields, service },
-    edit: { ...fields, service: clearable(service), headers: clearableTo(fields.headers, []) },
+    edit: {
+      ...fields,
+      active: {
+        ...fields.active,
+        description:
+          'Whether events are sent to the webhook. Deactivating it discards its pending deliveries.',
+      },
+      service: clearable(service),
+      headers: clearableTo(fields.headers, []),
+    },
   };
 }

@@ -1,5 +1,6 @@
 // REST operations that repeat deliveries: one delivery, or all that match a filter.
 import { compareFields } from '../audit/change.ts';
+import { formatCount } from '../lib/format.ts';
 import { definedOnly } from '../rest/fields.ts';
 import { type Operation, operation } from '../rest/resource.ts';
 import type { Runtime } from '../runtime.ts';
@@ -8,6 +9,7 @@ import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.ts';
 import { filterOf, noStatus, redeliverFields } from './deliveries.fields.ts';
 import type { DeliveryFilter } from './delivery-filter.ts';
 import { type Delivery, recoverableStates, redeliveryOf } from './delivery.ts';
+import { deliveriesLink, deliveryLink, wasOrWere } from './pages/notices.ts';
 import { requestRedeliveries } from './redelivery.ts';
 import { type Webhook, requireActive } from './webhook.ts';
 
@@ -30,7 +32,14 @@ export function redeliverOperation(runtime: Runtime): Operation<Delivery> {
         },
         { changes: () => compareFields({}, { deliveryId: id }) },
       );
-      return { json: { status: 'success', deliveryId: id } };
+      return {
+        json: { status: 'success', deliveryId: id },
+        names: { delivery: id },
+        notice: {
+          text: `${subject.event.type} is sent again, as a new delivery.`,
+          link: deliveryLink(subject.webhookId, id),
+        },
+      };
     },
   });
 }
@@ -84,7 +93,19 @@ function redeliverMatchingOperation<S>(
             compareFields({}, definedOnly({ ...given, status: shownStatus(given.status), ...counted })),
         },
       );
-      return { json: { status: 'success', ...result } };
+      return {
+        json: { status: 'success', ...result },
+        notice: { text: describe(result), link: deliveriesLink(webhookId) },
+      };
     },
   });
+}
+
+function describe({ matched, skipped }: { matched: number; skipped: number }): string {
+  const verb = matched === 1 ? 'is' : 'are';
+  const text =
+    matched === 0 ? 'No delivery matches.' : `${formatCount(matched, 'delivery')} ${verb} sent again.`;
+  return skipped === 0
+    ? text
+    : `${text} ${formatCount(skipped, 'delivery')} to inactive webhooks ${wasOrWere(skipped)} skipped.`;
 }

@@ -1,20 +1,17 @@
 // REST resource of one webhook, and its operations.
 import { compareFields } from '../audit/change.ts';
 import { type Service, pathOfService } from '../catalog/catalog.ts';
-import { type AnswerSchema, successAnswer } from '../rest/answer.ts';
-import { choice, definedOnly, defaultTo, integer } from '../rest/fields.ts';
+import { choice, definedOnly, defaultTo, integer, labelled } from '../rest/fields.ts';
 import {
   type Items,
   type Operation,
-  type OperationCall,
   type Outcome,
   type Resource,
   items,
   operation,
   resource,
-  success,
+  succeeded,
 } from '../rest/resource.ts';
-import type { Transaction } from '../store/transaction.ts';
 import {
   deliveryCreatedAnswer,
   discardedAnswer,
@@ -27,13 +24,16 @@ import { newDelivery } from './delivery.ts';
 import { eventOf } from './event.ts';
 import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.ts';
 import { maskHeaders } from './headers.ts';
+import { servicePaths } from './pages/suggestions.ts';
 import { eventTypeNames, pingType } from './event-types.ts';
 import { exampleEvent } from './own-events.ts';
-import { showWebhook } from './pages/webhooks.ts';
+import { showWebhook } from './pages/webhook.ts';
+import { deliveryLink, discardedText, webhookLink, webhookList } from './pages/notices.ts';
 import { redeliverToOneOperation } from './redeliver.rest.ts';
 import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
 import { webhookSettings } from './settings.ts';
 import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
+import { deactivationWarning, deletionWarning } from './pages/warnings.ts';
 import { type Webhook, previousKeyUntil, requireWebhook, webhookNotFound, webhookToJson } from './webhook.ts';
 
 export type WebhookDeps = DeliveryDeps & { readonly rules: WebhookRules };
@@ -73,35 +73,68 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
       const window = await store.deliveries.failureWindow(subject.id);
       return webhookToJson(subject, window, store.read(webhookSettings), runtime.now());
     },
-    view: showWebhook(store, runtime),
+    view: showWebhook(store),
     resources: { deliveries: deliveriesResource<Webhook>(deps, ({ id }) => id) },
     operations: {
       edit: editOperation(deps),
-      delete: actOperation(
-        'Delete webhook',
-        'Deletes the webhook and its deliveries.',
-        (call) => discarding(deps, call, (transaction) => deleteWebhook(transaction, call.subject.id)),
-        discardedAnswer,
-      ),
-      activate: actOperation(
-        'Activate webhook',
-        'Sends events to the webhook again and resets its failure count.',
-        (call) => change(deps, call, (transaction, at) => activateWebhook(transaction, call.subject.id, at)),
-      ),
-      deactivate: actOperation(
-        'Deactivate webhook',
-        'Sends no more events to the webhook and discards its pending deliveries.',
-        (call) =>
-          discarding(deps, call, (transaction, at) =>
-            deactivateWebhook(transaction, call.subject.id, 'administrator', at),
-          ),
-        discardedAnswer,
-      ),
+      delete: operation<Webhook>({
+        ...described,
+        title: 'Delete webhook',
+        description: 'Deletes the webhook and its deliveries.',
+        answer: discardedAnswer,
+        isDestructive: true,
+        warning: (webhook) => deletionWarning(store, webhook),
+        run: async ({ subject, update }) => {
+          const discarded = await update((transaction) => deleteWebhook(transaction, subject.id));
+          const text = `The webhook ${subject.name} was deleted.`;
+          return { json: { status: 'success', discarded }, notice: { text, link: webhookList } };
+        },
+      }),
+      activate: operation<Webhook>({
+        ...described,
+        title: 'Activate webhook',
+        description: 'Sends events to the webhook again and resets its failure count.',
+        run: async ({ subject, update }) => {
+          const at = runtime.now();
+          await update((transaction) => activateWebhook(transaction, subject.id, at));
+          return succeeded(
+            `${subject.name} is active. Its failures are counted from 0.`,
+            webhookLink(subject),
+          );
+        },
+      }),
+      deactivate: operation<Webhook>({
+        ...described,
+        title: 'Deactivate webhook',
+        description: 'Sends no more events to the webhook and discards its pending deliveries.',
+        answer: discardedAnswer,
+        isDestructive: true,
+        warning: (webhook) => deactivationWarning(store, webhook),
+        run: async ({ subject, update }) => {
+          const at = runtime.now();
+          const discarded = await update((transaction) =>
+            deactivateWebhook(transaction, subject.id, 'administrator', at),
+          );
+          const text = `${subject.name} is deactivated. ${discardedText(discarded)}`;
+          return { json: { status: 'success', discarded }, notice: { text, link: webhookLink(subject) } };
+        },
+      }),
       redeliver: redeliverToOneOperation(deps),
       rotateKey: rotateKeyOperation(deps),
       ping: pingOperation(deps),
     },
   });
+}
+
+const described = { access: 'administrator', effect: 'writes', fields: {} } as const;
+
+/** The key of an answer, which no other answer has. */
+export function shownKey(value: string): NonNullable<Outcome['shownOnce']> {
+  return {
+    label: 'Signature key.',
+    value,
+    hint: 'Give it to the receiver, which verifies every delivery with it. It is not shown again.',
+  };
 }
 
 export function newSignatureKey({ runtime }: WebhookDeps): string {
@@ -117,7 +150,9 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
     effect: 'writes',
     fields,
     answer: editedAnswer,
-    // Without `active`: a form that was opened earlier must not activate a webhook that was deactivated meanwhile.
+    // A form that was opened earlier must not activate a webhook that was deactivated meanwhile.
+    unchanged: ({ active }) => ({ active: String(active) }),
+    suggest: (_subject, caller) => ({ service: servicePaths(deps.store, caller) }),
     present: (webhook) => ({
       name: webhook.name,
       hookUrl: webhook.hookUrl,
@@ -135,19 +170,30 @@ function editOperation(deps: WebhookDeps): Operation<Webhook> {
         ...headerProblems(values.headers, subject.headers),
       ],
     }),
-    run: (call) => {
-      const { service, ...values } = call.values;
+    run: async ({ subject, values: { service, ...values }, update }) => {
       const edit = {
         ...definedOnly(values),
         ...(service !== undefined && { service: service === '' ? null : service }),
       };
-      return discarding(deps, call, (transaction, at) => editWebhook(transaction, call.subject.id, edit, at));
+      const at = deps.runtime.now();
+      const discarded = await update((transaction) => editWebhook(transaction, subject.id, edit, at));
+      const { id, name } = { ...subject, ...definedOnly({ name: values.name }) };
+      const text = `The webhook ${name} was changed.`;
+      const link = webhookLink({ id, name });
+      if (discarded === undefined) return succeeded(text, link);
+      return {
+        json: { status: 'success', discarded },
+        notice: { text: `${text} ${discardedText(discarded)}`, link },
+      };
     },
   });
 }
 
 const rotateFields = {
-  graceHours: defaultTo(integer('Hours during which the previous key signs too.', 0, 168), 24),
+  graceHours: labelled(
+    'Grace period, in hours',
+    defaultTo(integer('Hours during which the previous key signs too.', 0, 168), 24),
+  ),
 };
 
 function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
@@ -159,6 +205,8 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
     access: 'administrator',
     effect: 'writes',
     fields: rotateFields,
+    warning: ({ name }) =>
+      `The receiver of ${name} must know the new key before the grace period ends. After that it refuses deliveries.`,
     answer: keyRotatedAnswer,
     run: async ({ subject, values: { graceHours }, update }) => {
       const key = newSignatureKey(deps);
@@ -168,52 +216,18 @@ function rotateKeyOperation(deps: WebhookDeps): Operation<Webhook> {
       );
       return {
         json: { status: 'success', signatureKey: key, previousKeyUntil: previousKeyUntil(webhook, at) },
+        notice: { text: `The webhook ${subject.name} has a new key.`, link: webhookLink(subject) },
+        shownOnce: shownKey(key),
       };
     },
   });
 }
 
-type WebhookCall = Pick<OperationCall<Webhook, unknown>, 'subject' | 'update'>;
-
-function actOperation(
-  title: string,
-  description: string,
-  run: (call: WebhookCall) => Promise<Outcome>,
-  answer: AnswerSchema = successAnswer,
-): Operation<Webhook> {
-  return operation<Webhook>({
-    title,
-    description,
-    access: 'administrator',
-    effect: 'writes',
-    fields: {},
-    answer,
-    run,
-  });
-}
-
-async function change(
-  { runtime }: WebhookDeps,
-  { update }: WebhookCall,
-  rule: (transaction: Transaction, at: number) => void,
-): Promise<Outcome> {
-  const at = runtime.now();
-  await update((transaction) => rule(transaction, at));
-  return success;
-}
-
-async function discarding(
-  { runtime }: WebhookDeps,
-  { update }: WebhookCall,
-  rule: (transaction: Transaction, at: number) => Promise<number> | undefined,
-): Promise<Outcome> {
-  const at = runtime.now();
-  const discarded = await update((transaction) => rule(transaction, at));
-  return discarded === undefined ? success : { json: { status: 'success', discarded } };
-}
-
 const pingFields = {
-  changeType: defaultTo(choice('The type of the event. Its example is sent.', eventTypeNames), pingType),
+  changeType: labelled(
+    'Event type',
+    defaultTo(choice('The type of the event. Its example is sent.', eventTypeNames), pingType),
+  ),
 };
 
 function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
@@ -224,7 +238,7 @@ function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
     effect: 'writes',
     fields: pingFields,
     answer: deliveryCreatedAnswer,
-    run: async ({ subject: { id: webhookId }, values: { changeType }, update }) => {
+    run: async ({ subject: { id: webhookId, name }, values: { changeType }, update }) => {
       const at = runtime.now();
       const id = runtime.newId();
       const event = eventOf(exampleEvent(changeType), runtime.newId(), at);
@@ -235,7 +249,11 @@ function pingOperation({ runtime }: WebhookDeps): Operation<Webhook> {
         },
         { changes: () => compareFields({}, { deliveryId: id }) },
       );
-      return { json: { status: 'success', deliveryId: id } };
+      return {
+        json: { status: 'success', deliveryId: id },
+        names: { delivery: id },
+        notice: { text: `${changeType} was sent to ${name}.`, link: deliveryLink(webhookId, id) },
+      };
     },
   });
 }

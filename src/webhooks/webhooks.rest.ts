@@ -1,7 +1,8 @@
 // REST resources of all webhooks and of the webhooks of a service: the lists, creating webhooks, publishing events, and the settings.
 import { type Service, pathOfService } from '../catalog/catalog.ts';
+import { formatCount } from '../lib/format.ts';
 import type { AnswerOf } from '../rest/answer.ts';
-import { defaultTo, definedOnly, integer, jsonText, required, text } from '../rest/fields.ts';
+import { defaultTo, definedOnly, integer, jsonText, labelled, required, text } from '../rest/fields.ts';
 import {
   type Operation,
   type OperationCall,
@@ -18,22 +19,31 @@ import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import { eventTypesResource } from './event-types.rest.ts';
 import type { EventPublisher } from './event-publisher.ts';
 import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.ts';
-import { showSettings, showWebhooks } from './pages/webhooks.ts';
+import { showSettings } from './pages/settings.ts';
+import { showWebhooks } from './pages/webhooks.ts';
+import { deliveriesLink, webhookLink } from './pages/notices.ts';
 import { redeliverToAllOperation } from './redeliver.rest.ts';
 import { changeSettings, createWebhook } from './registry.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
+import { servicePaths } from './pages/suggestions.ts';
 import { type WebhookTraits, listWebhooks, webhookToJson } from './webhook.ts';
-import { type WebhookDeps, newSignatureKey, serviceWebhookItems, webhookItems } from './webhook.rest.ts';
+import {
+  type WebhookDeps,
+  newSignatureKey,
+  serviceWebhookItems,
+  shownKey,
+  webhookItems,
+} from './webhook.rest.ts';
 
 export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPublisher }): Resource {
-  const { store, runtime, eventPublisher } = deps;
+  const { store, eventPublisher } = deps;
   return resource({
     title: 'Webhooks',
     description: 'The webhooks that receive events.',
     access: 'administrator',
     answer: webhooksAnswer,
     read: () => listToJson(deps),
-    view: showWebhooks(store, runtime, () => undefined),
+    view: showWebhooks(store, () => undefined),
     resources: {
       deliveries: deliveriesResource(deps, () => undefined),
       settings: settingsResource(store),
@@ -42,7 +52,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     operations: {
       create: createOperation(deps),
       publish: publishOperation(store, eventPublisher),
-      ...allWebhooksOperations(runtime, () => undefined),
+      ...allWebhooksOperations(deps, () => undefined),
       redeliver: redeliverToAllOperation(deps),
     },
     items: [webhookItems(deps)],
@@ -50,15 +60,15 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
 }
 
 export function serviceWebhooksResource(deps: WebhookDeps): Resource<Service> {
-  const { store, runtime } = deps;
+  const { store } = deps;
   return resource<Service>({
     title: 'Webhooks of the service',
     description: 'The webhooks that receive the events of this service only.',
     access: 'administrator',
     answer: webhooksAnswer,
     read: ({ subject }) => listToJson(deps, pathOfService(subject)),
-    view: showWebhooks(store, runtime, pathOfService),
-    operations: { create: createForServiceOperation(deps), ...allWebhooksOperations(runtime, pathOfService) },
+    view: showWebhooks(store, pathOfService),
+    operations: { create: createForServiceOperation(deps), ...allWebhooksOperations(deps, pathOfService) },
     items: [serviceWebhookItems(deps)],
   });
 }
@@ -89,6 +99,7 @@ function createOperation(deps: WebhookDeps): Operation {
   return operation({
     ...createDescription,
     fields: webhookFields(deps.rules).createForAll,
+    suggest: (_subject, caller) => ({ service: servicePaths(deps.store, caller) }),
     check: ({ values, caller }) => ({
       problems: [
         ...serviceProblems(deps.store, values.service, caller),
@@ -129,13 +140,20 @@ async function create(
     { target: `services/webhooks/${id}` },
   );
   const json = webhookToJson(webhook, null, store.read(webhookSettings), at);
-  return { json: { status: 'success', id, webhook: json, signatureKey } };
+  return {
+    json: { status: 'success', id, webhook: json, signatureKey },
+    notice: { text: `The webhook ${webhook.name} was created.`, link: webhookLink(webhook) },
+    shownOnce: shownKey(signatureKey),
+  };
 }
 
 const trim = (value: string) => value.trim();
 
 const publishFields = {
-  changeType: required(text('The type of the event.', { to: 64, ...changeTypeRule, normalise: trim })),
+  changeType: labelled(
+    'Event type',
+    required(text('The type of the event.', { to: 64, ...changeTypeRule, normalise: trim })),
+  ),
   service: serviceField('The service that the event concerns, as Folder/Name.Type; absent for none.'),
   payload: defaultTo(jsonText('The data of the event: a JSON object.', maxPayloadBytes), '{}'),
   eventId: text('The id of the event. Publishing it again within 24 hours has no effect.', {
@@ -155,6 +173,7 @@ function publishOperation(store: ReadableStore, eventPublisher: EventPublisher):
     isAudited: false,
     fields: publishFields,
     answer: eventPublishedAnswer,
+    suggest: (_subject, caller) => ({ service: servicePaths(store, caller) }),
     // A repeated event gets the first response, even if its service was deleted meanwhile.
     check: async ({ values: { eventId, service }, caller }) => {
       const problems = serviceProblems(store, service, caller);
@@ -163,30 +182,38 @@ function publishOperation(store: ReadableStore, eventPublisher: EventPublisher):
     },
     run: async ({ values: { changeType: type, service = null, payload, eventId } }) => {
       const result = await eventPublisher.publish({ type, service, data: payload }, eventId);
-      return { json: { status: 'success', ...result } };
+      const text =
+        result.deliveries === 0
+          ? `${type} was published. No active webhook subscribes to it.`
+          : `${type} was published to ${formatCount(result.deliveries, 'webhook')}.`;
+      return { json: { status: 'success', ...result }, notice: { text, link: deliveriesLink() } };
     },
   });
 }
 
-const settingField = (name: keyof WebhookSettings, description: string) =>
-  integer(description, settingRanges[name].from, settingRanges[name].to);
+const settingField = (name: keyof WebhookSettings, label: string, description: string) =>
+  labelled(label, integer(description, settingRanges[name].from, settingRanges[name].to));
 
 const settingFields = {
   notificationAttempts: settingField(
     'notificationAttempts',
+    'Attempts per delivery',
     'Attempts to deliver an event before the delivery has failed.',
   ),
   notificationTimeOutInSeconds: settingField(
     'notificationTimeOutInSeconds',
+    'Timeout of an attempt, in seconds',
     'Seconds a receiver has to answer.',
   ),
   notificationElapsedTimeInSeconds: settingField(
     'notificationElapsedTimeInSeconds',
+    'Wait between two attempts, in seconds',
     'Seconds between two attempts.',
   ),
-  daysInPast: settingField('daysInPast', 'Days over which failures are counted.'),
+  daysInPast: settingField('daysInPast', 'Failure window, in days', 'Days over which failures are counted.'),
   numberOfFailures: settingField(
     'numberOfFailures',
+    'Failures that deactivate a webhook',
     'Failed deliveries within those days that deactivate a webhook.',
   ),
 };
@@ -212,7 +239,7 @@ function settingsResource(store: ReadableStore): Resource {
         ),
       run: async ({ values, update }) => {
         const settings = await update((transaction) => changeSettings(transaction, definedOnly(values)));
-        return { json: settingsToJson(settings) };
+        return { json: settingsToJson(settings), notice: { text: 'The webhook settings were changed.' } };
       },
     }),
   });

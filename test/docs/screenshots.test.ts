@@ -19,7 +19,7 @@ type Crop = { readonly from?: string; readonly to: string; readonly margin: numb
 /** The elements that a picture begins and ends with. Without `from` it begins at the top of the page. */
 const crops: Readonly<Record<SceneName, Crop>> = {
   home: { to: '.cards', margin: 24 },
-  webhook: { to: 'tbody tr:nth-child(3)', margin: 0 },
+  webhook: { to: '#newest tbody tr:nth-child(3)', margin: 0 },
   soap: { from: '#try', to: 'details[open] [data-answer]', margin: 24 },
   upgrade: { to: '.messages', margin: 24 },
   failed: { to: '.tiles', margin: 24 },

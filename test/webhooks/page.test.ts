@@ -1,7 +1,8 @@
 // Tests of the page of all webhooks, and of the texts on it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pageRange } from '../../src/rest/html/table.ts';
-import { formatPolicy, formatReceiver } from '../../src/webhooks/pages/webhooks.ts';
+import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
+import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { formatOutcomes } from '../../src/webhooks/pages/sparkline.ts';
 import { formatAgo, formatCount, formatDuration } from '../../src/lib/format.ts';
@@ -30,13 +31,13 @@ describe('the list', () => {
     });
     await hooks.register({ service: 'World.MapServer' });
     const page = await see(all);
-    expect(page).toContain(`<a href="${all}/${id}">One &lt;b&gt;</a`);
+    expect(page).toContain(`<a href="${all}/${id}"><bdi>One &lt;b&gt;</bdi></a`);
     expect(page).toContain('hooks.example/in?…');
     expect(page).not.toContain('geheim');
     expect(page).not.toContain('whsec_');
     expect(textOf(page)).toContain('The whole organization');
     expect(page).toContain('href="/admin/services/World.MapServer"');
-    expect(textOf(page)).toContain('2 webhooks');
+    expect(textOf(page)).toContain('All 2 OK 2');
   });
 
   it('marks a deleted service', async () => {
@@ -47,26 +48,39 @@ describe('the list', () => {
     expect(textOf(await see(all))).toContain('New.T (deleted)');
   });
 
-  it('shows states and failures in words', async () => {
-    await hooks.act('settings', quick);
+  it('shows the health in words, worst first, and how close a webhook is to its deactivation', async () => {
+    await hooks.act('settings', { ...quick, numberOfFailures: '3' });
     hooks.answerWith(500);
-    await hooks.register({ name: 'failing' });
-    await failOnce();
-    expect(textOf(await see(all))).toMatch(/failing .* Failing 1 of 2 within 5 days/);
-    await failOnce();
+    const never = await hooks.register({ name: 'never', active: 'false' });
+    await hooks.register({ name: 'fine', changeTypes: 'Other' });
     const off = await hooks.register({ name: 'off' });
     await hooks.act(`${off.id}/deactivate`);
-    await hooks.register({ name: 'never', active: 'false' });
+    const failing = await hooks.register({ name: 'failing' });
+    await failOnce();
+    await hooks.register({ name: 'worse' });
+    await failOnce();
     const text = textOf(await see(all));
-    expect(text).toMatch(/Deactivated after too many failures 2026-01-01 \S+ UTC 2 of 2 within 5 days/);
-    expect(text).toMatch(/Deactivated by an administrator 2026-01-01 \S+ UTC 0 of 2 within 5 days/);
-    expect(text).toMatch(/Not active since it was created 0 of 2/);
+    expect(text).toMatch(
+      /failing hooks\S+ Failing Active\. 2 failures, .* Will be deactivated after 1 more failure\./,
+    );
+    expect(text).toMatch(/worse .* OK Active\. 1 failure, .* Will be deactivated after 2 more failures\./);
+    expect(text).toMatch(/fine .* OK Active, without failures\./);
+    expect(text).toMatch(/Inactive Deactivated by an administrator 40 seconds ago/);
+    expect(text).toMatch(/Inactive Not active since it was created\./);
+    expect(text).toMatch(/ failing hooks.* worse hooks.* fine hooks.* never hooks.* off hooks/);
+    await failOnce();
+    const page = await see(all);
+    expect(textOf(page)).toMatch(/Deactivated Deactivated after 3 failures, just now/);
+    expect(page.indexOf(`id="webhook-${failing.id}"`)).toBeLessThan(page.indexOf(`id="webhook-${never.id}"`));
+    const inactive = textOf(await see(`${all}?health=inactive`));
+    expect(inactive).toContain('All 5 OK 1 Deactivated 2 Inactive 2');
+    expect(inactive).not.toContain('worse');
   });
 
   it('charts the newest deliveries, with a text alternative and the last delivery', async () => {
     await hooks.act('settings', { ...quick, notificationAttempts: '1', numberOfFailures: '100' });
     await hooks.register();
-    expect(textOf(await see(all))).toContain('Nothing sent yet');
+    expect(textOf(await see(all))).toContain('No deliveries yet');
     hooks.answerWith(200, 200, 500);
     for (let count = 0; count < 3; count += 1) await failOnce();
     const page = await see(all);
@@ -83,24 +97,32 @@ describe('the list', () => {
       ['delivered', 127],
       ['failed', 134],
     ]);
-    expect(textOf(page)).toMatch(/failed 2026-01-01 \S+ UTC 20 seconds ago: The receiver answered 500\./);
+    expect(textOf(page)).toMatch(/failed 20 seconds ago The receiver answered 500\./);
     for (let count = 0; count < 30; count += 1) await hooks.publish();
     await hooks.settle();
     expect(await see(all)).toContain('aria-label="The last 20 deliveries: 20 failed"');
   });
 
-  it('has buttons that return to the list', async () => {
-    const { id } = await hooks.register();
+  it('has buttons that return to the list, and deactivates in two steps with the number of pending deliveries', async () => {
+    const { id } = await hooks.register({ name: 'One' });
+    await hooks.act('settings', { notificationElapsedTimeInSeconds: '60' });
+    hooks.answerWith(500);
+    for (let count = 0; count < 3; count += 1) await hooks.publish();
+    await hooks.settle();
     let page = await see(all);
-    expect(await press(page, `${all}/${id}/deactivate`)).toBe(all);
+    expect(page).not.toContain(`action="${all}/${id}/deactivate"`);
+    const form = `${all}/${id}/deactivate?next=${encodeURIComponent(all)}`;
+    expect(page).toContain(`href="${form}"`);
+    const second = await see(form);
+    expect(textOf(second)).toContain('3 pending deliveries will be discarded. You can redeliver them');
+    expect(await press(second, `${all}/${id}/deactivate`)).toBe(all);
     page = await see(all);
     expect(textOf(page)).toContain('Deactivated by an administrator');
-    expect(page).not.toContain(`action="${all}/${id}/deactivate"`);
+    hooks.answerWith(200);
     expect(await press(page, `${all}/${id}/ping`)).toBe(all);
     expect(await press(page, `${all}/${id}/activate`)).toBe(all);
     await hooks.settle();
-    expect(hooks.arrivals.map(({ headers }) => headers['webhook-id'])).toHaveLength(1);
-    expect(textOf(await see(all))).toContain('Active');
+    expect(textOf(await see(all))).toContain('Active, without failures.');
   });
 
   it('has no buttons and contains no token without a session', async () => {

@@ -2,8 +2,7 @@
 import { needsToken } from '../../caller.ts';
 import type { Problem } from '../../errors.ts';
 import type { Operation } from '../resource.ts';
-import type { Field } from '../fields.ts';
-import { carriedPrefix } from '../fields.ts';
+import { type Field, type PickOption, boxName, carriedPrefix, picksOf } from '../fields.ts';
 import type { Layout } from './layout.ts';
 import { html, type Html } from './html.ts';
 import { labelOf } from './labels.ts';
@@ -16,6 +15,8 @@ export type FormView = {
   readonly action: string;
   readonly entered: Readonly<Record<string, string | undefined>>;
   readonly suggestions: Readonly<Record<string, readonly string[]>>;
+  readonly unchanged?: Readonly<Record<string, string>>;
+  readonly warning?: string | undefined;
   readonly error?: FormError | undefined;
 };
 
@@ -34,11 +35,13 @@ export function operationForm(layout: Layout, operation: Operation, view: FormVi
       entered: view.entered[name] ?? '',
       problems: problemsWith(name, view.error),
       suggestions: view.suggestions[name] ?? [],
+      unchanged: view.unchanged?.[name],
     });
   const isFurther = ([, field]: [string, unknown]) => (field as Field<unknown>).isFurther === true;
   const further = fields.filter(isFurther);
   return html`${view.error && renderProblems(view.error)}
     ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
+    ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
     <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
       <input type="hidden" name="f" value="html" />
       ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
@@ -90,17 +93,20 @@ type FieldView = {
   readonly entered: string;
   readonly problems: readonly string[];
   readonly suggestions: readonly string[];
+  readonly unchanged: string | undefined;
 };
 
 const maxSuggestions = 200;
 
-function fieldView(name: string, field: Field<unknown>, { entered, problems, suggestions }: FieldView): Html {
+function fieldView(name: string, field: Field<unknown>, view: FieldView): Html {
+  if (picksOf(field).length > 0) return boxesView(name, field, view);
+  const { entered, problems, suggestions, unchanged } = view;
   const { control } = field;
   const hint = [
     field.description,
     control.kind === 'number' && `From ${control.from} to ${control.to}.`,
     control.kind === 'text' && control.allowed !== undefined && `Allowed: ${control.allowed}.`,
-    field.fallback && `Default: ${field.fallback}.`,
+    control.kind !== 'choice' && field.fallback && `Default: ${field.fallback}.`,
   ];
   const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
   const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${field.required && 'required'}
@@ -109,7 +115,7 @@ function fieldView(name: string, field: Field<unknown>, { entered, problems, sug
     <label for="${name}"
       >${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}</label
     >
-    ${controlView(field, marks, entered)}
+    ${controlView(field, marks, entered, unchanged)}
     ${
       suggestions.length > 0 &&
       html`<datalist id="${name}-list">
@@ -121,17 +127,48 @@ function fieldView(name: string, field: Field<unknown>, { entered, problems, sug
   </div> `;
 }
 
-function controlView({ control, fallback }: Field<unknown>, marks: Html, entered: string): Html {
+/** A list as boxes for its known entries, and a text for others. */
+function boxesView(name: string, field: Field<unknown>, { entered, problems }: FieldView): Html {
+  const picks = picksOf(field);
+  const chosen = entered.split(',').map((one) => one.trim());
+  const others = chosen.filter((one) => one !== '' && !picks.some(({ value }) => value === one));
+  const isWrong = problems.length > 0;
+  return html`<fieldset class="field boxes" ${isWrong && html`aria-describedby="${name}-problem"`}>
+    <legend>
+      ${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}
+    </legend>
+    ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
+    <label for="${name}">Others, separated by commas</label>
+    <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />
+    ${isWrong && html`<p class="problem" id="${name}-problem">${problems.join(' ')}</p>`}
+  </fieldset> `;
+}
+
+function boxView(name: string, { value, label, description }: PickOption, isChosen: boolean): Html {
+  const id = boxName(name, value);
+  return html`<div>
+    <input type="checkbox" id="${id}" name="${id}" value="true" aria-describedby="${id}-hint" ${isChosen && 'checked'} />
+    <label for="${id}">${label}</label>
+    <span class="hint" id="${id}-hint">${description}</span>
+  </div> `;
+}
+
+function controlView(
+  { control, fallback }: Field<unknown>,
+  marks: Html,
+  entered: string,
+  unchanged: string | undefined,
+): Html {
   switch (control.kind) {
     case 'choice':
       return html`<select ${marks}>
-        <option value="">
-          ${fallback === undefined ? '–' : `${choiceLabel(fallback, control.choices)} (default)`}
-        </option>
-        ${control.choices.map((choice) => {
-          const mark = choice === entered.trim() ? 'selected' : '';
-          return html`<option value="${choice}" ${mark}>${choiceLabel(choice, control.choices)}</option>`;
-        })}
+        <option value="">${blankLabel(control.choices, fallback, unchanged)}</option>
+        ${control.choices
+          .filter((choice) => choice !== unchanged)
+          .map((choice) => {
+            const mark = choice === entered.trim() ? 'selected' : '';
+            return html`<option value="${choice}" ${mark}>${choiceLabel(choice, control.choices)}</option>`;
+          })}
       </select>`;
     case 'file':
       return html`<input ${marks} type="file" />`;
@@ -143,6 +180,15 @@ function controlView({ control, fallback }: Field<unknown>, marks: Html, entered
         ? html`<input ${marks} type="password" autocomplete="new-password" maxlength="${control.maxLength}" />`
         : html`<input ${marks} value="${entered}" maxlength="${control.maxLength}" />`;
   }
+}
+
+function blankLabel(
+  choices: readonly string[],
+  fallback: string | undefined,
+  unchanged: string | undefined,
+): string {
+  if (unchanged !== undefined) return `${choiceLabel(unchanged, choices)} (unchanged)`;
+  return fallback === undefined ? '–' : `${choiceLabel(fallback, choices)} (default)`;
 }
 
 /** `true` and `false` are read as yes and no. */

@@ -1,7 +1,7 @@
 // The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
 import { postCommand, readCommand } from './curl.ts';
 import { type AnswerSchema, answerFields } from '../answer.ts';
-import type { Operation } from '../resource.ts';
+import type { Operation, Outcome } from '../resource.ts';
 import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { type Layout, type Link, renderPage } from './layout.ts';
 import { html, type Html } from './html.ts';
@@ -91,7 +91,12 @@ function commandView(commands: readonly string[], links: readonly Link[], answer
 
 export type OperationView = FormView & {
   readonly address: string;
-  readonly result?: { readonly json: Json; readonly text: string; readonly link: Link | undefined };
+  readonly result?: {
+    readonly json: Json;
+    readonly text: string;
+    readonly link: Link | undefined;
+    readonly shownOnce: Outcome['shownOnce'];
+  };
   readonly parent: Link;
 };
 
@@ -107,7 +112,8 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
 }
 
 /** The sentence says everything that a plain success does. */
-function resultView({ json, text, link }: NonNullable<OperationView['result']>): Html {
+function resultView({ json, text, link, shownOnce }: NonNullable<OperationView['result']>): Html {
+  if (shownOnce) return secretView(text, link, shownOnce);
   const isPlain = JSON.stringify(json) === '{"status":"success"}';
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">${text}</h2>
@@ -116,6 +122,19 @@ function resultView({ json, text, link }: NonNullable<OperationView['result']>):
       <summary>JSON</summary>
       <pre tabindex="0">${JSON.stringify(json, null, 2)}</pre>
     </details>
+  </section>`;
+}
+
+function secretView(
+  text: string,
+  link: Link | undefined,
+  { label, value, hint }: NonNullable<Outcome['shownOnce']>,
+): Html {
+  return html`<section role="status" class="result" aria-labelledby="result">
+    <h2 id="result">${text}</h2>
+    <p><strong>${label}</strong> ${hint}</p>
+    <pre tabindex="0" data-copy>${value}</pre>
+    ${link && html`<p><a href="${link.href}">${link.name}</a></p>`}
   </section>`;
 }
 

@@ -39,7 +39,7 @@ export class HtmlResponder {
     this.#options = options;
   }
 
-  sendForm(rest: RestRequest, reply: FastifyReply): FastifyReply {
+  sendForm(rest: RestRequest, reply: FastifyReply): Promise<FastifyReply> {
     return this.#sendForm(rest, reply, 200, {});
   }
 
@@ -47,14 +47,23 @@ export class HtmlResponder {
     if (outcome.seeOther !== undefined) return this.#seeOther(reply, outcome.seeOther, outcome.notice);
     const { operation } = rest.entry;
     if (!operation) return this.#sendResource(rest, reply, plainJson(outcome.json));
-    const next = ownPath(nextOf(rest.form, outcome.names ?? {}));
-    if (next !== undefined) return this.#seeOther(reply, next, noticeOf(operation, outcome));
+    const next = this.#nextPage(rest, outcome);
+    if (next !== undefined && !outcome.shownOnce)
+      return this.#seeOther(reply, next, noticeOf(operation, outcome));
     return this.#sendForm(rest, reply, 200, { result: outcome });
+  }
+
+  /** A form on the page of its resource leads back to that page. */
+  #nextPage(rest: RestRequest, { names = {} }: Outcome): string | undefined {
+    const { operation, resource } = rest.entry;
+    const own = resource.onPost === operation ? this.#path(rest.segments) : undefined;
+    return ownPath(nextOf(rest.form, names)) ?? own;
   }
 
   #seeOther(reply: FastifyReply, path: string, notice: Notice | undefined): FastifyReply {
     if (notice) {
-      const shown = { text: notice.text, link: this.#linkOf(notice.link) };
+      const link = this.#linkOf(notice.link);
+      const shown = { text: notice.text, link: link?.href === path ? undefined : link };
       void reply.header('set-cookie', writeNotice(shown, this.#options.urls.isHttps));
     }
     return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);
@@ -77,7 +86,7 @@ export class HtmlResponder {
     reply: FastifyReply,
     { status, headers, body }: ErrorResponse,
     { identity, problems }: { identity: Identity | undefined; problems: readonly Problem[] },
-  ): FastifyReply {
+  ): FastifyReply | Promise<FastifyReply> {
     if (rest) rest.identity = identity;
     const error = { ...body.error, problems, retryAfter: headers['retry-after'] };
     if (status === 401 && rest) return this.#sendSignIn(rest, reply, status, { error });
@@ -137,15 +146,16 @@ export class HtmlResponder {
 
   #formView(rest: RestRequest, operation: Operation, entered: FormView['entered']): FormView {
     const suggestions = operation.suggest(rest.subject?.found, rest.identity?.caller);
-    return { action: this.#path(rest.segments), entered, suggestions };
+    const unchanged = rest.subject ? operation.unchanged(rest.subject.found) : {};
+    return { action: this.#path(rest.segments), entered, suggestions, unchanged };
   }
 
-  #sendForm(
+  async #sendForm(
     rest: RestRequest,
     reply: FastifyReply,
     status: number,
     { error, result }: FormState,
-  ): FastifyReply {
+  ): Promise<FastifyReply> {
     const { urls, prefix } = this.#options;
     const { segments } = rest;
     const { operation, resource } = rest.entry;
@@ -159,11 +169,13 @@ export class HtmlResponder {
       address: urls.shellUrl(prefix, segments),
       parent: { name: layout.crumbs.at(parents.length)?.name ?? 'the list', href: this.#path(parents) },
       error,
+      warning: rest.subject && !result && !error ? await operation.warning(rest.subject.found) : undefined,
       ...(result && {
         result: {
           json: plainJson(result.json),
           text: noticeOf(operation, result).text,
           link: this.#linkOf(result.notice?.link),
+          shownOnce: result.shownOnce,
         },
       }),
     });

@@ -5,7 +5,13 @@ import { html, type Html } from './html.ts';
 export type Row = readonly (Html | string)[];
 
 // Without the roles, a screen reader would not see a table in rows that are laid out as blocks.
-export function renderTable(label: string, columns: readonly string[], rows: readonly Row[]): Html {
+/** `ids` are those of the rows: with them, an update of a live table moves rows instead of rewriting them. */
+export function renderTable(
+  label: string,
+  columns: readonly string[],
+  rows: readonly Row[],
+  ids: readonly string[] = [],
+): Html {
   return html`<div class="wide" tabindex="0" role="group" aria-label="${label}">
     <table class="stacked" role="table" aria-label="${label}">
       <thead role="rowgroup">
@@ -15,8 +21,8 @@ export function renderTable(label: string, columns: readonly string[], rows: rea
       </thead>
       <tbody role="rowgroup">
         ${rows.map(
-          (cells) =>
-            html`<tr role="row">
+          (cells, row) =>
+            html`<tr role="row"${ids[row] !== undefined && html` id="${ids[row]}"`}>
               ${cells.map((cell, index) => cellView(cell, columns[index] ?? '', index === 0))}
             </tr> `,
         )}

@@ -1,165 +1,19 @@
-// The pages of deliveries: the lists of one webhook and of all, and one delivery with its attempts.
+// The pages of deliveries: of one webhook and of all, with filters, one line for each delivery.
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
-import { currentMode } from '../../mode/mode.ts';
 import { readFields } from '../../rest/fields.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { renderTime } from '../../rest/html/json.ts';
-import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';
+import { renderAgo } from '../../rest/html/json.ts';
+import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
-import type { Reader } from '../../store/state.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { isJobRunning } from '../../upgrades/job-table.ts';
 import { filterFields, filterOf } from '../deliveries.fields.ts';
-import { type Attempt, type Delivery, deliveryStates, nextAttemptAt } from '../delivery.ts';
-import type { OutgoingRequest } from '../http-client.ts';
+import { type Attempt, type Delivery, nextAttemptAt } from '../delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-
-const maxBodyShown = 4096;
-
-const stateColours: Readonly<Record<Delivery['state'], string>> = {
-  delivered: 'good',
-  failed: 'bad',
-  pending: '',
-  discarded: 'warn',
-  missed: 'warn',
-};
-
-export function renderDeliveryState({ state }: Delivery): Html {
-  return html`<span class="state ${stateColours[state]}">${state}</span>`;
-}
-
-export function webhookHref(
-  { href }: Pick<PageContext<unknown>, 'href'>,
-  id: string,
-  ...segments: string[]
-): string {
-  return href('services', 'webhooks', id, ...segments);
-}
-
-/** Leaves out other query parameters, because one may be a token. */
-export function returnAddress({ here, query }: PageContext<unknown>): string {
-  const kept = new URLSearchParams();
-  for (const name of ['start', 'num', ...Object.keys(filterFields)])
-    if (query.has(name)) kept.set(name, query.get(name) ?? '');
-  return kept.size === 0 ? here() : `${here()}?${kept.toString()}`;
-}
-
-export function buttonsDisabledReason(
-  { formToken, href }: PageContext<unknown>,
-  store: Reader,
-): Html | false {
-  if (formToken === '') return html`<p class="hint">Sign in with this browser to get buttons here.</p>`;
-  const { isReadOnly, reason, message } = currentMode(store, isJobRunning(store));
-  const end =
-    reason === 'upgrade'
-      ? 'the upgrade job has ended'
-      : html`<a href="${href('mode', 'update')}">read-only mode is turned off</a>`;
-  return (
-    isReadOnly &&
-    html`<p class="notice">
-      <strong>The system is read-only.</strong> ${message}<br />
-      Webhooks cannot be changed or tested until ${end}.
-    </p>`
-  );
-}
-
-export type RenderedDeliveries = {
-  readonly deliveries: readonly Delivery[];
-  /** Undefined: the deliveries of all webhooks. */
-  readonly webhook: Webhook | undefined;
-  readonly hasButtons: boolean;
-};
-
-export function renderDeliveries(
-  page: PageContext<unknown>,
-  store: ReadableStore,
-  { deliveries, webhook, hasButtons }: RenderedDeliveries,
-): Html {
-  const isPending = deliveries.some(({ state }) => state === 'pending');
-  const settings = store.read(webhookSettings);
-  return html`${hasButtons && webhook?.active === false && activateFirst}
-    ${
-      isPending &&
-      html`<p>
-        Some deliveries are pending. <a href="${returnAddress(page)}">Reload the page</a> to see their outcome.
-      </p>`
-    }
-    ${renderTable(
-      'Deliveries',
-      ['Event', ...(webhook ? [] : ['Webhook']), 'State', 'Attempts', 'Actions'],
-      deliveries.map((delivery): Row => {
-        const { id, webhookId, event, createdAt, attempts } = delivery;
-        const address = webhookHref(page, webhookId, 'deliveries', id);
-        const of = store.get(webhooks, webhookId);
-        return [
-          html`<a href="${address}">${event.type}</a><br />${renderTime(createdAt)}`,
-          ...(webhook ? [] : [html`<a href="${webhookHref(page, webhookId)}">${of?.name}</a>`]),
-          html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery, settings)}
-          ${delivery.redeliveredAs !== null && html`<br /><span class="hint">redelivered</span>`}`,
-          attempts.length === 0
-            ? html`<span class="none">none yet</span>`
-            : html`<ol class="attempts">
-                ${attempts.map((attempt) => html`<li>${renderAttempt(attempt)}</li> `)}
-              </ol>`,
-          hasButtons ? redeliverButton(page, of, address) : html`<span class="none">–</span>`,
-        ];
-      }),
-    )}`;
-}
-
-const activateFirst = html`<p class="notice" id="activate-first">
-  This webhook is not active. Only pings are sent to it; it misses all other events. Activate it to redeliver.
-</p>`;
-
-function redeliverButton(page: PageContext<unknown>, webhook: Webhook | undefined, address: string): Html {
-  if (!webhook?.active) {
-    return html`<button class="quiet" type="button" disabled aria-describedby="activate-first">
-      Redeliver
-    </button>`;
-  }
-  return actionButton({
-    action: `${address}/redeliver`,
-    label: 'Redeliver',
-    formToken: page.formToken,
-    next: returnAddress(page),
-  });
-}
-
-function renderNextAttempt(delivery: Delivery, settings: WebhookSettings): Html | false {
-  const at = nextAttemptAt(delivery, settings);
-  const isWaiting = at !== null && delivery.attempts.length > 0;
-  return isWaiting && html`<br /><span class="hint">next attempt<br />${renderTime(at)}</span>`;
-}
-
-function renderAttempt(attempt: Attempt): Html {
-  return html`${renderTime(attempt.when)}, ${formatDuration(attempt.durationMs)}: ${renderOutcome(attempt)}
-  ${renderAnswer(attempt)}`;
-}
-
-function renderOutcome({ status, error }: Attempt): Html {
-  return error === null
-    ? html`answered <strong class="good">${status}</strong>`
-    : html`<span class="bad">${error}</span>`;
-}
-
-function renderAnswer({ response, responseHeaders = {} }: Attempt): Html | false {
-  const answer = [formatHeaders(responseHeaders), response ?? ''].filter((part) => part !== '').join('\n\n');
-  return (
-    answer !== '' &&
-    html`<details>
-      <summary>Answer</summary>
-      <pre tabindex="0">${answer}</pre>
-    </details>`
-  );
-}
-
-function formatHeaders(headers: Readonly<Record<string, string>>): string {
-  return Object.entries(headers)
-    .map(([name, value]) => `${name}: ${value}`)
-    .join('\n');
-}
+import { givenFilter, renderFilter } from './filter.ts';
+import { deliveryHref, renderDeliveryState, returnAddress, signInHint, webhookHref } from './parts.ts';
+import { renderRedeliverMatching } from './recovery.ts';
 
 export function showDeliveries<S>(
   store: ReadableStore,
@@ -169,116 +23,109 @@ export function showDeliveries<S>(
     const webhookId = webhookIdOf(page.subject);
     const webhook = webhookId === undefined ? undefined : store.get(webhooks, webhookId);
     const range = pageRange(page.query, { usual: 25 });
-    const disabledReason = buttonsDisabledReason(page, store);
-    const given = Object.fromEntries([...page.query].filter(([name]) => name in filterFields));
+    const given = givenFilter(page);
     const filter = { ...filterOf(readFields(filterFields, given).values), webhookId };
     const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, range.start, range.num);
-    return html`<section aria-labelledby="deliveries">
-      <h2 id="deliveries">
-        ${webhook ? html`To <a href="${webhookHref(page, webhook.id)}">${webhook.name}</a>` : 'To all webhooks'}
-      </h2>
-      ${renderStateLinks(page, given)}
-      ${!isTotalExact && html`<p class="hint">More than ${formatNumber(total)} deliveries match.</p>`}
-      ${
-        total === 0
-          ? html`<p>No deliveries match.</p>`
-          : html`${disabledReason}
-            ${renderDeliveries(page, store, { deliveries, webhook, hasButtons: !disabledReason })}`
-      }
-      ${renderPager('Deliveries', range, total, { keep: given })}
-      ${!disabledReason && renderRedeliverLink(page, webhook)}
-    </section>`;
+    return html`${webhook && html`<p>To <a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a>.</p>`}
+      ${renderFilter(page, page.here())} ${signInHint(page)} ${webhook?.active === false && activateFirst}
+      <div id="deliveries" data-live="5">
+        <div class="lead-actions">
+          <strong>${!isTotalExact && 'More than '}${formatNumber(total)} ${total === 1 ? 'delivery' : 'deliveries'}</strong>
+          ${await renderRedeliverMatching(page, store, filter, given)}
+        </div>
+        ${deliveries.length > 0 && renderDeliveries(page, store, deliveries, webhook)}
+        ${renderPager('Deliveries', range, total, { keep: given })}
+      </div>`;
   };
 }
 
-/** Links to the deliveries in each state. The other filters stay. */
-function renderStateLinks({ here }: PageContext<unknown>, given: Readonly<Record<string, string>>): Html {
-  const link = (label: string, state: string) => {
-    if ((given.state ?? '') === state) return html`<strong>${label}</strong>`;
-    const { state: _state, ...others } = given;
-    const query = new URLSearchParams(state === '' ? others : { ...others, state });
-    return html`<a href="${here()}?${query.toString()}">${label}</a>`;
-  };
-  const links = [link('All', ''), ...deliveryStates.map((state) => link(state, state))];
-  return html`<p>Show: ${links.map((one, index) => html`${index > 0 && ' · '}${one}`)}</p>`;
-}
+const activateFirst = html`<p class="notice">
+  This webhook is not active. Only pings are sent to it; it misses all other events. Activate it to redeliver.
+</p>`;
 
-function renderRedeliverLink(page: PageContext<unknown>, webhook: Webhook | undefined): Html | false {
-  if (webhook?.active === false) return false;
-  const address = webhook
-    ? webhookHref(page, webhook.id, 'redeliver')
-    : page.href('services', 'webhooks', 'redeliver');
-  return html`<p><a href="${address}">Redeliver all that failed, were discarded or were missed</a></p>`;
-}
-
-export function showDelivery(
+/** `webhook` is undefined for the deliveries of all webhooks. */
+export function renderDeliveries(
+  page: PageContext<unknown>,
   store: ReadableStore,
-  requestOf: (delivery: Delivery) => OutgoingRequest,
-): View<Delivery> {
-  return (page) => {
-    const { subject: delivery } = page;
-    const { event, attempts } = delivery;
-    const webhook = store.get(webhooks, delivery.webhookId);
-    const disabledReason = buttonsDisabledReason(page, store);
-    const { headers, body } = requestOf(delivery);
-    return html`<section aria-labelledby="event">
-        <h2 id="event">${event.type}</h2>
-        ${renderFacts(factsOf(page, webhook, store.read(webhookSettings)))}
-        ${
-          disabledReason ||
-          html`${webhook?.active === false && activateFirst}
-          <div>${redeliverButton(page, webhook, page.here())}</div>`
-        }
-      </section>
-      <section aria-labelledby="attempts">
-        <h2 id="attempts">${formatCount(attempts.length, 'attempt')}</h2>
-        ${attempts.length > 0 && renderAttempts(attempts)}
-      </section>
-      <section aria-labelledby="sent">
-        <h2 id="sent">Request</h2>
-        <p>${describeRequest(delivery)}</p>
-        <pre tabindex="0">${formatHeaders(headers)}
-
-${body.slice(0, maxBodyShown)}${body.length > maxBodyShown && ' …'}</pre>
-      </section>`;
-  };
-}
-
-function describeRequest({ state, attempts }: Delivery): string {
-  if (attempts.length > 0) return 'What the last attempt sent.';
-  return state === 'pending' ? 'What the next attempt will send.' : 'What a redelivery would send.';
-}
-
-function factsOf(
-  page: PageContext<Delivery>,
+  deliveries: readonly Delivery[],
   webhook: Webhook | undefined,
-  settings: WebhookSettings,
-): [string, Html | string][] {
-  const { subject: delivery } = page;
-  const { webhookId, event, createdAt, endedAt, redeliveryOf, redeliveredAs } = delivery;
-  const linked = (name: string, id: string | null): [string, Html][] =>
-    id === null ? [] : [[name, html`<a href="${webhookHref(page, webhookId, 'deliveries', id)}">${id}</a>`]];
-  return [
-    ['State', html`${renderDeliveryState(delivery)} ${renderNextAttempt(delivery, settings)}`],
-    ['Webhook', html`<a href="${webhookHref(page, webhookId)}">${webhook?.name}</a>`],
-    ['Service', event.service ?? html`<span class="none">none</span>`],
-    ['Event id', html`<code>${event.id}</code>`],
-    ['Stored', renderTime(createdAt)],
-    ['Ended', endedAt === null ? html`<span class="none">not yet</span>` : renderTime(endedAt)],
-    ...linked('Repeats', redeliveryOf),
-    ...linked('Redelivered as', redeliveredAs),
-  ];
+): Html {
+  const settings = store.read(webhookSettings);
+  const columns = ['Event', ...(webhook ? [] : ['Webhook']), 'State', 'Answer', 'Actions'];
+  const rows = deliveries.map((delivery): Row => {
+    const of = store.get(webhooks, delivery.webhookId);
+    return [
+      html`<a href="${deliveryHref(page, delivery)}">${delivery.event.type}</a>
+        <span class="hint">${renderAgo(delivery.createdAt, page.now)}</span>`,
+      ...(webhook
+        ? []
+        : [html`<a href="${webhookHref(page, delivery.webhookId)}"><bdi>${of?.name}</bdi></a>`]),
+      html`${renderDeliveryState(delivery)} ${renderRedelivered(page, delivery)}`,
+      renderLastAnswer(delivery, settings, page.now),
+      renderRedeliver(page, of, delivery, returnAddress(page)) ||
+        html`<span class="none">${of?.active === false ? 'Webhook inactive' : '–'}</span>`,
+    ];
+  });
+  return renderTable(
+    'Deliveries',
+    columns,
+    rows,
+    deliveries.map(({ id }) => `delivery-${id}`),
+  );
 }
 
-function renderAttempts(attempts: readonly Attempt[]): Html {
-  return renderTable(
-    'Attempts',
-    ['When', 'Took', 'Outcome', 'Answer'],
-    attempts.map((attempt): Row => [
-      renderTime(attempt.when),
-      formatDuration(attempt.durationMs),
-      renderOutcome(attempt),
-      renderAnswer(attempt) || html`<span class="none">–</span>`,
-    ]),
+function renderRedelivered(page: PageContext<unknown>, delivery: Delivery): Html | false {
+  const { webhookId, redeliveredAs } = delivery;
+  return (
+    redeliveredAs !== null &&
+    html`<a href="${deliveryHref(page, { webhookId, id: redeliveredAs })}">redelivered</a>`
+  );
+}
+
+function renderLastAnswer(delivery: Delivery, settings: WebhookSettings, now: number): Html {
+  const { attempts } = delivery;
+  const last = attempts.at(-1);
+  const tries =
+    attempts.length > 1 && html` <span class="hint">${formatCount(attempts.length, 'attempt')}</span>`;
+  const next = formatNextAttempt(delivery, settings, now);
+  if (!last) return html`<span class="none">${next ?? 'Not sent'}</span>`;
+  return html`${renderOutcome(last)}${tries}${next !== undefined && html`<br /><span class="hint">${next}</span>`}`;
+}
+
+export function renderOutcome({ status, error, durationMs }: Attempt): Html {
+  const took = html`<span class="hint">${formatDuration(durationMs)}</span>`;
+  if (error === null) return html`<strong class="good">${status}</strong> ${took}`;
+  return html`<span class="bad">${error}</span> ${took}`;
+}
+
+/** Undefined if the delivery has ended. */
+export function formatNextAttempt(
+  delivery: Delivery,
+  settings: WebhookSettings,
+  now: number,
+): string | undefined {
+  const at = nextAttemptAt(delivery, settings);
+  if (at === null) return undefined;
+  return at <= now ? 'Waiting for its turn' : `Next attempt in ${formatDuration(at - now)}`;
+}
+
+/** Nothing for a delivery that is still pending, or whose webhook is inactive. */
+export function renderRedeliver(
+  { formToken, isReadOnly, ...page }: PageContext<unknown>,
+  webhook: Webhook | undefined,
+  delivery: Delivery,
+  next: string,
+): Html | false {
+  return (
+    formToken !== '' &&
+    delivery.state !== 'pending' &&
+    webhook?.active === true &&
+    actionButton({
+      action: `${deliveryHref(page, delivery)}/redeliver`,
+      label: 'Redeliver',
+      formToken,
+      next,
+      isDisabled: isReadOnly,
+    })
   );
 }

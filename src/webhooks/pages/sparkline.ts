@@ -11,17 +11,17 @@ const columnWidth = 7;
 const middle = 12;
 const width = maxCharted * columnWidth;
 
-type Mark = { x: number; y: number; width: number; height: number; label: string };
+type Mark = { x: number; y: number; width: number; height: number };
 
 const marks: Readonly<Record<State, Mark>> = {
-  delivered: { x: 1, y: middle - 11, width: 5, height: 11, label: 'up' },
-  failed: { x: 1, y: middle, width: 5, height: 11, label: 'down' },
-  pending: { x: 2, y: middle - 1.5, width: 3, height: 3, label: 'a dot' },
-  discarded: { x: 3, y: middle - 5, width: 1, height: 10, label: 'a line' },
-  missed: { x: 2, y: middle + 5, width: 3, height: 3, label: 'a low dot' },
+  delivered: { x: 1, y: middle - 11, width: 5, height: 11 },
+  failed: { x: 1, y: middle, width: 5, height: 11 },
+  pending: { x: 2, y: middle - 1.5, width: 3, height: 3 },
+  discarded: { x: 3, y: middle - 5, width: 1, height: 10 },
+  missed: { x: 2, y: middle + 5, width: 3, height: 3 },
 };
 
-export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
+export function sparkline(newestFirst: readonly Delivery[]): Html {
   const charted = newestFirst.slice(0, maxCharted).reverse();
   const firstColumn = maxCharted - charted.length;
   const description = formatOutcomes(charted.map(({ state }) => state));
@@ -29,8 +29,8 @@ export function sparkline(newestFirst: readonly Delivery[], scale = 1): Html {
     class="spark"
     role="img"
     aria-label="${description}"
-    width="${width * scale}"
-    height="${2 * middle * scale}"
+    width="${width}"
+    height="${2 * middle}"
     viewBox="0 0 ${width} ${2 * middle}"
   >
     <title>${description}</title>
@@ -61,19 +61,4 @@ export function formatOutcomes(oldestFirst: readonly State[]): string {
   const order = runs.length > 1 ? ', oldest first' : '';
   const number = oldestFirst.length === 1 ? 'delivery' : formatCount(oldestFirst.length, 'delivery');
   return `The last ${number}${order}: ${outcomes}`;
-}
-
-export function outcomesView(newestFirst: readonly Delivery[]): Html {
-  const charted = newestFirst.slice(0, maxCharted);
-  const counts = (Object.keys(marks) as State[]).map((state) => ({
-    state,
-    count: charted.filter((delivery) => delivery.state === state).length,
-  }));
-  const legend = counts
-    .filter(({ count }) => count > 0)
-    .map(({ state, count }) => `${count} ${state} (${marks[state].label})`);
-  return html`<figure class="outcomes">
-    ${sparkline(newestFirst, 3)}
-    <figcaption class="hint">Newest right: ${legend.join(', ')}.</figcaption>
-  </figure>`;
 }

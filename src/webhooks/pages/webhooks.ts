@@ -1,253 +1,152 @@
-// The pages of webhooks: the lists, one webhook, and the settings in words.
+// The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { formatAgo, formatCount } from '../../lib/format.ts';
 import { actionButton } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { renderTime } from '../../rest/html/json.ts';
-import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';
+import { renderAgo } from '../../rest/html/json.ts';
+import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
-import type { Runtime } from '../../runtime.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import type { Delivery } from '../delivery.ts';
-import type { FailureWindow } from '../failure-window.ts';
-import { type WebhookSettings, webhookSettings } from '../settings.ts';
-import { type Health, type Webhook, listWebhooks, webhookToJson } from '../webhook.ts';
+import { webhookSettings } from '../settings.ts';
+import { type Webhook, healths, listWebhooks } from '../webhook.ts';
 import {
-  buttonsDisabledReason,
-  renderDeliveries,
+  type HealthView,
+  compareHealth,
+  explainHealth,
+  formHref,
+  formatReceiver,
+  healthLabels,
+  readHealth,
   renderDeliveryState,
+  renderHealth,
   returnAddress,
+  signInHint,
   webhookHref,
-} from './deliveries.ts';
-import { maxCharted, outcomesView, sparkline } from './sparkline.ts';
+} from './parts.ts';
+import { formatPolicy } from './settings.ts';
+import { maxCharted, sparkline } from './sparkline.ts';
 
-const maxDeliveries = 25;
 const maxReceiverLength = 48;
 
-export function showWebhooks<S>(
-  store: ReadableStore,
-  runtime: Runtime,
-  pathOf: (subject: S) => string | undefined,
-): View<S> {
+type ListedWebhook = { readonly webhook: Webhook; readonly view: HealthView };
+
+export function showWebhooks<S>(store: ReadableStore, pathOf: (subject: S) => string | undefined): View<S> {
   return async (page) => {
-    const listed = listWebhooks(store, pathOf(page.subject));
-    const range = pageRange(page.query);
-    const disabledReason = buttonsDisabledReason(page, store);
-    const create = html`<a href="${page.here('create')}">Create a webhook</a>`;
-    if (listed.length === 0) {
-      return html`<p>There are no webhooks yet. ${!disabledReason && html`${create}.`}</p>
-        ${disabledReason}`;
-    }
-    const windows = await store.deliveries.failureWindows();
+    const all = await listByHealth(store, pathOf(page.subject), page.now);
+    const asked = page.query.get('health');
+    const listed = all.filter(({ view }) => !asked || view.health === asked);
+    const range = pageRange(page.query, { usual: 50 });
     const rows: Row[] = [];
-    for (const webhook of listed.slice(range.start, range.start + range.num)) {
-      const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
-      const window = windows.get(webhook.id) ?? null;
-      const pending = await store.deliveries.pendingOf(webhook.id);
-      const actions = disabledReason
-        ? html`<span class="none">–</span>`
-        : html`${renderActions(page, webhook)} ${webhook.active && pending > 0 && discardHint(pending)}`;
-      rows.push([...rowOf(page, store, { webhook, window, recent }, runtime.now()), actions]);
-    }
-    return html`<section aria-labelledby="webhooks">
-      <h2 id="webhooks">${formatCount(listed.length, 'webhook')}</h2>
-      <p>
-        ${formatPolicy(store.read(webhookSettings))}
-        <a href="${page.href('services', 'webhooks', 'settings')}">Change this policy</a>.
+    const shown = listed.slice(range.start, range.start + range.num);
+    for (const one of shown) rows.push(await rowOf(page, store, one));
+    const columns = ['Webhook', 'Health', 'Recent deliveries', 'Events of', 'Actions'];
+    const ids = shown.map(({ webhook }) => `webhook-${webhook.id}`);
+    return html`<p class="lead-actions">
+        <a class="button" href="${page.here('create')}">Create webhook</a>
+        <a href="${page.href('services', 'webhooks', 'deliveries')}">Deliveries of all webhooks</a>
+        <a href="${page.href('services', 'webhooks', 'settings')}">Settings</a>
       </p>
-      ${disabledReason}
-      ${renderTable(
-        'Webhooks',
-        ['Webhook', 'Service', 'State', 'Failures', 'Recent deliveries', 'Actions'],
-        rows,
-      )}
-      ${renderPager('Webhooks', range, listed.length)}
-      ${!disabledReason && html`<p>${create}</p>`}
-      <p><a href="${page.href('services', 'webhooks', 'deliveries')}">Deliveries of all webhooks</a></p>
-    </section>`;
+      ${signInHint(page)}
+      <div id="webhooks" data-live="10">
+        ${
+          all.length === 0
+            ? html`<p>There are no webhooks yet.</p>`
+            : html`${renderHealthLinks(page, all)}
+              ${listed.length > 0 && renderTable('Webhooks', columns, rows, ids)}`
+        }
+      </div>
+      ${renderPager('Webhooks', range, listed.length, { keep: asked ? { health: asked } : {} })}
+      <p class="hint">${formatPolicy(store.read(webhookSettings))}</p>`;
   };
 }
 
-type ListedWebhook = {
-  readonly webhook: Webhook;
-  readonly window: FailureWindow | null;
-  readonly recent: readonly Delivery[];
-};
+async function listByHealth(
+  store: ReadableStore,
+  service: string | undefined,
+  at: number,
+): Promise<ListedWebhook[]> {
+  const windows = await store.deliveries.failureWindows();
+  const settings = store.read(webhookSettings);
+  return listWebhooks(store, service)
+    .map((webhook) => ({
+      webhook,
+      view: readHealth(webhook, windows.get(webhook.id) ?? null, settings, at),
+    }))
+    .sort((one, other) => compareHealth(one.view, other.view));
+}
 
-function rowOf(
+/** Links to the webhooks of each health, with their numbers. */
+function renderHealthLinks({ here, query }: PageContext<unknown>, all: readonly ListedWebhook[]): Html {
+  const asked = query.get('health') ?? '';
+  const link = (health: string, label: string, count: number) =>
+    asked === health
+      ? html`<strong>${label} ${count}</strong>`
+      : html`<a href="${here()}${health !== '' && `?health=${health}`}">${label} ${count}</a>`;
+  const counts = healths
+    .map((health) => ({ health, count: all.filter(({ view }) => view.health === health).length }))
+    .filter(({ health, count }) => count > 0 || health === asked);
+  return html`<p class="choices">
+    ${link('', 'All', all.length)} ${counts.map(({ health, count }) => html`${link(health, healthLabels[health], count)} `)}
+  </p>`;
+}
+
+async function rowOf(
   page: PageContext<unknown>,
   store: ReadableStore,
-  { webhook, window, recent }: ListedWebhook,
-  at: number,
-): Row {
+  { webhook, view }: ListedWebhook,
+): Promise<Row> {
+  const { deliveries: recent } = await store.deliveries.page({ webhookId: webhook.id }, 0, maxCharted);
   const [last] = recent;
-  const settings = store.read(webhookSettings);
-  const { failures, health } = webhookToJson(webhook, window, settings, at);
   return [
-    html`<a href="${webhookHref(page, webhook.id)}">${webhook.name}</a
+    html`<a href="${webhookHref(page, webhook.id)}"><bdi>${webhook.name}</bdi></a
       ><br /><span class="address">${formatReceiver(webhook, maxReceiverLength)}</span>`,
-    renderService(page, store, webhook),
-    renderWebhookState(webhook, health),
-    formatFailures(failures.count, settings),
+    html`${renderHealth(view)}<br />${explainHealth(webhook, view, page.now)}`,
     last
-      ? html`${sparkline(recent)} ${renderLastDelivery(last, at)}`
-      : html`<span class="none">Nothing sent yet</span>`,
+      ? html`${sparkline(recent)} ${renderLastDelivery(last, page.now)}`
+      : html`<span class="none">No deliveries yet</span>`,
+    renderService(page, store, webhook),
+    renderRowActions(page, webhook),
   ];
 }
 
-/** Shows only host and path, because the rest of the URL may contain a secret. */
-export function formatReceiver({ hookUrl }: Pick<Webhook, 'hookUrl'>, maxLength = Infinity): string {
-  const { host, pathname, search } = new URL(hookUrl);
-  const receiver = `${host}${pathname === '/' ? '' : pathname}`;
-  if (receiver.length > maxLength) return `${receiver.slice(0, maxLength - 1)}…`;
-  return search === '' ? receiver : `${receiver}?…`;
-}
-
-function renderService(page: PageContext<unknown>, store: ReadableStore, { service }: Webhook): Html {
+export function renderService(page: PageContext<unknown>, store: ReadableStore, { service }: Webhook): Html {
   if (service === null) return html`The whole organization`;
   if (!serviceAtPath(store, service)) return html`${service} <span class="none">(deleted)</span>`;
   return html`<a href="${page.href('services', ...service.split('/'))}">${service}</a>`;
 }
 
-function renderWebhookState({ active, deactivatedBy, deactivatedAt }: Webhook, health: Health): Html {
-  if (health === 'failing') return html`<span class="state warn">Failing</span>`;
-  if (active) return html`<span class="state good">Active</span>`;
-  const since = deactivatedAt !== null && renderTime(deactivatedAt);
-  switch (deactivatedBy) {
-    case 'failures':
-      return html`<span class="state bad">Deactivated</span><br />after too many failures<br />${since}`;
-    case 'administrator':
-      return html`<span class="state warn">Deactivated</span><br />by an administrator<br />${since}`;
-    case null:
-      return html`<span class="state warn">Not active</span><br />since it was created`;
-  }
-}
-
-function formatHeaderNames({ headers }: Webhook): Html | string {
-  return headers.length === 0
-    ? html`<span class="none">none of its own</span>`
-    : headers.map(({ name }) => name).join(', ');
-}
-
-function formatFailures(count: number, settings: WebhookSettings): string {
-  return `${count} of ${settings.numberOfFailures} within ${formatCount(settings.daysInPast, 'day')}`;
-}
-
-function renderLastDelivery(last: Delivery, at: number): Html {
-  const since = last.endedAt ?? last.createdAt;
+function renderLastDelivery(last: Delivery, now: number): Html {
   const error = last.attempts.at(-1)?.error;
-  return html`${renderDeliveryState(last)} ${renderTime(since)}<br />
-    <span class="hint">${formatAgo(at - since)}${error && `: ${error}`}</span>`;
+  return html`${renderDeliveryState(last)} ${renderAgo(last.endedAt ?? last.createdAt, now)}
+  ${error && html`<br /><span class="hint">${error}</span>`}`;
 }
 
-function renderActions(page: PageContext<unknown>, { id, active }: Webhook): Html {
-  const button = (operation: string, label: string, isDestructive = false) =>
-    actionButton({
-      action: webhookHref(page, id, operation),
-      label,
-      isDestructive,
-      formToken: page.formToken,
-      next: returnAddress(page),
-    });
+function renderRowActions(page: PageContext<unknown>, { id, name, active }: Webhook): Html {
+  const deactivate = formHref(page, webhookHref(page, id, 'deactivate'));
   return html`<div class="actions">
-    ${active ? button('deactivate', 'Deactivate', true) : button('activate', 'Activate')}
-    ${button('ping', 'Ping')}
+    ${renderPing(page, id)} ${!active && renderActivate(page, id)}
+    ${
+      active &&
+      html`<a class="destructive" href="${deactivate}" aria-label="Deactivate ${name}">Deactivate …</a>`
+    }
   </div>`;
 }
 
-export function showWebhook(store: ReadableStore, runtime: Runtime): View<Webhook> {
-  return async (page) => {
-    const { subject: webhook, here } = page;
-    const filter = { webhookId: webhook.id };
-    const { deliveries, total, isTotalExact } = await store.deliveries.page(filter, 0, maxDeliveries);
-    const pending = await store.deliveries.pendingOf(webhook.id);
-    const window = await store.deliveries.failureWindow(webhook.id);
-    const disabledReason = buttonsDisabledReason(page, store);
-    const rendered = { deliveries, webhook, hasButtons: !disabledReason };
-    const changes = html`<p>
-      <a href="${here('edit')}">Edit</a> · <a href="${here('rotateKey')}">Rotate its key</a> ·
-      <a href="${here('delete')}">Delete</a>
-    </p>`;
-    return html`<section aria-labelledby="webhook">
-        <h2 id="webhook">Details</h2>
-        ${renderFacts(factsOf(page, store, window, runtime.now()))}
-        ${disabledReason || html`${renderActions(page, webhook)} ${changes} ${pending > 0 && pendingHint(pending)}`}
-      </section>
-      <section aria-labelledby="recent">
-        <h2 id="recent">Recent deliveries</h2>
-        ${
-          deliveries.length === 0
-            ? html`<p>Nothing has been sent to this webhook yet.</p>`
-            : html`${outcomesView(deliveries)} ${renderDeliveries(page, store, rendered)}`
-        }
-        ${
-          total > deliveries.length &&
-          html`<p><a href="${here('deliveries')}">${formatTotal(total, isTotalExact)}</a></p>`
-        }
-      </section>`;
-  };
+export function renderPing(page: PageContext<unknown>, id: string): Html | false {
+  return actionOf(page, webhookHref(page, id, 'ping'), 'Ping');
 }
 
-function formatTotal(total: number, isExact: boolean): string {
-  return isExact ? `All ${formatCount(total, 'delivery')}` : `More than ${formatCount(total, 'delivery')}`;
+export function renderActivate(page: PageContext<unknown>, id: string, isPrimary = false): Html | false {
+  return actionOf(page, webhookHref(page, id, 'activate'), 'Activate', isPrimary);
 }
 
-function discardHint(pending: number): Html {
-  return html`<span class="hint">Deactivating it discards ${formatCount(pending, 'pending delivery')}.</span>`;
-}
-
-function pendingHint(pending: number): Html {
-  return html`<p class="hint">
-    Deactivating the webhook discards ${formatCount(pending, 'pending delivery')}; deleting it
-    deletes them.
-  </p>`;
-}
-
-function factsOf(
-  page: PageContext<Webhook>,
-  store: ReadableStore,
-  stored: FailureWindow | null,
-  at: number,
-): [string, Html | string][] {
-  const { subject: webhook } = page;
-  const settings = store.read(webhookSettings);
-  const { failures, health, previousKeyUntil } = webhookToJson(webhook, stored, settings, at);
-  const { windowStart, windowEnd } = failures;
-  const window =
-    windowStart !== null &&
-    windowEnd !== null &&
-    html`<span class="hint">, counted from ${renderTime(windowStart)} to ${renderTime(windowEnd)}</span>`;
-  const facts: [string, Html | string][] = [
-    ['State', renderWebhookState(webhook, health)],
-    ['Receiver', html`<span class="address">${formatReceiver(webhook)}</span>`],
-    ['Service', renderService(page, store, webhook)],
-    ['Events', webhook.changeTypes.includes('*') ? 'All' : webhook.changeTypes.join(', ')],
-    ['Content type', webhook.contentType],
-    ['Headers', formatHeaderNames(webhook)],
-    ['Failures', html`${formatFailures(failures.count, settings)}${window}`],
-    ['Created', renderTime(webhook.createdAt)],
-    ['Changed', renderTime(webhook.updatedAt)],
-  ];
-  if (previousKeyUntil !== null) {
-    facts.push(['Previous key', html`signs until ${renderTime(previousKeyUntil)}`]);
-  }
-  return facts;
-}
-
-export function showSettings(store: ReadableStore): View<unknown> {
-  return () => html`<p>${formatPolicy(store.read(webhookSettings))}</p>`;
-}
-
-export function formatPolicy(settings: WebhookSettings): string {
-  const { notificationAttempts: attempts, numberOfFailures: failures } = settings;
-  const { notificationElapsedTimeInSeconds: wait } = settings;
-  const apart = wait === 0 ? 'without a wait' : `${formatCount(wait, 'second')} apart`;
-  const timeout = formatCount(settings.notificationTimeOutInSeconds, 'second');
-  const attempted = attempts === 1 ? 'once' : `up to ${attempts} times, ${apart}`;
-  const days = formatCount(settings.daysInPast, 'day');
-  const deactivation =
-    failures === 1
-      ? 'The first failed delivery deactivates a webhook.'
-      : `${failures} failed deliveries within ${days} deactivate a webhook.`;
-  return `Each event is tried ${attempted}; a receiver has ${timeout} to answer. ${deactivation}`;
+function actionOf(
+  page: PageContext<unknown>,
+  action: string,
+  label: string,
+  isPrimary = false,
+): Html | false {
+  const { formToken, isReadOnly: isDisabled } = page;
+  const next = returnAddress(page);
+  return formToken !== '' && actionButton({ action, label, formToken, next, isPrimary, isDisabled });
 }

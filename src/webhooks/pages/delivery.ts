@@ -1,0 +1,163 @@
+// The page of one delivery: its state, its attempts as a timeline, and the request.
+import { formatCount, formatDuration } from '../../lib/format.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { renderAgo, renderTime } from '../../rest/html/json.ts';
+import { renderFacts } from '../../rest/html/table.ts';
+import type { PageContext, View } from '../../rest/resource.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import { type Attempt, type Delivery, endOf } from '../delivery.ts';
+import type { OutgoingRequest } from '../http-client.ts';
+import { webhookSettings } from '../settings.ts';
+import { type Webhook, webhooks } from '../webhook.ts';
+import { formatNextAttempt, renderOutcome, renderRedeliver } from './deliveries.ts';
+import {
+  deliveryHref,
+  formHref,
+  formatReceiver,
+  renderDeliveryState,
+  signInHint,
+  webhookHref,
+} from './parts.ts';
+
+const maxBodyShown = 32_768;
+
+export function showDelivery(
+  store: ReadableStore,
+  requestOf: (delivery: Delivery) => OutgoingRequest,
+): View<Delivery> {
+  return (page) => {
+    const { subject: delivery } = page;
+    const webhook = store.get(webhooks, delivery.webhookId);
+    const next = formatNextAttempt(delivery, store.read(webhookSettings), page.now);
+    return html`<div id="delivery" data-live="2">
+        <p class="lead-actions" role="status">
+          ${renderDeliveryState(delivery)} <span>${sentenceOf(delivery, next)}</span> ${repetitionLinks(page, delivery)}
+        </p>
+        ${renderFacts(factsOf(page, webhook))} ${renderAction(page, webhook)} ${signInHint(page)}
+        <section aria-labelledby="attempts">
+          <h2 id="attempts">${formatCount(delivery.attempts.length, 'attempt')}</h2>
+          ${renderTimeline(delivery, next)}
+        </section>
+      </div>
+      ${renderRequest(delivery, requestOf(delivery))}`;
+  };
+}
+
+function sentenceOf({ state, attempts }: Delivery, next: string | undefined): string {
+  switch (state) {
+    case 'pending':
+      return attempts.length === 0 ? 'Waiting for its first attempt.' : `${next}.`;
+    case 'delivered':
+      return `The receiver accepted the event${attempts.length > 1 ? ` at attempt ${attempts.length}` : ''}.`;
+    case 'failed':
+      return attempts.length === 1 ? 'The attempt failed.' : `All ${attempts.length} attempts failed.`;
+    case 'discarded':
+      return 'The webhook was deactivated before the event was delivered.';
+    case 'missed':
+      return 'The webhook was inactive when the event was published.';
+  }
+}
+
+function repetitionLinks(page: PageContext<unknown>, delivery: Delivery): Html {
+  const { webhookId, redeliveryOf, redeliveredAs } = delivery;
+  const link = (id: string | null, text: string) =>
+    id !== null && html`<a href="${deliveryHref(page, { webhookId, id })}">${text}</a> `;
+  return html`${link(redeliveryOf, 'Repeats an earlier delivery')}${link(redeliveredAs, 'Was redelivered: show the newer delivery')}`;
+}
+
+function factsOf(page: PageContext<Delivery>, webhook: Webhook | undefined): [string, Html | string][] {
+  const { subject: delivery, now } = page;
+  const { webhookId, event, createdAt, endedAt } = delivery;
+  return [
+    ['Webhook', html`<a href="${webhookHref(page, webhookId)}"><bdi>${webhook?.name}</bdi></a>`],
+    ['Service', event.service ?? html`<span class="none">none</span>`],
+    ['Event id', html`<code>${event.id}</code>`],
+    ['Created', html`${renderTime(createdAt)}, ${renderAgo(createdAt, now)}`],
+    ...(endedAt === null
+      ? []
+      : [
+          ['Ended', html`${renderTime(endedAt)}, after ${formatDuration(endedAt - createdAt)}`] as [
+            string,
+            Html,
+          ],
+        ]),
+  ];
+}
+
+/** The redelivery leads to the page of the new delivery. */
+function renderAction(page: PageContext<Delivery>, webhook: Webhook | undefined): Html | false {
+  const { subject: delivery, formToken } = page;
+  const next = webhookHref(page, delivery.webhookId, 'deliveries', '{delivery}');
+  if (formToken === '' || delivery.state === 'pending') return false;
+  if (webhook?.active)
+    return html`<div class="actions">${renderRedeliver(page, webhook, delivery, next)}</div>`;
+  const activate = formHref(page, webhookHref(page, delivery.webhookId, 'activate'));
+  return html`<p>The webhook is not active. <a href="${activate}">Activate it</a> to redeliver.</p>`;
+}
+
+function renderTimeline(delivery: Delivery, next: string | undefined): Html {
+  const { attempts, createdAt } = delivery;
+  let before = createdAt;
+  const entries = attempts.map((attempt, index) => {
+    const waited = attempt.when - before;
+    before = endOf(attempt);
+    return html`<li class="${attempt.error === null ? 'good' : 'bad'}">
+      ${renderTime(attempt.when)}
+      <span class="hint">${index === 0 ? 'after' : 'waited'} ${formatDuration(waited)}</span><br />
+      ${renderOutcome(attempt)} ${renderAnswer(attempt, index + 1)}
+    </li> `;
+  });
+  return html`<ol class="timeline">
+    ${entries}
+    ${next !== undefined && html`<li class="next">${next} …</li>`}
+  </ol>`;
+}
+
+function renderAnswer({ response, responseHeaders = {} }: Attempt, number: number): Html | false {
+  const headers = formatHeaders(responseHeaders);
+  const hasBody = response !== null && response !== '';
+  return (
+    (headers !== '' || hasBody) &&
+    html`<details>
+      <summary>Answer<span class="unseen"> to attempt ${number}</span></summary>
+      ${headers !== '' && html`<pre tabindex="0">${headers}</pre>`}
+      ${hasBody && html`<pre tabindex="0">${prettyJson(response)}</pre>`}
+    </details>`
+  );
+}
+
+function renderRequest(delivery: Delivery, { url, headers, body }: OutgoingRequest): Html {
+  const isForm = headers['content-type'] === 'application/x-www-form-urlencoded';
+  const payload = prettyJson(isForm ? (new URLSearchParams(body).get('payload') ?? body) : body);
+  const isCut = payload.length > maxBodyShown;
+  return html`<section aria-labelledby="sent">
+    <h2 id="sent">Request</h2>
+    <p>${describeRequest(delivery)} <span class="address">POST ${formatReceiver({ hookUrl: url })}</span></p>
+    <h3>Headers</h3>
+    <pre tabindex="0" data-copy>${formatHeaders(headers)}</pre>
+    <h3>Payload</h3>
+    ${isForm && html`<p class="hint">Sent as the form field payload.</p>`}
+    <pre tabindex="0" data-copy>${payload.slice(0, maxBodyShown)}${isCut && ' …'}</pre>
+    ${isCut && html`<p class="hint">This is the beginning; <a href="?f=pjson">the JSON of this page</a> has all of it.</p>`}
+  </section>`;
+}
+
+function describeRequest({ state, attempts }: Delivery): string {
+  if (attempts.length > 0) return 'What the last attempt sent:';
+  return state === 'pending' ? 'What the next attempt will send:' : 'What a redelivery would send:';
+}
+
+function formatHeaders(headers: Readonly<Record<string, string>>): string {
+  return Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+}
+
+/** Text that is no JSON stays as it is. */
+function prettyJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,123 @@
+// What the pages of webhooks share: addresses, states and health in words.
+import { formatCount } from '../../lib/format.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { renderAgo } from '../../rest/html/json.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import { filterFields } from '../deliveries.fields.ts';
+import type { Delivery, DeliveryState } from '../delivery.ts';
+import type { FailureWindow } from '../failure-window.ts';
+import type { WebhookSettings } from '../settings.ts';
+import { type Health, type Webhook, webhookToJson } from '../webhook.ts';
+
+type Place = Pick<PageContext<unknown>, 'href'>;
+
+export function webhookHref({ href }: Place, id: string, ...segments: string[]): string {
+  return href('services', 'webhooks', id, ...segments);
+}
+
+export function deliveryHref(page: Place, { webhookId, id }: Pick<Delivery, 'webhookId' | 'id'>): string {
+  return webhookHref(page, webhookId, 'deliveries', id);
+}
+
+/** Leaves out other query parameters, because one may be a token. */
+export function returnAddress({ here, query }: PageContext<unknown>): string {
+  const kept = new URLSearchParams();
+  for (const name of ['start', 'num', 'health', ...Object.keys(filterFields)])
+    if (query.get(name)) kept.set(name, query.get(name) ?? '');
+  return kept.size === 0 ? here() : `${here()}?${kept.toString()}`;
+}
+
+/** The form of an operation, which leads back to this page. */
+export function formHref(page: PageContext<unknown>, address: string, next = returnAddress(page)): string {
+  return `${address}?${new URLSearchParams({ next }).toString()}`;
+}
+
+export function signInHint({ formToken }: PageContext<unknown>): Html | false {
+  return formToken === '' && html`<p class="hint">Sign in with this browser to get buttons here.</p>`;
+}
+
+const stateColours: Readonly<Record<DeliveryState, string>> = {
+  delivered: 'good',
+  failed: 'bad',
+  pending: 'busy',
+  discarded: 'warn',
+  missed: 'warn',
+};
+
+export function renderDeliveryState({ state }: Pick<Delivery, 'state'>): Html {
+  return html`<span class="state ${stateColours[state]}">${state}</span>`;
+}
+
+/** Shows only host and path, because the rest of the URL may contain a secret. */
+export function formatReceiver({ hookUrl }: Pick<Webhook, 'hookUrl'>, maxLength = Infinity): string {
+  const { host, pathname, search } = new URL(hookUrl);
+  const receiver = `${host}${pathname === '/' ? '' : pathname}`;
+  if (receiver.length > maxLength) return `${receiver.slice(0, maxLength - 1)}…`;
+  return search === '' ? receiver : `${receiver}?…`;
+}
+
+/** `failures` are those in the failure window; `left` is how many more deactivate the webhook. */
+export type HealthView = {
+  readonly health: Health;
+  readonly failures: number;
+  readonly left: number;
+  readonly windowStart: number | null;
+};
+
+export function readHealth(
+  webhook: Webhook,
+  window: FailureWindow | null,
+  settings: WebhookSettings,
+  at: number,
+): HealthView {
+  const { health, failures } = webhookToJson(webhook, window, settings, at);
+  return {
+    health,
+    failures: failures.count,
+    left: Math.max(1, settings.numberOfFailures - failures.count),
+    windowStart: failures.windowStart,
+  };
+}
+
+export const healthLabels: Readonly<Record<Health, string>> = {
+  deactivated: 'Deactivated',
+  failing: 'Failing',
+  ok: 'OK',
+  inactive: 'Inactive',
+};
+
+export const healthColours: Readonly<Record<Health, 'good' | 'warn' | 'bad'>> = {
+  deactivated: 'bad',
+  failing: 'warn',
+  ok: 'good',
+  inactive: 'warn',
+};
+
+export function renderHealth({ health }: HealthView): Html {
+  return html`<span class="state ${healthColours[health]}">${healthLabels[health]}</span>`;
+}
+
+/** Whether the webhook is active, since when it is not, and how close it is to its deactivation. */
+export function explainHealth(webhook: Webhook, view: HealthView, now: number): Html {
+  const { deactivatedAt, deactivatedBy, active } = webhook;
+  const { failures, left, windowStart } = view;
+  if (active && failures === 0) return html`Active, without failures.`;
+  if (active) {
+    const first = windowStart !== null && html`, the first ${renderAgo(windowStart, now)}`;
+    return html`Active. ${formatCount(failures, 'failure')}${first}. Will be deactivated after
+    ${formatCount(left, 'more failure')}.`;
+  }
+  const ago = deactivatedAt !== null && renderAgo(deactivatedAt, now);
+  if (deactivatedBy === 'failures')
+    return html`Deactivated after ${formatCount(failures, 'failure')}, ${ago}.`;
+  return deactivatedBy === 'administrator'
+    ? html`Deactivated by an administrator ${ago}.`
+    : html`Not active since it was created.`;
+}
+
+const ranks: Readonly<Record<Health, number>> = { deactivated: 0, failing: 1, ok: 2, inactive: 3 };
+
+/** The webhook that needs attention most comes first. */
+export function compareHealth(one: HealthView, other: HealthView): number {
+  return ranks[one.health] - ranks[other.health] || other.failures - one.failures;
+}

@@ -1,0 +1,132 @@
+// Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed, and since when.
+import { formatCount, formatNumber } from '../../lib/format.ts';
+import { actionButton } from '../../rest/html/form.ts';
+import { html, type Html } from '../../rest/html/html.ts';
+import { formatTime } from '../../rest/html/json.ts';
+import type { PageContext } from '../../rest/resource.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import type { DeliveryFilter } from '../delivery-filter.ts';
+import { type DeliveryState, recoverableStates } from '../delivery.ts';
+import { listRedeliveries } from '../redelivery.ts';
+import { type Webhook, webhooks } from '../webhook.ts';
+import { returnAddress, webhookHref } from './parts.ts';
+
+type Recoverable = { readonly state: DeliveryState; readonly count: number; readonly since: number };
+
+const verbs: Readonly<Partial<Record<DeliveryState, string>>> = {
+  failed: 'failed',
+  discarded: 'were discarded',
+  missed: 'were missed',
+};
+
+export async function renderRecovery(
+  page: PageContext<unknown>,
+  store: ReadableStore,
+  webhook: Webhook,
+): Promise<Html | false> {
+  const found: Recoverable[] = [];
+  for (const state of recoverableStates) {
+    const one = await findRecoverable(store, webhook.id, state, page.now);
+    if (one) found.push(one);
+  }
+  const isRunning = listRedeliveries(store, webhook.id).length > 0;
+  if (found.length === 0 && !isRunning) return false;
+  return html`<div class="recovery">
+    ${isRunning && html`<p>A redelivery is running. The numbers below decrease as it proceeds.</p>`}
+    ${found.map((one) => (webhook.active ? recoverButton(page, webhook, one) : describe(one, page.now)))}
+    ${!webhook.active && html`<p>Activate the webhook to redeliver them.</p>`}
+  </div>`;
+}
+
+const mostRead = 100;
+
+/** `since` is when the oldest of them was created. */
+async function findRecoverable(
+  store: ReadableStore,
+  webhookId: string,
+  state: DeliveryState,
+  now: number,
+): Promise<Recoverable | undefined> {
+  const filter: DeliveryFilter = { webhookId, states: [state] };
+  const count = (await store.deliveries.countMatched(filter, now)).get(webhookId) ?? 0;
+  if (count === 0) return undefined;
+  const { deliveries, total } = await store.deliveries.page(filter, 0, mostRead);
+  const repeatable = deliveries.filter(({ isPing, redeliveredAs }) => !isPing && redeliveredAs === null);
+  const [oldest] =
+    repeatable.length >= count || total <= mostRead
+      ? repeatable.slice(-1)
+      : (await store.deliveries.page(filter, total - 1, 1)).deliveries;
+  return { state, count, since: oldest?.createdAt ?? 0 };
+}
+
+function recoverButton(page: PageContext<unknown>, { id }: Webhook, one: Recoverable): Html | false {
+  const { state, since } = one;
+  return (
+    page.formToken !== '' &&
+    actionButton({
+      action: webhookHref(page, id, 'redeliver'),
+      label: `Redeliver ${formatRecoverable(one, page.now)}`,
+      formToken: page.formToken,
+      next: returnAddress(page),
+      fields: { state, from: String(since) },
+      isPrimary: state === 'failed',
+      isDisabled: page.isReadOnly,
+    })
+  );
+}
+
+function describe(one: Recoverable, now: number): Html {
+  const { count, state, since } = one;
+  const verb = count === 1 ? (verbs[state] ?? '').replace('were', 'was') : verbs[state];
+  return html`<p>${formatCount(count, 'delivery')} ${verb} since ${formatSince(since, now)}.</p>`;
+}
+
+/** `the 116 that failed since 03:13 UTC`. */
+export function formatRecoverable({ state, count, since }: Recoverable, now: number): string {
+  const which = count === 1 ? 'the one' : `the ${formatNumber(count)}`;
+  const verb = count === 1 ? (verbs[state] ?? '').replace('were', 'was') : verbs[state];
+  return `${which} that ${verb} ${count === 1 ? 'at' : 'since'} ${formatSince(since, now)}`;
+}
+
+/** Without the date if it is today. */
+function formatSince(at: number, now: number): string {
+  const text = `${formatTime(at).slice(0, 16)} UTC`;
+  return text.slice(0, 10) === formatTime(now).slice(0, 10) ? text.slice(11) : text;
+}
+
+/** A button for the deliveries that match the filter of the page. */
+export async function renderRedeliverMatching(
+  page: PageContext<unknown>,
+  store: ReadableStore,
+  filter: DeliveryFilter,
+  given: Readonly<Record<string, string>>,
+): Promise<Html | false> {
+  const states = (filter.states ?? recoverableStates).filter((state) => state !== 'pending');
+  if (page.formToken === '' || states.length === 0) return false;
+  const matched = await store.deliveries.countMatched({ ...filter, states }, page.now);
+  const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
+  const count = active.reduce((sum, [, number]) => sum + number, 0);
+  const skipped = [...matched.values()].reduce((sum, number) => sum + number, 0) - count;
+  const hint =
+    skipped > 0 &&
+    html`<span class="hint">${formatCount(skipped, 'delivery')} to inactive webhooks cannot be redelivered now.</span>`;
+  if (count === 0) return hint;
+  const { webhookId } = filter;
+  const button = actionButton({
+    action:
+      webhookId === undefined
+        ? page.href('services', 'webhooks', 'redeliver')
+        : webhookHref(page, webhookId, 'redeliver'),
+    label: `Redeliver ${count === 1 ? 'the one' : `the ${formatNumber(count)}`} that ${describeStates(states, count)}`,
+    formToken: page.formToken,
+    next: returnAddress(page),
+    fields: { ...given, state: states.join(',') },
+    isDisabled: page.isReadOnly,
+  });
+  return html`${button} ${hint}`;
+}
+
+function describeStates(states: readonly DeliveryState[], count: number): string {
+  const were = count === 1 ? 'was' : 'were';
+  return states.map((state) => (state === 'failed' ? 'failed' : `${were} ${state}`)).join(' or ');
+}

@@ -1,0 +1,44 @@
+// The page of the webhook settings: the policy in words, and which webhooks it concerns now.
+import { formatCount } from '../../lib/format.ts';
+import { html } from '../../rest/html/html.ts';
+import type { View } from '../../rest/resource.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import { type WebhookSettings, webhookSettings } from '../settings.ts';
+import { listWebhooks } from '../webhook.ts';
+import { readHealth } from './parts.ts';
+
+export function showSettings(store: ReadableStore): View<unknown> {
+  return async ({ href, now }) => {
+    const settings = store.read(webhookSettings);
+    const windows = await store.deliveries.failureWindows();
+    const all = listWebhooks(store);
+    const withFailures = all.filter((webhook) => {
+      const view = readHealth(webhook, windows.get(webhook.id) ?? null, settings, now);
+      return webhook.active && view.failures > 0;
+    });
+    return html`<p>${formatPolicy(settings)}</p>
+      <p>
+        The settings apply to <a href="${href('services', 'webhooks')}">${formatCount(all.length, 'webhook')}</a>.
+        ${
+          withFailures.length === 0
+            ? 'No active one has failures in the window.'
+            : html`${formatCount(withFailures.length, 'active one')} ${withFailures.length === 1 ? 'has' : 'have'}
+              failures in the window.`
+        }
+      </p>`;
+  };
+}
+
+export function formatPolicy(settings: WebhookSettings): string {
+  const { notificationAttempts: attempts, numberOfFailures: failures } = settings;
+  const { notificationElapsedTimeInSeconds: wait } = settings;
+  const apart = wait === 0 ? 'without a wait' : `${formatCount(wait, 'second')} apart`;
+  const timeout = formatCount(settings.notificationTimeOutInSeconds, 'second');
+  const attempted = attempts === 1 ? 'once' : `up to ${attempts} times, ${apart}`;
+  const days = formatCount(settings.daysInPast, 'day');
+  const deactivation =
+    failures === 1
+      ? 'The first failed delivery deactivates a webhook.'
+      : `${failures} failed deliveries within ${days} deactivate a webhook.`;
+  return `Each event is tried ${attempted}; a receiver has ${timeout} to answer. ${deactivation}`;
+}

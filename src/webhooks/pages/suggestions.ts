@@ -1,0 +1,16 @@
+// Values that the forms about webhooks offer.
+import type { Caller } from '../../caller.ts';
+import { mayList, pathOfService, services } from '../../catalog/catalog.ts';
+import type { Reader } from '../../store/state.ts';
+
+const mostSuggested = 200;
+
+/** Only services that the caller may list. */
+export function servicePaths(reader: Reader, caller: Caller): string[] {
+  const paths: string[] = [];
+  for (const service of reader.all(services)) {
+    if (paths.length === mostSuggested) break;
+    if (mayList(service, caller)) paths.push(pathOfService(service));
+  }
+  return paths.sort();
+}

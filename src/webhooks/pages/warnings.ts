@@ -1,0 +1,41 @@
+// What deactivating or deleting webhooks loses, in words. The buttons and the forms of the operations show it.
+import { formatCount } from '../../lib/format.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import { mostCounted } from '../delivery-filter.ts';
+import { type Webhook, listWebhooks } from '../webhook.ts';
+
+const laterRedelivery = 'You can redeliver them after you activate the webhook again.';
+
+export async function deactivationWarning(store: ReadableStore, { id, name }: Webhook): Promise<string> {
+  const pending = await store.deliveries.pendingOf(id);
+  const lost =
+    pending === 0 ? 'No delivery is pending.' : `${willBe(pending, 'discarded')} ${laterRedelivery}`;
+  return `${name} gets no more events. ${lost}`;
+}
+
+export async function deletionWarning(store: ReadableStore, { id, name }: Webhook): Promise<string> {
+  const pending = await store.deliveries.pendingOf(id);
+  const { total, isTotalExact } = await store.deliveries.page({ webhookId: id }, 0, 1);
+  const all = isTotalExact
+    ? formatCount(total, 'delivery')
+    : `more than ${formatCount(mostCounted, 'delivery')}`;
+  const unsent = pending === 0 ? '' : `, ${formatCount(pending, 'pending one')} included`;
+  return total === 0
+    ? `${name} is deleted. It has no deliveries.`
+    : `${name} is deleted together with ${all}${unsent}. None of them can be redelivered.`;
+}
+
+/** `service` limits it to the webhooks of a service. */
+export async function deactivateAllWarning(store: ReadableStore, service?: string): Promise<string> {
+  const active = listWebhooks(store, service).filter((webhook) => webhook.active);
+  if (active.length === 0) return 'No webhook is active.';
+  const counts = await Promise.all(active.map(({ id }) => store.deliveries.pendingOf(id)));
+  const pending = counts.reduce((sum, count) => sum + count, 0);
+  const lost = pending === 0 ? 'No delivery is pending.' : willBe(pending, 'discarded');
+  const verb = active.length === 1 ? 'gets' : 'get';
+  return `${formatCount(active.length, 'active webhook')} ${verb} no more events. ${lost}`;
+}
+
+function willBe(count: number, participle: string): string {
+  return `${formatCount(count, 'pending delivery')} will be ${participle}.`;
+}

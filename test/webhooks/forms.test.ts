@@ -1,0 +1,113 @@
+// Tests of the forms about webhooks: event types as boxes, the key that is shown once, warnings, and the sentences about results.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Hooks, startHooks } from '../kit/hooks.ts';
+import { all, browse, textOf } from './page-kit.ts';
+
+let hooks: Hooks;
+beforeEach(async () => {
+  hooks = await startHooks();
+});
+afterEach(() => hooks.close());
+
+const { cookie, see } = browse(() => hooks);
+
+/** Sends the form as a browser does, and returns its answer. */
+async function send(path: string, fields: Record<string, string> = {}) {
+  const token = /name="token" value="([^"]+)"/.exec(await see(all))?.[1] ?? '';
+  return hooks.post(`${all}/${path}`, { f: 'html', token, ...fields }, { cookie: cookie() });
+}
+
+/** The sentence that the next page shows. */
+function noticeOf({ headers }: Awaited<ReturnType<typeof send>>): unknown {
+  const [, notice = ''] = /steward_notice=([^;]+)/.exec(String(headers['set-cookie'])) ?? [];
+  return JSON.parse(Buffer.from(notice, 'base64url').toString());
+}
+
+const given = { name: 'One', hookUrl: 'https://hooks.example/in' };
+
+describe('event types', () => {
+  it('are chosen by boxes, and others by name', async () => {
+    const answer = await send('create', {
+      ...given,
+      'changeTypes.ServiceCreated': 'true',
+      'changeTypes.UpgradeFailed': 'true',
+      'changeTypes.': ' Odd , Even ',
+    });
+    expect(answer.statusCode).toBe(200);
+    const { webhooks } = await hooks.read<{ webhooks: { id: string; changeTypes: string[] }[] }>('');
+    expect(webhooks[0]?.changeTypes).toEqual(['ServiceCreated', 'UpgradeFailed', 'Odd', 'Even']);
+    const edit = await see(`${all}/${webhooks[0]?.id}/edit`);
+    expect(edit.match(/id="changeTypes\.\w+"[^>]*checked/g)).toHaveLength(2);
+    expect(edit).toContain('name="changeTypes." value="Odd, Even"');
+  });
+
+  it('must not be empty, in a change either', async () => {
+    const { id } = await hooks.register();
+    for (const path of ['create', `${id}/edit`]) {
+      const answer = await send(path, { ...given, name: 'Two', 'changeTypes.': '' });
+      expect(answer.statusCode, path).toBe(400);
+      expect(textOf(answer.body)).toContain('comma list of 1 to 100 change types');
+    }
+  });
+});
+
+it('a page shows the key once, also with a page to continue with', async () => {
+  const created = await send('create', { ...given, changeTypes: '*', next: all });
+  const { webhooks } = await hooks.read<{ webhooks: { id: string }[] }>('');
+  const id = webhooks[0]?.id ?? '';
+  const rotated = await send(`${id}/rotateKey`, { next: all });
+  for (const { statusCode, body } of [created, rotated]) {
+    expect(statusCode).toBe(200);
+    expect(body.match(/whsec_/g)).toHaveLength(1);
+    expect(body).toMatch(/data-copy>whsec_/);
+    expect(body).toContain(`href="${all}/${id}">Open One</a>`);
+  }
+});
+
+it('Edit shows whether the webhook is active, and does not send it', async () => {
+  const { id } = await hooks.register({ headers: '{"X-Key":"geheimgeheim"}' });
+  const page = await see(`${all}/${id}/edit`);
+  expect(page).toContain('<option value="">Yes (unchanged)</option>');
+  expect(page).toContain('{&quot;X-Key&quot;:&quot;***&quot;}');
+  expect(page).not.toContain('geheim');
+  await hooks.act(`${id}/deactivate`);
+  expect(noticeOf(await send(`${id}/edit`, { name: 'Two', active: '', next: all }))).toEqual({
+    text: 'The webhook Two was changed.',
+    link: { name: 'Open Two', href: `${all}/${id}` },
+  });
+  expect(await hooks.read(`/${id}`)).toMatchObject({ name: 'Two', active: false });
+});
+
+it('every operation says what it has done', async () => {
+  const { id } = await hooks.register({ name: 'One' });
+  hooks.answerWith(500);
+  const said = async (path: string, fields: Record<string, string> = {}) =>
+    (noticeOf(await send(path, { ...fields, next: all })) as { text: string }).text;
+  expect(await said('publish', { changeType: 'Odd' })).toBe('Odd was published to 1 webhook.');
+  expect(await said(`${id}/ping`)).toBe('Ping was sent to One.');
+  expect(await said(`${id}/deactivate`)).toBe('One is deactivated. 1 pending delivery was discarded.');
+  expect(await said('redeliver')).toBe('No delivery matches. 1 delivery to inactive webhooks was skipped.');
+  expect(await said('publish', { changeType: 'Odd' })).toContain('No active webhook subscribes to it.');
+  expect(await said('activateAll')).toBe('1 webhook was activated.');
+  expect(await said(`${id}/redeliver`)).toBe('2 deliveries are sent again.');
+  expect(await said('deactivateAll')).toMatch(/^1 webhook was deactivated\./);
+  expect(await said(`${id}/activate`)).toBe('One is active. Its failures are counted from 0.');
+  expect(await said('settings', { daysInPast: '3' })).toBe('The webhook settings were changed.');
+  expect(await said(`${id}/delete`)).toBe('The webhook One was deleted.');
+});
+
+it('the forms of destructive operations name what is lost', async () => {
+  const { id } = await hooks.register({ name: 'One' });
+  await hooks.act('settings', { notificationElapsedTimeInSeconds: '60' });
+  hooks.answerWith(500);
+  await hooks.publish();
+  await hooks.publish();
+  await hooks.settle();
+  expect(textOf(await see(`${all}/${id}/delete`))).toContain(
+    'One is deleted together with 2 deliveries, 2 pending ones included. None of them can be redelivered.',
+  );
+  expect(textOf(await see(`${all}/deactivateAll`))).toContain(
+    '1 active webhook gets no more events. 2 pending deliveries will be discarded.',
+  );
+  expect(textOf(await see(`${all}/${id}/rotateKey`))).toContain('must know the new key');
+});

@@ -4,7 +4,14 @@ import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { walk } from '../../src/rest/resource.ts';
-import { findBarriers, hasChromium, password, startSteward, useBrowser } from '../kit/browser.ts';
+import {
+  findBarriers,
+  findOverflow,
+  hasChromium,
+  password,
+  startSteward,
+  useBrowser,
+} from '../kit/browser.ts';
 import { startServer } from '../kit/server.ts';
 
 type Steward = Awaited<ReturnType<typeof startSteward>>;
@@ -105,25 +112,30 @@ const visualRules = ['color-contrast', 'link-in-text-block', 'scrollable-region-
 /** The rows of a table or list are built alike, and axe-core takes long for hundreds of them. */
 const maxRows = 8;
 
-/** Opens the details of the page, shortens its tables, and checks it, with all rules in the first look and with those that depend on it in the others. */
+/**
+ * Opens the details of the page and checks it: its width in all looks, then all rules in the first look, and those that depend on the look in
+ * the others.
+ */
 async function checkPage(
   page: Page,
   names: readonly Look[] = bothLooks,
   details = 'details:not(.answer)',
 ): Promise<string[]> {
-  await page.evaluate(`
-    for (const part of document.querySelectorAll('${details}')) part.open = true;
-    for (const list of document.querySelectorAll('tbody, [data-messages], .links'))
-      while (list.children.length > ${maxRows}) list.lastElementChild.remove();
-  `);
+  await page.evaluate(`for (const part of document.querySelectorAll('${details}')) part.open = true;`);
   const found: string[] = [];
-  for (const [index, name] of names.entries()) {
+  const check = async (name: Look, find: () => Promise<string[]>) => {
     const { colorScheme, viewport } = looks[name];
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
-    const barriers = await findBarriers(page, index === 0 ? undefined : visualRules);
-    found.push(...barriers.map((barrier) => `${name}: ${barrier}`));
-  }
+    found.push(...(await find()).map((barrier) => `${name}: ${barrier}`));
+  };
+  for (const name of names) await check(name, () => findOverflow(page));
+  await page.evaluate(`
+    for (const list of document.querySelectorAll('tbody, [data-messages], .links'))
+      while (list.children.length > ${maxRows}) list.lastElementChild.remove();
+  `);
+  for (const [index, name] of names.entries())
+    await check(name, () => findBarriers(page, index === 0 ? undefined : visualRules));
   return found;
 }
 

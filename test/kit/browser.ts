@@ -130,8 +130,13 @@ export async function findBarriers(page: Page, rules?: readonly string[]): Promi
   const found = violations
     .filter(({ impact }) => impact !== 'minor')
     .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map((node) => node.html).join(' ')}`);
+  return [...found, ...(await findOverflow(page))];
+}
+
+/** Returns by how much the page is wider than the window, if it is. */
+export async function findOverflow(page: Page): Promise<string[]> {
   const tooWide = await page.evaluate<number>(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
   );
-  return [...found, ...(tooWide > 0 ? [`${tooWide} px too wide`] : [])];
+  return tooWide > 0 ? [`${tooWide} px too wide`] : [];
 }

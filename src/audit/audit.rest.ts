@@ -59,7 +59,7 @@ type AuditValues = Values<typeof fields>;
 export function auditResource(store: ReadableStore): Resource {
   return resource<unknown, typeof fields>({
     title: 'Audit trail',
-    description: 'Who has changed what, or tried to, newest first. f=csv returns a file.',
+    description: 'Who has changed what, or tried to, newest first.',
     access: 'administrator',
     fields,
     answer: auditAnswer,

@@ -47,7 +47,7 @@ export const folderFields = {
 export const createFields = {
   folderName: labelled(
     'Folder',
-    text('The folder of the service. Absent or / means the root.', { to: 128, normalise: toNfc }),
+    text('The folder of the service; empty for the root.', { to: 128, normalise: toNfc }),
   ),
   serviceName: required(fields.serviceName),
   type: required(fields.type),

@@ -102,6 +102,8 @@ export type Resource<S = unknown> = {
   readonly csv: CsvExport<S> | undefined;
   readonly onPost: Operation<S> | undefined;
   readonly view: View<S> | undefined;
+  /** Whether the page is one step of a task. It then has no lists of resources and operations. */
+  readonly isStep: (query: URLSearchParams) => boolean;
   readonly titleOf: (subject: S) => string;
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
@@ -181,6 +183,7 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     csv?: CsvExport<S, Values<F>>;
     onPost?: Operation<S>;
     view?: View<S>;
+    isStep?: (query: URLSearchParams) => boolean;
     titleOf?: (subject: S) => string;
     resources?: Record<string, Resource<S>>;
     operations?: Record<string, Operation<S>>;
@@ -193,6 +196,7 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     csv: undefined,
     onPost: undefined,
     view: undefined,
+    isStep: () => false,
     titleOf: () => described.title,
     resources: {},
     operations: {},

@@ -54,6 +54,8 @@ export type Job = {
   /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
   readonly reason: string | null;
+  /** The number of the step that has failed last. `next` may be an earlier one, because the job has reverted workloads since. */
+  readonly failedAt?: number;
   /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
   readonly reverting: Reverting | null;
   /** These uploads must not be deleted while the job runs. */

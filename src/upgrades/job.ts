@@ -262,7 +262,7 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   // A failed `apply` may have changed the workload, so the job reverts that workload too.
   const before = step.action === 'apply' ? job.next + 1 : job.next;
   const reason = `${step.name}: ${cause}`;
-  const failed = { ...endStep(job, step), ...timelineAfterStep(job, at), reason };
+  const failed = { ...endStep(job, step), ...timelineAfterStep(job, at), reason, failedAt: job.next };
   if (job.kind === 'patch') {
     const reverting = { before, then: state, since: at, reason } as const;
     const progress = failed.progress && beginReverting(failed.progress, step.action === 'apply', at);
@@ -275,7 +275,7 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
 /** Without this, a defect of the server would leave the system read-only. */
 export function abortJob(transaction: Transaction, job: Job, name: string, at: number): Job {
   const cause = 'an unexpected error occurred; see the log.';
-  const aborted = { ...job, reason: `${name}: ${cause}` };
+  const aborted = { ...job, reason: `${name}: ${cause}`, failedAt: job.next };
   const lines: Line[] = [...announcement(job), [2901, { name, cause }], [2166]];
   return endJob(transaction, aborted, 'failed', lines, at, job.reverting);
 }

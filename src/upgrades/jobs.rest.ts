@@ -28,6 +28,9 @@ const pageFields = {
   num: defaultTo(integer('How many to show.', 1, 100), 25),
 };
 
+/** The title of the page names the job. */
+const ownHeading = 'Progress';
+
 export function historyResource(options: JobsOptions): Resource {
   const { jobService } = options;
   const entry = resource<Job>({
@@ -44,7 +47,7 @@ export function historyResource(options: JobsOptions): Resource {
       // The history is closed while a job runs. After `resume` the browser must land on the page in `system/jobs`, which stays open.
       const here = (...beneath: readonly string[]) =>
         page.href('system', 'jobs', page.subject.id, ...beneath);
-      return jobView(options, page.subject, { ...page, here });
+      return jobView(options, page.subject, { ...page, here }, ownHeading);
     },
   });
   return resource<unknown, typeof pageFields>({
@@ -74,7 +77,7 @@ export function jobsResource(options: JobsOptions): Resource {
     view: (page) =>
       page.query.get('view') === 'report'
         ? reportView(options, page.subject, page)
-        : jobView(options, page.subject, page),
+        : jobView(options, page.subject, page, ownHeading),
     operations: { cancel: cancelOperation(options), resume: resumeOperation(options) },
   });
   return resource<unknown, typeof pageFields>({

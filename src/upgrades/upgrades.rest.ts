@@ -32,7 +32,7 @@ import { type Job, newestJob } from './job-table.ts';
 import type { JobWatcher } from './job-watcher.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
-import { upgradesPage } from './pages/upgrades.ts';
+import { isWizard, upgradesPage } from './pages/upgrades.ts';
 import { availableView, currentVersionView, manifestView, versionTable } from './pages/versions.ts';
 
 export type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
@@ -74,6 +74,7 @@ function upgradesResource(options: UpgradesOptions): Resource {
       return statusReader.read(store.read(newestJob), after);
     },
     view: upgradesPage(options),
+    isStep: (query) => isWizard(store, query),
     operations: upgradeOperations(options),
     resources: childResources(options),
   });

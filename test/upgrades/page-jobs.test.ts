@@ -105,6 +105,9 @@ describe('while a job runs', () => {
     const stopped = await open();
     expect(stopped).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
     expect(stopped).toContain('Resume puts the other workloads back to their former images.');
+    const tile = stopped.split('<li class="failed">').at(-1)?.split('</li>')[0] ?? '';
+    expect(tile).toContain('<strong>SECURITY</strong>');
+    expect(tile).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
     expect(formOf(stopped, '/resume')).toBeDefined();
   });
 

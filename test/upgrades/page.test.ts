@@ -167,6 +167,13 @@ describe('the page before the first upgrade', () => {
     });
   });
 
+  it('shows a step without the lists of resources and operations', async () => {
+    await start();
+    const lists = /<h2>(Resources|Operations)<\/h2>/g;
+    expect((await open()).match(lists)).toHaveLength(2);
+    expect((await open({ version: eleven })).match(lists)).toBeNull();
+  });
+
   it('shows the plan of a patch without asking for settings', async () => {
     await start();
     const page = await open({ version: patch1 });

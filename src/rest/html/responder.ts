@@ -128,13 +128,14 @@ export class HtmlResponder {
       here: (...beneath) => this.#path([...segments, ...beneath]),
       href: (...path) => this.#path(path),
     });
+    const isStep = resource.isStep(query);
     const ownQuery = [...query].filter(([name]) => name in resource.fields);
     const page = resourcePage(this.#layout(rest, resource.titleOf(subject)), {
       address: urls.shellUrl(prefix, segments),
       query: new URLSearchParams(ownQuery).toString(),
       description: resource.description,
-      children: [...allowed(resource.resources), ...listed.map(child)],
-      operations: allowed(resource.operations),
+      children: isStep ? [] : [...allowed(resource.resources), ...listed.map(child)],
+      operations: isStep ? [] : allowed(resource.operations),
       form: onPost && { operation: onPost, ...this.#formView(rest, onPost, onPost.present(subject)) },
       answer: resource.answer,
       json,

@@ -53,6 +53,7 @@ export async function jobView(
   { store, runtime, jobService }: JobViewOptions,
   job: Job,
   page: PageContext<unknown>,
+  heading = jobTitle(job),
 ): Promise<Html> {
   const at = runtime.now();
   const isRunning = job.state === 'in_progress';
@@ -74,7 +75,7 @@ export async function jobView(
     ...(failure && { open: failure }),
   });
   return html`<section aria-labelledby="job" ${isFollowed ? follow : html`data-ended="${endOf(job)}" data-job="${job.id}"`}>
-    <h2 id="job">${jobTitle(job)} ${stateView(job)}</h2>
+    <h2 id="job">${heading} ${stateView(job)}</h2>
     <p>
       Started by ${job.startedBy}
       ${isRunning ? html`at ${renderTime(job.startedAt)}` : renderAgo(job.startedAt, at)}${

@@ -116,7 +116,7 @@ export function tilesOf(job: Job, plan: Plan | undefined): ComponentProgress[] {
 /** The component at whose step the job has failed. */
 export function failedComponent(job: Job, plan: Plan | undefined): string | undefined {
   if (job.state !== 'failed' || !plan) return undefined;
-  const step = plan.steps[job.next];
+  const step = plan.steps[job.failedAt ?? job.next];
   return step?.workload?.component ?? tilesOf(job, plan).find(({ isCurrent }) => isCurrent)?.name;
 }
 

@@ -8,7 +8,7 @@ import { currentManifest, deployment, findVersion } from '../deployment.ts';
 import type { Job } from '../job-table.ts';
 import type { Code, Message } from '../messages.ts';
 import { formatVersion } from '../manifest.ts';
-import { jobTitle, stateView } from './job-parts.ts';
+import { stateView } from './job-parts.ts';
 import { type JobViewOptions, durationOf, messageView } from './jobs.ts';
 import { phaseLabel } from './picture.ts';
 import { versionName } from './versions.ts';
@@ -24,7 +24,7 @@ export async function reportView(
   const { messages } = await jobService.messages(job);
   const events = messages.filter(({ code }) => noteworthy.includes(code));
   return html`<section aria-labelledby="job">
-    <h2 id="job">${jobTitle(job)} ${stateView(job)}</h2>
+    <h2 id="job">Report ${stateView(job)}</h2>
     ${renderFacts(factsOf(job, page.now))} ${versionsView(store, job)} ${phaseTable(job)} ${componentTable(job)}
     ${eventsView(events)}
     <p class="hint">

@@ -1,7 +1,8 @@
 // The upgrades page: the installed version, the newest job, the available versions, or one step of the upgrade wizard.
 import type { PageContext, View } from '../../rest/resource.ts';
 import { html, type Html } from '../../rest/html/html.ts';
-import { newestJob } from '../job-table.ts';
+import type { ReadableStore } from '../../store/store.ts';
+import { isJobRunning, newestJob } from '../job-table.ts';
 import { jobView } from './jobs.ts';
 import { upgradeWizard } from './operations.ts';
 import type { OperationsOptions } from '../operations.rest.ts';
@@ -14,15 +15,21 @@ export function upgradesPage(options: OperationsOptions): View<unknown> {
     const mayStart = !page.isReadOnly;
     const notice = page.formToken === '' && sessionNotice(page);
     const installed = await installedView(options, page);
-    const chosen = page.query.get('version') ?? '';
-    if (chosen !== '' && job?.state !== 'in_progress')
-      return html`${notice} ${installed} ${await upgradeWizard(options, chosen, mayStart, page)}`;
+    if (isWizard(store, page.query))
+      return html`${notice} ${installed} ${await upgradeWizard(options, chosenVersion(page.query), mayStart, page)}`;
     const jobSection = job && html`${await jobView(options, job, page)} ${allJobs(page)}`;
     if (job?.state === 'in_progress') return html`${notice} ${jobSection} ${installed}`;
     const isFailed = job?.state === 'failed';
     return html`${notice} ${isFailed && jobSection} ${installed} ${!isFailed && recommendedView(store, page)}
     ${availableView(store, page)} ${rollbackView(store, mayStart, page)} ${!isFailed && jobSection}`;
   };
+}
+
+const chosenVersion = (query: URLSearchParams) => query.get('version') ?? '';
+
+/** Whether the page shows a step of the wizard. While a job runs, it shows the job instead. */
+export function isWizard(store: ReadableStore, query: URLSearchParams): boolean {
+  return chosenVersion(query) !== '' && !isJobRunning(store);
 }
 
 function allJobs({ href }: PageContext<unknown>): Html {

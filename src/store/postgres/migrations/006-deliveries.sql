@@ -17,10 +17,11 @@ create index deliveries_retained on deliveries
   (webhook_id, (state in ('failed', 'missed', 'discarded') and not is_ping and redelivered_as is null), ended_at desc, placed desc)
   where state <> 'pending';
 -- A page is read state by state, newest first. With the included columns, PostgreSQL checks other filters without reading the rows. Each
--- claim writes every index of pending deliveries again, so only one index has them: filters of pending deliveries read all of these.
+-- claim writes every index of pending deliveries again, so only two indexes have them. Filters of pending deliveries, except by event, read all
+-- of these.
 create index deliveries_of_state on deliveries (state, created_at, placed) include (webhook_id, event_type, status);
 create index deliveries_of_webhook on deliveries (webhook_id, state, created_at, placed) include (event_type, status)
   where state <> 'pending';
 create index deliveries_of_type on deliveries (event_type, state, created_at, placed) include (status) where state <> 'pending';
 create index deliveries_of_status on deliveries (status, state, created_at, placed) where state <> 'pending';
-create index deliveries_of_event on deliveries (event_id) where state <> 'pending';
+create index deliveries_of_event on deliveries (event_id);

@@ -18,7 +18,7 @@ const publicOnes = {
 };
 
 describe('the server info', () => {
-  it('tells a client without a token the version and where to sign in', async () => {
+  it('returns the version and the address to sign in at, without a token', async () => {
     await start();
     const info = {
       currentVersion: 10.91,

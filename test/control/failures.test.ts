@@ -52,7 +52,7 @@ describe('a rule', () => {
     await expect(control.removeFailures(first.id)).rejects.toThrow('404 There is no rule with the id');
   });
 
-  it('takes every path of the OpenAPI document, and tells folders from services', async () => {
+  it('accepts every path of the OpenAPI document, and distinguishes folders from services', async () => {
     const document = (await (await send('/admin/openapi.json')).json()) as { paths: object };
     const routes = Object.keys(document.paths);
     expect(routes.length).toBeGreaterThan(100);

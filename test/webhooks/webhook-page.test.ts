@@ -27,7 +27,7 @@ describe('a webhook', () => {
     expect(page).not.toContain('whsec_');
   });
 
-  it('charts its deliveries over time, and redelivers all that failed with one button', async () => {
+  it('has charts of its deliveries, and one button that redelivers all that failed', async () => {
     await hooks.act('settings', { ...quick, numberOfFailures: '100', notificationAttempts: '1' });
     const { id } = await hooks.register();
     await hooks.publish();

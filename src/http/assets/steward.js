@@ -234,7 +234,7 @@ function offerNotification(place) {
   place.after(button);
 }
 
-/** Tells a reader who has followed the job, also from another tab, how it ended. */
+/** Announces the end of a job to a reader who has followed it, also from another tab. */
 function announceEnd(section) {
   if (sessionStorage.getItem('ended') !== section.dataset.job) return;
   sessionStorage.removeItem('ended');

@@ -50,7 +50,7 @@ export function pageRange(
 export type PagerOptions = {
   readonly keep?: Readonly<Record<string, string>>;
   readonly name?: string;
-  /** Tells two pagers of one list apart. */
+  /** Distinguishes the two pagers of one list. */
   readonly position?: string;
 };
 

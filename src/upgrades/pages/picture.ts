@@ -85,8 +85,33 @@ function partList(label: string, parts: readonly Part[]): Html {
   </ol>`;
 }
 
+/** A phase as the report shows it. */
+export type PhaseSummary = {
+  readonly label: string;
+  readonly state: string;
+  readonly done: number;
+  readonly steps: number;
+  /** Undefined if it has not begun. */
+  readonly ms: number | undefined;
+};
+
+export function phaseSummaries(job: Job): PhaseSummary[] {
+  const phases = job.timeline?.phases ?? [];
+  return phases.map((phase) => {
+    const state = stateOfPhase(job, phase);
+    const reached = Math.min(Math.max(job.next - phase.first, 0), phase.steps);
+    return {
+      label: phaseLabel(phase, phases),
+      state: stateLabels[state],
+      done: state === 'done' ? phase.steps : reached,
+      steps: phase.steps,
+      ms: state === 'waiting' ? undefined : phase.ms,
+    };
+  });
+}
+
 /** With the number of the hop, if there are several. */
-export function phaseLabel({ name, hop }: Phase, all: readonly Phase[]): string {
+function phaseLabel({ name, hop }: Phase, all: readonly Phase[]): string {
   const hops = new Set(all.flatMap((phase) => phase.hop ?? [])).size;
   return hops > 1 && hop !== undefined ? `${phaseLabels[name]} ${hop + 1}` : phaseLabels[name];
 }

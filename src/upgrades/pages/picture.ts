@@ -151,8 +151,10 @@ export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOpt
   // The versions of finished hops stay installed. Without the plan, the components that they changed are not known.
   if (tiles.length === 0 || (isCancelled && (job.hopsDone ?? 0) > 0)) return false;
   const failed = failedComponent(job, plan);
+  // The failed one needs attention, so it comes first.
+  const inOrder = tiles.toSorted((a, b) => Number(b.name === failed) - Number(a.name === failed));
   return html`<ul class="tiles" aria-label="Components">
-    ${tiles.map(({ name, total, done, isCurrent }) => {
+    ${inOrder.map(({ name, total, done, isCurrent }) => {
       const state = isCancelled
         ? 'unchanged'
         : stateOfTile({

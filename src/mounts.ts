@@ -81,7 +81,9 @@ export async function mountSoap({ http, options, services, urls, frame }: Mount)
         layout: frame.layout({
           title: 'Service catalog',
           identity: await identifySession(reply.request, tokenService),
-          requested: urls.catalog,
+          // The page belongs to the services in the navigation.
+          path: ['services', 'soap'],
+          requested: urls.catalogPagePath,
         }),
         baseUrl: urls.catalog,
         adminUrl: urls.catalogPages,

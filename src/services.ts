@@ -1,6 +1,7 @@
 // Creates the services of the features and connects them: a feature calls another through a function that it gets here.
 import { AuditService } from './audit/audit-service.ts';
 import { auditResource } from './audit/audit.rest.ts';
+import { operationTitles } from './audit/titles.ts';
 import type { SignInLimit } from './auth/sign-in-limit.ts';
 import { TokenService } from './auth/token-service.ts';
 import { expirationMinutes } from './auth/token.ts';
@@ -204,7 +205,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       executor: config.upgradeExecutor,
     },
   });
-  return rootResource(installed, home, {
+  const root = rootResource(installed, home, {
     mode: modeResource(store, runtime, isJobRunning),
     security: securityResource(store, runtime, tokenService),
     services: catalogResource({
@@ -213,7 +214,10 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       catalogCache,
       limits: { services: config.maxServices, bytes: config.maxCatalogBytes },
       baseUrl: () => urls.catalog,
-      webhooksOf: (service) => listWebhooks(store, pathOfService(service)),
+      webhooksOf: (service) => ({
+        own: listWebhooks(store, pathOfService(service)),
+        ofAll: listWebhooks(store).filter((webhook) => webhook.service === null).length,
+      }),
       notify: (transaction, change, id, at) =>
         eventPublisher.publishChange(transaction, serviceEvent(change, id), at),
       resources: { webhooks: webhooksResource({ ...webhookDeps, eventPublisher }) },
@@ -226,7 +230,12 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       jobRunner,
       jobWatcher,
       notify: notifyJob,
-      resources: { audit: auditResource(store) },
+      resources: {
+        audit: auditResource(
+          store,
+          operationTitles(() => root),
+        ),
+      },
     }),
     uploads: uploadsResource({
       store,
@@ -235,6 +244,7 @@ export function adminResource(options: AppOptions, services: Services, urls: Pub
       isInUse: (reader, id) => isJobRunning(reader) && reader.read(newestJob)?.uploads.includes(id) === true,
     }),
   });
+  return root;
 }
 
 /** The resources that clients read before they sign in. */

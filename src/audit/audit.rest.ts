@@ -7,6 +7,7 @@ import { type Values, choice, integer, text } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
+import type { TitleOf } from './titles.ts';
 import { type AuditEntry, type AuditFilter, auditOutcomes, mostCounted } from './entry.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();
@@ -56,7 +57,7 @@ const fields = {
 
 type AuditValues = Values<typeof fields>;
 
-export function auditResource(store: ReadableStore): Resource {
+export function auditResource(store: ReadableStore, titleOf: TitleOf): Resource {
   return resource<unknown, typeof fields>({
     title: 'Audit trail',
     description: 'Who has changed what, or tried to, newest first.',
@@ -65,7 +66,7 @@ export function auditResource(store: ReadableStore): Resource {
     answer: auditAnswer,
     read: async ({ values }): Promise<AnswerOf<typeof auditAnswer>> =>
       store.audit.page(filterOf(values), values.start ?? 0, values.num ?? 25),
-    view: (page) => auditView(page.json as unknown as AuditPage, page),
+    view: (page) => auditView(page.json as unknown as AuditPage, titleOf, page),
     csv: {
       fileName: 'audit.csv',
       header: Object.keys(columns),

@@ -48,7 +48,7 @@ export type SelfOptions = {
 export function selfResource(options: SelfOptions): Resource {
   return resource({
     title: 'Own account',
-    description: 'The account of the caller and its sessions, newest first.',
+    description: 'Your account and your sessions, newest first.',
     access: 'member',
     answer: selfAnswer,
     read: (call) => readSelf(options, call),
@@ -87,7 +87,7 @@ async function readSelf(
 function changePasswordOperation({ tokenService }: SelfOptions): Operation {
   return operation({
     title: 'Change password',
-    description: 'Changes the own password and ends all other sessions of the user.',
+    description: 'Changes your password and ends your other sessions.',
     access: 'member',
     effect: 'writes',
     refusals: ['too-many-requests'],
@@ -120,7 +120,7 @@ function changePasswordOperation({ tokenService }: SelfOptions): Operation {
 function endSessionOperation({ store, runtime }: SelfOptions): Operation {
   return operation({
     title: 'End session',
-    description: 'Ends one of the own sessions at once.',
+    description: 'Ends one of your sessions at once.',
     access: 'member',
     effect: 'writes',
     whileReadOnly: 'allowed',

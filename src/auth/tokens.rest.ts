@@ -74,6 +74,7 @@ export function tokensResource(options: TokensOptions): Resource {
     description: 'Issues and revokes tokens.',
     access: 'anyone',
     answer: tokenServiceAnswer,
+    isFolder: true,
     resources: { community: communityResource(options.store) },
     operations,
     read: () => ({ operations: Object.keys(operations) }),

@@ -19,7 +19,7 @@ import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { selfResource } from './self.rest.ts';
-import { type ListedUser, usersView } from './pages/users.ts';
+import { type ListedUser, explainRoles, usersView } from './pages/users.ts';
 import { validSessions } from './sessions.ts';
 import type { TokenService } from './token-service.ts';
 import {
@@ -37,14 +37,14 @@ import {
 
 const newUsername = labelled(
   'User name',
-  text('The user name.', { to: 64, ...usernames, normalise: (value) => value.trim() }),
+  text('The name of the new user.', { to: 64, ...usernames, normalise: (value) => value.trim() }),
 );
 const existingUsername = labelled(
   'User name',
   text('The name of the user.', { to: 64, normalise: (value) => value.trim() }),
 );
-const password = text('The password.', { ...passwordLength, secret: true });
-const role = choice('The role of the user.', roles);
+const password = text('The password of the user.', { ...passwordLength, secret: true });
+const role = choice(`What the user may do. ${explainRoles()}`, roles);
 
 const usersAnswer = answerObject('Users', 'The users.', {
   users: z.array(
@@ -103,7 +103,7 @@ const targetOf = (username: string) => `security/users/${username}`;
 function addOperation(store: ReadableStore, runtime: Runtime, tokenService: TokenService): Operation {
   return operation({
     title: 'Add user',
-    description: 'Adds a user.',
+    description: 'Adds a user, who then signs in with the name and the password.',
     access: 'administrator',
     effect: 'writes',
     refusals: ['too-many-requests'],

@@ -20,6 +20,13 @@ export const accesses = ['public', 'organization', 'administrators'] as const;
 
 export type ServiceAccess = (typeof accesses)[number];
 
+/** Who sees a service, in words. */
+export const audiences: Readonly<Record<ServiceAccess, string>> = {
+  public: 'everyone',
+  organization: 'signed-in users',
+  administrators: 'administrators only',
+};
+
 export type Folder = { readonly folderName: string; readonly description: string };
 
 export type ServiceId = { readonly folderName: string; readonly serviceName: string; readonly type: string };

@@ -13,6 +13,7 @@ import {
 } from '../rest/fields.ts';
 import {
   accesses,
+  audiences,
   folderNames,
   maxLength,
   normaliseList,
@@ -36,7 +37,12 @@ const fields = {
     ...serviceTypes,
   }),
   url: httpUrl('The address of the service. Without it, clients get an address of this server.'),
-  access: choice('Who may see the service: everyone, all signed-in users, or administrators.', accesses),
+  access: labelled(
+    'Visible to',
+    choice('Who may see the service: everyone, all signed-in users, or administrators.', accesses, {
+      labels: audiences,
+    }),
+  ),
 };
 
 export const folderFields = {
@@ -55,14 +61,14 @@ export const createFields = {
   capabilities: further(defaultTo(fields.capabilities, '')),
   parentType: further(labelled('Extends', defaultTo(fields.parentType, ''))),
   url: further(labelled('Address', fields.url)),
-  access: labelled('Visible to', defaultTo(fields.access, 'public')),
+  access: defaultTo(fields.access, 'public'),
 };
 
 export const editFields = {
   description: clearable(fields.description),
   capabilities: clearable(fields.capabilities),
-  parentType: clearable(fields.parentType),
-  url: clearable(fields.url),
+  parentType: labelled('Extends', clearable(fields.parentType)),
+  url: labelled('Address', clearable(fields.url)),
   access: fields.access,
 };
 

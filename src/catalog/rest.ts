@@ -38,7 +38,7 @@ import {
 import { createFields, editFields, folderFields } from './fields.ts';
 import { audienceOf } from './listing.ts';
 import { createCatalogViews } from './pages/browse.ts';
-import type { ServiceViewOptions } from './pages/service.ts';
+import { type ServiceViewOptions, deleteWarning } from './pages/service.ts';
 
 export type CatalogOptions = ServiceViewOptions & {
   readonly store: ReadableStore;
@@ -196,7 +196,7 @@ function createServiceOperation(options: CatalogOptions): Operation {
         { target: `services/${pathOfService(id)}` },
       );
       const link = { name: 'Open the service', path: ['services', ...pathOfService(id).split('/')] };
-      return succeeded(`The service ${fileNameOf(id)} was created.`, link);
+      return succeeded(`The service ${pathOfService(id)} was created.`, link);
     },
   });
 }
@@ -237,6 +237,7 @@ function deleteOperation({ runtime, notify }: CatalogOptions): Operation<Service
     access: 'publisher',
     effect: 'writes',
     isDestructive: true,
+    warning: () => deleteWarning,
     fields: {},
     run: async ({ subject, update }) => {
       const at = runtime.now();

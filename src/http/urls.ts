@@ -36,6 +36,10 @@ export class PublicUrls {
     return this.base + this.#settings.catalogPath;
   }
 
+  get catalogPagePath(): string {
+    return this.linkBase + this.#settings.catalogPath || '/';
+  }
+
   get catalogPages(): string {
     return `${this.base}${this.#settings.adminPath}/services`;
   }

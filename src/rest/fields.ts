@@ -21,7 +21,12 @@ export type Control =
       readonly picks?: readonly PickOption[];
     }
   | { readonly kind: 'number'; readonly from: number; readonly to: number }
-  | { readonly kind: 'choice'; readonly choices: readonly string[] }
+  | {
+      readonly kind: 'choice';
+      readonly choices: readonly string[];
+      /** What a form shows instead of a choice. */
+      readonly labels?: Readonly<Record<string, string>>;
+    }
   | { readonly kind: 'file' };
 
 export type PickOption = { readonly value: string; readonly label: string; readonly description: string };
@@ -148,16 +153,24 @@ export function integer(description: string, from: number, to: number): Field<nu
 export function choice<const C extends readonly string[]>(
   description: string,
   choices: C,
-  { ignoresCase = false } = {},
+  {
+    ignoresCase = false,
+    labels,
+  }: { ignoresCase?: boolean; labels?: Readonly<Record<C[number], string>> } = {},
 ): Field<C[number] | undefined> {
-  return optional(description, { kind: 'choice', choices }, (raw) => {
+  return optional(description, { kind: 'choice', choices, ...(labels && { labels }) }, (raw) => {
     const value = ignoresCase ? raw.trim().toLowerCase() : raw.trim();
     return choices.includes(value) ? { value } : { problem: `must be one of ${choices.join(', ')}.` };
   });
 }
 
 export function boolean(description: string): Field<boolean | undefined> {
-  return optional(description, { kind: 'choice', choices: ['true', 'false'] }, (raw) => {
+  const control: Control = {
+    kind: 'choice',
+    choices: ['true', 'false'],
+    labels: { true: 'Yes', false: 'No' },
+  };
+  return optional(description, control, (raw) => {
     const value = raw.trim().toLowerCase();
     return value === 'true' || value === 'false'
       ? { value: value === 'true' }

@@ -102,8 +102,14 @@ export type Resource<S = unknown> = {
   readonly csv: CsvExport<S> | undefined;
   readonly onPost: Operation<S> | undefined;
   readonly view: View<S> | undefined;
+  /** Whether its page is only a list of resources and operations, which are then explained. */
+  readonly isFolder: boolean;
   /** Whether the page is one step of a task. It then has no lists of resources and operations. */
   readonly isStep: (query: URLSearchParams) => boolean;
+  /** The operations that the page lists now: not those that would be refused. */
+  readonly isOffered: (subject: S, operation: string) => boolean;
+  /** Whether something on the page is in progress: browsers without scripts then reload the page. */
+  readonly isInProgress: (subject: S) => boolean;
   readonly titleOf: (subject: S) => string;
   readonly resources: Readonly<Record<string, Resource<S>>>;
   readonly operations: Readonly<Record<string, Operation<S>>>;
@@ -183,7 +189,10 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     csv?: CsvExport<S, Values<F>>;
     onPost?: Operation<S>;
     view?: View<S>;
+    isFolder?: true;
     isStep?: (query: URLSearchParams) => boolean;
+    isOffered?: (subject: S, operation: string) => boolean;
+    isInProgress?: (subject: S) => boolean;
     titleOf?: (subject: S) => string;
     resources?: Record<string, Resource<S>>;
     operations?: Record<string, Operation<S>>;
@@ -196,7 +205,10 @@ export function resource<S, F extends Fields = Record<string, Field<never>>>(
     csv: undefined,
     onPost: undefined,
     view: undefined,
+    isFolder: false,
     isStep: () => false,
+    isOffered: () => true,
+    isInProgress: () => false,
     titleOf: () => described.title,
     resources: {},
     operations: {},
@@ -210,8 +222,7 @@ export function folder<S>(described: Described, resources: Record<string, Resour
     ...described,
     resources,
     answer: resourceListAnswer,
-    // The page has a list of links to the resources.
-    view: () => ({ markup: '' }),
+    isFolder: true,
     read: () => ({ resources: Object.keys(resources).sort() }),
   });
 }

@@ -7,7 +7,7 @@ import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.ts';
-import { requestCancel, resumeJob } from './job.ts';
+import { reasonNotToResume, requestCancel, resumeJob } from './job.ts';
 import type { JobRunner } from './job-runner.ts';
 import type { JobService } from './job-service.ts';
 import { jobStatus, jobToHistoryEntry } from './job-status.ts';
@@ -27,6 +27,8 @@ const pageFields = {
   start: defaultTo(integer('How many of the newest jobs to skip.', 0, 1_000_000_000), 0),
   num: defaultTo(integer('How many to show.', 1, 100), 25),
 };
+
+const isRunning = ({ state }: Job) => state === 'in_progress';
 
 /** The title of the page names the job. */
 const ownHeading = 'Progress';
@@ -79,6 +81,9 @@ export function jobsResource(options: JobsOptions): Resource {
         ? reportView(options, page.subject, page)
         : jobView(options, page.subject, page, ownHeading),
     operations: { cancel: cancelOperation(options), resume: resumeOperation(options) },
+    isOffered: (subject, name) =>
+      name === 'cancel' ? isRunning(subject) : reasonNotToResume(options.store, subject) === undefined,
+    isInProgress: isRunning,
   });
   return resource<unknown, typeof pageFields>({
     title: 'Jobs',

@@ -28,7 +28,7 @@ import {
 import { availableVersions } from './hops.ts';
 import { JobService } from './job-service.ts';
 import { jobStatus, noUpgradeStatus } from './job-status.ts';
-import { type Job, newestJob } from './job-table.ts';
+import { type Job, isJobRunning, newestJob } from './job-table.ts';
 import type { JobWatcher } from './job-watcher.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
@@ -75,6 +75,7 @@ function upgradesResource(options: UpgradesOptions): Resource {
     },
     view: upgradesPage(options),
     isStep: (query) => isWizard(store, query),
+    isInProgress: () => isJobRunning(store),
     operations: upgradeOperations(options),
     resources: childResources(options),
   });

@@ -19,7 +19,7 @@ const messagesOf = (page: Page) => page.getByRole('region', { name: /^Messages/ 
 /** Chooses the release, uploads its license with the settings and starts the upgrade. */
 async function startRelease(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
-  await page.getByLabel('Install its latest patch too').selectOption('Yes');
+  await page.getByLabel('Install the patches of the release too').selectOption('Yes');
   await page.getByLabel('License file').setInputFiles(license);
   await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
   await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();

@@ -112,9 +112,7 @@ describe('jobs', () => {
     const href = /href="([^"]*\?rollback=[^"]*)"/.exec(await see('administrator'))?.[1] ?? '';
     const cookie = `steward_session=${server.token('administrator')}`;
     const { body } = await server.get(href.split('#')[0] ?? '', { accept: 'text/html', cookie });
-    expect(body).toMatch(
-      /<details class="destructive" open>\s*<summary>Roll back to 10\.9\.1\.1234 …/,
-    );
+    expect(body).toMatch(/<details class="destructive" open>\s*<summary>Roll back to 10\.9\.1\.1234 …/);
     expect(body).toMatch(/Removes Product 10\.9\.1 Security Update and puts back\s+4 containers\./);
   });
 });

@@ -4,6 +4,7 @@ import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext } from '../../rest/resource.ts';
+import type { TitleOf } from '../titles.ts';
 import { type AuditEntry, type AuditOutcome, auditOutcomes } from '../entry.ts';
 
 export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly total: number };
@@ -21,7 +22,7 @@ const spans: readonly { readonly label: string; readonly ms: number }[] = [
 
 const colours: Readonly<Record<AuditOutcome, string>> = { success: 'good', refused: 'warn', failed: 'bad' };
 
-export function auditView({ entries, total }: AuditPage, page: PageContext<unknown>): Html {
+export function auditView({ entries, total }: AuditPage, titleOf: TitleOf, page: PageContext<unknown>): Html {
   const kept = Object.fromEntries(
     filters.flatMap((name) => (page.query.get(name) ? [[name, page.query.get(name) ?? '']] : [])),
   );
@@ -38,18 +39,22 @@ export function auditView({ entries, total }: AuditPage, page: PageContext<unkno
       renderTable(
         'Entries',
         ['Operation', 'Who', 'When', 'Outcome', 'Changes'],
-        entries.map((entry) => rowOf(entry, page)),
+        entries.map((entry) => rowOf(entry, titleOf, page)),
       )
     }
     ${renderPager('Entries', range, total, { keep: kept })}`;
 }
 
-function rowOf(entry: AuditEntry, page: PageContext<unknown>): Row {
+function rowOf(entry: AuditEntry, titleOf: TitleOf, page: PageContext<unknown>): Row {
   const { at, user, address, operation, target, outcome, code, count } = entry;
   return [
-    html`${operation}${target !== null && html`<br /><span class="hint">${target}</span>`}`,
+    html`<strong>${titleOf(operation) ?? operation}</strong> <code>${operation}</code>${
+      target !== null && html`<br />${targetView(target, page)}`
+    }`,
     user === null
-      ? html`<span class="none">server or unknown</span>`
+      ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>${
+          address !== null && html`<br /><span class="hint">${address}</span>`
+        }`
       : html`<a href="${page.here()}?${new URLSearchParams({ user }).toString()}">${user}</a>${
           address !== null && html`<br /><span class="hint">${address}</span>`
         }`,
@@ -59,6 +64,15 @@ function rowOf(entry: AuditEntry, page: PageContext<unknown>): Row {
     }${count > 1 && html`<br /><span class="hint">${count} times</span>`}`,
     changesView(entry),
   ];
+}
+
+/** These have a page of their own, unless they were deleted meanwhile. */
+const withPage = /^(services|uploads|system\/jobs)\//;
+
+function targetView(target: string, { href }: PageContext<unknown>): Html {
+  return withPage.test(target)
+    ? html`<a class="hint" href="${href(...target.split('/'))}">${target}</a>`
+    : html`<span class="hint">${target}</span>`;
 }
 
 function changesView({ changes }: AuditEntry): Html {

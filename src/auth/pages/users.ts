@@ -19,6 +19,11 @@ const roleMeanings: Readonly<Record<Role, string>> = {
   administrator: 'Also manages webhooks, upgrades, users, uploads and the mode.',
 };
 
+/** `A member: Sees …` */
+export function explainRoles(): string {
+  return roles.map((role) => `${role}: ${roleMeanings[role]}`).join(' ');
+}
+
 export function usersView(users: readonly ListedUser[], page: PageContext<unknown>): Html {
   const range = pageRange(page.query);
   const shown = users.slice(range.start, range.start + range.num);

@@ -7,11 +7,11 @@ import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/t
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { Reader } from '../../store/state.ts';
 import type { CatalogCache } from '../catalog-cache.ts';
-import { type Folder, type Service, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
+import { type Folder, type Service, audiences, fileNameOf, findFolder, rootFolder } from '../catalog.ts';
 import { type Listing, audienceOf } from '../listing.ts';
 import { type SearchResult, searchListing } from '../search.ts';
 import { arrangeForm, arrangeServices } from './arrange.ts';
-import { type ServiceViewOptions, audiences, destructiveAction, showService } from './service.ts';
+import { type ServiceViewOptions, destructiveAction, showService } from './service.ts';
 
 const maxRows = 200;
 const maxExcerptLength = 160;

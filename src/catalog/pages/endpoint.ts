@@ -25,8 +25,8 @@ export function sendEndpointPage(reply: FastifyReply, page: EndpointPage): Fasti
       hold them.
     </p>
     <p>
-      Point a SOAP toolkit at <a href="${baseUrl}?wsdl">${baseUrl}?wsdl</a>. The same services are listed in
-      the <a href="${adminUrl}">administrator directory</a>.
+      Point a SOAP toolkit at <a href="${baseUrl}?wsdl">${baseUrl}?wsdl</a>. The console lists the same
+      <a href="${adminUrl}">services</a>.
     </p>
     <p>Namespace: <code>${namespace}</code></p>
     <section aria-labelledby="operations">

@@ -3,47 +3,45 @@ import { mayCall } from '../../caller.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import { confirmedAction } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
+import { formatCount } from '../../lib/format.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { renderFacts } from '../../rest/html/table.ts';
-import { type Service, type ServiceAccess, addressOfService, rootFolder } from '../catalog.ts';
+import { type Service, addressOfService, audiences, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {
   readonly baseUrl: () => string;
-  readonly webhooksOf: (service: Service) => readonly WebhookSummary[];
+  readonly webhooksOf: (service: Service) => WebhooksOfService;
 };
+
+/** `ofAll` is the number of webhooks that get the events of all services. */
+type WebhooksOfService = { readonly own: readonly WebhookSummary[]; readonly ofAll: number };
 
 type WebhookSummary = { readonly id: string; readonly name: string; readonly active: boolean };
 
-export const audiences: Record<ServiceAccess, string> = {
-  public: 'everyone',
-  organization: 'signed-in users',
-  administrators: 'administrators only',
-};
-
 const maxWebhooks = 50;
+
+export const deleteWarning =
+  'The service is removed from the catalog at once, and its webhooks are notified.';
 
 export function showService({ baseUrl, webhooksOf }: ServiceViewOptions): View<Service> {
   return (page) => {
     const { subject, caller } = page;
     const mayChange = mayCall(caller, 'publisher');
     const folderPath = [subject.folderName].filter((name) => name !== rootFolder);
-    return html`<section aria-labelledby="facts">
-        <h2 id="facts">Facts</h2>
-        ${renderFacts(factsOf(subject, { folderHref: page.href('services', ...folderPath), baseUrl: baseUrl(), now: page.now }))}
-      </section>
-      ${mayCall(caller, 'administrator') && webhooksView(page, webhooksOf(subject))}
+    return html`${renderFacts(factsOf(subject, { folderHref: page.href('services', ...folderPath), baseUrl: baseUrl(), now: page.now }))}
       ${
         mayChange &&
-        html`<p class="lead-actions">
-            <a class="button" href="${page.here('edit')}">Edit service</a>
-          </p>
+        html`<div class="lead-actions">
+          <a class="button" href="${page.here('edit')}">Edit service</a>
           ${destructiveAction(page, {
             label: 'Delete service',
             action: page.here('delete'),
             next: page.href('services', ...folderPath),
-            warning: 'The service is removed from the catalog at once, and its webhooks are notified.',
-          })}`
-      }`;
+            warning: deleteWarning,
+          })}
+        </div>`
+      }
+      ${mayCall(caller, 'administrator') && webhooksView(page, webhooksOf(subject))}`;
   };
 }
 
@@ -63,9 +61,7 @@ function factsOf(
     ['Visible to', audiences[access]],
     [
       'In SOAP',
-      html`<a href="${baseUrl}?FolderName=${encodeURIComponent(folderName)}#GetServiceDescriptionsEx"
-        >Show its description in the SOAP service</a
-      >`,
+      html`<a href="${baseUrl}?${soapQuery(service)}#GetServiceDescriptionsEx">Show it in the answer of the SOAP service</a>`,
     ],
     [
       'Address',
@@ -78,12 +74,24 @@ function factsOf(
   ];
 }
 
-function webhooksView({ href, here }: PageContext<Service>, webhooks: readonly WebhookSummary[]): Html {
+/** The page of the SOAP service sends the request for the folder and marks the service in the answer. */
+function soapQuery({ folderName, serviceName }: Service): string {
+  return new URLSearchParams({ FolderName: folderName, show: serviceName }).toString();
+}
+
+function webhooksView({ href, here }: PageContext<Service>, { own, ofAll }: WebhooksOfService): Html {
   return html`<section aria-labelledby="webhooks">
     <h2 id="webhooks">Webhooks of this service</h2>
-    ${webhooks.length === 0 && html`<p class="none">No webhooks.</p>`}
+    ${own.length === 0 && html`<p class="none">No webhook is for this service only.</p>`}
+    ${
+      ofAll > 0 &&
+      html`<p>
+        <a href="${href('services', 'webhooks')}">${formatCount(ofAll, 'webhook')}</a> ${ofAll === 1 ? 'gets' : 'get'}
+        the events of all services.
+      </p>`
+    }
     <ul class="plain">
-      ${webhooks.slice(0, maxWebhooks).map(
+      ${own.slice(0, maxWebhooks).map(
         ({ id, name, active }) =>
           html`<li>
             <a href="${href('services', 'webhooks', id)}">${name}</a>
@@ -91,8 +99,8 @@ function webhooksView({ href, here }: PageContext<Service>, webhooks: readonly W
           </li> `,
       )}
     </ul>
-    ${webhooks.length > maxWebhooks && html`<p>… and ${webhooks.length - maxWebhooks} more.</p>`}
-    <p><a href="${here('webhooks', 'create')}">Create webhook</a></p>
+    ${own.length > maxWebhooks && html`<p>… and ${own.length - maxWebhooks} more.</p>`}
+    <p><a href="${here('webhooks', 'create')}">Create a webhook for this service</a></p>
   </section>`;
 }
 

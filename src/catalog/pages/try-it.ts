@@ -28,7 +28,7 @@ export function tryView(
   session: Session | undefined,
 ): Html {
   const blocks = Object.entries(operations).map(([name, operation]) => {
-    const needsToken = requireTokens && operation.access === 'token';
+    const needsToken = operation.access === 'token' && (requireTokens || session?.caller !== undefined);
     return operationView(name as OperationName, operation, { ...options, needsToken });
   });
   return html`<section aria-labelledby="try" id="try-it">

@@ -106,7 +106,9 @@ function versionCard({ installed, store }: HomeOptions, { href, caller }: PageCo
 /** The version to which a rollback of the newest patch returns, if a rollback can start now. */
 function formerVersion(store: ReadableStore): Version | undefined {
   const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
-  return blocked === undefined && !isJobRunning(store) ? rollbackTargets(store.read(deployment))[0] : undefined;
+  return blocked === undefined && !isJobRunning(store)
+    ? rollbackTargets(store.read(deployment))[0]
+    : undefined;
 }
 
 function modeCard({ store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {

@@ -316,6 +316,7 @@ function offerTry(form) {
       if (form.elements[name]) form.elements[name].value = value;
     block.open = true;
     block.scrollIntoView();
+    if (location.search !== '') form.dataset.asked = '';
   }
   // A browser may restore earlier input.
   showEntered();
@@ -341,12 +342,24 @@ function offerTry(form) {
       answer.querySelector('pre').textContent =
         indentXml(text.slice(0, 100_000)) + (text.length > 100_000 ? ' …' : '');
       answer.hidden = false;
+      if ('asked' in form.dataset) markName(answer.querySelector('pre'));
     } catch (error) {
       status.textContent = `No answer: ${error.message}`;
       status.className = 'bad';
       answer.hidden = true;
     }
   });
+}
+
+/** Marks the service that the address names. */
+function markName(block) {
+  const name = new URLSearchParams(location.search).get('show');
+  const [before, after] = block.textContent.split(`<Name>${escapeXml(name ?? '')}</Name>`);
+  if (after === undefined) return;
+  const mark = document.createElement('mark');
+  mark.textContent = `<Name>${escapeXml(name)}</Name>`;
+  block.replaceChildren(before, mark, block.textContent.slice(before.length + mark.textContent.length));
+  mark.scrollIntoView({ block: 'nearest' });
 }
 
 /** Escapes the apostrophe too: the text is also part of a quoted command. */
@@ -372,3 +385,5 @@ function indentXml(xml) {
 for (const form of document.querySelectorAll('form[data-try]')) offerTry(form);
 for (const part of document.querySelectorAll('[data-needs-script]')) part.hidden = false;
 for (const session of document.querySelectorAll('#try-session')) chooseSession(session);
+// A link with arguments shows the answer at once.
+for (const form of document.querySelectorAll('form[data-try][data-asked]')) form.requestSubmit();

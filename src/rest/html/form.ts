@@ -5,7 +5,7 @@ import type { Operation } from '../resource.ts';
 import { type Field, type PickOption, boxName, carriedPrefix, picksOf } from '../fields.ts';
 import type { Layout } from './layout.ts';
 import { html, type Html } from './html.ts';
-import { labelOf } from './labels.ts';
+import { capitalise, labelOf } from './labels.ts';
 
 export type ProblemList = { readonly message: string; readonly details: readonly string[] };
 
@@ -123,7 +123,7 @@ function fieldView(name: string, field: Field<unknown>, view: FieldView): Html {
       </datalist>`
     }
     <p class="hint" id="${name}-hint">${hint.filter(Boolean).join(' ')}</p>
-    ${problems.length > 0 && html`<p class="problem" id="${name}-problem">${problems.join(' ')}</p>`}
+    ${problems.length > 0 && problemView(name, problems)}
   </div> `;
 }
 
@@ -140,8 +140,12 @@ function boxesView(name: string, field: Field<unknown>, { entered, problems }: F
     ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
     <label for="${name}">Others, separated by commas</label>
     <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />
-    ${isWrong && html`<p class="problem" id="${name}-problem">${problems.join(' ')}</p>`}
+    ${isWrong && problemView(name, problems)}
   </fieldset> `;
+}
+
+function problemView(name: string, problems: readonly string[]): Html {
+  return html`<p class="problem" id="${name}-problem">${problems.map(capitalise).join(' ')}</p>`;
 }
 
 function boxView(name: string, { value, label, description }: PickOption, isChosen: boolean): Html {
@@ -154,22 +158,26 @@ function boxView(name: string, { value, label, description }: PickOption, isChos
 }
 
 function controlView(
-  { control, fallback }: Field<unknown>,
+  field: Field<unknown>,
   marks: Html,
   entered: string,
   unchanged: string | undefined,
 ): Html {
+  const { control } = field;
   switch (control.kind) {
-    case 'choice':
+    case 'choice': {
+      const labelOfChoice = (choice: string) => control.labels?.[choice] ?? choice;
+      const blank = blankChoice(field, unchanged);
       return html`<select ${marks}>
-        <option value="">${blankLabel(control.choices, fallback, unchanged)}</option>
+        <option value="">${blank.value === undefined ? blank.label : `${labelOfChoice(blank.value)} (${blank.label})`}</option>
         ${control.choices
-          .filter((choice) => choice !== unchanged)
+          .filter((choice) => choice !== blank.value)
           .map((choice) => {
             const mark = choice === entered.trim() ? 'selected' : '';
-            return html`<option value="${choice}" ${mark}>${choiceLabel(choice, control.choices)}</option>`;
+            return html`<option value="${choice}" ${mark}>${labelOfChoice(choice)}</option>`;
           })}
       </select>`;
+    }
     case 'file':
       return html`<input ${marks} type="file" />`;
     case 'number':
@@ -182,17 +190,12 @@ function controlView(
   }
 }
 
-function blankLabel(
-  choices: readonly string[],
-  fallback: string | undefined,
+/** What a blank choice means, and which value it stands for. */
+function blankChoice(
+  { fallback, required }: Field<unknown>,
   unchanged: string | undefined,
-): string {
-  if (unchanged !== undefined) return `${choiceLabel(unchanged, choices)} (unchanged)`;
-  return fallback === undefined ? '–' : `${choiceLabel(fallback, choices)} (default)`;
-}
-
-/** `true` and `false` are read as yes and no. */
-function choiceLabel(choice: string, choices: readonly string[]): string {
-  if (choices.join() !== 'true,false') return choice;
-  return choice === 'true' ? 'Yes' : 'No';
+): { readonly label: string; readonly value?: string } {
+  if (unchanged !== undefined) return { label: 'unchanged', value: unchanged };
+  if (fallback !== undefined) return { label: 'default', value: fallback };
+  return { label: required ? 'Choose one' : '–' };
 }

@@ -17,7 +17,10 @@ export type ReadOnlyState = {
   readonly text: string;
   readonly link?: NoticeLink & { readonly access: Access };
   /** Ends the mode. */
-  readonly action?: NoticeLink & { readonly access: Access; readonly fields: Readonly<Record<string, string>> };
+  readonly action?: NoticeLink & {
+    readonly access: Access;
+    readonly fields: Readonly<Record<string, string>>;
+  };
 };
 
 export type FrameOptions = {
@@ -109,10 +112,17 @@ export class Frame {
     return {
       title: 'The system is read-only.',
       text,
-      link: link && mayCall(caller, link.access) ? { name: link.name, href: this.#href(link.path) } : undefined,
+      link:
+        link && mayCall(caller, link.access) ? { name: link.name, href: this.#href(link.path) } : undefined,
       action:
         action && formToken !== '' && mayCall(caller, action.access)
-          ? { label: action.name, action: this.#href(action.path), fields: action.fields, formToken, next: here }
+          ? {
+              label: action.name,
+              action: this.#href(action.path),
+              fields: action.fields,
+              formToken,
+              next: here,
+            }
           : undefined,
     };
   }

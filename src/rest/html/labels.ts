@@ -11,5 +11,9 @@ export function labelOf(name: string, { label }: Pick<Field<unknown>, 'label'>):
 function inWords(name: string): string {
   const words = name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').split(' ');
   const text = words.map((word) => abbreviations[word.toLowerCase()] ?? word.toLowerCase()).join(' ');
+  return capitalise(text);
+}
+
+export function capitalise(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

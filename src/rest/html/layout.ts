@@ -28,6 +28,8 @@ export type Layout = {
   readonly title: string;
   readonly assets: AssetHrefs;
   readonly homeHref: string;
+  /** Whether browsers without scripts reload the page by themselves. */
+  readonly reloads?: boolean;
   /** The time of the server, from which the script counts relative times. */
   readonly now: number;
   readonly navigation: readonly NavigationLink[];
@@ -68,6 +70,7 @@ export function renderPage(layout: Layout, content: Html): Html {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>${title} · Steward</title>
+        ${layout.reloads && html`<noscript><meta http-equiv="refresh" content="10" /></noscript>`}
         <link rel="icon" href="${assets.icon}" type="image/svg+xml" />
         <link rel="stylesheet" href="${assets.stylesheet}" />
         <script src="${assets.script}" type="module"></script>

@@ -10,7 +10,11 @@ import { renderJson } from './json.ts';
 import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
-export type ApiLink = Link & { readonly code?: string; readonly isClosed?: boolean };
+export type ApiLink = Link & {
+  readonly code?: string;
+  readonly isClosed?: boolean;
+  readonly description?: string | undefined;
+};
 
 export type ResourceView = {
   readonly address: string;
@@ -20,7 +24,8 @@ export type ResourceView = {
   readonly operations: readonly ApiLink[];
   readonly form: (FormView & { readonly operation: Operation }) | undefined;
   readonly answer: AnswerSchema;
-  readonly json: Json;
+  /** Undefined if the lists of links say the same. */
+  readonly json: Json | undefined;
   readonly view: Html | undefined;
   readonly hasCsv: boolean;
 };
@@ -30,10 +35,12 @@ const mostLinks = 500;
 export function resourcePage(layout: Layout, shown: ResourceView): Html {
   const { address, query, description, children, operations, form, answer, json, view } = shown;
   const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
-  const contents = html`<section aria-labelledby="contents">
-    <h2 id="contents">Contents</h2>
-    ${renderJson(json)}
-  </section>`;
+  const contents =
+    json !== undefined &&
+    html`<section aria-labelledby="contents">
+      <h2 id="contents">Contents</h2>
+      ${renderJson(json)}
+    </section>`;
   return renderPage(
     layout,
     html`<p class="lead">${description}</p>
@@ -61,16 +68,20 @@ function linkList(heading: string, links: readonly ApiLink[]): Html | false {
     links.length > 0 &&
     html`<section>
       <h2>${heading}</h2>
-      <ul class="links">
-        ${shown.map(
-          ({ name, code, href, isClosed }) =>
-            html`<li>${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`}${code !== undefined && html` <code>${code}</code>`}</li> `,
-        )}
+      <ul class="${links[0]?.description === undefined ? 'links' : 'links explained'}">
+        ${shown.map(linkView)}
       </ul>
       ${shown.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
       ${rest > 0 && html`<p>… and ${rest} more.</p>`}
     </section>`
   );
+}
+
+function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
+  return html`<li>
+    ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`}${code !== undefined && html` <code>${code}</code>`}
+    ${description !== undefined && html`<p class="hint">${description}</p>`}
+  </li> `;
 }
 
 function commandView(commands: readonly string[], links: readonly Link[], answer: AnswerSchema): Html {

@@ -53,11 +53,12 @@ export class HtmlResponder {
     return this.#sendForm(rest, reply, 200, { result: outcome });
   }
 
-  /** A form on the page of its resource leads back to that page. */
-  #nextPage(rest: RestRequest, { names = {} }: Outcome): string | undefined {
+  /** A form on the page of its resource leads back to that page. Others lead to what the outcome is about. */
+  #nextPage(rest: RestRequest, outcome: Outcome): string | undefined {
+    const { names = {} } = outcome;
     const { operation, resource } = rest.entry;
     const own = resource.onPost === operation ? this.#path(rest.segments) : undefined;
-    return ownPath(nextOf(rest.form, names)) ?? own;
+    return ownPath(nextOf(rest.form, names)) ?? own ?? this.#linkOf(outcome.notice?.link)?.href;
   }
 
   #seeOther(reply: FastifyReply, path: string, notice: Notice | undefined): FastifyReply {
@@ -106,15 +107,19 @@ export class HtmlResponder {
     const caller = identity?.caller;
     const query = pageQuery(rest);
     const child = (name: string) => ({ name, href: this.#path([...segments, name]) });
-    const allowed = (entries: Readonly<Record<string, Pick<Resource, 'title' | 'access' | 'duringJob'>>>) =>
+    const allowed = (
+      entries: Readonly<Record<string, Pick<Resource, 'title' | 'description' | 'access' | 'duringJob'>>>,
+    ) =>
       Object.entries(entries)
         .filter(([, { access }]) => mayCall(caller, access))
-        .map(([name, { title, duringJob }]) => ({
+        .map(([name, { title, description, duringJob }]) => ({
           ...child(name),
           name: title,
           code: name,
           isClosed: duringJob === 'closed' && frame.isJobRunning,
+          description: resource.isFolder ? description : undefined,
         }));
+    const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
     const listed: string[] = [];
     for (const items of resource.items) listed.push(...(await items.list(subject, caller)));
     const view = await resource.view?.({
@@ -130,15 +135,19 @@ export class HtmlResponder {
     });
     const isStep = resource.isStep(query);
     const ownQuery = [...query].filter(([name]) => name in resource.fields);
-    const page = resourcePage(this.#layout(rest, resource.titleOf(subject)), {
+    const layout = {
+      ...this.#layout(rest, resource.titleOf(subject)),
+      reloads: resource.isInProgress(subject),
+    };
+    const page = resourcePage(layout, {
       address: urls.shellUrl(prefix, segments),
       query: new URLSearchParams(ownQuery).toString(),
       description: resource.description,
       children: isStep ? [] : [...allowed(resource.resources), ...listed.map(child)],
-      operations: isStep ? [] : allowed(resource.operations),
+      operations: isStep ? [] : operations,
       form: onPost && { operation: onPost, ...this.#formView(rest, onPost, onPost.present(subject)) },
       answer: resource.answer,
-      json,
+      json: resource.isFolder ? undefined : json,
       view,
       hasCsv: resource.csv !== undefined,
     });
@@ -192,20 +201,21 @@ export class HtmlResponder {
     const entered = { next: isSignIn ? given : requested, username: shortText(textIn(form, 'username')) };
     // Opening a page without a session is not an error.
     const isFirst = state.error?.code === 499 && !isPost;
+    const hasEnded = state.error?.code === 498 && !isPost;
     const page = signInPage(
       { ...frame.bareLayout('Sign in'), notice: readNotice(rest.noticeCookie) },
       {
         action: urls.tokensPath('generateToken'),
         entered,
         suggestions: {},
-        lead: isSignIn || isFirst ? 'Sign in to continue.' : 'Nothing was changed. Sign in to continue.',
+        lead: signInLead(isSignIn || isFirst, hasEnded),
         command: isSignIn
           ? {
               text: postCommand(urls.shellUrl(prefix, ['generateToken']), entry.operation, entered),
               answer: entry.operation.answer,
             }
           : undefined,
-        error: isFirst || !state.error ? undefined : signInError(state.error),
+        error: isFirst || hasEnded || !state.error ? undefined : signInError(state.error),
       },
     );
     // The token service checks Origin, which browsers withhold from a page with the policy no-referrer.
@@ -247,6 +257,13 @@ function noticeOf({ title }: Operation, { notice }: Outcome): Notice {
 function formTitle({ entry, subject }: RestRequest, { title }: Operation): string {
   const isOfItem = entry.items.at(-1)?.resource === entry.resource;
   return isOfItem && subject ? `${title}: ${entry.resource.titleOf(subject.found)}` : title;
+}
+
+function signInLead(isPlain: boolean, hasEnded: boolean): string {
+  if (isPlain) return 'Sign in to continue.';
+  return hasEnded
+    ? 'Your session has ended. Sign in to continue.'
+    : 'Nothing was changed. Sign in to continue.';
 }
 
 function signInError(error: PageError): FormError {

@@ -6,8 +6,9 @@ import type { PageContext } from '../../rest/resource.ts';
 import { renderProblems } from '../../rest/html/form.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
+import type { ReadableStore } from '../../store/store.ts';
 import type { Upload } from '../../uploads/upload.ts';
-import { formatCount, formatNumber } from '../../lib/format.ts';
+import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
 import { figuresView, signInHint } from './job-parts.ts';
 import { newestJob } from '../job-table.ts';
 import { type Version, formatVersion } from '../manifest.ts';
@@ -77,7 +78,7 @@ export async function upgradeWizard(
     <h2 id="upgrade">Upgrade to ${version ? html`${versionName(version)} (${formatVersion(version)})` : id}</h2>
     ${stepsView(entered.length > 0, isPlanned)}
     ${visible.length > 0 && renderProblems({ message: 'This upgrade cannot start:', details: visible.map(pageMessage) })}
-    ${version && isPlanned && planView(version, prepared, entered, { uploads, mayStart, page })}
+    ${version && isPlanned && planView(version, prepared, entered, { store, uploads, mayStart, page })}
     ${
       version &&
       !isPlanned &&
@@ -119,19 +120,28 @@ function pageMessage(problem: SettingProblem): string {
   return isOnPage ? formatProblem(problem) : problem.message;
 }
 
+type PlanOptions = {
+  readonly store: ReadableStore;
+  readonly uploads: readonly Upload[];
+  readonly mayStart: boolean;
+  readonly page: PageContext<unknown>;
+};
+
 function planView(
   version: Version,
   prepared: PreparedJob,
   entered: readonly EnteredSetting[],
-  { uploads, mayStart, page }: { uploads: readonly Upload[]; mayStart: boolean; page: PageContext<unknown> },
+  { store, uploads, mayStart, page }: PlanOptions,
 ): Html {
   const { plan, from, to, installs, notices } = prepared;
   const { components, newWorkloads } = summarisePlan(plan);
-  const others = installs.length - 1;
+  const others = installs
+    .slice(0, -1)
+    .flatMap((id) => findVersion(currentManifest(store), store.read(deployment), id) ?? []);
   return html`<h3>Plan</h3>
     <p>
       From <strong>${from}</strong> to <strong>${to}</strong>${
-        others > 0 && ` (together with ${formatCount(others, 'other version')})`
+        others.length > 0 && `, through ${formatList(others.map(formatVersion))}`
       }. The system is read-only while it runs.
       ${
         version.type === 'release'

@@ -93,8 +93,8 @@ function parseEntry(entry: SettingEntry, text: string): unknown {
 /** Manifests name these settings with identifiers, not with text for people. */
 const labels: Readonly<Record<string, { label: string; hint: string }>> = {
   updateToLatestPatch: {
-    label: 'Install its latest patch too',
-    hint: 'Installs all patches of the release in the same job.',
+    label: 'Install the patches of the release too',
+    hint: 'Installs them in the same job, up to the latest one.',
   },
   licenseUpload: { label: 'License file', hint: 'A license for this release.' },
   volumesConfig: {
@@ -189,7 +189,7 @@ function settingView(one: EnteredSetting, form: SettingsForm): Html {
     ${isUpload ? fileInput(entry, attributes) : controlView(one, form, attributes)}
     <p class="hint" id="${id}-hint">
       ${settingHint(entry)}${isUpload && allowedTypes(entry)}
-      ${isJson && `At most ${maxPerControl(form)} characters here; ${useOperation}`}
+      ${isJson && `At most ${maxPerControl(form)} characters.`}
     </p>
     ${problems.length > 0 && html`<p class="problem" id="${id}-problem">${problems.join(' ')}</p>`}
     ${entry.type === 'File' && !isUpload && form.mayUpload && !form.upload && uploadButton(entry)}

@@ -1,0 +1,25 @@
+// The operations of the audit trail in words: the titles that the resource tree gives them.
+import { type Resource, walk } from '../rest/resource.ts';
+
+/** Entries whose operation is not part of the administrator tree. */
+const others: Readonly<Record<string, string>> = {
+  'tokens/generateToken': 'Sign in',
+  'tokens/revokeToken': 'Sign out',
+  'system/jobs/{job}/end': 'End of the job',
+};
+
+export type TitleOf = (operation: string) => string | undefined;
+
+/** The tree contains the page of the audit trail, so it is read only when the page is shown. */
+export function operationTitles(tree: () => Resource): TitleOf {
+  let titles: ReadonlyMap<string, string> | undefined;
+  return (operation) => {
+    titles ??= new Map([
+      ...[...walk(tree())].flatMap((entry): [string, string][] =>
+        entry.operation ? [[entry.route, entry.operation.title]] : [],
+      ),
+      ...Object.entries(others),
+    ]);
+    return titles.get(operation);
+  };
+}

@@ -29,26 +29,24 @@ import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import type { Deviation, Executor, StepContext, TemplateRun } from './executors/executor.ts';
+import { type OnJobChange, abortJob, completeJob, failJob, takeOverJob } from './job.ts';
 import {
   type AppliedStep,
-  type OnJobChange,
-  type StepOutcome,
-  abortJob,
-  advanceJob,
-  attemptOf,
   beginCancel,
-  beginStep,
-  completeJob,
-  failJob,
   finishReverting,
-  needsBegin,
   nextToRevert,
-  recordRepair,
   revertStep,
   stopReverting,
+} from './job-reverting.ts';
+import {
+  type StepOutcome,
+  advanceJob,
+  attemptOf,
+  beginStep,
+  needsBegin,
+  recordRepair,
   stopStep,
-  takeOverJob,
-} from './job.ts';
+} from './job-steps.ts';
 import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { nameOfStepJob } from './performers.ts';
 import { type Plan, type Step, movedWorkloads } from './plan.ts';

@@ -8,7 +8,7 @@ import {
   templateStepIds,
   templateSteps,
 } from '../upgrades/step-ids.ts';
-import { integer } from './value-schemas.ts';
+import { integer, splitList } from './value-schemas.ts';
 
 export const upgrades = {
   UPGRADE_EXECUTOR: z
@@ -101,16 +101,13 @@ export const kubernetes = {
 };
 
 function readNames(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
+  return splitList(text).filter((name) => name !== '');
 }
 
 /** An address has no port if it is the default port, so the hosts are normalized in the same way. */
 function readRegistryHosts(text: string, context: z.RefinementCtx): ReadonlySet<string> {
   const hosts = new Set<string>();
-  for (const entry of text.split(',').map((part) => part.trim().toLowerCase())) {
+  for (const entry of splitList(text.toLowerCase())) {
     if (!isRegistryHost(entry)) {
       context.addIssue(
         `must be a comma list of hosts, each with its port if the images name one, such as registry.internal:5000; "${entry}" is not one`,
@@ -146,7 +143,7 @@ export const simulation = {
 
 function readFailures(text: string, context: z.RefinementCtx): ReadonlyMap<string, number> {
   const failures = new Map<string, number>();
-  for (const entry of text.split(',').map((part) => part.trim())) {
+  for (const entry of splitList(text)) {
     const [, at, name, times] = /^(@?)([A-Za-z0-9_.-]{1,128})(?::([1-9][0-9]{0,5}))?$/.exec(entry) ?? [];
     if (name === undefined) {
       context.addIssue(
@@ -165,7 +162,7 @@ function readFailures(text: string, context: z.RefinementCtx): ReadonlyMap<strin
 }
 
 function readTemplateSteps(text: string, context: z.RefinementCtx): TemplateStepId[] {
-  const names = text.split(',').map((part) => part.trim());
+  const names = splitList(text);
   if (names.length === 1 && names[0] === 'none') return [];
   const unknown = names.filter((name) => !isTemplateStepId(name));
   if (unknown.length > 0) {

@@ -33,7 +33,7 @@ export const addressRanges = z
 
 function readAddressRanges(text: string, context: z.RefinementCtx): BlockList {
   const list = new BlockList();
-  for (const entry of text.split(',').map((part) => part.trim())) {
+  for (const entry of splitList(text)) {
     const [address = '', bits] = entry.split('/');
     const version = isIP(address);
     const most = version === 4 ? 32 : 128;
@@ -47,4 +47,9 @@ function readAddressRanges(text: string, context: z.RefinementCtx): BlockList {
     list.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6');
   }
   return list;
+}
+
+/** The entries of a comma-separated list. */
+export function splitList(text: string): string[] {
+  return text.split(',').map((part) => part.trim());
 }

@@ -64,6 +64,7 @@ export function controlPage(server: ControlledServer): Html {
       title: 'Test control',
       assets,
       homeHref: app.urls.homePath,
+      now,
       navigation: [],
       crumbs: [{ name: 'control', href: `${linkBase}/control` }],
     },

@@ -19,7 +19,7 @@ export function rootResource(
   return resource({
     title: 'Administration',
     titleOf: () => 'Home',
-    description: 'The administrator directory of this deployment.',
+    description: 'The state of this deployment.',
     access: 'member',
     answer: rootAnswer,
     resources,

@@ -30,7 +30,7 @@ async function cards(role: Role = 'administrator') {
 
 /** The sentence about the health of the system, and its reasons. */
 async function findings() {
-  const part = (await see('administrator')).split('id="health"')[1]?.split('</div>')[0] ?? '';
+  const part = (await see('administrator')).split('id="health"')[1]?.split('id="cards"')[0] ?? '';
   return [...part.matchAll(/<(?:strong|a [^>]*)>([^<]*)</g)].map(([, text]) => text);
 }
 
@@ -45,10 +45,11 @@ it('shows all cards to an administrator', async () => {
   await server.runtime.advance(2 * 3_600_000);
   expect(await cards()).toEqual({
     'Last job': 'None yet Show available versions',
-    Webhooks: 'None yet No delivery is pending.',
+    Webhooks: 'None yet No delivery is pending. Create a webhook',
     Version: '10.9.1 Build 1234 Product 11.2 is available',
     Mode: 'Changes are accepted Change the mode',
     Catalog: '12 services In the root and 3 folders Create a service',
+    Users: '3 users Add a user',
     Server:
       'Up for 2 hours Since 2026-01-01 00:00:00 UTC Data is in memory and does not survive a restart. ' +
       'Jobs are simulated and change no deployment.',
@@ -97,7 +98,7 @@ describe('jobs', () => {
     expect(during['Running job']).toMatch(
       /^0 % Upgrade from 10\.9\.1\.1234 to 10\.9\.1\.1250 0 of 4 deployments Show progress$/,
     );
-    expect(await findings()).toEqual(['Everything works.', 'The upgrade to 10.9.1.1250 is running: 0 %.']);
+    expect(await findings()).toEqual(['A job is running.', 'The upgrade to 10.9.1.1250 is running: 0 %.']);
     expect(during['Last job']).toBeUndefined();
     expect(during.Mode).toBe('Read-only An upgrade job is in progress.');
     expect(await see('administrator')).toContain('href="/admin/system/upgrades"');
@@ -105,7 +106,16 @@ describe('jobs', () => {
     const after = await cards();
     expect(after['Last job']).toMatch(/^Succeeded Upgrade from 10\.9\.1\.1234 to .* ago Show the job$/);
     expect(after['Running job']).toBeUndefined();
-    expect(after.Version).toBe(`${patch?.version} Build ${patch?.build} Product 11.2 is available`);
+    expect(after.Version).toBe(
+      `${patch?.version} Build ${patch?.build} Product 11.2 is available Roll back to 10.9.1.1234 …`,
+    );
+    const href = /href="([^"]*\?rollback=[^"]*)"/.exec(await see('administrator'))?.[1] ?? '';
+    const cookie = `steward_session=${server.token('administrator')}`;
+    const { body } = await server.get(href.split('#')[0] ?? '', { accept: 'text/html', cookie });
+    expect(body).toMatch(
+      /<details class="destructive" open>\s*<summary>Roll back to 10\.9\.1\.1234 …/,
+    );
+    expect(body).toMatch(/Removes Product 10\.9\.1 Security Update and puts back\s+4 containers\./);
   });
 });
 
@@ -118,7 +128,9 @@ describe('webhooks', () => {
     await server.runtime.advance(180_000);
     await server.publish();
     await server.settle();
-    expect((await cards()).Webhooks).toBe('1 webhook 2 deliveries pending, the oldest for 3 minutes');
+    expect((await cards()).Webhooks).toBe(
+      '1 webhook 2 deliveries pending, the oldest for 3 minutes Create a webhook',
+    );
   });
 
   it('shows how many webhooks were deactivated because of failures, and how many others are inactive', async () => {
@@ -130,7 +142,7 @@ describe('webhooks', () => {
     await server.register({ active: 'false' });
     await server.register();
     expect((await cards()).Webhooks).toBe(
-      '3 webhooks 1 deactivated after failures 1 inactive No delivery is pending.',
+      '3 webhooks 1 deactivated after failures 1 inactive No delivery is pending. Create a webhook',
     );
     expect(await findings()).toEqual([
       '1 thing needs attention.',
@@ -140,21 +152,30 @@ describe('webhooks', () => {
     expect(await see('administrator')).toContain('href="/admin/services/webhooks"');
   });
 
-  it('says how many more failures deactivate a webhook, the nearest first', async () => {
+  it('says how many more failures deactivate a webhook, until it works again', async () => {
     await server.act('settings', { notificationAttempts: '1', numberOfFailures: '5' });
     await server.register();
     server.answerWith(500);
     await server.publish();
     await server.settle();
-    expect((await cards()).Webhooks).toBe('1 webhook 1 with failures No delivery is pending.');
+    expect((await cards()).Webhooks).toBe(
+      '1 webhook 1 with failures No delivery is pending. Create a webhook',
+    );
     expect((await findings()).slice(0, 2)).toEqual([
       '1 thing needs attention.',
       expect.stringMatching(/^Webhook .* will be deactivated after 4 more failures\.$/),
     ]);
+    server.answerWith(204);
+    await server.publish();
+    await server.settle();
+    expect((await findings()).slice(0, 2)).toEqual([
+      'Everything works.',
+      expect.stringMatching(/^Webhook .* works again\. 4 more failures would deactivate it\.$/),
+    ]);
   });
 });
 
-it('says why a job has failed', async () => {
+it('says why a job has failed, and resumes it', async () => {
   const failing = await startHooks({ env: { SIMULATED_FAILURES: 'SECURITY_DIRECTORY:1' } });
   await failing.post(
     '/admin/system/upgrades/upgrade',
@@ -165,6 +186,15 @@ it('says why a job has failed', async () => {
   const cookie = `steward_session=${failing.token('administrator')}`;
   const { body } = await failing.get('/admin', { accept: 'text/html', cookie });
   expect(body).toContain('1 thing needs attention.');
-  expect(body).toMatch(/The upgrade to 10\.9\.1\.1250 has failed\. [^<]*SECURITY_DIRECTORY/);
+  expect(body).toMatch(
+    /href="\/admin\/system\/upgrades#failure">The upgrade to 10\.9\.1\.1250 has failed\. [^<]*SECURITY_DIRECTORY/,
+  );
+  const [, action = '', fields = ''] =
+    /<form class="action" method="post" action="([^"]*\/resume)">([^]*?)<\/form>/.exec(body) ?? [];
+  const hidden = [...fields.matchAll(/name="(\w+)" value="([^"]*)"/g)];
+  const form = Object.fromEntries(hidden.map(([, name = '', value = '']) => [name, value]));
+  const resumed = await failing.post(action, form, { cookie });
+  expect(resumed.statusCode).toBe(303);
+  expect(resumed.headers.location).toBe('/admin/system/upgrades');
   await failing.close();
 });

@@ -93,9 +93,12 @@ describe('in read-only mode', () => {
     for (const path of ['/admin', '/admin/services', '/admin/security/users', '/admin/uploads/upload']) {
       const { body } = await show(path);
       expect(body, path).toMatch(
-        /class="banner">\s*<strong>The system is read-only\.<\/strong> Back at &lt;noon&gt;\./,
+        /class="banner">\s*<p><strong>The system is read-only\.<\/strong> Back at &lt;noon&gt;\./,
       );
-      expect(body, path).toContain('<a href="/admin/mode">Turn read-only mode off</a>');
+      const banner = body.split('class="banner"')[1]?.split('</form>')[0] ?? '';
+      expect(banner).toContain('action="/admin/mode/update"');
+      expect(banner).toContain(`name="next" value="${path}"`);
+      expect(banner).toMatch(/name="isReadOnly" value="false"[^]*Turn read-only mode off<\/button>/);
     }
     const member = await show('/admin/services', 'member');
     expect(member.body).toContain('The system is read-only.');

@@ -229,15 +229,27 @@ describe('after a job', () => {
     await start({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
     await startRelease();
     await server.runtime.advance(hour);
+    const href = /href="([^"]*\?view=report)"/.exec(await open())?.[1] ?? '';
+    const read = async () => (await server.get(href, { accept: 'text/html', cookie })).body;
+    const cells = (page: string, name: string) => {
+      const row = page.split(`scope="row">${name}</th>`)[1]?.split('</tr>')[0] ?? '';
+      return [...row.matchAll(/<td[^>]*>(?:<div>)?([^<]*)/g)].map(([, text]) => text?.trim());
+    };
+    const failed = await read();
+    expect(cells(failed, 'Prepare')).toEqual(['done', '8 of 8', '8 s']);
+    expect(cells(failed, 'Final check')).toEqual(['not begun', '0 of 1', '–']);
+    expect(cells(failed, 'ADMIN')).toEqual(['3 of 3']);
+    expect(cells(failed, 'MAP')).toEqual(['0 of 2']);
+    expect(cells(failed, 'NOTEBOOK')).toEqual(['0 of 2']);
     await send(await open(), '/resume');
     await server.runtime.advance(hour);
-    const href = /href="([^"]*\?view=report)"/.exec(await open())?.[1] ?? '';
-    const { body } = await server.get(href, { accept: 'text/html', cookie });
+    const body = await read();
     expect(body).toMatch(/<dt>Started by<\/dt>\s*<dd>administrator<\/dd>/);
     expect(body).toMatch(/<dt>Version after<\/dt>\s*<dd>11\.0\.0\.2632<\/dd>/);
     expect(body).toContain('Product 11.0 (11.0.0.2632)');
     expect(body).toMatch(/scope="row">Deployments<\/th>[\s\S]*?minutes/);
-    expect(body).toMatch(/scope="row">MAP<\/th>/);
+    expect(cells(body, 'Final check').slice(0, 2)).toEqual(['done', '1 of 1']);
+    expect(cells(body, 'MAP')).toEqual(['2 of 2']);
     expect(body).toMatch(/<code>2901<\/code>[\s\S]*<code>2902<\/code>/);
   });
 

@@ -7,14 +7,14 @@ let server: Server;
 const { start, open, send, upload, startRelease } = usePage((started) => (server = started));
 
 describe('the page before the first upgrade', () => {
-  it('shows the installed version, and the versions to choose from with their hops', async () => {
+  it('shows the installed version, and the versions to choose from with those that come before them', async () => {
     await start();
     const page = await open();
     expect(page).toMatch(/<strong>Product 10\.9\.1<\/strong>\s*<span class="version">10\.9\.1\.1234/);
     expect(page).toContain(`href="${upgrades}?version=${eleven}"`);
     expect(page).toContain(`href="${upgrades}?version=rel_18052023_3923"`);
-    expect(page).toContain('Installable in 3 hops');
-    expect(page).toMatch(/Upgrade to Product 11\.2<\/h2>[\s\S]*?in 4 hops with one license and one job/);
+    expect(page).toContain('One job also installs the 2 versions before it.');
+    expect(page).toMatch(/Upgrade to Product 11\.2<\/h2>[\s\S]*?, with one license and one job/);
     expect(page).toMatch(
       /10\.9\.1\.1234 → 11\.0\.0\.2632 → 11\.0\.0\.2670 → 11\.1\.0\.3923 → 11\.2\.0\.5207/,
     );

@@ -1,6 +1,6 @@
 // The page of the own account: its sessions, and the password.
 import type { Role } from '../../caller.ts';
-import { actionButton } from '../../rest/html/form.ts';
+import { actionButton } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';

@@ -1,6 +1,6 @@
 // The page of all users: their roles, when they last signed in, and what an administrator can do about each.
 import { type Role, roles } from '../../caller.ts';
-import { actionButton, confirmedAction } from '../../rest/html/form.ts';
+import { actionButton, confirmedAction } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';

@@ -1,7 +1,7 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
 import { mayCall } from '../../caller.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
-import { confirmedAction } from '../../rest/html/form.ts';
+import { confirmedAction } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { renderFacts } from '../../rest/html/table.ts';

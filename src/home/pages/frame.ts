@@ -22,5 +22,13 @@ export function readOnlyState(reader: Reader): ReadOnlyState | undefined {
         text: message,
         link: { name: 'Show its progress', path: ['system', 'upgrades'], access: 'administrator' },
       }
-    : { text: message, link: { name: 'Turn read-only mode off', path: ['mode'], access: 'administrator' } };
+    : {
+        text: message,
+        action: {
+          name: 'Turn read-only mode off',
+          path: ['mode', 'update'],
+          fields: { isReadOnly: 'false' },
+          access: 'administrator',
+        },
+      };
 }

@@ -9,17 +9,22 @@ import { jobProgress } from '../../upgrades/job-status.ts';
 import { type Job, newestJob } from '../../upgrades/job-table.ts';
 import { newestReachable } from '../../upgrades/hops.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
-import type { FailureWindow } from '../../webhooks/failure-window.ts';
 import { webhookSettings } from '../../webhooks/settings.ts';
 import { type Webhook, listWebhooks, webhookToJson } from '../../webhooks/webhook.ts';
 
-export type Severity = 'good' | 'info' | 'warn' | 'bad';
+/** `busy`: a job is running. */
+export type Severity = 'good' | 'info' | 'busy' | 'warn' | 'bad';
 
 /** A reason, as a sentence with a link. */
 type Finding = { readonly severity: Severity; readonly text: string; readonly href: string };
 
 /** A webhook with failures that has not been deactivated yet, and how many more failures deactivate it. */
-export type FailingWebhook = { readonly webhook: Webhook; readonly left: number };
+export type FailingWebhook = {
+  readonly webhook: Webhook;
+  readonly left: number;
+  /** Whether its newest delivery has succeeded, and its failures are fewer than half of those that deactivate it. */
+  readonly hasRecovered: boolean;
+};
 
 export type Health = {
   readonly findings: readonly Finding[];
@@ -43,9 +48,11 @@ export async function readHealth(store: ReadableStore, { href, now }: PageContex
       text: `Webhook ${webhook.name} was deactivated after too many failures.`,
       href: webhookHref(webhook),
     })),
-    ...failing.slice(0, maxListed).map(({ webhook, left }): Finding => ({
-      severity: 'warn',
-      text: `Webhook ${webhook.name} will be deactivated after ${formatCount(left, 'more failure')}.`,
+    ...failing.slice(0, maxListed).map(({ webhook, left, hasRecovered }): Finding => ({
+      severity: hasRecovered ? 'info' : 'warn',
+      text: hasRecovered
+        ? `Webhook ${webhook.name} works again. ${formatCount(left, 'more failure')} would deactivate it.`
+        : `Webhook ${webhook.name} will be deactivated after ${formatCount(left, 'more failure')}.`,
       href: webhookHref(webhook),
     })),
     ...findUpdate(store, href),
@@ -58,40 +65,45 @@ function findJob(job: Job | null, now: number, href: PageContext<unknown>['href'
   const what = job.operation === 'upgrade' ? 'upgrade' : 'rollback';
   const page = href('system', 'upgrades');
   if (job.state === 'failed') {
-    return [
-      { severity: 'bad', text: `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`, href: page },
-    ];
+    const text = `The ${what} to ${job.to} has failed. ${job.reason ?? ''}`;
+    return [{ severity: 'bad', text, href: `${page}#failure` }];
   }
   const { percent } = jobProgress(job, now);
-  return [{ severity: 'info', text: `The ${what} to ${job.to} is running: ${percent} %.`, href: page }];
-}
-
-/** The webhooks that are nearest to their deactivation come first. */
-async function findFailingWebhooks(store: ReadableStore, at: number): Promise<FailingWebhook[]> {
-  const settings = store.read(webhookSettings);
-  const windows = await readFailureWindows(store);
-  return listWebhooks(store)
-    .filter(({ active }) => active)
-    .map((webhook) => {
-      const { failures } = webhookToJson(webhook, windows.get(webhook.id) ?? null, settings, at);
-      return {
-        webhook,
-        count: failures.count,
-        left: Math.max(1, settings.numberOfFailures - failures.count),
-      };
-    })
-    .filter(({ count }) => count > 0)
-    .sort((a, b) => a.left - b.left);
+  return [{ severity: 'busy', text: `The ${what} to ${job.to} is running: ${percent} %.`, href: page }];
 }
 
 /** Empty while the database is unavailable, so that the page still shows the rest. */
-async function readFailureWindows(store: ReadableStore): Promise<ReadonlyMap<string, FailureWindow>> {
+async function findFailingWebhooks(store: ReadableStore, at: number): Promise<FailingWebhook[]> {
   try {
-    return await store.deliveries.failureWindows();
+    return await readFailingWebhooks(store, at);
   } catch (error) {
-    if (isUnavailable(error)) return new Map();
+    if (isUnavailable(error)) return [];
     throw error;
   }
+}
+
+/** The webhooks that are nearest to their deactivation come first. */
+async function readFailingWebhooks(store: ReadableStore, at: number): Promise<FailingWebhook[]> {
+  const settings = store.read(webhookSettings);
+  const windows = await store.deliveries.failureWindows();
+  const found = listWebhooks(store)
+    .filter(({ active }) => active)
+    .map((webhook) => {
+      const { failures, health } = webhookToJson(webhook, windows.get(webhook.id) ?? null, settings, at);
+      const left = Math.max(1, settings.numberOfFailures - failures.count);
+      return { webhook, count: failures.count, left, hasRecovered: false, isFailing: health === 'failing' };
+    })
+    .filter(({ count }) => count > 0)
+    .sort((a, b) => a.left - b.left);
+  // The page shows no more than these.
+  for (const one of found.slice(0, maxListed))
+    if (!one.isFailing) one.hasRecovered = await hasSucceeded(store, one.webhook);
+  return found;
+}
+
+async function hasSucceeded(store: ReadableStore, { id }: Webhook): Promise<boolean> {
+  const { deliveries } = await store.deliveries.page({ webhookId: id }, 0, 1);
+  return deliveries[0]?.state === 'delivered';
 }
 
 function findUpdate(store: ReadableStore, href: PageContext<unknown>['href']): Finding[] {
@@ -104,21 +116,35 @@ function findUpdate(store: ReadableStore, href: PageContext<unknown>['href']): F
   return [{ severity: 'info', text, href: page }];
 }
 
-const order: readonly Severity[] = ['bad', 'warn', 'info', 'good'];
+/** What the sentence is about, the worst first. `info` needs no attention. */
+const order: readonly Severity[] = ['bad', 'warn', 'busy'];
 
 export function healthView({ findings }: Health): Html {
   const worst = order.find((severity) => findings.some((one) => one.severity === severity)) ?? 'good';
-  const needsAttention = findings.filter(({ severity }) => severity === 'bad' || severity === 'warn').length;
-  const sentence =
-    needsAttention === 0
-      ? 'Everything works.'
-      : `${formatCount(needsAttention, 'thing')} ${needsAttention === 1 ? 'needs' : 'need'} attention.`;
-  return html`<div class="health ${worst === 'info' ? 'good' : worst}" id="health" role="status" data-live="10">
-    <p><strong>${sentence}</strong></p>
-    <ul>
+  const reasons = findings.filter(({ severity }) => severity === 'bad' || severity === 'warn');
+  const rest = findings.filter((finding) => !reasons.includes(finding));
+  return html`<div id="health" data-live="10">
+    <div class="health ${worst}" role="status">
+      <p><strong>${sentenceOf(worst, reasons.length)}</strong></p>
+      ${findingList(reasons)}
+    </div>
+    ${findingList(rest)}
+  </div>`;
+}
+
+function sentenceOf(worst: Severity, reasons: number): string {
+  if (worst === 'good') return 'Everything works.';
+  if (worst === 'busy') return 'A job is running.';
+  return `${formatCount(reasons, 'thing')} ${reasons === 1 ? 'needs' : 'need'} attention.`;
+}
+
+function findingList(findings: readonly Finding[]): Html | false {
+  return (
+    findings.length > 0 &&
+    html`<ul class="findings">
       ${findings.map(
         ({ severity, text, href }) => html`<li class="${severity}"><a href="${href}">${text}</a></li> `,
       )}
-    </ul>
-  </div>`;
+    </ul>`
+  );
 }

@@ -3,13 +3,19 @@ import { mayCall } from '../../caller.ts';
 import type { CatalogCache } from '../../catalog/catalog-cache.ts';
 import { audienceOf } from '../../catalog/listing.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
+import { actionButton } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import type { ReadableStore } from '../../store/store.ts';
+import { listUsers } from '../../auth/user.ts';
+import { deployment, rollbackTargets } from '../../upgrades/deployment.ts';
 import { newestReachable } from '../../upgrades/hops.ts';
+import { reasonNotToResume } from '../../upgrades/job.ts';
+import { reasonNotToStart } from '../../upgrades/job-to-repair.ts';
 import { jobProgress } from '../../upgrades/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/job-table.ts';
 import { jobTitle, stateView } from '../../upgrades/pages/job-parts.ts';
+import { type Version, formatVersion } from '../../upgrades/manifest.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
 import { listWebhooks } from '../../webhooks/webhook.ts';
@@ -51,11 +57,12 @@ export function showHome(options: HomeOptions): View<unknown> {
     const health = isAdministrator && (await readHealth(options.store, page));
     const cards = health
       ? [
-          jobCard(options.store.read(newestJob), page),
+          jobCard(options.store, page),
           await webhookCard(options.store, health, page),
           versionCard(options, page),
           modeCard(options, page),
           catalogCard(options, page),
+          userCard(options, page),
           serverCard(options, page),
         ]
       : [versionCard(options, page), modeCard(options, page), catalogCard(options, page)];
@@ -76,7 +83,9 @@ function cardView({ title, figure, severity, lines = [] }: Card): Html {
 
 function versionCard({ installed, store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
   const { version, build } = installed();
-  const newest = mayCall(caller, 'administrator') && newestReachable(store);
+  const isAdministrator = mayCall(caller, 'administrator');
+  const newest = isAdministrator && newestReachable(store);
+  const former = isAdministrator && formerVersion(store);
   return {
     title: 'Version',
     figure: html`${version}`,
@@ -85,8 +94,19 @@ function versionCard({ installed, store }: HomeOptions, { href, caller }: PageCo
       newest
         ? html`<a href="${href('system', 'upgrades')}">${versionName(newest.version)} is available</a>`
         : newest === undefined && html`This is the newest version.`,
+      former
+        ? html`<a href="${href('system', 'upgrades')}?rollback=${encodeURIComponent(former.id)}#rollback"
+            >Roll back to ${formatVersion(former)} …</a
+          >`
+        : false,
     ],
   };
+}
+
+/** The version to which a rollback of the newest patch returns, if a rollback can start now. */
+function formerVersion(store: ReadableStore): Version | undefined {
+  const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
+  return blocked === undefined && !isJobRunning(store) ? rollbackTargets(store.read(deployment))[0] : undefined;
 }
 
 function modeCard({ store }: HomeOptions, { href, caller }: PageContext<unknown>): Card {
@@ -120,6 +140,14 @@ function catalogCard({ catalogCache }: HomeOptions, { href, caller }: PageContex
   };
 }
 
+function userCard({ store }: HomeOptions, { href }: PageContext<unknown>): Card {
+  return {
+    title: 'Users',
+    figure: html`<a href="${href('security', 'users')}">${formatCount(listUsers(store).length, 'user')}</a>`,
+    lines: [html`<a href="${href('security', 'users', 'add')}">Add a user</a>`],
+  };
+}
+
 function serverCard({ startedAt, inUse }: HomeOptions, { now }: PageContext<unknown>): Card {
   return {
     title: 'Server',
@@ -133,14 +161,17 @@ function serverCard({ startedAt, inUse }: HomeOptions, { now }: PageContext<unkn
 }
 
 const jobSeverities: Readonly<Record<Job['state'], Severity>> = {
-  in_progress: 'info',
+  in_progress: 'busy',
   success: 'good',
   failed: 'bad',
   cancelled: 'warn',
 };
 
-function jobCard(job: Job | null, { href, now }: PageContext<unknown>): Card {
-  const upgrades = (text: string) => html`<a href="${href('system', 'upgrades')}">${text}</a>`;
+function jobCard(store: ReadableStore, page: PageContext<unknown>): Card {
+  const { href, now } = page;
+  const job = store.read(newestJob);
+  const upgrades = (text: string, part = '') =>
+    html`<a href="${href('system', 'upgrades')}${part}">${text}</a>`;
   if (!job) {
     return { title: 'Last job', figure: html`None yet`, lines: [upgrades('Show available versions')] };
   }
@@ -155,9 +186,30 @@ function jobCard(job: Job | null, { href, now }: PageContext<unknown>): Card {
       isRunning
         ? html`${job.workloadsDone} of ${formatCount(job.workloads, 'deployment')}`
         : job.endedAt !== null && renderAgo(job.endedAt, now),
-      upgrades(isRunning ? 'Show progress' : job.state === 'failed' ? 'Show why and resume' : 'Show the job'),
+      job.state === 'failed'
+        ? upgrades('Show why', '#failure')
+        : upgrades(isRunning ? 'Show progress' : 'Show the job'),
+      resumeButton(store, job, page),
     ],
   };
+}
+
+function resumeButton(
+  store: ReadableStore,
+  job: Job,
+  { href, formToken }: PageContext<unknown>,
+): Html | false {
+  return (
+    formToken !== '' &&
+    reasonNotToResume(store, job) === undefined &&
+    actionButton({
+      label: 'Resume',
+      action: href('system', 'jobs', job.id, 'resume'),
+      formToken,
+      next: href('system', 'upgrades'),
+      isPrimary: true,
+    })
+  );
 }
 
 async function webhookCard(
@@ -169,9 +221,10 @@ async function webhookCard(
   const all = listWebhooks(store);
   const others = all.filter(({ active }) => !active).length - deactivated.length;
   const hasAge = pending > 0 && !isNaN(oldestPendingSeconds);
+  const isFailing = failing.some(({ hasRecovered }) => !hasRecovered);
   return {
     title: 'Webhooks',
-    severity: deactivated.length > 0 ? 'bad' : failing.length > 0 ? 'warn' : undefined,
+    severity: deactivated.length > 0 ? 'bad' : isFailing ? 'warn' : undefined,
     figure: html`<a href="${href('services', 'webhooks')}"
       >${all.length === 0 ? 'None yet' : formatCount(all.length, 'webhook')}</a
     >`,
@@ -184,6 +237,7 @@ async function webhookCard(
         : html`${formatCount(pending, 'delivery')} pending${
             hasAge && `, the oldest for ${formatDuration(oldestPendingSeconds * 1000)}`
           }`,
+      html`<a href="${href('services', 'webhooks', 'create')}">Create a webhook</a>`,
     ],
   };
 }

@@ -29,6 +29,18 @@ function nameLocalTimes() {
 
 nameLocalTimes();
 
+/** The clock of the reader may differ from the one of the server, whose time was `data-now` when the page was loaded. */
+function updateRelativeTimes() {
+  const aheadMs = Number(document.body.dataset.now) - performance.now();
+  setInterval(() => {
+    const now = aheadMs + performance.now();
+    for (const time of document.querySelectorAll('time[data-ago]'))
+      time.textContent = formatAgo(now - Date.parse(time.dateTime));
+  }, 10_000);
+}
+
+if (document.querySelector('time[data-ago]')) updateRelativeTimes();
+
 /** Changes only what differs, so that focus and scroll positions stay. */
 function morph(from, to) {
   const isSame = from.nodeType === to.nodeType && from.nodeName === to.nodeName;
@@ -59,11 +71,12 @@ function morphChildren(from, to) {
   while (from.childNodes.length > to.childNodes.length) from.lastChild.remove();
 }
 
-/** Reads the page again and updates the parts with `data-live`, whose value is the time between two reads in seconds. */
+/** Reads the page again and updates the banner and the parts with `data-live`, whose value is the time between two reads in seconds. */
 function refreshLiveParts() {
-  const parts = [...document.querySelectorAll('[data-live]')];
-  if (parts.length === 0) return;
-  const waitMs = 1000 * Math.min(...parts.map((part) => Number(part.dataset.live)));
+  const live = [...document.querySelectorAll('[data-live]')];
+  if (live.length === 0) return;
+  const parts = [document.getElementById('banner'), ...live];
+  const waitMs = 1000 * Math.min(...live.map((part) => Number(part.dataset.live)));
   const again = () => setTimeout(refresh, waitMs);
   async function refresh() {
     if (document.hidden) return again();
@@ -240,9 +253,9 @@ function announceEnd(section) {
   sessionStorage.removeItem('ended');
   const text = section.dataset.ended;
   const line = document.createElement('p');
-  line.className = 'unseen';
+  line.className = section.querySelector('#failure') ? 'problems' : 'result';
   line.setAttribute('role', 'status');
-  section.prepend(line);
+  document.querySelector('h1').before(line);
   // Screen readers read a change of a live region, not the text that it begins with.
   setTimeout(() => (line.textContent = text), 100);
   if (!document.hidden) return;
@@ -267,6 +280,11 @@ function formatDuration(ms) {
   const [name, size] = units.find(([, least]) => ms >= least);
   const count = Math.floor(ms / size);
   return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+/** This must match `formatAgo` in src/lib/format.ts. */
+function formatAgo(ms) {
+  return ms < 10_000 ? 'just now' : `${formatDuration(ms)} ago`;
 }
 
 function formatRemaining(ms) {

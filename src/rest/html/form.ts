@@ -196,38 +196,3 @@ function choiceLabel(choice: string, choices: readonly string[]): string {
   if (choices.join() !== 'true,false') return choice;
   return choice === 'true' ? 'Yes' : 'No';
 }
-
-export type Action = {
-  readonly action: string;
-  readonly label: string;
-  readonly formToken: string;
-  readonly next: string;
-  readonly fields?: Readonly<Record<string, string>>;
-  readonly isDestructive?: boolean;
-  /** The one button that most readers want. */
-  readonly isPrimary?: boolean;
-  readonly isDisabled?: boolean;
-};
-
-export type ConfirmedAction = Action & { readonly subject?: string; readonly warning: string };
-
-/** Two steps: the first one shows what is lost. */
-export function confirmedAction({ subject, warning, ...action }: ConfirmedAction): Html {
-  return html`<details class="destructive">
-    <summary>${action.label}${subject !== undefined && html`<span class="unseen"> ${subject}</span>`} …</summary>
-    <p>${warning}</p>
-    ${actionButton({ ...action, isDestructive: true })}
-  </details>`;
-}
-
-export function actionButton(given: Action): Html {
-  const { action, label, formToken, next, fields = {}, isDestructive, isPrimary, isDisabled } = given;
-  const style = isDestructive ? 'destructive' : isPrimary ? 'primary' : 'quiet';
-  const hidden = { f: 'html', token: formToken, next, ...fields };
-  return html`<form class="action" method="post" action="${action}">
-    ${Object.entries(hidden).map(
-      ([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`,
-    )}
-    <button class="${style}"${isDisabled && html` disabled`}>${label}</button>
-  </form>`;
-}

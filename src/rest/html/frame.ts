@@ -16,6 +16,8 @@ export type NavigationEntry = {
 export type ReadOnlyState = {
   readonly text: string;
   readonly link?: NoticeLink & { readonly access: Access };
+  /** Ends the mode. */
+  readonly action?: NoticeLink & { readonly access: Access; readonly fields: Readonly<Record<string, string>> };
 };
 
 export type FrameOptions = {
@@ -60,17 +62,17 @@ export class Frame {
 
   layout({ title, identity, crumbs = [], path, requested }: FramedPage): Layout {
     const { urls } = this.#options;
-    const next = encodeURIComponent(requested ?? urls.homePath);
+    const here = requested ?? urls.homePath;
     return {
       ...this.bareLayout(title),
       navigation: this.#navigation(identity?.caller, path),
       crumbs,
-      banner: this.#banner(identity?.caller),
+      banner: this.#banner(identity, here),
       session: {
         caller: identity?.caller,
         formToken: identity?.formToken ?? '',
         accountHref: this.#href(['security', 'self']),
-        signInHref: `${urls.tokensPath('generateToken')}?f=html&next=${next}`,
+        signInHref: `${urls.tokensPath('generateToken')}?f=html&next=${encodeURIComponent(here)}`,
         signOutAction: urls.tokensPath('revokeToken'),
       },
     };
@@ -78,8 +80,8 @@ export class Frame {
 
   /** Without navigation and session. */
   bareLayout(title: string): Layout {
-    const { urls, assets } = this.#options;
-    return { title, assets: assets(), homeHref: urls.homePath, navigation: [], crumbs: [] };
+    const { urls, assets, now } = this.#options;
+    return { title, assets: assets(), homeHref: urls.homePath, now: now(), navigation: [], crumbs: [] };
   }
 
   #href(path: readonly string[]): string {
@@ -99,15 +101,19 @@ export class Frame {
       }));
   }
 
-  #banner(caller: Caller): Banner | undefined {
-    const state = caller && this.#options.readOnly();
+  #banner(identity: Identity | undefined, here: string): Banner | undefined {
+    const state = identity?.caller && this.#options.readOnly();
     if (!state) return undefined;
-    const { text, link } = state;
-    const isShown = link && mayCall(caller, link.access);
+    const { text, link, action } = state;
+    const { caller, formToken = '' } = identity;
     return {
       title: 'The system is read-only.',
       text,
-      link: isShown ? { name: link.name, href: this.#href(link.path) } : undefined,
+      link: link && mayCall(caller, link.access) ? { name: link.name, href: this.#href(link.path) } : undefined,
+      action:
+        action && formToken !== '' && mayCall(caller, action.access)
+          ? { label: action.name, action: this.#href(action.path), fields: action.fields, formToken, next: here }
+          : undefined,
     };
   }
 }

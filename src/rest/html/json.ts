@@ -127,7 +127,7 @@ export function renderTime(at: number): Html {
 
 /** How long ago, with the time as its title. */
 export function renderAgo(at: number, now: number): Html {
-  return html`<time datetime="${new Date(at).toISOString()}" title="${formatTime(at)}"
+  return html`<time datetime="${new Date(at).toISOString()}" title="${formatTime(at)}" data-ago
     >${formatAgo(now - at)}</time
   >`;
 }

@@ -1,6 +1,7 @@
 // The layout of every page: head, navigation, session, breadcrumb, notices, and the HTTP headers of HTML answers.
 import type { FastifyReply } from 'fastify';
 import type { Caller } from '../../caller.ts';
+import { type Action, actionButton } from './action.ts';
 import { html, type Html } from './html.ts';
 
 const securityHeaders = {
@@ -27,6 +28,8 @@ export type Layout = {
   readonly title: string;
   readonly assets: AssetHrefs;
   readonly homeHref: string;
+  /** The time of the server, from which the script counts relative times. */
+  readonly now: number;
   readonly navigation: readonly NavigationLink[];
   readonly crumbs: readonly Crumb[];
   readonly session?: Session;
@@ -41,7 +44,12 @@ export type NavigationLink = Link & { readonly current: 'page' | 'true' | undefi
 export type Crumb = { readonly name: string; readonly href?: string };
 
 /** A state of the whole system that concerns every page. */
-export type Banner = { readonly title: string; readonly text: string; readonly link?: Link | undefined };
+export type Banner = {
+  readonly title: string;
+  readonly text: string;
+  readonly link?: Link | undefined;
+  readonly action?: Action | undefined;
+};
 
 export type Session = {
   readonly caller: Caller;
@@ -64,14 +72,14 @@ export function renderPage(layout: Layout, content: Html): Html {
         <link rel="stylesheet" href="${assets.stylesheet}" />
         <script src="${assets.script}" type="module"></script>
       </head>
-      <body>
+      <body data-now="${layout.now}">
         <a class="skip" href="#content">Skip to the content</a>
         <header>
           <div class="top">
             <a class="brand" href="${layout.homeHref}"><img src="${assets.icon}" alt="" />Steward</a>
             ${navigationView(layout)} ${session && sessionLine(session)}
           </div>
-          ${banner && bannerView(banner)}
+          <div id="banner">${banner && bannerView(banner)}</div>
         </header>
         ${
           crumbs.length > 1 &&
@@ -109,10 +117,11 @@ function navigationView({ navigation }: Layout): Html | false {
   );
 }
 
-function bannerView({ title, text, link }: Banner): Html {
-  return html`<p class="banner">
-    <strong>${title}</strong> ${text} ${link && html`<a href="${link.href}">${link.name}</a>`}
-  </p>`;
+function bannerView({ title, text, link, action }: Banner): Html {
+  return html`<div class="banner">
+    <p><strong>${title}</strong> ${text} ${link && html`<a href="${link.href}">${link.name}</a>`}</p>
+    ${action && actionButton(action)}
+  </div>`;
 }
 
 function crumbView({ name, href }: Crumb, index: number, all: readonly Crumb[]): Html {

@@ -1,7 +1,7 @@
 // The pages of jobs: the list, and one job with its picture, messages and actions. While a job runs, the script of the
 // pages updates the attributes `data-…`; without a script the reader reloads the page.
 import type { PageContext, View } from '../../rest/resource.ts';
-import { actionButton } from '../../rest/html/form.ts';
+import { actionButton } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
@@ -85,7 +85,7 @@ export async function jobView(
     </p>
     ${job.state === 'cancelled' && job.reason !== null && html`<p>${job.reason}</p>`} ${progressView(job, at)}
     ${isRunning && statusLine(page)}
-    <div id="picture" ${isFollowed && html`data-live="2"`}>
+    <div id="picture" ${isFollowed && html`data-live="1"`}>
       ${phasesView(job, plan, at)} ${failed === undefined && failure} ${tiles}
     </div>
     ${!failure && buttons}
@@ -127,7 +127,7 @@ function followQuery(job: Job): string {
 /** What has failed, the messages before it, and the button to go on. */
 async function failureView(jobService: JobService, job: Job, buttons: Html | false): Promise<Html> {
   const { messages } = await jobService.messages(job, Math.max(0, job.messageCount - lastMessages));
-  return html`<div class="failure">
+  return html`<div class="failure" id="failure">
     <p class="problem">${job.reason}</p>
     ${buttons}
     ${
@@ -152,7 +152,7 @@ function progressView(job: Job, at: number): Html {
     value: formatDuration(elapsedMs),
     id: 'run',
   };
-  const style = job.state === 'failed' && html`class="failed"`;
+  const style = (job.state === 'failed' || job.state === 'success') && html`class="${job.state}"`;
   return html`<progress max="100" value="${percent}" aria-labelledby="job" ${style}>${percent} %</progress>
     ${figuresView([
       { label: 'Done', value: `${percent} %`, id: 'percent' },

@@ -85,8 +85,33 @@ function partList(label: string, parts: readonly Part[]): Html {
   </ol>`;
 }
 
+/** A phase as the report shows it. */
+export type PhaseSummary = {
+  readonly label: string;
+  readonly state: string;
+  readonly done: number;
+  readonly steps: number;
+  /** Undefined if it has not begun. */
+  readonly ms: number | undefined;
+};
+
+export function phaseSummaries(job: Job): PhaseSummary[] {
+  const phases = job.timeline?.phases ?? [];
+  return phases.map((phase) => {
+    const state = stateOfPhase(job, phase);
+    const reached = Math.min(Math.max(job.next - phase.first, 0), phase.steps);
+    return {
+      label: phaseLabel(phase, phases),
+      state: stateLabels[state],
+      done: state === 'done' ? phase.steps : reached,
+      steps: phase.steps,
+      ms: state === 'waiting' ? undefined : phase.ms,
+    };
+  });
+}
+
 /** With the number of the hop, if there are several. */
-export function phaseLabel({ name, hop }: Phase, all: readonly Phase[]): string {
+function phaseLabel({ name, hop }: Phase, all: readonly Phase[]): string {
   const hops = new Set(all.flatMap((phase) => phase.hop ?? [])).size;
   return hops > 1 && hop !== undefined ? `${phaseLabels[name]} ${hop + 1}` : phaseLabels[name];
 }
@@ -126,8 +151,10 @@ export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOpt
   // The versions of finished hops stay installed. Without the plan, the components that they changed are not known.
   if (tiles.length === 0 || (isCancelled && (job.hopsDone ?? 0) > 0)) return false;
   const failed = failedComponent(job, plan);
+  // The failed one needs attention, so it comes first.
+  const inOrder = tiles.toSorted((a, b) => Number(b.name === failed) - Number(a.name === failed));
   return html`<ul class="tiles" aria-label="Components">
-    ${tiles.map(({ name, total, done, isCurrent }) => {
+    ${inOrder.map(({ name, total, done, isCurrent }) => {
       const state = isCancelled
         ? 'unchanged'
         : stateOfTile({

@@ -8,9 +8,10 @@ import { currentManifest, deployment, findVersion } from '../deployment.ts';
 import type { Job } from '../job-table.ts';
 import type { Code, Message } from '../messages.ts';
 import { formatVersion } from '../manifest.ts';
+import type { Plan } from '../plan.ts';
 import { stateView } from './job-parts.ts';
 import { type JobViewOptions, durationOf, messageView } from './jobs.ts';
-import { phaseLabel } from './picture.ts';
+import { phaseSummaries, tilesOf } from './picture.ts';
 import { versionName } from './versions.ts';
 
 /** Failures, resumptions, cancellations, and workloads that were put back. */
@@ -22,10 +23,12 @@ export async function reportView(
   page: PageContext<unknown>,
 ): Promise<Html> {
   const { messages } = await jobService.messages(job);
+  // Only a failed job still has its plan.
+  const plan = job.state === 'failed' ? await store.jobs.plan(job.id) : undefined;
   const events = messages.filter(({ code }) => noteworthy.includes(code));
   return html`<section aria-labelledby="job">
     <h2 id="job">Report ${stateView(job)}</h2>
-    ${renderFacts(factsOf(job, page.now))} ${versionsView(store, job)} ${phaseTable(job)} ${componentTable(job)}
+    ${renderFacts(factsOf(job, page.now))} ${versionsView(store, job)} ${phaseTable(job)} ${componentTable(job, plan)}
     ${eventsView(events)}
     <p class="hint">
       Job ${job.id}, ${formatCount(job.messageCount, 'message')}.
@@ -69,25 +72,26 @@ function versionsView(store: JobViewOptions['store'], { installs, operation }: J
   );
 }
 
-function phaseTable({ timeline }: Job): Html | false {
-  const rows = (timeline?.phases ?? []).map((phase): Row => [
-    phaseLabel(phase, timeline?.phases ?? []),
-    String(phase.steps),
-    formatDuration(phase.ms),
+function phaseTable(job: Job): Html | false {
+  const rows = phaseSummaries(job).map(({ label, state, done, steps, ms }): Row => [
+    label,
+    state,
+    `${done} of ${steps}`,
+    ms === undefined ? '–' : formatDuration(ms),
   ]);
   return (
     rows.length > 0 &&
     html`<h3>Phases</h3>
-      ${renderTable('Phases', ['Phase', 'Steps', 'Duration'], rows)}`
+      ${renderTable('Phases', ['Phase', 'State', 'Steps', 'Duration'], rows)}`
   );
 }
 
-function componentTable({ timeline }: Job): Html | false {
-  const rows = (timeline?.components ?? []).map(({ name, total }): Row => [name, String(total)]);
+function componentTable(job: Job, plan: Plan | undefined): Html | false {
+  const rows = tilesOf(job, plan).map(({ name, total, done }): Row => [name, `${done} of ${total}`]);
   return (
     rows.length > 0 &&
     html`<h3>Components</h3>
-      ${renderTable('Components', ['Component', 'Moved workloads'], rows)}`
+      ${renderTable('Components', ['Component', 'Updated deployments'], rows)}`
   );
 }
 

@@ -1,13 +1,13 @@
 // The versions on the upgrades page: installed, available, and those that a rollback can go back to.
 import type { PageContext } from '../../rest/resource.ts';
-import { actionButton } from '../../rest/html/form.ts';
+import { actionButton } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { asJson } from '../../lib/json.ts';
 import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
-import { formatCount, formatNumber } from '../../lib/format.ts';
+import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job-to-repair.ts';
 import type { JobService } from '../job-service.ts';
 import { type Job, newestJob, timeOfInstalling } from '../job-table.ts';
@@ -15,6 +15,7 @@ import { jobTitle, signInHint } from './job-parts.ts';
 import { availableVersions, newestReachable } from '../hops.ts';
 import { type Version, formatVersion } from '../manifest.ts';
 import {
+  type Deployment,
   currentManifest,
   deployment,
   findVersion,
@@ -88,7 +89,7 @@ export function recommendedView(store: ReadableStore, page: PageContext<unknown>
     <div>
       <h2 id="newest">Upgrade to ${versionName(version)}</h2>
       <p>
-        The newest version${path.length > 1 && `, in ${path.length} hops with one license and one job`}:
+        The newest version${path.length > 1 && ', with one license and one job'}:
         ${[formatVersion(newestInstalled(present)), ...names].join(' → ')}
       </p>
     </div>
@@ -164,7 +165,9 @@ function formatDate(at: number): string {
 
 function installableView(reasons: readonly string[], hops: number): Html {
   if (reasons.length === 0) return html`<span class="state good">Installable</span>`;
-  if (hops > 1) return html`<span class="state good">Installable in ${hops} hops</span>`;
+  if (hops > 1)
+    return html`<span class="state good">Installable</span>
+      <p class="hint">One job also installs the ${formatCount(hops - 1, 'version')} before it.</p>`;
   return html`<span class="state warn">Not now</span>
     ${reasons.map((reason) => html`<p class="hint">${reason}</p> `)}`;
 }
@@ -176,8 +179,8 @@ function manifestLine(store: ReadableStore, { here }: PageContext<unknown>): Htm
   return html`<p>
     ${
       imported
-        ? html`These come from the version manifest imported at ${renderTime(imported.importedAt)}.`
-        : 'These come from the built-in version manifest.'
+        ? html`The versions come from the manifest imported at ${renderTime(imported.importedAt)}.`
+        : 'The versions come from the built-in manifest.'
     }
     <a href="${here('importManifest')}">Import ${imported ? 'another' : 'a'} manifest</a>${imported && deleteLink}.
   </p>`;
@@ -219,15 +222,19 @@ export function rollbackView(
       fields: { versionManifest: JSON.stringify({ id: version.id }) },
     });
     // Two clicks, because a rollback cannot be cancelled.
-    const confirmation = html`<details class="destructive">
+    const isChosen = page.query.get('rollback') === version.id;
+    const confirmation = html`<details class="destructive" ${isChosen && 'open'}>
       <summary>${label} …</summary>
       <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>
       ${button}
     </details>`;
     return html`<li>
       <div>
-        <h3>${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
-        <p class="hint">Puts back ${formatCount(moves.get(version.id) ?? 0, 'container')}.</p>
+        <h3>Back to ${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
+        <p class="hint">
+          Removes ${formatList(patchesAfter(present, version).map(versionName))} and puts back
+          ${formatCount(moves.get(version.id) ?? 0, 'container')}.
+        </p>
       </div>
       <div>${mayStart && (page.formToken === '' ? signInHint(page, 'roll back') : confirmation)}</div>
     </li> `;
@@ -239,6 +246,10 @@ export function rollbackView(
       ${targets.map(target)}
     </ul>
   </section>`;
+}
+
+function patchesAfter({ patches }: Deployment, { id }: Version): readonly Version[] {
+  return patches.slice(patches.findIndex((patch) => patch.id === id) + 1);
 }
 
 export function versionTable(label: string, versions: readonly Version[]): Html {

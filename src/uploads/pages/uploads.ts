@@ -1,6 +1,6 @@
 // The pages of uploaded files: the list, and one file.
 import { formatBytes } from '../../lib/format.ts';
-import { confirmedAction } from '../../rest/html/form.ts';
+import { confirmedAction } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';

@@ -1,7 +1,7 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery.
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { readFields } from '../../rest/fields.ts';
-import { actionButton } from '../../rest/html/form.ts';
+import { actionButton } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';

@@ -1,6 +1,6 @@
 // Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed, and since when.
 import { formatCount, formatNumber } from '../../lib/format.ts';
-import { actionButton } from '../../rest/html/form.ts';
+import { actionButton } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { formatTime } from '../../rest/html/json.ts';
 import type { PageContext } from '../../rest/resource.ts';

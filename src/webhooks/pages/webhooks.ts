@@ -1,6 +1,6 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { actionButton } from '../../rest/html/form.ts';
+import { actionButton } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';

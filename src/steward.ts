@@ -2,7 +2,7 @@
 import { pino } from 'pino';
 // Loads the server together with this module, so that startSteward() need not load it.
 import './control/start.ts';
-import { isVariable } from './config.ts';
+import { isVariable } from './config/variables.ts';
 import { type StewardControl, createControlClient } from './control/control-client.ts';
 import { startServer } from './start.ts';
 

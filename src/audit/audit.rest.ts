@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { roles } from '../caller.ts';
 import { formatNumber } from '../lib/format.ts';
 import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
-import { type Values, choice, integer, text } from '../rest/fields.ts';
+import { type Values, choice, integer, moment, text } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
@@ -39,12 +39,9 @@ const auditAnswer = answerObject('AuditTrail', 'A page of the audit trail.', {
   total: total.describe(`How many there are on all pages, at most ${formatNumber(mostCounted)}.`),
 });
 
-/** An integer field has at most 15 digits. */
-const lastMoment = 999_999_999_999_999;
-
 const fields = {
-  from: integer('The first moment, in milliseconds since the epoch.', 0, lastMoment),
-  to: integer('The last moment, in milliseconds since the epoch.', 0, lastMoment),
+  from: moment('The first moment, in milliseconds since the epoch.'),
+  to: moment('The last moment, in milliseconds since the epoch.'),
   user: text('The name of the user who acted.', { to: 64, normalise: (name) => name.trim() }),
   operation: text('The path of an operation or a part of it, such as security/users or delete.', {
     to: 128,

@@ -77,11 +77,12 @@ export type JournalEntry = {
   readonly at: number;
   readonly method: string;
   readonly path: string;
+  /** The path template of OpenAPI. Null: there is nothing at the address. */
   readonly route: string | null;
   /** Null: not answered yet, or disconnected. */
   readonly status: number | null;
   readonly soapOperation: string | null;
-  /** Why a SOAP request got a fault. */
+  /** Why a SOAP request got a fault, for people. */
   readonly fault: string | null;
   /** The element of the request that caused the fault. */
   readonly faultElement: string | null;

@@ -24,6 +24,7 @@ import { ControlClock } from './clock.ts';
 import { createFailingExecutor } from './failing-executor.ts';
 import { FailingClient } from './failing-client.ts';
 import { addControlHooks } from './hooks.ts';
+import { maxDate } from './input.ts';
 import { Journal } from './journal.ts';
 import { type Draws, seededRandom } from './random.ts';
 import { FailureRules, type KnownRoute } from './rule.ts';
@@ -48,8 +49,6 @@ type World = {
   readonly routes: readonly KnownRoute[];
   readonly ended: AbortController;
 };
-
-const maxDate = 8_640_000_000_000_000;
 
 export class ControlledServer {
   readonly rules = new FailureRules();

@@ -7,7 +7,7 @@ import { routeTemplate } from '../http/request-log.ts';
 import type { Runtime } from '../runtime.ts';
 import { SoapFaultError, toFault } from '../soap/faults.ts';
 import type { ControlClock } from './clock.ts';
-import { BodyRecorder, type Journal, type JournalEntry, noMessage } from './journal.ts';
+import { BodyRecorder, type Journal, type OpenEntry, noMessage } from './journal.ts';
 import { ExchangeMask } from './mask.ts';
 import {
   type FailureRules,
@@ -111,7 +111,7 @@ function recordExchange(
   const { raw } = request;
   const mask = new ExchangeMask();
   observe(raw, sent);
-  const entry: JournalEntry = journal.add({
+  const entry: OpenEntry = journal.add({
     at: clock.now(),
     method: request.method,
     path: mask.address(request.originalUrl),

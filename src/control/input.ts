@@ -5,7 +5,8 @@ import { type Problem, ServiceError, formatProblem, invalid } from '../errors.ts
 /** The longest advance: ten years. Every ten minutes of it cost some work. */
 export const maxAdvanceMs = 3_653 * 86_400_000;
 
-const maxDate = 8_640_000_000_000_000;
+/** The last moment that a Date can hold. */
+export const maxDate = 8_640_000_000_000_000;
 
 const integerRule = (from: number, to: number) => `must be an integer from ${from} to ${to}`;
 const integer = (from: number, to: number) => {

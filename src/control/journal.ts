@@ -1,25 +1,11 @@
 // The journal: what clients sent and what they got, with secrets masked. It keeps the newest requests, up to a number and a size.
-import type { Headers } from './mask.ts';
+import type { JournalEntry, JournalMessage } from './control-client.ts';
 
-export type JournalEntry = {
-  readonly id: string;
-  readonly at: number;
-  readonly method: string;
-  readonly path: string;
-  /** The path template of OpenAPI. Null: there is nothing at the address. */
-  readonly route: string | null;
-  /** Null: not answered yet, or disconnected. */
-  status: number | null;
-  soapOperation: string | null;
-  /** Why a SOAP call was answered by a fault, for people. */
-  fault: string | null;
-  /** The element of the request that caused the fault. */
-  faultElement: string | null;
-  request: Message;
-  response: Message;
-};
+/** What is known only when the request has been answered. */
+type Outcome = 'status' | 'soapOperation' | 'fault' | 'faultElement' | 'request' | 'response';
 
-export type Message = { readonly headers: Headers; readonly body: string };
+/** An entry whose request may still run. */
+export type OpenEntry = Omit<JournalEntry, Outcome> & { -readonly [Field in Outcome]: JournalEntry[Field] };
 
 export type JournalFilter = {
   readonly route?: ((route: string | null) => boolean) | undefined;
@@ -27,7 +13,7 @@ export type JournalFilter = {
   readonly soapOperation?: string | undefined;
 };
 
-export const noMessage: Message = { headers: {}, body: '' };
+export const noMessage: JournalMessage = { headers: {}, body: '' };
 export const maxKeptBodyBytes = 64 * 1024;
 const maxEntries = 1000;
 const maxBytes = 32 * 1024 ** 2;
@@ -36,12 +22,12 @@ const entryBytes = 512;
 
 export class Journal {
   /** Oldest first. */
-  #entries: JournalEntry[] = [];
-  readonly #sizes = new Map<JournalEntry, number>();
+  #entries: OpenEntry[] = [];
+  readonly #sizes = new Map<OpenEntry, number>();
   #bytes = 0;
   #lastId = 0;
 
-  add(entry: Omit<JournalEntry, 'id'>): JournalEntry {
+  add(entry: Omit<JournalEntry, 'id'>): OpenEntry {
     const added = { id: String((this.#lastId += 1)), ...entry };
     this.#entries.push(added);
     this.#measure(added);
@@ -50,7 +36,7 @@ export class Journal {
   }
 
   /** An entry has its answer. The oldest entries leave the journal if it has become too large. */
-  complete(entry: JournalEntry): void {
+  complete(entry: OpenEntry): void {
     if (!this.#sizes.has(entry)) return;
     this.#measure(entry);
     while (this.#bytes > maxBytes) this.#removeOldest();
@@ -84,7 +70,7 @@ export class Journal {
     this.#lastId = Number(entries.at(-1)?.id ?? 0);
   }
 
-  #measure(entry: JournalEntry): void {
+  #measure(entry: OpenEntry): void {
     const size = bytesOf(entry);
     this.#bytes += size - (this.#sizes.get(entry) ?? 0);
     this.#sizes.set(entry, size);
@@ -99,7 +85,7 @@ export class Journal {
 }
 
 function bytesOf({ path, request, response }: JournalEntry): number {
-  const ofMessage = ({ headers, body }: Message) => 2 * body.length + JSON.stringify(headers).length;
+  const ofMessage = ({ headers, body }: JournalMessage) => 2 * body.length + JSON.stringify(headers).length;
   return entryBytes + path.length + ofMessage(request) + ofMessage(response);
 }
 

@@ -1,5 +1,6 @@
 // Masks secrets in what the journal keeps: passwords, tokens, cookies, keys and the values of custom headers.
 import { escapeHtml } from '../rest/html/html.ts';
+import type { JournalMessage } from './control-client.ts';
 
 const mask = '***';
 
@@ -11,8 +12,6 @@ const isSecret = (name: string) => secretName.test(name) || headersName.test(nam
 
 type GivenHeaders = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
-export type Headers = Readonly<Record<string, string | readonly string[]>>;
-
 /** Shorter values occur by chance in other texts. Passwords and keys have at least this length. */
 const minSecretLength = 8;
 
@@ -20,7 +19,7 @@ const minSecretLength = 8;
 export class ExchangeMask {
   readonly #secrets = new Set<string>();
 
-  headers(headers: GivenHeaders): Headers {
+  headers(headers: GivenHeaders): JournalMessage['headers'] {
     const masked: Record<string, string | readonly string[]> = {};
     for (const [name, value] of Object.entries(headers)) {
       if (value === undefined) continue;

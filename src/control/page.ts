@@ -10,8 +10,8 @@ import type { Store } from '../store/store.ts';
 import { deployment, newestInstalled } from '../upgrades/deployment.ts';
 import { isJobRunning, newestJob } from '../upgrades/job-table.ts';
 import { webhooks } from '../webhooks/webhook.ts';
+import type { JournalEntry, JournalMessage } from './control-client.ts';
 import type { ControlledServer } from './controlled-server.ts';
-import type { JournalEntry, Message } from './journal.ts';
 
 const shownRequests = 100;
 
@@ -99,7 +99,7 @@ function entryView(entry: JournalEntry): Html {
   </details>`;
 }
 
-function messageView(title: string, { headers, body }: Message): Html {
+function messageView(title: string, { headers, body }: JournalMessage): Html {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${[value].flat().join(', ')}`);
   return html`<h3>${title}</h3>
     <pre>${[...lines, '', body].join('\n')}</pre>`;

@@ -4,6 +4,7 @@ import { ServiceError, invalidField, methodNotAllowed } from '../errors.ts';
 import { AllowedMethods } from '../http/allowed-methods.ts';
 import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
 import { sendJson } from '../http/json.ts';
+import { withoutSchemas } from '../http/server.ts';
 import { type ControlAccess, checkAccess } from './access.ts';
 import type { ControlledServer } from './controlled-server.ts';
 import {
@@ -30,7 +31,7 @@ export async function createControl(server: ControlledServer): Promise<FastifyIn
     bodyLimit: maxSnapshotBytes,
     exposeHeadRoutes: true,
     routerOptions: { ignoreTrailingSlash: true },
-    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
+    schemaController: withoutSchemas,
   });
   const allowedMethods = new AllowedMethods(control);
   const access: ControlAccess = { publicUrl: () => server.app.urls.base, token: config.testControlToken };
@@ -139,8 +140,4 @@ function asControlError(thrown: unknown): ServiceError | undefined {
   if ((thrown as { statusCode?: unknown }).statusCode === 413)
     return new ServiceError('too-large', `The body must be at most ${maxSnapshotBytes} bytes.`);
   return asServiceError(thrown);
-}
-
-function noSchemas(): never {
-  throw new Error('No route has a schema.');
 }

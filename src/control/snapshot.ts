@@ -5,7 +5,7 @@ import type { SignInDump } from '../auth/sign-in-limit.ts';
 import { ServiceError, invalidField } from '../errors.ts';
 import type { MemoryDump } from '../store/memory/dump.ts';
 import type { ClockState } from './clock.ts';
-import type { JournalEntry } from './journal.ts';
+import type { JournalEntry } from './control-client.ts';
 import type { Draws } from './random.ts';
 import type { RulesDump } from './rule.ts';
 

@@ -150,6 +150,11 @@ export function integer(description: string, from: number, to: number): Field<nu
   });
 }
 
+/** A time in milliseconds since the epoch. An integer field has at most 15 digits. */
+export function moment(description: string): Field<number | undefined> {
+  return integer(description, 0, 999_999_999_999_999);
+}
+
 export function choice<const C extends readonly string[]>(
   description: string,
   choices: C,

@@ -21,6 +21,7 @@ import type { DeliveryFilter, DeliveryPage } from '../webhooks/delivery-filter.t
 import type { Delivery } from '../webhooks/delivery.ts';
 import type { FailureWindow } from '../webhooks/failure-window.ts';
 import type { RememberedEvent } from '../webhooks/idempotency.ts';
+import type { AttemptOutcome, DeletedOutcome } from '../webhooks/outcome.ts';
 import type { Redelivery } from '../webhooks/redelivery.ts';
 import type { Reader } from './state.ts';
 
@@ -105,20 +106,10 @@ export type Claimed = {
 };
 
 /**
- * What becomes of a claimed delivery. `count` is there if the delivery is a failure that counts towards deactivation: it gets the failure
- * window of the webhook, which no other process changes meanwhile. `needsUpdate`, of the completion or of its count: the end of the delivery
- * changes the webhook too, so the queue must store nothing.
+ * What becomes of a claimed delivery. `count` gets the failure window of the webhook, which no other process changes meanwhile. With
+ * `needsUpdate`, of the completion or of its count, the queue must store nothing.
  */
-export type Completion =
-  | {
-      readonly delivery: Delivery;
-      readonly needsUpdate?: boolean;
-      readonly count?: (window: FailureWindow | null) => {
-        readonly window: FailureWindow;
-        readonly needsUpdate: boolean;
-      };
-    }
-  | { readonly delivery: 'deleted' };
+export type Completion = AttemptOutcome | DeletedOutcome;
 
 /**
  * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with `Store.update`, which can change the

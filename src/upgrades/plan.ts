@@ -2,14 +2,7 @@
 import type { Deployment } from './deployment.ts';
 import type { Code } from './messages.ts';
 import type { PerformedBy, Performers } from './performers.ts';
-import {
-  type Hook,
-  type StepId,
-  type TemplateStepId,
-  hooks,
-  isTemplateStepId,
-  workloadSteps,
-} from './step-ids.ts';
+import { type Hook, type StepId, databaseSteps, hooks, isTemplateStepId, workloadSteps } from './step-ids.ts';
 import type { Workload } from './workloads.ts';
 
 export type Action = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
@@ -106,17 +99,6 @@ function createPlan(drafts: readonly Draft[], workloads: number, performers: Per
     });
   return { steps, workloads };
 }
-
-/** The steps between `database-begin` and `database-end`. */
-const databaseSteps: readonly TemplateStepId[] = [
-  'database-read-only',
-  'database-engine',
-  'database-promote',
-  'database-read-write',
-  'database-standby',
-  'role-change',
-  'database-post-upgrade',
-];
 
 function findPerformer(id: StepId, { isSimulated, templates }: Performers): PerformedBy {
   if (isTemplateStepId(id) && !templates.has(id)) return 'nobody';

@@ -22,10 +22,8 @@ export const workloadSteps = [
   'revert',
 ] as const;
 
-/** A plan has these steps even if there is no template for them. They are skipped then. */
-export const templateSteps = [
-  'database-validate',
-  'search-check',
+/** The steps between `database-begin` and `database-end`. */
+export const databaseSteps = [
   'database-read-only',
   'database-engine',
   'database-promote',
@@ -33,6 +31,13 @@ export const templateSteps = [
   'database-standby',
   'role-change',
   'database-post-upgrade',
+] as const;
+
+/** A plan has these steps even if there is no template for them. They are skipped then. */
+export const templateSteps = [
+  'database-validate',
+  'search-check',
+  ...databaseSteps,
   'portal-content',
   'logging',
   'services-refresh',

@@ -1,11 +1,8 @@
 // The fields that filter deliveries.
-import { type Parsed, type Values, integer, refine, text } from '../rest/fields.ts';
+import { type Parsed, type Values, moment, refine, text } from '../rest/fields.ts';
 import type { DeliveryFilter } from './delivery-filter.ts';
 import { type DeliveryState, deliveryStates, recoverableStates } from './delivery.ts';
 import { changeTypeRule, eventIdRule } from './event.ts';
-
-/** An integer field has at most 15 digits. */
-const lastMoment = 999_999_999_999_999;
 
 const trim = (value: string) => value.trim();
 
@@ -35,8 +32,8 @@ const commonFields = {
   changeType: text('The type of the event.', { to: 64, ...changeTypeRule, normalise: trim }),
   eventId: text('The id of the event.', { to: 64, ...eventIdRule, normalise: trim }),
   status: statusField,
-  from: integer('The first moment of creation, in milliseconds since the epoch.', 0, lastMoment),
-  to: integer('The last moment of creation, in milliseconds since the epoch.', 0, lastMoment),
+  from: moment('The first moment of creation, in milliseconds since the epoch.'),
+  to: moment('The last moment of creation, in milliseconds since the epoch.'),
 };
 
 export const filterFields = {

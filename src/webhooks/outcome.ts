@@ -21,14 +21,14 @@ export type AttemptOutcome = {
 };
 
 /** The deliveries of a deleted webhook are deleted too. */
-type Deleted = { readonly delivery: 'deleted' };
+export type DeletedOutcome = { readonly delivery: 'deleted' };
 
 export function outcomeOf(
   reader: Reader,
   claimed: Delivery,
   attempt: Attempt,
   sentTo: Webhook,
-): AttemptOutcome | Deleted {
+): AttemptOutcome | DeletedOutcome {
   const webhook = reader.get(webhooks, claimed.webhookId);
   if (!webhook) return { delivery: 'deleted' };
   const settings = reader.read(webhookSettings);
@@ -57,7 +57,7 @@ export function unattemptedOutcomeOf(
   reader: Reader,
   claimed: Delivery,
   at: number,
-): Pick<AttemptOutcome, 'delivery'> | Deleted {
+): Pick<AttemptOutcome, 'delivery'> | DeletedOutcome {
   const webhook = reader.get(webhooks, claimed.webhookId);
   if (!webhook) return { delivery: 'deleted' };
   // Another process may have created or activated the webhook before this one received the change.

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Role, needsToken, roles } from '../../src/caller.ts';
 import { type Resource, walk } from '../../src/rest/resource.ts';
-import { adminNames } from '../../src/config.ts';
+import { adminNames } from '../../src/config/combinations.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 /** The lowest role that may call each resource and operation, and the effect of operations. */

@@ -1,6 +1,6 @@
 // Every environment variable with its description and default, and .env.example, which is generated from them.
 import { z } from 'zod';
-import { variableGroups } from '../../src/config.ts';
+import { variableGroups } from '../../src/config/variables.ts';
 
 export type VariableGroup = {
   readonly title: string;
@@ -33,7 +33,7 @@ export function formatEnvExample(): string {
     '# All variables that Steward reads, with their defaults. Copy this file to .env and change what you need. A variable that is',
     '# absent or blank has its default. Steward checks all of them at start and reports all problems together.',
     '#',
-    '# Generated from src/config.ts by `npm run env-example`.',
+    '# Generated from src/config/ by `npm run env-example`.',
   ];
   const lines = variables.flatMap((group) => [
     '',

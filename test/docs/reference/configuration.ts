@@ -81,7 +81,7 @@ export async function configurationPage(): Promise<string> {
   const server = await startServer();
   const page = await formatPage(
     'Configuration',
-    'src/config.ts and src/webhooks/settings.ts',
+    'src/config/ and src/webhooks/settings.ts',
     intro,
     ...variables.map(groupPart),
     settingsPart(server.app.trees.admin),

@@ -1,0 +1,77 @@
+// Problems of variables that are correct alone but not together.
+import type { z } from 'zod';
+import { isLoopbackHost } from '../lib/address.ts';
+import { variables } from './variables.ts';
+
+/** An empty ADMIN_PATH reserves these names at the root. */
+export const adminNames: readonly string[] = [
+  'assets',
+  'mode',
+  'openapi.json',
+  'security',
+  'services',
+  'system',
+  'uploads',
+];
+
+const fixedPaths = ['/health', '/ready', '/metrics', '/control'];
+
+const pathVariables = variables.pick({
+  ADMIN_PATH: true,
+  CATALOG_PATH: true,
+  TOKENS_PATH: true,
+  REST_PATH: true,
+});
+
+export function findCombinationProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const paths = pathVariables.safeParse(given);
+  const problems = paths.success ? findOverlaps(paths.data) : [];
+  // Only the first process would know a random password.
+  if (given.STORE_URL !== undefined && given.ADMIN_PASSWORD === undefined)
+    problems.push('ADMIN_PASSWORD must be given with STORE_URL.');
+  // Kubernetes sets KUBERNETES_SERVICE_HOST in every container.
+  const cluster = given.KUBECONFIG ?? given.KUBERNETES_SERVICE_HOST;
+  if (given.UPGRADE_EXECUTOR === 'kubernetes' && cluster === undefined)
+    problems.push('KUBECONFIG must be given with UPGRADE_EXECUTOR=kubernetes outside a cluster.');
+  return [...problems, ...findTestControlProblems(given)];
+}
+
+function findTestControlProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const isControlled = given.TEST_CONTROL?.toLowerCase() === 'true';
+  if (!isControlled)
+    return given.SEED === undefined ? [] : ['SEED must not be given without TEST_CONTROL=true.'];
+  const isLoopback = given.HOST === undefined || isLoopbackHost(given.HOST);
+  return [
+    ...(given.STORE_URL === undefined ? [] : ['STORE_URL must not be given with TEST_CONTROL=true.']),
+    ...((given.UPGRADE_EXECUTOR ?? 'simulated') === 'simulated'
+      ? []
+      : ['UPGRADE_EXECUTOR must be simulated with TEST_CONTROL=true.']),
+    ...(isLoopback || given.TEST_CONTROL_TOKEN !== undefined
+      ? []
+      : ['TEST_CONTROL_TOKEN must be given with TEST_CONTROL=true if HOST is not a loopback address.']),
+  ];
+}
+
+function findOverlaps(paths: z.output<typeof pathVariables>): string[] {
+  const claims = [
+    ...fixedPaths.map((fixed) => ({ owner: fixed, path: fixed })),
+    ...(paths.ADMIN_PATH === ''
+      ? adminNames.map((name) => ({ owner: `the /${name} of an empty ADMIN_PATH`, path: `/${name}` }))
+      : [{ owner: `ADMIN_PATH (${paths.ADMIN_PATH})`, path: paths.ADMIN_PATH }]),
+    { owner: `CATALOG_PATH (${paths.CATALOG_PATH})`, path: paths.CATALOG_PATH },
+    { owner: `TOKENS_PATH (${paths.TOKENS_PATH})`, path: paths.TOKENS_PATH },
+    { owner: `REST_PATH (${paths.REST_PATH})`, path: paths.REST_PATH },
+  ];
+  return claims.flatMap((later, index) =>
+    claims
+      .slice(0, index)
+      .filter((earlier) => overlap(earlier.path, later.path))
+      .map(
+        (earlier) => `${later.owner} and ${earlier.owner} must not be the same or lie beneath each other.`,
+      ),
+  );
+}
+
+function overlap(a: string, b: string): boolean {
+  return `${a}/`.startsWith(`${b}/`) || `${b}/`.startsWith(`${a}/`);
+}

@@ -1,0 +1,172 @@
+// The variables of the server: addresses, catalog, sign-in, uploads, database, test control and logging.
+import { z } from 'zod';
+import { isPassword, passwordRule, usernames } from '../auth/user.ts';
+import { addressRanges, flag, integer, name, path } from './value-schemas.ts';
+
+export const addresses = {
+  HOST: z.string().default('127.0.0.1').describe('The address that the server listens on.'),
+  PORT: integer(0, 65535)
+    .default(8080)
+    .describe('The port that the server listens on. 0 selects any free port.'),
+  PUBLIC_URL: z
+    .string()
+    .transform(readPublicUrl)
+    .optional()
+    .describe(
+      'The address that clients use, for example https://steward.example.com. A path is allowed and precedes every other path. ' +
+        'Default: http://localhost: with the port that the server listens on.',
+    ),
+  ADMIN_PATH: z
+    .literal('')
+    .or(path)
+    .default('/admin')
+    .describe('The path of the admin directory. If it is set but empty, the admin directory is at the root.'),
+  CATALOG_PATH: path.default('/services').describe('The path of the SOAP catalog.'),
+  TOKENS_PATH: path.default('/tokens').describe('The path of the token service.'),
+  REST_PATH: path
+    .default('/rest')
+    .describe('The path of the server info and the REST catalog, which clients read before they sign in.'),
+};
+
+function readPublicUrl(text: string, context: z.RefinementCtx): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const plain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
+  if (!plain || !/^https?:$/.test(url.protocol)) {
+    context.addIssue('must be an absolute http or https address without user, query or fragment');
+    return z.NEVER;
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, '');
+}
+
+export const catalog = {
+  CATALOG_NAMESPACE: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9+.-]*:[^\s<>"'&{}|\\^`]+$/, 'must be an absolute URI')
+    .optional()
+    .describe(
+      'The XML namespace of the SOAP catalog. Default: http://www.example.com/schemas/{PRODUCT_NAME}/10.0.',
+    ),
+  VENDOR_PREFIX: name
+    .default('svc')
+    .describe('The first part of the names of SOAP types and message formats.'),
+  PRODUCT_NAME: name.default('Product').describe('The product name in the WSDL and in the XML namespace.'),
+  REQUIRE_TOKENS: flag
+    .default(false)
+    .describe(
+      'true: the listings of the SOAP catalog and of the REST catalog require a token. Otherwise they are public.',
+    ),
+  CATALOG_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'A JSON file with the folders and services that the first start creates. Default: a built-in sample.',
+    ),
+  MAX_SERVICES: integer(1, 1_000_000)
+    .default(50_000)
+    .describe('How many services the catalog may hold, and how many folders.'),
+  MAX_CATALOG_BYTES: integer(1, 1024 ** 3)
+    .default(32 * 1024 ** 2)
+    .describe('How many bytes the texts of all folders and services may have together, as XML.'),
+};
+
+export const access = {
+  ADMIN_USERNAME: z
+    .string()
+    .regex(usernames.pattern, `must be ${usernames.allowed}`)
+    .default('admin')
+    .describe('The name of the first administrator.'),
+  ADMIN_PASSWORD: z
+    .string()
+    .refine(isPassword, `must be ${passwordRule}`)
+    .optional()
+    .describe(
+      'The password of the first administrator. Required with STORE_URL. Default: a random password, printed at start.',
+    ),
+  MAX_TOKENS_PER_USER: integer(1, 10_000)
+    .default(100)
+    .describe('How many valid tokens a user may have. A further sign-in ends the oldest.'),
+  AUDIT_DAYS: integer(1, 36_500)
+    .default(365)
+    .describe('How many days the entries of the audit trail are kept.'),
+  TRUSTED_PROXIES: addressRanges.describe(
+    'The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses or CIDR ranges.',
+  ),
+};
+
+export const rest = {
+  MAX_UPLOAD_BYTES: integer(1, 1024 ** 3)
+    .default(10 * 1024 ** 2)
+    .describe('The largest file of a form, in bytes.'),
+  MAX_UPLOADS_TOTAL_BYTES: integer(1, 1024 ** 4)
+    .default(256 * 1024 ** 2)
+    .describe('The largest size of all uploads together, in bytes.'),
+  ERROR_STATUS: z
+    .literal('200', 'must be 200 or absent')
+    .optional()
+    .describe(
+      '200: the REST API sends JSON errors with HTTP status 200, for clients that treat every other status as a connection error.',
+    ),
+};
+
+const secretKey = z
+  .string()
+  .regex(/^.{32,1024}$/s, 'must be 32 to 1024 characters')
+  .optional();
+
+export const database = {
+  STORE_URL: z
+    .string()
+    .refine(
+      isDatabaseUrl,
+      'must be absent (memory) or an address such as postgres://user:password@host:5432/database',
+    )
+    .optional()
+    .describe(
+      'The PostgreSQL database (15 or newer, encoding UTF8) that holds all state, for example ' +
+        'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
+        'Default: the state is in memory and is lost when the process ends.',
+    ),
+  SECRET_KEY: secretKey.describe(
+    'The key that encrypts the signature keys and header values of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
+      'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +
+      'Default: they are not encrypted.',
+  ),
+  SECRET_KEY_PREVIOUS: secretKey.describe(
+    'A second key that decrypts secrets while SECRET_KEY is introduced or replaced. Nothing is encrypted with it.',
+  ),
+};
+
+function isDatabaseUrl(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return /^postgres(ql)?:$/.test(url?.protocol ?? '') && (url?.pathname.length ?? 0) > 1;
+}
+
+export const testing = {
+  TEST_CONTROL: flag
+    .default(false)
+    .describe(
+      'true: the control API at /control resets the server, moves its clock, makes requests fail and shows what clients send. Only for ' +
+        'tests: anybody who reaches /control can do everything. Requires the memory store and simulated upgrades.',
+    ),
+  TEST_CONTROL_TOKEN: z
+    .string()
+    .regex(/^[A-Za-z0-9._~+/=-]{16,1024}$/, 'must be 16 to 1024 letters, digits or . _ ~ + / = -')
+    .optional()
+    .describe(
+      'The bearer token that /control requires. Required if HOST is not a loopback address. Default: none is required.',
+    ),
+  SEED: z
+    .string()
+    .regex(/^.{1,256}$/s, 'must be 1 to 256 characters')
+    .optional()
+    .describe(
+      'With TEST_CONTROL: makes ids, tokens and generated keys repeatable. They are no secrets then. Default: they are random.',
+    ),
+};
+
+export const logging = {
+  LOG_LEVEL: z
+    .enum(['silent', 'error', 'warn', 'info', 'debug'], 'must be one of silent, error, warn, info, debug')
+    .default('info')
+    .describe('How much is logged: silent, error, warn, info or debug.'),
+};

@@ -1,0 +1,38 @@
+// All environment variables: their groups, and the schema that checks each of them.
+import { z } from 'zod';
+import { access, addresses, catalog, database, logging, rest, testing } from './server-variables.ts';
+import { kubernetes, simulation, upgrades } from './upgrade-variables.ts';
+import { webhooks } from './webhook-variables.ts';
+
+/** By title, in the order of .env.example, which is generated from these groups. */
+export const variableGroups = {
+  'Addresses and paths': addresses,
+  'SOAP catalog': catalog,
+  'Sign-in and proxies': access,
+  Webhooks: webhooks,
+  'Uploads and errors of the REST API': rest,
+  Database: database,
+  Upgrades: upgrades,
+  'Upgrades on Kubernetes': kubernetes,
+  'Simulated upgrades': simulation,
+  'Test control': testing,
+  Logging: logging,
+};
+
+export const variables = z.object({
+  ...addresses,
+  ...catalog,
+  ...access,
+  ...webhooks,
+  ...rest,
+  ...database,
+  ...upgrades,
+  ...kubernetes,
+  ...simulation,
+  ...testing,
+  ...logging,
+});
+
+export function isVariable(name: string): boolean {
+  return Object.hasOwn(variables.shape, name);
+}

@@ -234,6 +234,13 @@ describe('a service', () => {
     expect(page).toContain('inactive');
     expect(page).not.toContain(signatureKey);
     expect(await show(path, 'publisher')).not.toContain('Watcher');
-    expect(await show(`${services}/Maps/Elevation.ImageServer`)).toContain('No webhooks.');
+    expect(await show(`${services}/Maps/Elevation.ImageServer`)).toContain('No webhook is for this service only.');
+    await server.post(`${services}/webhooks/create`, {
+      token: server.token('administrator'),
+      name: 'All',
+      hookUrl: 'https://hooks.example.com/',
+      changeTypes: '*',
+    });
+    expect(await show(path)).toMatch(/1 webhook<\/a> gets\s+the events of all services\./);
   });
 });

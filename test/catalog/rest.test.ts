@@ -229,7 +229,7 @@ describe('services', () => {
     const headers = { cookie: 'steward_session=token-of-the-publisher', accept: 'text/html' };
     const page = await server.get(`${services}/Maps/Roads.MapServer/edit`, headers);
     expect(page.body).toContain('Roads and paths.</textarea>');
-    expect(page.body).toContain('<option value="public" selected>public</option>');
+    expect(page.body).toContain('<option value="public" selected>everyone</option>');
   });
 });
 

@@ -26,11 +26,14 @@ it('the sign-in form leads to the requested page, with its query but without a t
   expect(body).toContain('name="next" value="/admin/services?q=map"');
 });
 
-it('the sign-in form shows an alert for an invalid session, but not without a session', async () => {
+it('the sign-in form shows an alert for an invalid token, but not without a session or after its end', async () => {
   const first = await page('/admin', {});
   expect(first.body).toContain('Sign in to continue.');
   expect(first.body).not.toContain('role="alert"');
-  const bad = await page('/admin', { cookie: 'steward_session=ended' });
+  const ended = await page('/admin', { cookie: 'steward_session=ended' });
+  expect(ended.body).toContain('Your session has ended. Sign in to continue.');
+  expect(ended.body).not.toContain('role="alert"');
+  const bad = await page('/admin?f=html&token=invalid', {});
   expect(bad.body).toContain('role="alert"');
 });
 
@@ -110,12 +113,13 @@ describe('a submitted form', () => {
     expect(headers.location).toMatch(/^\/admin\/system\/upgrades\?setting\.licenseUpload=id-\d+$/);
   });
 
-  it('without next shows the result and a link back instead of the form', async () => {
-    const { body } = await submit('/admin/services/createFolder', { folderName: 'Result' });
-    expect(body).toContain('<h2 id="result">The folder Result was created.</h2>');
-    expect(body).toContain('<a href="/admin/services/Result">Open the folder</a>');
-    expect(body).toContain('<a href="/admin/services">Back to Services</a>');
-    expect(body).not.toContain('<label for="folderName">');
+  it('without next leads to what it was about, or shows the result and a link back instead of the form', async () => {
+    const created = await submit('/admin/services/createFolder', { folderName: 'Result' });
+    expect(created.headers.location).toBe('/admin/services/Result');
+    const { body } = await submit('/admin/mode/update', { isReadOnly: 'false' });
+    expect(body).toMatch(/<h2 id="result">[^<]+<\/h2>/);
+    expect(body).toContain('<a href="/admin/mode">Back to Mode</a>');
+    expect(body).not.toContain('<label for="isReadOnly">');
   });
 });
 

@@ -148,8 +148,10 @@ describe('services', () => {
       serviceName: 'New',
       type: 'MapServer',
     });
-    expect(result.body).toContain('The service New.MapServer was created.');
-    expect(result.body).toContain('<a href="/admin/services/Maps/New.MapServer">Open the service</a>');
+    expect(result.headers.location).toBe('/admin/services/Maps/New.MapServer');
+    expect(decodeURIComponent(String(result.headers['set-cookie']))).toContain(
+      'The service Maps/New.MapServer was created.',
+    );
   });
 });
 

@@ -259,7 +259,7 @@ describe('after a job', () => {
     await server.runtime.advance(hour);
     const page = await open();
     expect(page).toMatch(
-      /<details class="destructive">\s*<summary>Roll back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
+      /<details class="destructive" >\s*<summary>Roll back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
     );
     expect(page).toMatch(/Puts back 5 containers/);
     expect(await send(page, '/rollback')).toBe(upgrades);

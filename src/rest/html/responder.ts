@@ -201,7 +201,7 @@ export class HtmlResponder {
     const entered = { next: isSignIn ? given : requested, username: shortText(textIn(form, 'username')) };
     // Opening a page without a session is not an error.
     const isFirst = state.error?.code === 499 && !isPost;
-    const hasEnded = state.error?.code === 498 && !isPost;
+    const hasEnded = state.error?.code === 498 && !isPost && textIn(form, 'token') === undefined;
     const page = signInPage(
       { ...frame.bareLayout('Sign in'), notice: readNotice(rest.noticeCookie) },
       {

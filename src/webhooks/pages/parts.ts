@@ -108,8 +108,7 @@ export function explainHealth(webhook: Webhook, view: HealthView, now: number): 
     ${formatCount(left, 'more failure')}.`;
   }
   const ago = deactivatedAt !== null && renderAgo(deactivatedAt, now);
-  if (deactivatedBy === 'failures')
-    return html`After ${formatCount(failures, 'failure')}, ${ago}.`;
+  if (deactivatedBy === 'failures') return html`After ${formatCount(failures, 'failure')}, ${ago}.`;
   return deactivatedBy === 'administrator'
     ? html`Deactivated by an administrator ${ago}.`
     : html`Not active since it was created.`;

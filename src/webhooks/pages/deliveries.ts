@@ -60,8 +60,8 @@ export function renderDeliveries(
       ...(webhook
         ? []
         : [html`<a href="${webhookHref(page, delivery.webhookId)}"><bdi>${of?.name}</bdi></a>`]),
-      html`${renderDeliveryState(delivery)} ${renderRedelivered(page, delivery)}`,
-      renderLastAnswer(delivery, settings, page.now),
+      renderDeliveryState(delivery),
+      html`${renderLastAnswer(delivery, settings, page.now)} ${renderRedelivered(page, delivery)}`,
       renderRedeliver(page, of, delivery, returnAddress(page)) || '',
     ];
   });

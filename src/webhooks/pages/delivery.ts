@@ -74,14 +74,16 @@ function repetitionLinks(page: PageContext<unknown>, delivery: Delivery): Html {
 
 function factsOf(page: PageContext<Delivery>, webhook: Webhook | undefined): [string, Html | string][] {
   const { subject: delivery, now } = page;
-  const { webhookId, event, createdAt, endedAt, attempts } = delivery;
+  const { webhookId, event, state, createdAt, endedAt, attempts } = delivery;
   const took = attempts.length > 0 && html`, after ${formatDuration((endedAt ?? now) - createdAt)}`;
   return [
     ['Webhook', html`<a href="${webhookHref(page, webhookId)}"><bdi>${webhook?.name}</bdi></a>`],
     ['Service', event.service ?? html`<span class="none">none</span>`],
     ['Event id', html`<code>${event.id}</code>`],
     ['Created', html`${renderTime(createdAt)}, ${renderAgo(createdAt, now)}`],
-    ...(endedAt === null ? [] : [['Ended', html`${renderTime(endedAt)}${took}`] as [string, Html]]),
+    ...(endedAt === null || state === 'missed'
+      ? []
+      : [['Ended', html`${renderTime(endedAt)}${took}`] as [string, Html]]),
   ];
 }
 

@@ -32,15 +32,14 @@ function formatAddress(url: string): string {
 }
 
 export function renderSendCommand(request: OutgoingRequest): Html {
-  const command = sendCommand(request);
-  const isMasked = Object.values(request.headers).includes(maskedValue) || new URL(request.url).search !== '';
-  return html`<details>
+  const masked = listMasked(request);
+  return html`<details class="send">
     <summary>Send it from a shell</summary>
     <p>
-      The command sends the request with these headers, the signature included. A receiver that checks the timestamp may refuse it after
-      some minutes; a redelivery has a new signature.
+      The command sends the request as above, with the same signature. A receiver that checks the timestamp may refuse it after some
+      minutes; a redelivery gets a new signature.
     </p>
-    ${isMasked && html`<p>Replace <code>${maskedValue}</code> with the values of your custom headers and of the query of the address. This page does not show them.</p>`}
+    ${masked.length > 0 && html`<p>Replace <code>${maskedValue}</code> with ${masked.join(' and ')}, which this page does not show.</p>`}
     ${
       !isInCommand(request.body) &&
       html`<p>
@@ -48,6 +47,13 @@ export function renderSendCommand(request: OutgoingRequest): Html {
         <a href="?f=json">the JSON of this page</a> as the file <code>payload</code>, without a line break at its end.
       </p>`
     }
-    <pre tabindex="0" data-copy>${command}</pre>
+    <pre tabindex="0" data-copy>${sendCommand(request)}</pre>
   </details>`;
+}
+
+function listMasked({ url, headers }: OutgoingRequest): string[] {
+  return [
+    ...(Object.values(headers).includes(maskedValue) ? ['the values of the custom headers'] : []),
+    ...(new URL(url).search === '' ? [] : ['the query of the address']),
+  ];
 }

@@ -39,10 +39,12 @@ function webhooksWithReceiverOf(store: ReadableStore, { hookUrl }: Webhook): str
 }
 
 function explainPlace({ claimed, ahead }: QueuePlace, { hookUrl }: Webhook): string {
-  const inProgress = formatCount(claimed, 'delivery');
-  const first = `${ahead === mostCounted ? 'At least ' : ''}${formatCount(ahead, 'delivery')} of this webhook ${ahead === 1 ? 'goes' : 'go'} first.`;
-  const others = ahead === 0 ? 'It is the next one of this webhook.' : first;
-  return claimed >= slotsPerReceiver
-    ? `${new URL(hookUrl).host} has ${inProgress} in progress, the most at a time. ${others}`
-    : others;
+  const limit = `${formatCount(claimed, 'delivery')} to ${new URL(hookUrl).host} are in progress, which is the limit for a receiver. `;
+  return `${claimed >= slotsPerReceiver ? limit : ''}${formatAhead(ahead)}`;
+}
+
+function formatAhead(ahead: number): string {
+  if (ahead === 0) return 'It is the next delivery of this webhook.';
+  const atLeast = ahead === mostCounted ? 'At least ' : '';
+  return `${atLeast}${formatCount(ahead, 'delivery')} of this webhook ${ahead === 1 ? 'goes' : 'go'} first.`;
 }

@@ -100,6 +100,7 @@ async function register(page: Page, port: number): Promise<void> {
   await page.getByRole('link', { name: 'Create webhook' }).first().click();
   await page.locator('#name').fill('Harbourmaster');
   await page.locator('#hookUrl').fill(`http://127.0.0.1:${port}/in`);
+  await page.getByLabel('All events').uncheck();
   await page.getByLabel('UpgradeFailed').check();
   await page.locator('#changeTypes').fill('HarbourClosed');
   await page.getByRole('button', { name: 'Create webhook' }).click();

@@ -51,6 +51,7 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
     await page.getByRole('button', { name: 'Redeliver' }).click();
     // The page of the new delivery follows it.
     await page.getByText('The receiver accepted the event.').waitFor();
+    await page.getByText('What the last attempt sent:').waitFor();
     await page.getByRole('link', { name: 'Repeats an earlier delivery' }).click();
     await page.getByRole('link', { name: 'Was redelivered' }).waitFor();
     expect(page.url()).toBe(failed);

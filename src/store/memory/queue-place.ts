@@ -12,8 +12,7 @@ export function countAhead(
   const place = free.indexOf(delivery);
   const isDue = (one: Delivery) => priorityOf(one) !== 1 || waitingSince(one) + retryWaitMs <= at;
   const isAhead = (one: Delivery, index: number) =>
-    (priorityOf(one) - priorityOf(delivery) ||
-      waitingSince(one) - waitingSince(delivery) ||
-      index - place) < 0;
+    (priorityOf(one) - priorityOf(delivery) || waitingSince(one) - waitingSince(delivery) || index - place) <
+    0;
   return Math.min(free.filter((one, index) => isAhead(one, index) && isDue(one)).length, mostCounted);
 }

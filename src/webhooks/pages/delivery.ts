@@ -135,9 +135,9 @@ function renderRequest(delivery: Delivery, { url, headers, body }: OutgoingReque
   const isCut = payload.length > maxBodyShown;
   return html`<section aria-labelledby="sent">
     <h2 id="sent">Request</h2>
-    <p>${describeRequest(delivery)} <span class="address">POST ${formatReceiver({ hookUrl: url })}</span></p>
+    <p id="sent-when" data-live="2">${describeRequest(delivery)} <span class="address">POST ${formatReceiver({ hookUrl: url })}</span></p>
     <h3>Headers</h3>
-    <pre tabindex="0" data-copy>${formatHeaders(headers)}</pre>
+    <pre tabindex="0" data-copy id="sent-headers" data-live="2">${formatHeaders(headers)}</pre>
     <h3>Payload</h3>
     ${isForm && html`<p class="hint">Sent as the form field payload.</p>`}
     <pre tabindex="0" data-copy>${payload.slice(0, maxBodyShown)}${isCut && ' …'}</pre>

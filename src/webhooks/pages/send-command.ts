@@ -47,7 +47,7 @@ export function renderSendCommand(request: OutgoingRequest): Html {
         <a href="?f=json">the JSON of this page</a> as the file <code>payload</code>, without a line break at its end.
       </p>`
     }
-    <pre tabindex="0" data-copy>${sendCommand(request)}</pre>
+    <pre tabindex="0" data-copy id="send-command" data-live="2">${sendCommand(request)}</pre>
   </details>`;
 }
 

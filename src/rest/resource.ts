@@ -74,6 +74,15 @@ export type Outcome = {
   readonly notice?: Notice;
   /** A secret that only this answer has. With `f=html`, a page shows it, also if there is a `next`. */
   readonly shownOnce?: { readonly label: string; readonly value: string; readonly hint: string };
+  /** The operation that a reader of `shownOnce` is likely to want next. */
+  readonly nextStep?: NextStep;
+};
+
+/** A button for an operation without required fields. The operation leads to `next`. */
+export type NextStep = {
+  readonly label: string;
+  readonly path: readonly string[];
+  readonly next: readonly string[];
 };
 
 /** A sentence about what has happened, and a link to what it is about, with its path in the tree. */

@@ -52,6 +52,8 @@ export type DeliveryQueue = {
   redeliver: (redelivery: Redelivery, portion: RedeliveryPortion) => Promise<Redelivered>;
   /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
   pendingOf: (webhookId: string) => Promise<number>;
+  /** What a pending delivery waits for. Undefined if it is not pending. */
+  placeOf: (id: string, queue: QueueOfReceiver) => Promise<QueuePlace | undefined>;
   /** How many deliveries that could have been recovered this process has removed, because a webhook had too many of them. */
   evicted: () => number;
   /** When the oldest pending delivery was created. */
@@ -94,6 +96,22 @@ export type ClaimRequest = {
    * for all of them together; two claims at the same moment may exceed it.
    */
   readonly roomFor: (receiver: string) => number;
+};
+
+export type QueueOfReceiver = {
+  readonly at: number;
+  readonly retryWaitMs: number;
+  /** The webhooks that share the limit of the receiver. */
+  readonly webhookIds: readonly string[];
+};
+
+export type QueuePlace = {
+  /** Whether a process has claimed the delivery: its attempt is in progress. */
+  readonly isClaimed: boolean;
+  /** How many deliveries to the receiver are claimed, this one included. */
+  readonly claimed: number;
+  /** How many due deliveries of the webhook are claimed before this one, at most `mostCounted`. */
+  readonly ahead: number;
 };
 
 export type Claimed = {

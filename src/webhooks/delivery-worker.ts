@@ -25,7 +25,14 @@ import type { Runtime, Stopwatch } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
 import { LostClaim, type Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
-import { type Attempt, type Delivery, endOf, nextAttemptAt, retryWaitMs } from './delivery.ts';
+import {
+  type Attempt,
+  type Delivery,
+  endOf,
+  nextAttemptAt,
+  retryWaitMs,
+  slotsPerReceiver,
+} from './delivery.ts';
 import { type RequestOptions, composeRequest, toSentRequest } from './delivery-request.ts';
 import { type CustomHeader, keepResponseHeaders, maskValues } from './headers.ts';
 import type { HttpClient } from './http-client.ts';
@@ -34,8 +41,6 @@ import type { WebhookNotice } from './own-events.ts';
 import { webhookSettings } from './settings.ts';
 import { receiverOf } from './target-policy.ts';
 import { type Webhook, webhooks } from './webhook.ts';
-
-const slotsPerReceiver = 4;
 
 const graceMs = 3_000;
 

@@ -140,6 +140,9 @@ export function isRecoverable({ state, isPing, redeliveredAs }: Delivery): boole
   return state !== 'pending' && state !== 'delivered' && !isPing && redeliveredAs === null;
 }
 
+/** How many deliveries to one receiver are in progress at a time. */
+export const slotsPerReceiver = 4;
+
 export function retryWaitMs({ notificationElapsedTimeInSeconds }: WebhookSettings): number {
   return notificationElapsedTimeInSeconds * 1000;
 }

@@ -67,7 +67,11 @@ export function headerProblems(
 }
 
 const pickedTypes = [
-  { value: '*', label: 'All events', description: 'Also those of types that are added later.' },
+  {
+    value: '*',
+    label: 'All events',
+    description: 'Also those of types that are added later. Uncheck it to choose types.',
+  },
   ...eventTypes
     .filter(({ type }) => type !== pingType)
     .map(({ type, description }) => ({ value: type, label: type, description })),

@@ -115,7 +115,9 @@ function webhookResource(deps: WebhookDeps): Resource<Webhook> {
           const discarded = await update((transaction) =>
             deactivateWebhook(transaction, subject.id, 'administrator', at),
           );
-          const text = `${subject.name} is deactivated. ${discardedText(discarded)}`;
+          const text = subject.active
+            ? `${subject.name} is deactivated. ${discardedText(discarded)}`
+            : `${subject.name} was inactive already.`;
           return { json: { status: 'success', discarded }, notice: { text, link: webhookLink(subject) } };
         },
       }),

@@ -21,7 +21,7 @@ import type { EventPublisher } from './event-publisher.ts';
 import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.ts';
 import { showSettings } from './pages/settings.ts';
 import { showWebhooks } from './pages/webhooks.ts';
-import { deliveriesLink, webhookLink } from './pages/notices.ts';
+import { deliveriesLink, pingStep, webhookLink } from './pages/notices.ts';
 import { redeliverToAllOperation } from './redeliver.rest.ts';
 import { changeSettings, createWebhook } from './registry.ts';
 import { type WebhookSettings, settingRanges, webhookSettings } from './settings.ts';
@@ -93,6 +93,8 @@ const createDescription = {
   access: 'administrator',
   effect: 'writes',
   answer: webhookCreatedAnswer,
+  // Only the form begins with it: the API requires the field.
+  present: () => ({ changeTypes: '*' }),
 } as const;
 
 function createOperation(deps: WebhookDeps): Operation {
@@ -144,6 +146,7 @@ async function create(
     json: { status: 'success', id, webhook: json, signatureKey },
     notice: { text: `The webhook ${webhook.name} was created.`, link: webhookLink(webhook) },
     shownOnce: shownKey(signatureKey),
+    nextStep: pingStep(webhook),
   };
 }
 

@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 afterEach(() => hooks.close());
 
-const { cookie, see } = browse(() => hooks);
+const { cookie, see, press } = browse(() => hooks);
 
 /** Sends the form as a browser does, and returns its answer. */
 async function send(path: string, fields: Record<string, string> = {}) {
@@ -26,6 +26,12 @@ function noticeOf({ headers }: Awaited<ReturnType<typeof send>>): unknown {
 const given = { name: 'One', hookUrl: 'https://hooks.example/in' };
 
 describe('event types', () => {
+  it('are all chosen at first in the form, which the API does not assume', async () => {
+    expect(await see(`${all}/create`)).toMatch(/id="changeTypes\.\*"[^>]*checked/);
+    const answer = await hooks.post(`${all}/create`, given, hooks.administrator);
+    expect(answer.json()).toMatchObject({ error: { details: [expect.stringContaining('changeTypes')] } });
+  });
+
   it('are chosen by boxes, and others by name', async () => {
     const answer = await send('create', {
       ...given,
@@ -51,7 +57,7 @@ describe('event types', () => {
   });
 });
 
-it('a page shows the key once, also with a page to continue with', async () => {
+it('a page shows the key once, also with a page to continue with, and offers a ping of the new webhook', async () => {
   const created = await send('create', { ...given, changeTypes: '*', next: all });
   const { webhooks } = await hooks.read<{ webhooks: { id: string }[] }>('');
   const id = webhooks[0]?.id ?? '';
@@ -62,6 +68,7 @@ it('a page shows the key once, also with a page to continue with', async () => {
     expect(body).toMatch(/data-copy>whsec_/);
     expect(body).toContain(`href="${all}/${id}">Open One</a>`);
   }
+  expect(await press(created.body, `${all}/${id}/ping`)).toBe(`${all}/${id}`);
 });
 
 it('Edit shows whether the webhook is active, and does not send it', async () => {

@@ -70,7 +70,7 @@ describe('the list', () => {
     expect(text).toMatch(/ failing hooks.* worse hooks.* fine hooks.* never hooks.* off hooks/);
     await failOnce();
     const page = await see(all);
-    expect(textOf(page)).toMatch(/Deactivated Deactivated after 3 failures, just now/);
+    expect(textOf(page)).toMatch(/Deactivated After 3 failures, just now/);
     expect(page.indexOf(`id="webhook-${failing.id}"`)).toBeLessThan(page.indexOf(`id="webhook-${never.id}"`));
     const inactive = textOf(await see(`${all}?health=inactive`));
     expect(inactive).toContain('All 5 OK 1 Deactivated 2 Inactive 2');
@@ -118,6 +118,7 @@ describe('the list', () => {
     expect(await press(second, `${all}/${id}/deactivate`)).toBe(all);
     page = await see(all);
     expect(textOf(page)).toContain('Deactivated by an administrator');
+    expect(textOf(await see(form))).toContain('One is inactive already.');
     hooks.answerWith(200);
     expect(await press(page, `${all}/${id}/ping`)).toBe(all);
     expect(await press(page, `${all}/${id}/activate`)).toBe(all);

@@ -36,6 +36,7 @@ function isSecret(control: Control): boolean {
   return control.kind === 'text' && control.secret === true;
 }
 
-function quote(text: string): string {
+/** A word of a shell command. */
+export function quote(text: string): string {
   return /^[\w./:,@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

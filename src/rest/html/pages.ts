@@ -2,7 +2,14 @@
 import { postCommand, readCommand } from './curl.ts';
 import { type AnswerSchema, answerFields } from '../answer.ts';
 import type { Operation, Outcome } from '../resource.ts';
-import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
+import {
+  type Action,
+  type FormView,
+  type ProblemList,
+  actionButton,
+  operationForm,
+  renderProblems,
+} from './form.ts';
 import { type Layout, type Link, renderPage } from './layout.ts';
 import { html, type Html } from './html.ts';
 import type { Json } from '../../lib/json.ts';
@@ -107,6 +114,7 @@ export type OperationView = FormView & {
     readonly text: string;
     readonly link: Link | undefined;
     readonly shownOnce: Outcome['shownOnce'];
+    readonly nextStep: Action | undefined;
   };
   readonly parent: Link;
 };
@@ -123,8 +131,9 @@ export function operationPage(layout: Layout, operation: Operation, view: Operat
 }
 
 /** The sentence says everything that a plain success does. */
-function resultView({ json, text, link, shownOnce }: NonNullable<OperationView['result']>): Html {
-  if (shownOnce) return secretView(text, link, shownOnce);
+function resultView(result: NonNullable<OperationView['result']>): Html {
+  const { json, text, link, shownOnce } = result;
+  if (shownOnce) return secretView(result, shownOnce);
   const isPlain = JSON.stringify(json) === '{"status":"success"}';
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">${text}</h2>
@@ -137,15 +146,14 @@ function resultView({ json, text, link, shownOnce }: NonNullable<OperationView['
 }
 
 function secretView(
-  text: string,
-  link: Link | undefined,
+  { text, link, nextStep }: NonNullable<OperationView['result']>,
   { label, value, hint }: NonNullable<Outcome['shownOnce']>,
 ): Html {
   return html`<section role="status" class="result" aria-labelledby="result">
     <h2 id="result">${text}</h2>
     <p><strong>${label}</strong> ${hint}</p>
     <pre tabindex="0" data-copy>${value}</pre>
-    ${link && html`<p><a href="${link.href}">${link.name}</a></p>`}
+    <div class="actions">${nextStep && actionButton(nextStep)} ${link && html`<a href="${link.href}">${link.name}</a>`}</div>
   </section>`;
 }
 

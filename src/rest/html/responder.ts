@@ -8,10 +8,10 @@ import { type Json, plainJson } from '../../lib/json.ts';
 import { carriedPrefix } from '../fields.ts';
 import { type Form, textIn } from '../form.ts';
 import { type RestRequest, ownPath } from '../request.ts';
-import type { Notice, NoticeLink, Operation, Outcome, Resource } from '../resource.ts';
+import type { NextStep, Notice, NoticeLink, Operation, Outcome, Resource } from '../resource.ts';
 import { crumbsOf } from './crumbs.ts';
 import { postCommand } from './curl.ts';
-import type { FormError, FormView } from './form.ts';
+import type { Action, FormError, FormView } from './form.ts';
 import type { Frame } from './frame.ts';
 import type { Html } from './html.ts';
 import { type Layout, type Link, sendHtml } from './layout.ts';
@@ -72,6 +72,18 @@ export class HtmlResponder {
 
   #linkOf(link: NoticeLink | undefined): Link | undefined {
     return link && { name: link.name, href: this.#path(link.path) };
+  }
+
+  #nextStep({ identity }: RestRequest, step: NextStep | undefined): Action | undefined {
+    const formToken = identity?.formToken ?? '';
+    if (!step || formToken === '') return undefined;
+    return {
+      label: step.label,
+      action: this.#path(step.path),
+      next: this.#path(step.next),
+      formToken,
+      isPrimary: true,
+    };
   }
 
   /** A notice is shown once. */
@@ -186,6 +198,7 @@ export class HtmlResponder {
           text: noticeOf(operation, result).text,
           link: this.#linkOf(result.notice?.link),
           shownOnce: result.shownOnce,
+          nextStep: this.#nextStep(rest, result.nextStep),
         },
       }),
     });

@@ -53,6 +53,7 @@ export class MemoryDeliveries {
     countMatched: (filter, at) => run(() => this.#lists.countMatched(filter, at)),
     redeliver: (redelivery, portion) => run(() => this.#redeliver(redelivery, portion)),
     pendingOf: (webhookId) => run(() => this.#lists.pendingOf(webhookId)),
+    placeOf: (id, queue) => run(() => this.#lists.placeOf(id, queue)),
     evicted: () => this.#lists.evicted,
     oldestPendingAt: () => run(() => this.#lists.oldestPendingAt()),
     pending: () => this.#lists.pending(),

@@ -23,10 +23,18 @@ import {
 import { bytesOfPayload } from '../../webhooks/event.ts';
 import { type Redelivery, matchesRedelivery } from '../../webhooks/redelivery.ts';
 import { freeze } from '../changes.ts';
-import type { ClaimRequest, Claimed, Redelivered, RedeliveryPortion } from '../delivery-queue.ts';
+import type {
+  ClaimRequest,
+  Claimed,
+  QueueOfReceiver,
+  QueuePlace,
+  Redelivered,
+  RedeliveryPortion,
+} from '../delivery-queue.ts';
 import type { DeliveryRetention } from '../store.ts';
 import type { DeliveryListDump } from './dump.ts';
 import { type Heap, createHeap } from './heap.ts';
+import { countAhead } from './queue-place.ts';
 
 /** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
 const maxFinishedBytes = 64 * 1024 ** 2;
@@ -101,6 +109,20 @@ export class DeliveryLists {
 
   pendingOf(webhookId: string): number {
     return this.#of(webhookId).filter(({ state, isPing }) => state === 'pending' && !isPing).length;
+  }
+
+  placeOf(id: string, queue: QueueOfReceiver): QueuePlace | undefined {
+    const delivery = this.#deliveries.get(id);
+    if (delivery?.state !== 'pending') return undefined;
+    const receivers = new Set(queue.webhookIds);
+    const claimed = [...this.#claimed].filter((one) =>
+      receivers.has(this.#deliveries.get(one)?.webhookId ?? ''),
+    );
+    const isClaimed = this.#claimed.has(id);
+    const free = this.#of(delivery.webhookId).filter(
+      (one) => one.state === 'pending' && !this.#claimed.has(one.id),
+    );
+    return { isClaimed, claimed: claimed.length, ahead: isClaimed ? 0 : countAhead(delivery, free, queue) };
   }
 
   countMatched(filter: DeliveryFilter, at: number): Map<string, number> {

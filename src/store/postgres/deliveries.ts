@@ -10,6 +10,8 @@ import type {
   Completed,
   Completion,
   DeliveryQueue,
+  QueueOfReceiver,
+  QueuePlace,
   Redelivered,
   RedeliveryPortion,
   Remembered,
@@ -27,6 +29,7 @@ import { readFailureWindows } from './failure-windows.ts';
 import { PendingCount } from './pending-count.ts';
 import { deleteInPortions } from './portions.ts';
 import { Publishing } from './publishing.ts';
+import { readQueuePlace } from './queue-place.ts';
 import { Redelivering } from './redelivering.ts';
 
 export type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
@@ -144,6 +147,10 @@ export class PostgresDeliveries implements DeliveryQueue {
       [webhookId],
     );
     return row?.count ?? 0;
+  }
+
+  placeOf(id: string, queue: QueueOfReceiver): Promise<QueuePlace | undefined> {
+    return readQueuePlace(this.#options.database, id, queue);
   }
 
   evicted(): number {

@@ -60,18 +60,13 @@ export function renderDeliveries(
       ...(webhook
         ? []
         : [html`<a href="${webhookHref(page, delivery.webhookId)}"><bdi>${of?.name}</bdi></a>`]),
-      html`${renderDeliveryState(delivery)} ${renderRedelivered(page, delivery)}`,
-      renderLastAnswer(delivery, settings, page.now),
-      renderRedeliver(page, of, delivery, returnAddress(page)) ||
-        html`<span class="none">${of?.active === false ? 'Webhook inactive' : '–'}</span>`,
+      renderDeliveryState(delivery),
+      html`${renderLastAnswer(delivery, settings, page.now)} ${renderRedelivered(page, delivery)}`,
+      renderRedeliver(page, of, delivery, returnAddress(page)) || '',
     ];
   });
-  return renderTable(
-    'Deliveries',
-    columns,
-    rows,
-    deliveries.map(({ id }) => `delivery-${id}`),
-  );
+  const ids = deliveries.map(({ id }) => `delivery-${id}`);
+  return html`<div class="deliveries">${renderTable('Deliveries', columns, rows, ids)}</div>`;
 }
 
 function renderRedelivered(page: PageContext<unknown>, delivery: Delivery): Html | false {

@@ -7,9 +7,8 @@ import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { type Attempt, type Delivery, endOf } from '../delivery.ts';
 import type { OutgoingRequest } from '../http-client.ts';
-import { webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
-import { formatNextAttempt, renderOutcome, renderRedeliver } from './deliveries.ts';
+import { renderOutcome, renderRedeliver } from './deliveries.ts';
 import {
   deliveryHref,
   formHref,
@@ -18,6 +17,8 @@ import {
   signInHint,
   webhookHref,
 } from './parts.ts';
+import { renderSendCommand } from './send-command.ts';
+import { explainWaiting } from './waiting.ts';
 
 const maxBodyShown = 32_768;
 
@@ -25,28 +26,34 @@ export function showDelivery(
   store: ReadableStore,
   requestOf: (delivery: Delivery) => OutgoingRequest,
 ): View<Delivery> {
-  return (page) => {
+  return async (page) => {
     const { subject: delivery } = page;
     const webhook = store.get(webhooks, delivery.webhookId);
-    const next = formatNextAttempt(delivery, store.read(webhookSettings), page.now);
+    const waiting = await explainWaiting(store, delivery, page.now);
     return html`<div id="delivery" data-live="2">
-        <p class="lead-actions" role="status">
-          ${renderDeliveryState(delivery)} <span>${sentenceOf(delivery, next)}</span> ${repetitionLinks(page, delivery)}
+        <p class="lead-actions">
+          <span role="status">${renderDeliveryState(delivery)} ${sentenceOf(delivery)}</span>
+          ${waiting && html`<span>${waiting}</span>`} ${repetitionLinks(page, delivery)}
         </p>
         ${renderFacts(factsOf(page, webhook))} ${renderAction(page, webhook)} ${signInHint(page)}
         <section aria-labelledby="attempts">
-          <h2 id="attempts">${formatCount(delivery.attempts.length, 'attempt')}</h2>
-          ${renderTimeline(delivery, next)}
+          <h2 id="attempts">${formatAttempts(delivery)}</h2>
+          ${renderTimeline(delivery)}
         </section>
       </div>
       ${renderRequest(delivery, requestOf(delivery))}`;
   };
 }
 
-function sentenceOf({ state, attempts }: Delivery, next: string | undefined): string {
+function formatAttempts({ state, attempts }: Delivery): string {
+  if (attempts.length > 0) return formatCount(attempts.length, 'attempt');
+  return state === 'pending' ? 'Not attempted yet' : 'Not attempted';
+}
+
+function sentenceOf({ state, attempts }: Delivery): string {
   switch (state) {
     case 'pending':
-      return attempts.length === 0 ? 'Waiting for its first attempt.' : `${next}.`;
+      return '';
     case 'delivered':
       return `The receiver accepted the event${attempts.length > 1 ? ` at attempt ${attempts.length}` : ''}.`;
     case 'failed':
@@ -67,20 +74,16 @@ function repetitionLinks(page: PageContext<unknown>, delivery: Delivery): Html {
 
 function factsOf(page: PageContext<Delivery>, webhook: Webhook | undefined): [string, Html | string][] {
   const { subject: delivery, now } = page;
-  const { webhookId, event, createdAt, endedAt } = delivery;
+  const { webhookId, event, state, createdAt, endedAt, attempts } = delivery;
+  const took = attempts.length > 0 && html`, after ${formatDuration((endedAt ?? now) - createdAt)}`;
   return [
     ['Webhook', html`<a href="${webhookHref(page, webhookId)}"><bdi>${webhook?.name}</bdi></a>`],
     ['Service', event.service ?? html`<span class="none">none</span>`],
     ['Event id', html`<code>${event.id}</code>`],
     ['Created', html`${renderTime(createdAt)}, ${renderAgo(createdAt, now)}`],
-    ...(endedAt === null
+    ...(endedAt === null || state === 'missed'
       ? []
-      : [
-          ['Ended', html`${renderTime(endedAt)}, after ${formatDuration(endedAt - createdAt)}`] as [
-            string,
-            Html,
-          ],
-        ]),
+      : [['Ended', html`${renderTime(endedAt)}${took}`] as [string, Html]]),
   ];
 }
 
@@ -95,8 +98,8 @@ function renderAction(page: PageContext<Delivery>, webhook: Webhook | undefined)
   return html`<p>The webhook is not active. <a href="${activate}">Activate it</a> to redeliver.</p>`;
 }
 
-function renderTimeline(delivery: Delivery, next: string | undefined): Html {
-  const { attempts, createdAt } = delivery;
+function renderTimeline({ state, attempts, createdAt }: Delivery): Html | false {
+  if (attempts.length === 0) return false;
   let before = createdAt;
   const entries = attempts.map((attempt, index) => {
     const waited = attempt.when - before;
@@ -109,7 +112,7 @@ function renderTimeline(delivery: Delivery, next: string | undefined): Html {
   });
   return html`<ol class="timeline">
     ${entries}
-    ${next !== undefined && html`<li class="next">${next} …</li>`}
+    ${state === 'pending' && html`<li class="next">Attempt ${attempts.length + 1} …</li>`}
   </ol>`;
 }
 
@@ -132,13 +135,14 @@ function renderRequest(delivery: Delivery, { url, headers, body }: OutgoingReque
   const isCut = payload.length > maxBodyShown;
   return html`<section aria-labelledby="sent">
     <h2 id="sent">Request</h2>
-    <p>${describeRequest(delivery)} <span class="address">POST ${formatReceiver({ hookUrl: url })}</span></p>
+    <p id="sent-when" data-live="2">${describeRequest(delivery)} <span class="address">POST ${formatReceiver({ hookUrl: url })}</span></p>
     <h3>Headers</h3>
-    <pre tabindex="0" data-copy>${formatHeaders(headers)}</pre>
+    <pre tabindex="0" data-copy id="sent-headers" data-live="2">${formatHeaders(headers)}</pre>
     <h3>Payload</h3>
     ${isForm && html`<p class="hint">Sent as the form field payload.</p>`}
     <pre tabindex="0" data-copy>${payload.slice(0, maxBodyShown)}${isCut && ' …'}</pre>
     ${isCut && html`<p class="hint">This is the beginning; <a href="?f=pjson">the JSON of this page</a> has all of it.</p>`}
+    ${renderSendCommand({ url, headers, body })}
   </section>`;
 }
 

@@ -1,6 +1,6 @@
 // The sentences that pages show after operations on webhooks, and their links.
 import { formatCount } from '../../lib/format.ts';
-import type { NoticeLink } from '../../rest/resource.ts';
+import type { NextStep, NoticeLink } from '../../rest/resource.ts';
 
 const root = ['services', 'webhooks'];
 
@@ -12,6 +12,11 @@ export function webhookLink({ id, name }: { readonly id: string; readonly name: 
 
 export function deliveryLink(webhookId: string, id: string): NoticeLink {
   return { name: 'Follow the delivery', path: [...root, webhookId, 'deliveries', id] };
+}
+
+/** The page of the webhook follows the ping. */
+export function pingStep({ id }: { readonly id: string }): NextStep {
+  return { label: 'Ping', path: [...root, id, 'ping'], next: [...root, id] };
 }
 
 /** Of one webhook, or of all. */

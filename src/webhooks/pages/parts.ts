@@ -97,7 +97,7 @@ export function renderHealth({ health }: HealthView): Html {
   return html`<span class="state ${healthColours[health]}">${healthLabels[health]}</span>`;
 }
 
-/** Whether the webhook is active, since when it is not, and how close it is to its deactivation. */
+/** Whether the webhook is active, since when it is not, and how close it is to its deactivation. It follows the label of the health. */
 export function explainHealth(webhook: Webhook, view: HealthView, now: number): Html {
   const { deactivatedAt, deactivatedBy, active } = webhook;
   const { failures, left, windowStart } = view;
@@ -108,8 +108,7 @@ export function explainHealth(webhook: Webhook, view: HealthView, now: number): 
     ${formatCount(left, 'more failure')}.`;
   }
   const ago = deactivatedAt !== null && renderAgo(deactivatedAt, now);
-  if (deactivatedBy === 'failures')
-    return html`Deactivated after ${formatCount(failures, 'failure')}, ${ago}.`;
+  if (deactivatedBy === 'failures') return html`After ${formatCount(failures, 'failure')}, ${ago}.`;
   return deactivatedBy === 'administrator'
     ? html`Deactivated by an administrator ${ago}.`
     : html`Not active since it was created.`;

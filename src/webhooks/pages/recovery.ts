@@ -107,8 +107,10 @@ export async function renderRedeliverMatching(
   const active = [...matched].filter(([id]) => store.get(webhooks, id)?.active);
   const count = active.reduce((sum, [, number]) => sum + number, 0);
   const skipped = [...matched.values()].reduce((sum, number) => sum + number, 0) - count;
+  // The page of one webhook says that it is inactive.
   const hint =
     skipped > 0 &&
+    filter.webhookId === undefined &&
     html`<span class="hint">${formatCount(skipped, 'delivery')} to inactive webhooks cannot be redelivered now.</span>`;
   if (count === 0) return hint;
   const { webhookId } = filter;
@@ -128,5 +130,6 @@ export async function renderRedeliverMatching(
 
 function describeStates(states: readonly DeliveryState[], count: number): string {
   const were = count === 1 ? 'was' : 'were';
+  if (states.length === recoverableStates.length) return `${were} not delivered`;
   return states.map((state) => (state === 'failed' ? 'failed' : `${were} ${state}`)).join(' or ');
 }

@@ -6,7 +6,11 @@ import { type Webhook, listWebhooks } from '../webhook.ts';
 
 const laterRedelivery = 'You can redeliver them after you activate the webhook again.';
 
-export async function deactivationWarning(store: ReadableStore, { id, name }: Webhook): Promise<string> {
+export async function deactivationWarning(
+  store: ReadableStore,
+  { id, name, active }: Webhook,
+): Promise<string> {
+  if (!active) return `${name} is inactive already. Deactivating it again has no effect.`;
   const pending = await store.deliveries.pendingOf(id);
   const lost =
     pending === 0 ? 'No delivery is pending.' : `${willBe(pending, 'discarded')} ${laterRedelivery}`;

@@ -15,7 +15,7 @@ import { type Code, type Facts, announcesStart } from './messages.ts';
 import { nameOfStepJob } from './performers.ts';
 import type { Plan, PlannedHop, Step } from './plan.ts';
 import { type Progress, advanceProgress, completeProgress } from './progress.ts';
-import { addStepTime } from './timeline.ts';
+import { addStepTime, keepMoves } from './timeline.ts';
 import { type Workload, formatImages } from './workloads.ts';
 
 /** What a step has done, as far as its messages depend on it. */
@@ -75,7 +75,7 @@ export function advanceJob(
     (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
   const facts = { ...factsOf(job, step), ...outcome };
   const lines = step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]);
-  return record(transaction, finished ? finishHop(moved, finished, at) : moved, lines, at);
+  return record(transaction, finished ? finishHop(moved, plan, finished, at) : moved, lines, at);
 }
 
 /** The final check is not done: it continues with the next workload. */
@@ -133,10 +133,11 @@ function endOfHop({ steps }: Plan, index: number): boolean {
   return hop !== undefined && next !== undefined && next !== hop;
 }
 
-function finishHop(job: Job, { installs }: PlannedHop, at: number): Job {
-  const { hopsDone = 0, installed = [], installedAt = {} } = job;
+function finishHop(job: Job, plan: Plan, { installs }: PlannedHop, at: number): Job {
+  const { hopsDone = 0, installed = [], installedAt = {}, timeline } = job;
   return {
     ...job,
+    ...(timeline && { timeline: keepMoves(timeline, plan, job.next) }),
     hopsDone: hopsDone + 1,
     installed: [...installed, ...installs],
     installedAt: { ...installedAt, ...Object.fromEntries(installs.map((id) => [id, at])) },

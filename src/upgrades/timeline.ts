@@ -16,7 +16,12 @@ export type Phase = {
 };
 
 /** `total` counts the moves of its workloads. A workload that two versions change moves twice. */
-export type Component = { readonly name: string; readonly total: number };
+export type Component = {
+  readonly name: string;
+  readonly total: number;
+  /** The moves in finished hops. They stay if the job is cancelled. */
+  readonly kept?: number;
+};
 
 export type Timeline = { readonly phases: readonly Phase[]; readonly components: readonly Component[] };
 
@@ -83,6 +88,13 @@ export function addStepTime(timeline: Timeline, index: number, tookMs: number): 
     at === current ? { ...phase, ms: phase.ms + Math.max(0, tookMs) } : phase,
   );
   return { ...timeline, phases };
+}
+
+/** Records how far each component is at the end of a hop. */
+export function keepMoves(timeline: Timeline, plan: Plan, next: number): Timeline {
+  const done = new Map(countComponents(plan.steps.slice(0, next)).map(({ name, total }) => [name, total]));
+  const components = timeline.components.map((one) => ({ ...one, kept: done.get(one.name) ?? 0 }));
+  return { ...timeline, components };
 }
 
 export type ComponentProgress = Component & {

@@ -234,7 +234,9 @@ describe('a service', () => {
     expect(page).toContain('inactive');
     expect(page).not.toContain(signatureKey);
     expect(await show(path, 'publisher')).not.toContain('Watcher');
-    expect(await show(`${services}/Maps/Elevation.ImageServer`)).toContain('No webhook is for this service only.');
+    expect(await show(`${services}/Maps/Elevation.ImageServer`)).toContain(
+      'No webhook is for this service only.',
+    );
     await server.post(`${services}/webhooks/create`, {
       token: server.token('administrator'),
       name: 'All',

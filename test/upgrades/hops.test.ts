@@ -199,6 +199,9 @@ describe('an upgrade over several versions', () => {
     const current = await get<{ id: string; messages: unknown[] }>(`${upgrades}/currentVersion`);
     expect(current).toMatchObject({ id: eleven });
     expect(current.messages).toHaveLength(cancelled.messageCount);
+    const page = await server.get(`/admin/system/jobs/${jobId}?f=html&token=${admin}`);
+    // The first hop has moved the three workloads of ADMIN, the others would move them again.
+    expect(page.body).toMatch(/<strong>ADMIN<\/strong> <span>3 of 9<\/span>/);
     expect((await upgrade(mandatory)).statusCode).toBe(200);
     expect((await finish()).status.state).toBe('success');
   });

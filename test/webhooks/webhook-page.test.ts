@@ -39,6 +39,10 @@ describe('a webhook', () => {
     expect(page).toContain('aria-label="Outcomes: Up: 1 delivered. Down: 12 failed."');
     expect(page).toContain('aria-label="Latency: Median 0 ms, longest 0 ms."');
     expect(textOf(page)).toMatch(/From Delivered Not delivered .* 00:00:00 UTC 1 0 .* 01:00:00 UTC 0 12 /);
+    expect(page).toContain('<div class="health warn" id="health"');
+    expect(textOf(page)).toMatch(
+      /The last delivery failed\. The receiver answered 500\. Active\. 12 failures/,
+    );
     expect(textOf(page)).toContain('Redeliver the 12 that failed since 01:00 UTC');
     expect(textOf(page)).toContain('All 13 deliveries');
     hooks.answerWith(200);
@@ -47,6 +51,7 @@ describe('a webhook', () => {
     const after = await see(`${all}/${id}`);
     expect(after).toContain('aria-label="Outcomes: Up: 13 delivered. Down: 12 failed."');
     expect(textOf(after)).not.toContain('Redeliver the');
+    expect(after).toContain('<div class="health good" id="health"');
   });
 
   it('shows when the next attempt of a pending delivery is due', async () => {

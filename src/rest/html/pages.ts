@@ -2,14 +2,8 @@
 import { postCommand, readCommand } from './curl.ts';
 import { type AnswerSchema, answerFields } from '../answer.ts';
 import type { Operation, Outcome } from '../resource.ts';
-import {
-  type Action,
-  type FormView,
-  type ProblemList,
-  actionButton,
-  operationForm,
-  renderProblems,
-} from './form.ts';
+import { type Action, actionButton } from './action.ts';
+import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
 import { type Layout, type Link, renderPage } from './layout.ts';
 import { html, type Html } from './html.ts';
 import type { Json } from '../../lib/json.ts';

@@ -132,7 +132,7 @@ export function tilesOf(job: Job, plan: Plan | undefined): ComponentProgress[] {
   const isDone = job.state === 'success';
   return (job.timeline?.components ?? []).map((component) => ({
     ...component,
-    done: isDone ? component.total : 0,
+    done: isDone ? component.total : (component.kept ?? 0),
     isCurrent: false,
     workloads: [],
   }));
@@ -148,14 +148,15 @@ export function failedComponent(job: Job, plan: Plan | undefined): string | unde
 export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOptions): Html | false {
   const tiles = tilesOf(job, plan);
   const isCancelled = job.state === 'cancelled';
-  // The versions of finished hops stay installed. Without the plan, the components that they changed are not known.
-  if (tiles.length === 0 || (isCancelled && (job.hopsDone ?? 0) > 0)) return false;
+  if (tiles.length === 0) return false;
   const failed = failedComponent(job, plan);
   // The failed one needs attention, so it comes first.
   const inOrder = tiles.toSorted((a, b) => Number(b.name === failed) - Number(a.name === failed));
   return html`<ul class="tiles" aria-label="Components">
     ${inOrder.map(({ name, total, done, isCurrent }) => {
-      const state = isCancelled
+      // What finished hops have changed stays.
+      const isUnchanged = isCancelled && done === 0;
+      const state = isUnchanged
         ? 'unchanged'
         : stateOfTile({
             isFailed: name === failed,
@@ -169,7 +170,7 @@ export function tilesView(job: Job, { plan, selected, hrefOf, open }: PictureOpt
           <rect width="${percent}" height="1" />
         </svg>
         <a href="${hrefOf(name)}" ${name === selected && html`aria-current="true"`}
-          ><strong>${name}</strong> <span>${isCancelled ? 'As before' : `${done} of ${total}`}</span>
+          ><strong>${name}</strong> <span>${isUnchanged ? 'As before' : `${done} of ${total}`}</span>
           <span class="unseen">${stateLabels[state]}: show its messages</span></a
         >
         ${state === 'failed' && open}

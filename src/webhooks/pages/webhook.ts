@@ -6,6 +6,7 @@ import { renderFacts } from '../../rest/html/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { webhookSettings } from '../settings.ts';
+import type { Delivery } from '../delivery.ts';
 import { type Webhook, previousKeyUntil } from '../webhook.ts';
 import { mostCharted, renderCharts } from './charts.ts';
 import { renderDeliveries } from './deliveries.ts';
@@ -33,7 +34,10 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     const window = await store.deliveries.failureWindow(webhook.id);
     const view = readHealth(webhook, window, store.read(webhookSettings), now);
     const listed = deliveries.slice(0, maxListed);
-    return html`${healthPanel(page, view, await renderRecovery(page, store, webhook))} ${renderActions(page)}
+    const last = deliveries.find(({ state }) => state === 'delivered' || state === 'failed');
+    const failed = webhook.active && last?.state === 'failed' ? last : undefined;
+    return html`${healthPanel(page, view, failed, await renderRecovery(page, store, webhook))}
+      ${renderActions(page)}
       ${signInHint(page)}
       <section aria-labelledby="details">
         <h2 id="details">Details</h2>
@@ -58,13 +62,23 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
   };
 }
 
+/** `failed` is the newest ended delivery, if it has failed. */
 function healthPanel(
   { subject: webhook, now }: PageContext<Webhook>,
   view: HealthView,
+  failed: Delivery | undefined,
   recovery: Html | false,
 ): Html {
-  return html`<div class="health ${healthColours[view.health]}" id="health" data-live="5">
-    <p>${renderHealth(view)} ${explainHealth(webhook, view, now)}</p>
+  if (!failed || view.health !== 'ok') {
+    return html`<div class="health ${healthColours[view.health]}" id="health" data-live="5">
+      <p>${renderHealth(view)} ${explainHealth(webhook, view, now)}</p>
+      ${recovery}
+    </div>`;
+  }
+  const isCounted = view.failures > 0;
+  return html`<div class="health warn" id="health" data-live="5">
+    <p><strong>The last delivery failed.</strong> ${failed.attempts.at(-1)?.error}</p>
+    <p class="reason">${isCounted ? explainHealth(webhook, view, now) : 'It does not count towards deactivation.'}</p>
     ${recovery}
   </div>`;
 }

@@ -5,9 +5,11 @@ import { maxParamLength } from './limits.ts';
 
 const order = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
+type Router = FindMyWay.Instance<FindMyWay.HTTPVersion.V1>;
+
 export class AllowedMethods {
-  readonly #router = FindMyWay({ ignoreTrailingSlash: true, maxParamLength });
   readonly #methodsByUrl = new Map<string, Set<string>>();
+  #router: Router | undefined;
 
   /** The hook sees only routes that are registered after it. */
   constructor(app: FastifyInstance) {
@@ -15,17 +17,21 @@ export class AllowedMethods {
   }
 
   find(url: string): readonly string[] | undefined {
-    const route = this.#router.find('GET', url);
+    const route = (this.#router ??= this.#createRouter()).find('GET', url);
     const methods = (route?.store as { methods: Set<string> } | undefined)?.methods;
     return methods && order.filter((method) => methods.has(method));
   }
 
   #add(url: string, added: readonly string[]): void {
     const methods = this.#methodsByUrl.get(url) ?? new Set<string>();
-    if (!this.#methodsByUrl.has(url)) {
-      this.#methodsByUrl.set(url, methods);
-      this.#router.on('GET', url, () => undefined, { methods });
-    }
+    this.#methodsByUrl.set(url, methods);
     for (const method of added) methods.add(method);
+  }
+
+  /** Takes several milliseconds, so it is done at the first path that no route has. */
+  #createRouter(): Router {
+    const router = FindMyWay({ ignoreTrailingSlash: true, maxParamLength });
+    for (const [url, methods] of this.#methodsByUrl) router.on('GET', url, () => undefined, { methods });
+    return router;
   }
 }

@@ -19,25 +19,23 @@ const eventTypesAnswer = answerObject('EventTypes', 'The types of events that th
   ),
 });
 
-export function eventTypesResource(): Resource {
-  const answer = {
-    eventTypes: eventTypes.map(({ type, description, data, example }) => ({
-      type,
-      description,
-      schema: toJsonSchema(data),
-      example: example.data,
-    })),
-  };
-  return resource({
-    title: 'Event types',
-    description:
-      'The types of events that the server itself sends, each with its JSON Schema and an example.',
-    access: 'administrator',
-    answer: eventTypesAnswer,
-    read: () => answer,
-    view: showEventTypes,
-  });
-}
+const answer = {
+  eventTypes: eventTypes.map(({ type, description, data, example }) => ({
+    type,
+    description,
+    schema: toJsonSchema(data),
+    example: example.data,
+  })),
+};
+
+export const eventTypesResource: Resource = resource({
+  title: 'Event types',
+  description: 'The types of events that the server itself sends, each with its JSON Schema and an example.',
+  access: 'administrator',
+  answer: eventTypesAnswer,
+  read: () => answer,
+  view: showEventTypes,
+});
 
 /** The `webhooks` of the OpenAPI document: the request that a receiver gets, for each type. */
 export function eventTypesInOpenApi(components: Components): { readonly [type: string]: Json } {

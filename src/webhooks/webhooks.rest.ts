@@ -47,7 +47,7 @@ export function webhooksResource(deps: WebhookDeps & { eventPublisher: EventPubl
     resources: {
       deliveries: deliveriesResource(deps, () => undefined),
       settings: settingsResource(store),
-      eventTypes: eventTypesResource(),
+      eventTypes: eventTypesResource,
     },
     operations: {
       create: createOperation(deps),

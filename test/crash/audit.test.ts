@@ -148,7 +148,7 @@ it('every change has exactly one entry', { timeout: 60_000 + kills * 10_000 }, a
   const { requests } = administrator;
   const work = startClients(clients, async () => {
     await administrator.changeSomething();
-    await pause(20 * random());
+    await pause(80 * random());
   });
   const changeMore = async () => {
     const before = countSuccesses(requests);

@@ -20,7 +20,7 @@ export type ReceiverOptions = {
 export async function startReceiver({ respond = () => '204' }: ReceiverOptions = {}) {
   /** How often each event has arrived. */
   const arrivals = new Map<string, number>();
-  /** The signature keys that its webhook has or had. */
+  /** The signature keys that its webhook has or had, the newest last. */
   const keys: string[] = [];
   const badSignatures: string[] = [];
   const isSignedBy = (key: string, body: string, headers: Record<string, string>) => {
@@ -38,7 +38,9 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
       const body = Buffer.concat(chunks).toString();
       const headers = request.headers as Record<string, string>;
       const id = headers['webhook-id'] ?? '';
-      if (!keys.some((key) => isSignedBy(key, body, headers))) badSignatures.push(id);
+      // The newest first, because it has signed most deliveries.
+      const key = keys.findLast((key) => isSignedBy(key, body, headers));
+      if (key === undefined) badSignatures.push(id);
       arrivals.set(id, (arrivals.get(id) ?? 0) + 1);
       void Promise.resolve(respond(id)).then((answer) => {
         const [status = '', ...body] = answer.split(' ');

@@ -158,7 +158,7 @@ it(
       const { body: refusal } = await createFolder(steward, 'Refused');
       expect((refusal.error as { message: string }).message).toMatch(reason);
     }
-    while (Date.now() < migratedAt + 2 * noticedWithinMs) {
+    for (; Date.now() < migratedAt + 2 * noticedWithinMs; await pause(50)) {
       expect(await states()).toEqual([stopped, stopped]);
       for (const steward of old)
         for (const path of [

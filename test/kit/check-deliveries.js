@@ -7,7 +7,7 @@ import { z } from 'zod';
 /** What was wrong, for a check at the end of a test file. @type {string[]} */
 export const wrongDeliveries = [];
 
-/** The schemas of `data` by type. Empty until a server has routes. @type {Map<string, z.ZodType>} */
+/** The schemas of `data` by type, the same for all servers. Empty until the first server has routes. @type {Map<string, z.ZodType>} */
 const schemas = new Map();
 
 const body = z.strictObject({
@@ -24,7 +24,7 @@ subscribe('fastify.initialization', (message) => {
   const { fastify } = /** @type {{ fastify: import('fastify').FastifyInstance }} */ (message);
   fastify.addHook('onRoute', ({ url, config }) => {
     const rest = /** @type {any} */ (config)?.rest;
-    if (!url.endsWith('/services/webhooks/eventTypes') || !rest) return;
+    if (schemas.size > 0 || !url.endsWith('/services/webhooks/eventTypes') || !rest) return;
     for (const { type, schema } of rest.entry.resource.read({}).eventTypes)
       schemas.set(type, z.fromJSONSchema({ ...schema, additionalProperties: false }));
   });

@@ -1,5 +1,7 @@
 // Provides PostgreSQL for a test run: the server of DATABASE_URL, or a temporary one that is configured for speed instead of durability.
+import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
+import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
 import { createPostgresDirectory, createPostgresServer } from './postgres-server.js';
 
@@ -7,6 +9,8 @@ declare module 'vitest' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- Only an interface can be extended.
   interface ProvidedContext {
     databaseUrl: string;
+    /** Begins the names of all schemas of this run. */
+    schemaPrefix: string;
     postgresDirectory: string;
   }
 }
@@ -20,8 +24,22 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   const fast = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=200'];
   const server = given === '' ? await createPostgresServer(directory, fast) : undefined;
   vitest.provide('databaseUrl', server?.url ?? given);
+  const schemaPrefix = `test_${randomBytes(4).toString('hex')}_`;
+  vitest.provide('schemaPrefix', schemaPrefix);
   return async () => {
-    await server?.stop();
+    if (server) await server.stop();
+    else await dropSchemas(given, schemaPrefix);
     await rm(directory, { recursive: true, force: true, maxRetries: 5 });
   };
+}
+
+async function dropSchemas(url: string, prefix: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ name: string }>(
+    'SELECT nspname AS name FROM pg_namespace WHERE starts_with(nspname, $1)',
+    [prefix],
+  );
+  for (const { name } of rows) await client.query(`DROP SCHEMA ${name} CASCADE`);
+  await client.end();
 }

@@ -1,5 +1,5 @@
 // Provides PostgreSQL to tests: an empty schema in the server of the test run, or a separate server that a test can kill. Both are removed
-// at the end of the test file.
+// at the end of the test file, except schemas that the next file can use.
 import { randomUUID } from 'node:crypto';
 import { Pool, type QueryResultRow } from 'pg';
 import { inject } from 'vitest';
@@ -8,15 +8,21 @@ import { type PostgresServer, createPostgresServer } from './postgres-server.js'
 
 export type { PostgresServer };
 
+export type Database = Awaited<ReturnType<typeof createDatabase>>;
+
 let admin: Pool | undefined;
-const databases = new Set<{ drop: () => Promise<void> }>();
+const databases = new Set<Database>();
+/** Databases with all tables that no test uses any more. Emptying one takes a tenth of the time of creating one. */
+const free = new Set<Database>();
 const servers = new Set<PostgresServer>();
 
-/** Removes everything that a test file has created. `cleanup.setup.ts` calls it after each file. */
+/** Removes everything that a test file has created, and empties the free databases. `cleanup.setup.ts` calls it after each file. */
 export async function removeDatabases(): Promise<void> {
   await Promise.all([...servers].map((server) => server.stop()));
   servers.clear();
-  await Promise.all([...databases].map((database) => database.drop()));
+  await Promise.all(
+    [...databases].map((database) => (free.has(database) ? database.empty() : database.drop())),
+  );
   await admin?.end();
   admin = undefined;
 }
@@ -27,12 +33,32 @@ async function ask<R extends QueryResultRow>(statement: string): Promise<R[]> {
   return (await admin.query<R>(statement)).rows;
 }
 
+/** Returns a database without rows: one that another test has released, or a new one without tables. */
+export async function takeDatabase(): Promise<Database> {
+  for (const database of free) {
+    free.delete(database);
+    await database.empty();
+    return database;
+  }
+  return createDatabase();
+}
+
+/** Lets other tests use the database. It must have all tables, and no open store. */
+export function releaseDatabase(database: Database): void {
+  if (databases.has(database)) free.add(database);
+}
+
+/** Keeps a released database from other tests. */
+export function claimDatabase(database: Database): void {
+  free.delete(database);
+}
+
 /**
  * Creates a schema; connections with its URL use only this schema. It takes half a millisecond, a database would take twenty. Advisory locks
  * and notifications belong to the database, so all schemas share them.
  */
 export async function createDatabase() {
-  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  const name = `${inject('schemaPrefix')}${randomUUID().replaceAll('-', '')}`;
   await ask(`CREATE SCHEMA ${name}`);
   const url = new URL(inject('databaseUrl'));
   url.searchParams.set('options', `--search_path=${name}`);
@@ -40,25 +66,29 @@ export async function createDatabase() {
     const [audit] = await ask<{ name: string | null }>(`SELECT to_regclass('${name}.audit') AS name`);
     if (audit?.name) noteRecord(JSON.stringify(await ask(`SELECT * FROM ${name}.audit`)));
   }
+  let removals: string | undefined;
+  /** The statements that delete all rows. */
+  async function readRemovals(): Promise<string> {
+    const tables = await ask<{ name: string }>(
+      `SELECT table_name AS name FROM information_schema.tables
+       WHERE table_schema = '${name}' AND table_name NOT IN ('migrations', 'clock')`,
+    );
+    return tables.map((table) => `DELETE FROM ${name}.${table.name}`).join(';');
+  }
   const database = {
     url: url.href,
-    isDropped: false,
     /** Deletes all rows that the server has created, and keeps the tables. */
     async empty(): Promise<void> {
       await noteAuditTrail();
-      const tables = await ask<{ name: string }>(
-        `SELECT table_name AS name FROM information_schema.tables
-         WHERE table_schema = '${name}' AND table_name NOT IN ('migrations', 'clock')`,
-      );
-      const removals = tables.map((table) => `DELETE FROM ${name}.${table.name}`);
+      removals ??= await readRemovals();
       const reset = `UPDATE ${name}.clock SET version = 0, pruned_to = 0, seal = NULL;
         INSERT INTO ${name}.upload_totals (count, bytes) VALUES (0, 0)`;
-      await ask([...removals, reset].join(';'));
+      await ask(`${removals};${reset}`);
     },
     /** Ends connections that still use the schema, and drops it. */
     async drop(): Promise<void> {
       if (!databases.delete(database)) return;
-      database.isDropped = true;
+      free.delete(database);
       await noteAuditTrail();
       // Renamed first, so that no connection uses it again while its tables are locked one by one.
       await ask(`ALTER SCHEMA ${name} RENAME TO dropped_${name}`);

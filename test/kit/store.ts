@@ -5,7 +5,7 @@ import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { openPostgresStore, readMigrations } from '../../src/store/postgres/store.ts';
 import type { Retention, Store } from '../../src/store/store.ts';
 import { realRuntime } from '../../src/runtime.ts';
-import { createDatabase } from './postgres.ts';
+import { type Database, claimDatabase, releaseDatabase, takeDatabase } from './postgres.ts';
 
 export type TestStore = Store & {
   /** Resolves when all calls of the store have settled; false if none is running. */
@@ -34,8 +34,8 @@ export const defaultStoreOptions: TestStoreOptions = {
 
 export const isOnPostgres = process.env.TEST_STORE === 'postgres';
 
-export function createTestStore(options: TestStoreOptions = defaultStoreOptions): Promise<TestStore> {
-  return isOnPostgres ? createOnPostgres(options) : Promise.resolve(createInMemory(options));
+export async function createTestStore(options: TestStoreOptions = defaultStoreOptions): Promise<TestStore> {
+  return isOnPostgres ? openAt(await takeDatabase(), options) : createInMemory(options);
 }
 
 function createInMemory(options: TestStoreOptions): TestStore {
@@ -52,21 +52,6 @@ export const migrations = await readMigrations(
 
 /** The tests claim and complete few deliveries at a time, and need not wait for more. */
 export const noPauses = { claimPauseMs: 0, completeWaitMs: 0 };
-
-type Database = Awaited<ReturnType<typeof createDatabase>>;
-
-/** Databases of closed stores. It is faster to empty one than to create one. */
-const free = new Set<Database>();
-
-async function createOnPostgres(options: TestStoreOptions): Promise<TestStore> {
-  for (const used of free) {
-    free.delete(used);
-    if (used.isDropped) continue;
-    await used.empty();
-    return openAt(used, options);
-  }
-  return openAt(await createDatabase(), options);
-}
 
 /** Methods of ports that return no promise. */
 const synchronous = new Set(['pending', 'evicted', 'onFree', 'read']);
@@ -125,10 +110,10 @@ async function openAt(database: Database, options: TestStoreOptions): Promise<Te
     idle: () => idle,
     close: async () => {
       await store.close();
-      free.add(database);
+      releaseDatabase(database);
     },
     reopen: () => {
-      free.delete(database);
+      claimDatabase(database);
       return openAt(database, options);
     },
   };

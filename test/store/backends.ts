@@ -5,7 +5,7 @@ import { createMemoryStore } from '../../src/store/memory/store.ts';
 import { openPostgresStore } from '../../src/store/postgres/store.ts';
 import type { Retention, Store } from '../../src/store/store.ts';
 import { realRuntime } from '../../src/runtime.ts';
-import { createDatabase } from '../kit/postgres.ts';
+import { createDatabase, releaseDatabase, takeDatabase } from '../kit/postgres.ts';
 import { migrations, noPauses } from '../kit/store.ts';
 import { tables } from './definitions.ts';
 
@@ -36,8 +36,7 @@ export function openMemory(retention: Partial<Retention> = {}, maxEventIds = 1_0
 }
 
 async function openPostgres(retention: Partial<Retention> = {}): Promise<Store> {
-  const { open } = await createTestDatabase();
-  return await open({ retention: { ...unlimited, ...retention } });
+  return await openAt(await borrowDatabase(), { retention: { ...unlimited, ...retention } });
 }
 
 /** Opens the data of the store in another process, which reads it from the database. In memory: returns the same store. */
@@ -49,8 +48,33 @@ export function openElsewhere(store: Store): Promise<Store> {
 
 /** Two processes that share one database. */
 export async function openTwice(options?: Options): Promise<[Store, Store]> {
-  const { open } = await createTestDatabase();
-  return [await open(options), await open(options)];
+  const url = await borrowDatabase();
+  return [await openAt(url, options), await openAt(url, options)];
+}
+
+/** The URL of an empty database, which other tests may use after this one. */
+async function borrowDatabase(): Promise<string> {
+  const database = await takeDatabase();
+  onTestFinished(() => releaseDatabase(database));
+  return database.url;
+}
+
+async function openAt(url: string, options: Options = {}): Promise<Store> {
+  const store = await openPostgresStore({
+    url,
+    tables,
+    migrations,
+    runtime: realRuntime,
+    secretKey: 'the key of the tests',
+    previousSecretKey: undefined,
+    retention: unlimited,
+    pace: noPauses,
+    logger: undefined,
+    ...options,
+  });
+  const opened = closing(store);
+  openAnother.set(opened, () => openAt(url, options));
+  return opened;
 }
 
 export type TestDatabase = {
@@ -59,29 +83,11 @@ export type TestDatabase = {
   readonly ask: (statement: string, values?: unknown[]) => Promise<Record<string, unknown>[]>;
 };
 
-/** Creates an empty database, and drops it after the test. */
+/** Creates a database without tables, for tests that may change the schema, and drops it after the test. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await createDatabase();
   const { url } = database;
   onTestFinished(() => database.drop());
-
-  async function open(options: Options = {}): Promise<Store> {
-    const store = await openPostgresStore({
-      url,
-      tables,
-      migrations,
-      runtime: realRuntime,
-      secretKey: 'the key of the tests',
-      previousSecretKey: undefined,
-      retention: unlimited,
-      pace: noPauses,
-      logger: undefined,
-      ...options,
-    });
-    const opened = closing(store);
-    openAnother.set(opened, () => open(options));
-    return opened;
-  }
 
   async function ask(statement: string, values: unknown[] = []) {
     const client = new Client({ connectionString: url });
@@ -93,7 +99,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     }
   }
 
-  return { open, ask };
+  return { open: (options) => openAt(url, options), ask };
 }
 
 /** Closes the store after the test unless the test has closed it. */

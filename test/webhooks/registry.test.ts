@@ -43,43 +43,46 @@ it('create returns the webhook and, only then, the key', async () => {
 });
 
 describe('create refuses', () => {
-  it.each<[Record<string, string>, string]>([
-    [{ name: '' }, 'name: is required.'],
-    [{ name: 'x'.repeat(129) }, 'name: must be at most 128 characters.'],
-    [{ hookUrl: 'ftp://hooks.example' }, 'hookUrl: must be an absolute http or https address'],
-    [{ hookUrl: 'https://me:secret@hooks.example' }, 'hookUrl: must not contain a user name or password.'],
-    [{ hookUrl: 'http://127.0.0.1/' }, 'hookUrl: must not point to the address 127.0.0.1'],
-    [{ hookUrl: 'http://0x7f.1/' }, 'hookUrl: must not point to the address 127.0.0.1'],
-    [{ hookUrl: 'http://[::1]/' }, 'hookUrl: must not point to the address ::1'],
-    [{ hookUrl: 'http://localhost:9000/' }, 'hookUrl: must not point to localhost'],
-    [{ hookUrl: 'http://hooks.example:0/' }, 'hookUrl: must not have the port 0.'],
-    [{ name: 'two\nlines' }, 'name: must be one line.'],
-    [{ changeTypes: '' }, 'changeTypes: is required.'],
-    [
-      { changeTypes: 'Good, not good' },
-      'changeTypes: must be a JSON array or comma list of 1 to 100 change types',
-    ],
-    [{ changeTypes: '["Good", 7]' }, 'changeTypes: must be a JSON array or comma list'],
-    [{ changeTypes: '[]' }, 'changeTypes: must be a JSON array or comma list'],
-    [{ changeTypes: '["Good"' }, 'changeTypes: must be a JSON array or comma list'],
-    [{ changeTypes: '{}' }, 'changeTypes: must be a JSON array or comma list'],
-    [{ changeTypes: ',,' }, 'changeTypes: must be a JSON array or comma list'],
-    [
-      { changeTypes: Array.from({ length: 101 }, (_, i) => `T${i}`).join() },
-      'changeTypes: must be a JSON array or comma list of 1 to 100',
-    ],
-    [{ service: 'Maps/None.MapServer' }, 'service: there is no service Maps/None.MapServer'],
-    [{ service: 'Maps' }, 'service: there is no service Maps'],
-    [{ signatureKey: 'whsec_short' }, 'signatureKey: must be whsec_ and the base64 of 24 to 64 bytes'],
-    [{ active: 'maybe' }, 'active: must be true or false.'],
-    [
-      { contentType: 'text/plain' },
-      'contentType: must be one of application/json, application/x-www-form-urlencoded.',
-    ],
-  ])('%o', async (bad, problem) => {
-    const response = create({ ...good, ...bad });
-    expect((await response).statusCode).toBe(400);
-    expect(await detailsOf(response)).toEqual([expect.stringContaining(problem)]);
+  it('any bad field', async () => {
+    const refused: [Record<string, string>, string][] = [
+      [{ name: '' }, 'name: is required.'],
+      [{ name: 'x'.repeat(129) }, 'name: must be at most 128 characters.'],
+      [{ hookUrl: 'ftp://hooks.example' }, 'hookUrl: must be an absolute http or https address'],
+      [{ hookUrl: 'https://me:secret@hooks.example' }, 'hookUrl: must not contain a user name or password.'],
+      [{ hookUrl: 'http://127.0.0.1/' }, 'hookUrl: must not point to the address 127.0.0.1'],
+      [{ hookUrl: 'http://0x7f.1/' }, 'hookUrl: must not point to the address 127.0.0.1'],
+      [{ hookUrl: 'http://[::1]/' }, 'hookUrl: must not point to the address ::1'],
+      [{ hookUrl: 'http://localhost:9000/' }, 'hookUrl: must not point to localhost'],
+      [{ hookUrl: 'http://hooks.example:0/' }, 'hookUrl: must not have the port 0.'],
+      [{ name: 'two\nlines' }, 'name: must be one line.'],
+      [{ changeTypes: '' }, 'changeTypes: is required.'],
+      [
+        { changeTypes: 'Good, not good' },
+        'changeTypes: must be a JSON array or comma list of 1 to 100 change types',
+      ],
+      [{ changeTypes: '["Good", 7]' }, 'changeTypes: must be a JSON array or comma list'],
+      [{ changeTypes: '[]' }, 'changeTypes: must be a JSON array or comma list'],
+      [{ changeTypes: '["Good"' }, 'changeTypes: must be a JSON array or comma list'],
+      [{ changeTypes: '{}' }, 'changeTypes: must be a JSON array or comma list'],
+      [{ changeTypes: ',,' }, 'changeTypes: must be a JSON array or comma list'],
+      [
+        { changeTypes: Array.from({ length: 101 }, (_, i) => `T${i}`).join() },
+        'changeTypes: must be a JSON array or comma list of 1 to 100',
+      ],
+      [{ service: 'Maps/None.MapServer' }, 'service: there is no service Maps/None.MapServer'],
+      [{ service: 'Maps' }, 'service: there is no service Maps'],
+      [{ signatureKey: 'whsec_short' }, 'signatureKey: must be whsec_ and the base64 of 24 to 64 bytes'],
+      [{ active: 'maybe' }, 'active: must be true or false.'],
+      [
+        { contentType: 'text/plain' },
+        'contentType: must be one of application/json, application/x-www-form-urlencoded.',
+      ],
+    ];
+    for (const [bad, problem] of refused) {
+      const response = create({ ...good, ...bad });
+      expect((await response).statusCode, problem).toBe(400);
+      expect(await detailsOf(response)).toEqual([expect.stringContaining(problem)]);
+    }
     expect(await hooks.read('')).toEqual({ webhooks: [] });
   });
 

@@ -39,10 +39,6 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
     return html`${healthPanel(page, view, failed, await renderRecovery(page, store, webhook))}
       ${renderActions(page)}
       ${signInHint(page)}
-      <section aria-labelledby="details">
-        <h2 id="details">Details</h2>
-        ${renderFacts(factsOf(page, store))}
-      </section>
       <section aria-labelledby="recent">
         <h2 id="recent">Deliveries</h2>
         <div id="charts" data-live="5">
@@ -58,6 +54,10 @@ export function showWebhook(store: ReadableStore): View<Webhook> {
             </p>`
           }
         </div>
+      </section>
+      <section aria-labelledby="details">
+        <h2 id="details">Details</h2>
+        ${renderFacts(factsOf(page, store))}
       </section>`;
   };
 }

@@ -44,7 +44,7 @@ const existingUsername = labelled(
   text('The name of the user.', { to: 64, normalise: (value) => value.trim() }),
 );
 const password = text('The password of the user.', { ...passwordLength, secret: true });
-const role = choice(`What the user may do. ${explainRoles()}`, roles);
+const role = choice(explainRoles(), roles);
 
 const usersAnswer = answerObject('Users', 'The users.', {
   users: z.array(

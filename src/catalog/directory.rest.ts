@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Caller } from '../caller.ts';
 import { type AnswerOf, answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';
-import { folderOrServiceNotFound, rootFolder } from './catalog.ts';
+import { folderOrServiceNotFound, fullNameOf, rootFolder } from './catalog.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
 
@@ -62,13 +62,12 @@ function list(
   caller: Caller,
 ): AnswerOf<typeof directoryAnswer> {
   const { folders, byFolder } = catalogCache.listing(audienceOf(caller));
-  const isRoot = folderName === rootFolder;
   return {
     currentVersion: currentVersion(),
-    folders: isRoot ? folders : [],
-    services: (byFolder.get(folderName) ?? []).map(({ serviceName, type }) => ({
-      name: isRoot ? serviceName : `${folderName}/${serviceName}`,
-      type,
+    folders: folderName === rootFolder ? folders : [],
+    services: (byFolder.get(folderName) ?? []).map((service) => ({
+      name: fullNameOf(service),
+      type: service.type,
     })),
   };
 }

@@ -3,7 +3,7 @@ import { ServiceError } from '../errors.ts';
 import { toNfc, truncate } from '../lib/text.ts';
 import type { SoapOperation } from '../soap/handler.ts';
 import { escapeText } from '../soap/xml/escape.ts';
-import { type Service, addressOfService, rootFolder } from './catalog.ts';
+import { type Service, addressOfService, fullNameOf, rootFolder } from './catalog.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
 import type { CatalogNames } from './wsdl.ts';
@@ -101,11 +101,9 @@ function* servicesXml(services: readonly Service[], baseUrl: string): Iterable<s
 }
 
 function serviceXml(service: Service, baseUrl: string): string {
-  const { folderName, serviceName } = service;
-  const name = folderName === rootFolder ? serviceName : `${folderName}/${serviceName}`;
   return element(
     'ServiceDescription',
-    element('Name', escapeText(name)) +
+    element('Name', escapeText(fullNameOf(service))) +
       element('Type', service.type) +
       element('Url', escapeText(addressOfService(service, baseUrl))) +
       element('ParentType', service.parentType) +

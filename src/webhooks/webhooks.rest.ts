@@ -89,7 +89,7 @@ async function listToJson(
 
 const createDescription = {
   title: 'Create webhook',
-  description: 'Registers a receiver. Only this answer shows the signature key.',
+  description: 'Registers a receiver. The answer shows the signature key, which is not shown again.',
   access: 'administrator',
   effect: 'writes',
   answer: webhookCreatedAnswer,

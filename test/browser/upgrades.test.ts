@@ -16,6 +16,23 @@ const endsWithin = { timeout: 30_000 };
 const stateOf = (page: Page) => page.locator('#job .state');
 const messagesOf = (page: Page) => page.getByRole('region', { name: /^Messages/ }).getByRole('listitem');
 
+/** In a tab in the background, whose reader has not decided about notifications yet. */
+const hideAndNotify = `
+  Object.defineProperty(document, 'hidden', { get: () => true });
+  window.Notification = class {
+    static get permission() {
+      return sessionStorage.getItem('permission') ?? 'default';
+    }
+    static async requestPermission() {
+      sessionStorage.setItem('permission', 'granted');
+      return 'granted';
+    }
+    constructor(title, { body }) {
+      window.notified = [title, body];
+    }
+  };
+`;
+
 /** Chooses the release, uploads its license with the settings and starts the upgrade. */
 async function startRelease(page: Page): Promise<void> {
   await page.getByRole('link', { name: 'Choose Product 11.0', exact: true }).click();
@@ -32,6 +49,7 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   it('updates the page in every open browser until it succeeds', async () => {
     const { address } = await startSteward({ UPGRADE_STEP_MS: '20' });
     const [page, other] = await Promise.all([open(address), open(address)]);
+    await other.addInitScript(hideAndNotify);
     await Promise.all([signIn(page, upgrades), signIn(other, '/admin')]);
     await startRelease(page);
     await stateOf(page).waitFor();
@@ -44,6 +62,8 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
     expect(await other.locator('#job').innerText()).toMatch(
       /^Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2670 In progress/,
     );
+    await other.getByRole('button', { name: 'Notify me at the end' }).click();
+    await other.getByText('This browser notifies you when the job ends.').waitFor();
 
     const bar = page.getByRole('progressbar');
     const seen = { done: [] as number[], messages: [] as number[] };
@@ -67,12 +87,14 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
       expect(new Set(counts).size, counts.join()).toBeGreaterThan(4);
     }
     await expect.poll(() => stateOf(other).innerText()).toBe('Succeeded');
+    const end = 'Upgrade from 10.9.1.1234 to 11.0.0.2670: succeeded.';
+    await expect.poll(() => other.title()).toBe(`● ${end}`);
+    expect(await other.evaluate('notified')).toEqual(['Steward', end]);
+    await other.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    expect(await other.title()).toBe('Upgrades · Steward');
     // The script reloads the page once, when the job has ended.
     await expect.poll(() => loads).toBe(1);
-    await page
-      .getByRole('status')
-      .filter({ hasText: 'Upgrade from 10.9.1.1234 to 11.0.0.2670: succeeded.' })
-      .waitFor({ state: 'attached' });
+    await page.getByRole('status').filter({ hasText: end }).waitFor();
     expect(await messagesOf(page).last().innerText()).toMatch(/ 2012 /);
     expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
     await page.reload();

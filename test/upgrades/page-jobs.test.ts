@@ -55,6 +55,7 @@ describe('while a job runs', () => {
       /Upgrade from 10\.9\.1\.1234 to 11\.0\.0\.2632 <span class="state busy">In progress/,
     );
     expect(page).toMatch(/<progress max="100" value="\d+"/);
+    expect(page).toContain('<noscript><meta http-equiv="refresh" content="10" /></noscript>');
     expect(page).toContain('The system is read-only.');
     expect(page).toContain('1 minute</dd>');
     expect(page).not.toContain('id="available"');
@@ -173,6 +174,7 @@ describe('after a job', () => {
     expect(page).toMatch(/<strong>Product 11\.0<\/strong>[\s\S]*?<dt>Since<\/dt>\s*<dd><time/);
     expect(page).toMatch(/<li data-code="2012">[\s\S]*?upgraded successfully/);
     expect(page).not.toContain('data-follow');
+    expect(page).not.toContain('http-equiv="refresh"');
   });
 
   it('shows why it failed, and offers only to resume or repeat it', async () => {

@@ -2,6 +2,7 @@
 import { type Role, roles } from '../../caller.ts';
 import { actionButton, confirmedAction } from '../../rest/html/action.ts';
 import { html, type Html } from '../../rest/html/html.ts';
+import { capitalise } from '../../rest/html/labels.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderFacts, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext } from '../../rest/resource.ts';
@@ -14,14 +15,13 @@ export type ListedUser = {
 };
 
 const roleMeanings: Readonly<Record<Role, string>> = {
-  member: 'Sees the services that are open to everyone or to signed-in users.',
-  publisher: 'Also creates, changes and deletes services and folders.',
-  administrator: 'Also manages webhooks, upgrades, users, uploads and the mode.',
+  member: 'sees the services that are open to everyone or to signed-in users.',
+  publisher: 'also creates, changes and deletes services and folders.',
+  administrator: 'also manages webhooks, upgrades, users, uploads and the mode.',
 };
 
-/** `A member: Sees …` */
 export function explainRoles(): string {
-  return roles.map((role) => `${role}: ${roleMeanings[role]}`).join(' ');
+  return roles.map((role) => `A user with the role ${role} ${roleMeanings[role]}`).join(' ');
 }
 
 export function usersView(users: readonly ListedUser[], page: PageContext<unknown>): Html {
@@ -37,7 +37,7 @@ export function usersView(users: readonly ListedUser[], page: PageContext<unknow
     ${renderPager('Users', range, users.length)}
     <section aria-labelledby="roles">
       <h2 id="roles">Roles</h2>
-      ${renderFacts(roles.map((role) => [role, roleMeanings[role]]))}
+      ${renderFacts(roles.map((role) => [role, capitalise(roleMeanings[role])]))}
     </section>`;
 }
 

@@ -6,7 +6,7 @@ import { html, type Html } from '../../rest/html/html.ts';
 import { formatCount } from '../../lib/format.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { renderFacts } from '../../rest/html/table.ts';
-import { type Service, addressOfService, audiences, rootFolder } from '../catalog.ts';
+import { type Service, addressOfService, audiences, fullNameOf, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {
   readonly baseUrl: () => string;
@@ -75,8 +75,8 @@ function factsOf(
 }
 
 /** The page of the SOAP service sends the request for the folder and marks the service in the answer. */
-function soapQuery({ folderName, serviceName }: Service): string {
-  return new URLSearchParams({ FolderName: folderName, show: serviceName }).toString();
+function soapQuery(service: Service): string {
+  return new URLSearchParams({ FolderName: service.folderName, show: fullNameOf(service) }).toString();
 }
 
 function webhooksView({ href, here }: PageContext<Service>, { own, ofAll }: WebhooksOfService): Html {

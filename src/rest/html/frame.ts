@@ -108,7 +108,7 @@ export class Frame {
     const state = identity?.caller && this.#options.readOnly();
     if (!state) return undefined;
     const { text, link, action } = state;
-    const { caller, formToken = '' } = identity;
+    const { caller, formToken } = identity;
     return {
       title: 'The system is read-only.',
       text,

@@ -1,7 +1,7 @@
 // Creates the services of the features and connects them: a feature calls another through a function that it gets here.
 import { AuditService } from './audit/audit-service.ts';
 import { auditResource } from './audit/audit.rest.ts';
-import { operationTitles } from './audit/titles.ts';
+import { operationTitles } from './audit/pages/titles.ts';
 import type { SignInLimit } from './auth/sign-in-limit.ts';
 import { TokenService } from './auth/token-service.ts';
 import { expirationMinutes } from './auth/token.ts';

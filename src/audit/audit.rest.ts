@@ -7,7 +7,7 @@ import { type Values, choice, integer, moment, text } from '../rest/fields.ts';
 import { type CsvRow, type Resource, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type AuditPage, auditView } from './pages/audit.ts';
-import type { TitleOf } from './titles.ts';
+import type { TitleOf } from './pages/titles.ts';
 import { type AuditEntry, type AuditFilter, auditOutcomes, mostCounted } from './entry.ts';
 
 const value = z.union([z.string(), z.number(), z.boolean()]).nullable();

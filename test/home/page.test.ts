@@ -113,7 +113,7 @@ describe('jobs', () => {
     const cookie = `steward_session=${server.token('administrator')}`;
     const { body } = await server.get(href.split('#')[0] ?? '', { accept: 'text/html', cookie });
     expect(body).toMatch(/<details class="destructive" open>\s*<summary>Roll back to 10\.9\.1\.1234 …/);
-    expect(body).toMatch(/Removes Product 10\.9\.1 Security Update and puts back\s+4 containers\./);
+    expect(body).toMatch(/Removes Product 10\.9\.1 Security Update\. Puts back\s+4 containers\./);
   });
 });
 

@@ -263,7 +263,7 @@ describe('after a job', () => {
     expect(page).toMatch(
       /<details class="destructive" >\s*<summary>Roll back to 10\.9\.1\.1250 …<\/summary>[\s\S]*?<button class="destructive">/,
     );
-    expect(page).toMatch(/Removes Product 10\.9\.1 Portal Update and puts back\s+5 containers\./);
+    expect(page).toMatch(/Removes Product 10\.9\.1 Portal Update\. Puts back\s+5 containers\./);
     expect(await send(page, '/rollback')).toBe(upgrades);
     expect(await open()).toContain('Rollback from 10.9.1.1260 to 10.9.1.1250');
     await server.runtime.advance(hour);

@@ -4,7 +4,7 @@ import { html, type Html } from '../../rest/html/html.ts';
 import { renderAgo } from '../../rest/html/json.ts';
 import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import type { TitleOf } from '../titles.ts';
+import type { TitleOf } from './titles.ts';
 import { type AuditEntry, type AuditOutcome, auditOutcomes } from '../entry.ts';
 
 export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly total: number };

@@ -359,7 +359,7 @@ function markName(block) {
   const mark = document.createElement('mark');
   mark.textContent = `<Name>${escapeXml(name)}</Name>`;
   block.replaceChildren(before, mark, block.textContent.slice(before.length + mark.textContent.length));
-  mark.scrollIntoView({ block: 'nearest' });
+  mark.scrollIntoView({ block: 'center' });
 }
 
 /** Escapes the apostrophe too: the text is also part of a quoted command. */

@@ -7,7 +7,7 @@ import { renderAgo, renderTime } from '../../rest/html/json.ts';
 import { type Row, renderFacts, renderTable } from '../../rest/html/table.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { isHttpUrl, truncate } from '../../lib/text.ts';
-import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
+import { formatCount, formatNumber } from '../../lib/format.ts';
 import { findJobToRepair, reasonNotToStart, repairs } from '../job-to-repair.ts';
 import type { JobService } from '../job-service.ts';
 import { type Job, newestJob, timeOfInstalling } from '../job-table.ts';
@@ -15,7 +15,6 @@ import { jobTitle, signInHint } from './job-parts.ts';
 import { availableVersions, newestReachable } from '../hops.ts';
 import { type Version, formatVersion } from '../manifest.ts';
 import {
-  type Deployment,
   currentManifest,
   deployment,
   findVersion,
@@ -211,7 +210,8 @@ export function rollbackView(
   const blocked = reasonNotToStart(store, { operation: 'rollback', targetId: '' });
   if (targets.length === 0 || blocked !== undefined) return false;
   const moves = countMovesOfRollbacks(present);
-  const target = (version: Version) => {
+  // The newest target comes first, so the first one removes one patch.
+  const target = (version: Version, index: number) => {
     const label = `Roll back to ${formatVersion(version)}`;
     const button = actionButton({
       action: page.here('rollback'),
@@ -232,8 +232,7 @@ export function rollbackView(
       <div>
         <h3>Back to ${versionName(version)} <span class="version">${formatVersion(version)}</span></h3>
         <p class="hint">
-          Removes ${formatList(patchesAfter(present, version).map(versionName))} and puts back
-          ${formatCount(moves.get(version.id) ?? 0, 'container')}.
+          Removes ${formatRemoved(present.patches, targets.length - index - 1)}. Puts back ${formatCount(moves.get(version.id) ?? 0, 'container')}.
         </p>
       </div>
       <div>${mayStart && (page.formToken === '' ? signInHint(page, 'roll back') : confirmation)}</div>
@@ -248,8 +247,17 @@ export function rollbackView(
   </section>`;
 }
 
-function patchesAfter({ patches }: Deployment, { id }: Version): readonly Version[] {
-  return patches.slice(patches.findIndex((patch) => patch.id === id) + 1);
+/** A deployment may have thousands of patches. */
+const maxRemoved = 3;
+
+/** The patches from the index `first` on. */
+function formatRemoved(patches: readonly Version[], first: number): string {
+  const names = patches
+    .slice(first, first + maxRemoved)
+    .map(versionName)
+    .join(', ');
+  const rest = patches.length - first - maxRemoved;
+  return rest > 0 ? `${names} and ${formatNumber(rest)} more` : names;
 }
 
 export function versionTable(label: string, versions: readonly Version[]): Html {

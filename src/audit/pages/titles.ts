@@ -1,5 +1,5 @@
 // The operations of the audit trail in words: the titles that the resource tree gives them.
-import { type Resource, walk } from '../rest/resource.ts';
+import { type Resource, walk } from '../../rest/resource.ts';
 
 /** Entries whose operation is not part of the administrator tree. */
 const others: Readonly<Record<string, string>> = {

@@ -13,7 +13,7 @@ describe('the page before the first upgrade', () => {
     expect(page).toMatch(/<strong>Product 10\.9\.1<\/strong>\s*<span class="version">10\.9\.1\.1234/);
     expect(page).toContain(`href="${upgrades}?version=${eleven}"`);
     expect(page).toContain(`href="${upgrades}?version=rel_18052023_3923"`);
-    expect(page).toContain('One job also installs the 2 versions before it.');
+    expect(page).toContain('One job also installs the versions that it needs.');
     expect(page).toMatch(/Upgrade to Product 11\.2<\/h2>[\s\S]*?, with one license and one job/);
     expect(page).toMatch(
       /10\.9\.1\.1234 → 11\.0\.0\.2632 → 11\.0\.0\.2670 → 11\.1\.0\.3923 → 11\.2\.0\.5207/,

@@ -12,7 +12,7 @@ import { formatCount, formatList, formatNumber } from '../../lib/format.ts';
 import { figuresView, signInHint } from './job-parts.ts';
 import { newestJob } from '../job-table.ts';
 import { type Version, formatVersion } from '../manifest.ts';
-import { type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../plan.ts';
+import { type Plan, type PlannedHop, planToJson, summarisePlan, updatedWorkloads } from '../plan.ts';
 import { digestPlan } from '../plan-digest.ts';
 import type { PreparedJob } from '../preflight.ts';
 import { planUpgrade } from '../upgrade-request.ts';
@@ -143,11 +143,7 @@ function planView(
       From <strong>${from}</strong> to <strong>${to}</strong>${
         others.length > 0 && `, through ${formatList(others.map(formatVersion))}`
       }. The system is read-only while it runs.
-      ${
-        version.type === 'release'
-          ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
-          : 'It can be cancelled, and can be rolled back afterwards.'
-      }
+      ${explainCancelling(version, plan)}
     </p>
     ${figuresView([
       { label: 'Steps', value: String(plan.steps.length) },
@@ -170,10 +166,19 @@ function planView(
     </details>`;
 }
 
+function explainCancelling({ type }: Version, { hops }: Plan): string {
+  if (hops)
+    return 'It can be cancelled before the first hop and between two hops. Releases cannot be rolled back.';
+  return type === 'release'
+    ? 'A release cannot be cancelled once its plan is being executed, and cannot be rolled back.'
+    : 'It can be cancelled, and can be rolled back afterwards.';
+}
+
 function hopsView(hops: readonly PlannedHop[]): Html {
-  return html`<ol class="hops" aria-label="Hops">
-    ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
-  </ol>`;
+  return html`<p>The job performs these upgrades, its hops, one after the other:</p>
+    <ol class="hops" aria-label="Hops">
+      ${hops.map(({ from, to }) => html`<li>${from} → <strong>${to}</strong></li> `)}
+    </ol>`;
 }
 
 function imageTable({ plan }: PreparedJob): Html {

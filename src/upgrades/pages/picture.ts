@@ -13,13 +13,14 @@ const phaseLabels: Readonly<Record<PhaseName, string>> = {
   check: 'Final check',
 };
 
-type PartState = 'done' | 'current' | 'failed' | 'waiting' | 'unchanged';
+type PartState = 'done' | 'current' | 'failed' | 'waiting' | 'partial' | 'unchanged';
 
 const stateLabels: Readonly<Record<PartState, string>> = {
   done: 'done',
   current: 'in progress',
   failed: 'failed',
   waiting: 'not begun',
+  partial: 'partly done',
   unchanged: 'as before the job',
 };
 
@@ -187,5 +188,6 @@ function stateOfTile(tile: {
 }): PartState {
   if (tile.isFailed) return 'failed';
   if (tile.done >= tile.total) return 'done';
-  return tile.isCurrent || tile.done > 0 ? 'current' : 'waiting';
+  if (tile.isCurrent) return 'current';
+  return tile.done > 0 ? 'partial' : 'waiting';
 }

@@ -166,7 +166,7 @@ function installableView(reasons: readonly string[], hops: number): Html {
   if (reasons.length === 0) return html`<span class="state good">Installable</span>`;
   if (hops > 1)
     return html`<span class="state good">Installable</span>
-      <p class="hint">One job also installs the ${hops === 2 ? 'version' : `${hops - 1} versions`} before it.</p>`;
+      <p class="hint">One job also installs the versions that it needs.</p>`;
   return html`<span class="state warn">Not now</span>
     ${reasons.map((reason) => html`<p class="hint">${reason}</p> `)}`;
 }

@@ -78,7 +78,7 @@ function healthPanel(
   const isCounted = view.failures > 0;
   return html`<div class="health warn" id="health" data-live="5">
     <p><strong>The last delivery failed.</strong> ${failed.attempts.at(-1)?.error}</p>
-    <p class="reason">${isCounted ? explainHealth(webhook, view, now) : 'It does not count towards deactivation.'}</p>
+    <p class="reason">${isCounted ? explainHealth(webhook, view, now) : 'This failure does not count towards the deactivation of the webhook.'}</p>
     ${recovery}
   </div>`;
 }

@@ -97,12 +97,12 @@ export const serviceTypes = {
 };
 export const maxLength = { description: 4000, capabilities: 1000 } as const;
 
-/** A name may contain dots, a type may not. */
 /** With the folder, as clients of the catalog know the service. */
 export function fullNameOf({ folderName, serviceName }: Omit<ServiceId, 'type'>): string {
   return folderName === rootFolder ? serviceName : `${folderName}/${serviceName}`;
 }
 
+/** A name may contain dots, a type may not. */
 export function fileNameOf({ serviceName, type }: { serviceName: string; type: string }): string {
   return `${serviceName}.${type}`;
 }

@@ -51,13 +51,11 @@ function rowOf(entry: AuditEntry, titleOf: TitleOf, page: PageContext<unknown>):
     html`<strong>${titleOf(operation) ?? operation}</strong> <code>${operation}</code>${
       target !== null && html`<br />${targetView(target, page)}`
     }`,
-    user === null
-      ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>${
-          address !== null && html`<br /><span class="hint">${address}</span>`
-        }`
-      : html`<a href="${page.here()}?${new URLSearchParams({ user }).toString()}">${user}</a>${
-          address !== null && html`<br /><span class="hint">${address}</span>`
-        }`,
+    html`${
+      user === null
+        ? html`<span class="none">${address === null ? 'the server' : 'unknown user'}</span>`
+        : html`<a href="${page.here()}?${new URLSearchParams({ user }).toString()}">${user}</a>`
+    }${address !== null && html`<br /><span class="hint">${address}</span>`}`,
     renderAgo(at, page.now),
     html`<span class="state ${colours[outcome]}">${outcome}</span>${
       outcome !== 'success' && code !== null && html` ${code}`

@@ -13,13 +13,11 @@ export type TitleOf = (operation: string) => string | undefined;
 /** The tree contains the page of the audit trail, so it is read only when the page is shown. */
 export function operationTitles(tree: () => Resource): TitleOf {
   let titles: ReadonlyMap<string, string> | undefined;
-  return (operation) => {
-    titles ??= new Map([
-      ...[...walk(tree())].flatMap((entry): [string, string][] =>
-        entry.operation ? [[entry.route, entry.operation.title]] : [],
-      ),
-      ...Object.entries(others),
-    ]);
-    return titles.get(operation);
-  };
+  return (operation) => (titles ??= readTitles(tree())).get(operation);
+}
+
+function readTitles(root: Resource): Map<string, string> {
+  const titles = new Map(Object.entries(others));
+  for (const { route, operation } of walk(root)) if (operation) titles.set(route, operation.title);
+  return titles;
 }

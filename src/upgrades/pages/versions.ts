@@ -221,8 +221,8 @@ export function rollbackView(
       label,
       fields: { versionManifest: JSON.stringify({ id: version.id }) },
     });
-    // Two clicks, because a rollback cannot be cancelled.
     const isChosen = page.query.get('rollback') === version.id;
+    // Two clicks, because a rollback cannot be cancelled.
     const confirmation = html`<details class="destructive" ${isChosen && 'open'}>
       <summary>${label} …</summary>
       <p>The rollback starts at once and cannot be cancelled. The system is read-only until it has ended.</p>

@@ -10,6 +10,7 @@ import { navigation, readOnlyState } from './home/pages/frame.ts';
 import { registerProbes } from './http/probes.ts';
 import { createServer } from './http/server.ts';
 import { PublicUrls } from './http/urls.ts';
+import { retryWithin } from './lib/async.ts';
 import { sendHtml } from './rest/html/layout.ts';
 import { Frame } from './rest/html/frame.ts';
 import { errorPage, errorTitle } from './rest/html/pages.ts';
@@ -78,10 +79,16 @@ export async function createApp(options: AppOptions): Promise<App> {
     now: () => runtime.now(),
   });
 
-  await store.update((transaction) => loadCatalog(transaction, options.catalog, runtime.now()));
-  const createdAdministrator = await tokenService.ensureAdministrator(
-    config.adminUsername,
-    options.adminHash,
+  const whileStarting = <T>(work: () => Promise<T>) =>
+    retryWithin(work, runtime, {
+      ms: config.storePatienceMs,
+      onRetry: (error) => options.logger.warn({ err: error }, 'the start waits for the database'),
+    });
+  await whileStarting(() =>
+    store.update((transaction) => loadCatalog(transaction, options.catalog, runtime.now())),
+  );
+  const createdAdministrator = await whileStarting(() =>
+    tokenService.ensureAdministrator(config.adminUsername, options.adminHash),
   );
 
   const admin = adminResource(options, services, urls);
@@ -113,7 +120,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     homePath: config.adminPath === '' ? undefined : () => urls.homePath,
   });
   await http.ready();
-  await services.start();
+  await whileStarting(services.start);
 
   return {
     http,

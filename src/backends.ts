@@ -44,6 +44,7 @@ export async function openStore({ config, runtime, logger, builtFiles }: Backend
     secretKey,
     previousSecretKey: config.secretKeyPrevious,
     retention,
+    patienceMs: config.storePatienceMs,
     logger,
   });
 }

@@ -126,6 +126,9 @@ export const database = {
         'postgres://user:password@host:5432/database. All processes with the same address share the state. ' +
         'Default: the state is in memory and is lost when the process ends.',
     ),
+  STORE_PATIENCE_SECONDS: integer(0, 3600)
+    .default(30)
+    .describe('How long the start waits for a database that is unavailable or too slow. It logs each try.'),
   SECRET_KEY: secretKey.describe(
     'The key that encrypts the signature keys and header values of webhooks in the database: 32 to 1024 characters, the same for all processes. ' +
       'Store it apart from the backups of the database. Without it, no process starts on a database with encrypted keys. ' +

@@ -117,3 +117,25 @@ export async function retryWhileUnavailable<T>(
     }
   }
 }
+
+export type Patience = {
+  readonly ms: number;
+  readonly onRetry?: (error: unknown) => void;
+};
+
+/** Like `retryWhileUnavailable`, but rejects with the last error when the time is over. */
+export async function retryWithin<T>(
+  work: () => Promise<T>,
+  { now, sleep }: Pick<Runtime, 'now' | 'sleep'>,
+  { ms, onRetry }: Patience,
+): Promise<T> {
+  for (const deadline = now() + ms; ;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isUnavailable(error) || now() >= deadline) throw error;
+      onRetry?.(error);
+      await sleep(retryAfterMs);
+    }
+  }
+}

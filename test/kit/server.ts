@@ -17,7 +17,7 @@ import { simulatedPerformers } from '../../src/upgrades/performers.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
-import { createFakeRuntime } from './runtime.ts';
+import { type FakeRuntime, createFakeRuntime } from './runtime.ts';
 import { auditEntry } from '../store/definitions.ts';
 
 export const password = 'a password for tests';
@@ -65,6 +65,7 @@ export type ServerOptions = {
   catalog?: InitialCatalog;
   /** The store of an earlier server. Default: an empty one. */
   store?: TestStore;
+  runtime?: FakeRuntime;
   /** Answers webhook deliveries. */
   receiver?: Receiver;
   /** Default: the simulated executor. */
@@ -78,12 +79,12 @@ export async function startServer({
   env = {},
   catalog = sampleCatalog,
   store: given,
+  runtime = createFakeRuntime(),
   receiver,
   ...options
 }: ServerOptions = {}) {
   const config = readConfig({ PUBLIC_URL: 'http://localhost:8080', ...env });
   const store = given ?? (await createTestStore(storeOptionsOf(config)));
-  const runtime = createFakeRuntime();
   // Servers that share a store must not create the same ids.
   if (given) runtime.newId = createIds(`other-${(others += 1)}`);
   runtime.waitFor = store.idle;

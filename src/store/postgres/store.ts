@@ -19,7 +19,7 @@
 import { createHash } from 'node:crypto';
 import type { AuditEntry } from '../../audit/entry.ts';
 import { isUnavailable } from '../../errors.ts';
-import { createMutex } from '../../lib/async.ts';
+import { createMutex, retryWithin } from '../../lib/async.ts';
 import type { Runtime } from '../../runtime.ts';
 import { createTasks } from '../../tasks.ts';
 import { createCopy } from '../copy.ts';
@@ -48,6 +48,8 @@ export type PostgresOptions = {
   readonly migrations: readonly string[];
   readonly runtime: Pick<Runtime, 'now' | 'sleep' | 'newId'>;
   readonly retention: Retention;
+  /** How long the start waits for the database. Default: one try. */
+  readonly patienceMs?: number;
   readonly pace?: Pace;
   readonly secretKey?: string | undefined;
   /** Decrypts only, while the key is rotated. */
@@ -58,39 +60,39 @@ export type PostgresOptions = {
 
 const defaultPace: Pace = { claimPauseMs: 30, completeWaitMs: 10 };
 
-/** How long the start waits for a database that is starting at the same time. */
-const connectWithinMs = 30_000;
-const reconnectAfterMs = 500;
-
+/** Waits for a database that is starting, or is too slow to answer. The database of each try logs its failure. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { url, migrations, logger } = options;
-  const database = new Database({ url, knownSchema: migrations.length, logger, now: options.runtime.now });
+  const { runtime, patienceMs = 0 } = options;
+  let reason = '';
+  const open = async () => {
+    const database = createDatabase(options);
+    try {
+      await migrate(database, options.migrations);
+      return await openMigrated(database, options);
+    } catch (error) {
+      reason = database.failure?.message ?? (error as Error).message;
+      await database.close();
+      throw isPermanent(database.failure) ? unreachableError(reason, error) : error;
+    }
+  };
   try {
-    await migrateWhenReachable(database, options);
-    return await openMigrated(database, options);
+    return await retryWithin(open, runtime, { ms: patienceMs });
   } catch (error) {
-    await database.close();
-    throw error;
+    throw isUnavailable(error) ? unreachableError(reason, error) : error;
   }
 }
 
-async function migrateWhenReachable(
-  database: Database,
-  { migrations, runtime }: PostgresOptions,
-): Promise<void> {
-  for (const deadline = runtime.now() + connectWithinMs; ;) {
-    try {
-      await migrate(database, migrations);
-      return;
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      // The user or the database does not exist: waiting does not help then.
-      const isPermanent = /^(28|3D)/.test((database.failure as { code?: string } | undefined)?.code ?? '');
-      if (isPermanent || runtime.now() >= deadline)
-        throw new Error(`the database cannot be reached: ${database.failure?.message}`, { cause: error });
-      await runtime.sleep(reconnectAfterMs);
-    }
-  }
+function createDatabase({ url, migrations, logger, runtime }: PostgresOptions): Database {
+  return new Database({ url, knownSchema: migrations.length, logger, now: runtime.now });
+}
+
+/** The user or the database does not exist: waiting does not help then. */
+function isPermanent(failure: Error | undefined): boolean {
+  return /^(28|3D)/.test((failure as { code?: string } | undefined)?.code ?? '');
+}
+
+function unreachableError(reason: string, cause: unknown): Error {
+  return new Error(`the database cannot be reached: ${reason}`, { cause });
 }
 
 async function openMigrated(database: Database, options: PostgresOptions): Promise<Store> {

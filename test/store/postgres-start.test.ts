@@ -1,0 +1,102 @@
+// The start on a database that is unavailable or too slow at that moment: it waits, logs each try, and gives up when its patience is over.
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
+import { tables } from '../../src/records.ts';
+import { realRuntime } from '../../src/runtime.ts';
+import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import { createDatabase } from '../kit/postgres.ts';
+import { createFakeRuntime } from '../kit/runtime.ts';
+import { startServer } from '../kit/server.ts';
+import { createTestStore, defaultStoreOptions, migrations } from '../kit/store.ts';
+
+/** The address of a database behind a door that closes the connections with these numbers, from 1. */
+async function openBehindDoor(isClosed: (connection: number) => boolean): Promise<string> {
+  const database = await createDatabase();
+  const { hostname, port } = new URL(database.url);
+  let connections = 0;
+  const door = createServer((client) => {
+    connections += 1;
+    if (isClosed(connections)) {
+      client.destroy();
+      return;
+    }
+    const server = connect(Number(port), hostname);
+    for (const socket of [client, server]) socket.on('error', () => undefined);
+    client.pipe(server).pipe(client);
+  });
+  await once(door.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(async () => {
+    door.close();
+    await database.drop();
+  });
+  const url = new URL(database.url);
+  url.host = `127.0.0.1:${(door.address() as AddressInfo).port}`;
+  return url.href;
+}
+
+async function open(url: string, patienceMs: number) {
+  const lines: string[] = [];
+  const log = (_facts: object, text: string) => void lines.push(text);
+  const store = await openPostgresStore({
+    url,
+    tables,
+    migrations,
+    runtime: realRuntime,
+    retention: defaultStoreOptions.retention,
+    patienceMs,
+    logger: { info: log, warn: log, error: log },
+  });
+  onTestFinished(() => store.close());
+  return { store, lines };
+}
+
+it.each([1, 2, 3, 4])('waits if the connection %i is cut, and logs each try', async (cut) => {
+  const url = await openBehindDoor((connection) => connection === cut);
+  const { store, lines } = await open(url, 10_000);
+  await store.update(() => undefined);
+  // The last connection is the one for notifications, which the store opens in the background.
+  expect(lines.filter((line) => line === 'the database cannot be reached').length).toBeLessThanOrEqual(1);
+  expect(store.problems()).toEqual([]);
+});
+
+it('logs one line for each try', async () => {
+  const url = await openBehindDoor((connection) => connection <= 3);
+  const { lines } = await open(url, 10_000);
+  expect(lines).toEqual(Array.from({ length: 3 }, () => 'the database cannot be reached'));
+});
+
+it('gives up when its patience is over, and says why', async () => {
+  const url = await openBehindDoor(() => true);
+  await expect(open(url, 700)).rejects.toThrow(
+    /^the database cannot be reached: Connection terminated unexpectedly$/,
+  );
+});
+
+it('does not wait for a database that does not exist', async () => {
+  const url = new URL(await openBehindDoor(() => false));
+  url.pathname = '/nowhere';
+  await expect(open(url.href, 3_600_000)).rejects.toThrow(
+    'the database cannot be reached: database "nowhere" does not exist',
+  );
+});
+
+it('waits too if the database fails after the store was opened', async () => {
+  const store = await createTestStore(defaultStoreOptions);
+  let updates = 0;
+  const update: typeof store.update = (rule, needs) => {
+    updates += 1;
+    // The first update belongs to the test server, and creates its users.
+    if (updates === 2 || updates === 3)
+      return Promise.reject(new ServiceError('unavailable', 'The database cannot be reached.'));
+    return store.update(rule, needs);
+  };
+  const runtime = createFakeRuntime();
+  const starting = startServer({ store: { ...store, update }, runtime });
+  for (let tries = 0; updates < 4 && tries < 100; tries += 1) await runtime.advance(100);
+  const server = await starting;
+  onTestFinished(() => server.close());
+  expect((await server.get('/ready')).statusCode).toBe(200);
+  expect(server.logLines.filter((line) => line.includes('the start waits for the database'))).toHaveLength(2);
+});

@@ -21,7 +21,7 @@ export function record(transaction: Transaction, job: Job, lines: readonly Line[
     cause: '',
     isSkipped: false,
     isPatched: true,
-    databases: null,
+    databases: '{}',
     stepJob: '',
   };
   const messages = lines.map(([code, facts]) => writeMessage(code, { ...defaults, ...facts }, when));

@@ -30,7 +30,7 @@ export type StepOutcome = {
 
 export type Repair = {
   readonly workload: Workload;
-  /** False: the workload had the images already, but was not healthy. */
+  /** False: another client has set the images meanwhile. */
   readonly isPatched: boolean;
   /** The value of `repaired` in the job. */
   readonly repaired: number;
@@ -73,7 +73,7 @@ export function advanceJob(
   if (finished) transaction.write(deployment, finished.after);
   const isRecorded = (code: Code) =>
     (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
-  const facts = { ...factsOf(job, step), ...outcome };
+  const facts = { ...factsOf(job, step), databases: describeDatabases(plan, step), ...outcome };
   const lines = step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]);
   return record(transaction, finished ? finishHop(moved, plan, finished, at) : moved, lines, at);
 }
@@ -115,6 +115,12 @@ function factsOf(job: Job, step: Step): Partial<Facts> {
     stepJob: nameOfStepJob(job.id, step.seqNum, attemptOf(job, step)),
     ...step.counts,
   };
+}
+
+/** What 2153 says if the Job of the step has no result of its own. Only the databases of a simulation are known. */
+function describeDatabases({ databases = [] }: Plan, { isSkipped }: Step): string {
+  const status = isSkipped ? 'skipped' : 'success';
+  return JSON.stringify(Object.fromEntries(databases.map((name) => [name, { status }])));
 }
 
 export function progressOf(job: Job, plan: Plan, at: number): Progress {

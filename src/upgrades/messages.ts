@@ -16,8 +16,8 @@ export type Facts = {
   readonly isSkipped: boolean;
   /** Whether the step has changed the workload. */
   readonly isPatched: boolean;
-  /** The JSON object that the upgrade of the database engine has returned, if it has. */
-  readonly databases: string | null;
+  /** The result of the upgrade of the database engine, as a JSON object. */
+  readonly databases: string;
   /** The name of the Job that performs the step. */
   readonly stepJob: string;
 };
@@ -31,8 +31,6 @@ function duration(ms: number): string {
   const [hh, min, sec] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   return `${hh} hh, ${min} min, ${sec} sec, ${ms % 1000} millisec`;
 }
-
-export const databases = ['catalog', 'hosting', 'portal'] as const;
 
 const texts = {
   2010: ({ from, to }) => `Upgrade from ${from} to ${to} started.`,
@@ -60,10 +58,7 @@ const texts = {
   2148: () => 'Post-upgrade of the database started.',
   2149: () => 'Post-upgrade of the database completed.',
   2151: () => 'Role change: the other parts of the deployment connect to the new primary.',
-  2153: ({ isSkipped, databases: result }) => {
-    const status = isSkipped ? 'skipped' : 'success';
-    return result ?? JSON.stringify(Object.fromEntries(databases.map((name) => [name, { status }])));
-  },
+  2153: ({ databases }) => databases,
   2165: () => 'The system enters read-only mode.',
   2166: () => 'The system leaves read-only mode.',
   2168: () => 'The upgrader is launching.',

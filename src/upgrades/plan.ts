@@ -33,6 +33,8 @@ export type Counts = { readonly done: number; readonly total: number };
 export type Plan = {
   readonly steps: readonly Step[];
   readonly workloads: number;
+  /** The databases that the step `database-engine` upgrades. Only a simulation knows them. */
+  readonly databases?: readonly string[];
   /** Only if the upgrade has several. */
   readonly hops?: readonly PlannedHop[];
 };
@@ -82,23 +84,32 @@ function createPlan(drafts: readonly Draft[], workloads: number, performers: Per
   const { isSimulated, templates } = performers;
   const hasTemplate = (id: StepId) => isTemplateStepId(id) && templates.has(id);
   const isDatabaseSkipped = !databaseSteps.some(hasTemplate);
-  const steps = drafts
-    .filter(({ id }) => !hooks.some((known) => known === id) || hasTemplate(id))
-    .map((draft, seqNum) => {
-      const { id } = draft;
-      const isTemplateStep = isTemplateStepId(id);
-      const template = isTemplateStep && !isSimulated ? (templates.get(id) ?? null) : null;
-      const isFrameOfDatabase = id === 'database-begin' || id === 'database-end';
-      return {
-        ...draft,
-        seqNum,
-        performedBy: findPerformer(id, performers),
-        template,
-        isSkipped: isTemplateStep ? !hasTemplate(id) : isFrameOfDatabase && isDatabaseSkipped,
-      };
-    });
-  return { steps, workloads };
+  const present = drafts.filter(({ id }) => !hooks.some((known) => known === id) || hasTemplate(id));
+  const hasDiagnostics = (end: number) => {
+    const begin = present.slice(0, end).findLastIndex(({ id }) => id === 'diagnostics-begin');
+    const between = present.slice(begin + 1, end);
+    // A patch has no such steps. The frame itself simulates them.
+    return between.length === 0 ? isSimulated : between.some(({ id }) => hasTemplate(id));
+  };
+  const steps = present.map((draft, seqNum) => {
+    const { id } = draft;
+    const isTemplateStep = isTemplateStepId(id);
+    const template = isTemplateStep && !isSimulated ? (templates.get(id) ?? null) : null;
+    const isEmptyFrame =
+      ((id === 'database-begin' || id === 'database-end') && isDatabaseSkipped) ||
+      (id === 'diagnostics-end' && !hasDiagnostics(seqNum));
+    return {
+      ...draft,
+      seqNum,
+      performedBy: findPerformer(id, performers),
+      template,
+      isSkipped: isTemplateStep ? !hasTemplate(id) : isEmptyFrame,
+    };
+  });
+  return { steps, workloads, ...(isSimulated && { databases: simulatedDatabases }) };
 }
+
+const simulatedDatabases = ['catalog', 'hosting', 'portal'];
 
 function findPerformer(id: StepId, { isSimulated, templates }: Performers): PerformedBy {
   if (isTemplateStepId(id) && !templates.has(id)) return 'nobody';

@@ -110,13 +110,11 @@ describe('a step template', () => {
     ]);
   });
 
-  it('without a JSON object in its termination message counts as success for every database', async () => {
+  it('without a JSON object in its termination message names no database', async () => {
     const { start, end } = await openUpgrade([{ step: 'database-engine', args: ['[1]', 'done'] }]);
     await start('upgrade', 'rel');
     const { messages } = await end();
-    expect(textsOf(messages, 2153)).toEqual([
-      '{"catalog":{"status":"success"},"hosting":{"status":"success"},"portal":{"status":"success"}}',
-    ]);
+    expect(textsOf(messages, 2153)).toEqual(['{}']);
   });
 });
 
@@ -144,12 +142,20 @@ describe('a step without a template', () => {
     expect(state).toBe('success');
     const prefix = 'Skipped (no step template): ';
     expect(messages.filter(({ message }) => message.startsWith(prefix)).map(({ code }) => code)).toEqual([
-      2094, 2281, 2108, 2087, 2144, 2145, 2090, 2093, 2092, 2151, 2148, 2149, 2109, 2187, 2188, 2180, 2181,
-      2178, 2185, 2191, 2192,
+      2094, 2281, 2288, 2108, 2087, 2144, 2145, 2090, 2093, 2092, 2151, 2148, 2149, 2109, 2187, 2188, 2180,
+      2181, 2178, 2185, 2191, 2192,
     ]);
-    expect(textsOf(messages, 2153)).toEqual([
-      '{"catalog":{"status":"skipped"},"hosting":{"status":"skipped"},"portal":{"status":"skipped"}}',
-    ]);
+    expect(textsOf(messages, 2153)).toEqual(['{}']);
+  });
+
+  it('leaves the pre-diagnostics empty, unless one of their steps has a template', async () => {
+    const { start, end } = await openUpgrade([]);
+    await start('upgrade', 'pat');
+    const skipped = 'Skipped (no step template): Pre-diagnostics completed.';
+    expect(textsOf((await end()).messages, 2287, 2288)).toEqual(['Pre-diagnostics started.', skipped]);
+    const other = await openUpgrade([{ step: 'search-check' }]);
+    await other.start('upgrade', 'rel');
+    expect(textsOf((await other.end()).messages, 2288)).toEqual(['Pre-diagnostics completed.']);
   });
 
   it('is every step if templates are off, and no Job is read then', async () => {

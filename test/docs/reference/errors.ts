@@ -131,7 +131,7 @@ const placeholders: Facts = {
   cause: '<cause>',
   isSkipped: false,
   isPatched: true,
-  databases: null,
+  databases: '{"catalog":{"status":"success"}}',
   stepJob: '<Job>',
 };
 

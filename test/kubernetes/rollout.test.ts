@@ -111,12 +111,18 @@ describe('a workload', () => {
     expect(findImageError([pod('a:2', 'ImagePullBackOff')], parts, 'image', 0)).toEqual({
       text: 'the pod a-1 cannot pull the image a:2 (ImagePullBackOff: not found).',
       isFinal: false,
+      isOlderThanRun: false,
     });
     expect(findImageError([pod('a:2', 'InvalidImageName')], parts, 'image', 0)?.isFinal).toBe(true);
     // Some clusters rewrite the images of pods.
     expect(findImageError([pod('mirror/a:2', 'ImagePullBackOff')], parts, 'image', 0)).toBeDefined();
-    // A pod that is older than the run waits for its next try.
-    expect(findImageError([pod('a:2', 'ImagePullBackOff')], parts, 'image', 60_000)).toBeUndefined();
+    const older = pod('a:2', 'ImagePullBackOff');
+    expect(findImageError([older], parts, 'image', 60_000)?.isOlderThanRun).toBe(true);
+    const newer = { ...pod('a:2', 'ErrImagePull'), name: 'a-2', createdAt: 60_000 };
+    expect(findImageError([older, newer], parts, 'image', 60_000)).toMatchObject({
+      text: 'the pod a-2 cannot pull the image a:2 (ErrImagePull: not found).',
+      isOlderThanRun: false,
+    });
   });
 
   it.each<[Kind, NonNullable<WorkloadObject['spec']>, string[]]>([
@@ -236,6 +242,42 @@ it('long messages of nodes and controllers are cut', () => {
   expect(
     [pod.unscheduled, pod.waiting[0]?.message, ...workload.failures].map((text) => text?.length),
   ).toEqual([500, 500, 500]);
+});
+
+describe('an image that cannot be pulled', () => {
+  const parts = [{ container: 'a', image: 'a:2', formerImage: 'a:1' }];
+  const workload = { name: 'deployment/a', component: 'A', parts };
+  const waiting = found({ name: 'a', containers: { a: 'a:2' } });
+  const runStartedAt = 1_000_000;
+  const failsAfter = (createdAt: number) => {
+    const monitor = new RolloutMonitor({
+      workload,
+      direction: 'image',
+      runStartedAt,
+      rolloutTimeoutMs: 600_000,
+      imageTimeoutMs: 30_000,
+    });
+    const state = { waiting: { reason: 'ImagePullBackOff', message: 'not found' } };
+    const status = { name: 'a', image: 'a:2', imageID: '', ready: false, restartCount: 0, state };
+    const pod = parsePod({
+      metadata: { name: 'a-1', uid: '1', creationTimestamp: new Date(createdAt) },
+      spec: { containers: [{ name: 'a', image: 'a:2' }] },
+      status: { containerStatuses: [status] },
+    });
+    for (let at = runStartedAt; ; at += 5_000) {
+      const result = monitor.check(waiting, [pod], at);
+      if (result.state === 'failed') return { seconds: (at - runStartedAt) / 1000, cause: result.cause };
+    }
+  };
+  const cause = 'the pod a-1 cannot pull the image a:2 (ImagePullBackOff: not found).';
+
+  it('fails the rollout after 30 seconds', () => {
+    expect(failsAfter(runStartedAt)).toEqual({ seconds: 30, cause });
+  });
+
+  it('fails a resumed run too, after the longest pause of a node between two tries', () => {
+    expect(failsAfter(runStartedAt - 60_000)).toEqual({ seconds: 330, cause });
+  });
 });
 
 describe('a rollout without progress', () => {

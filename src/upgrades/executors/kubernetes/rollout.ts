@@ -9,7 +9,8 @@
 // A rollout changes from running to failed for one of three causes:
 //
 // 1. A pod of the target template cannot get an image. A few reasons are final (the name of the image is invalid); others must
-//    persist for `imageTimeoutMs`, because a node tries again and registries have short outages.
+//    persist for `imageTimeoutMs`, because a node tries again and registries have short outages. A pod that is older than the run gets
+//    longer: the cause may be corrected, but the node waits up to five minutes before its next try.
 // 2. The controller reports ProgressDeadlineExceeded. After a patch the condition still holds the report on the template before,
 //    until there is progress on the new one. So a report does not count if its time equals the one that the patch recorded in an
 //    annotation, if it is older than the run, or if the controller has not observed the newest generation. Without the first rule,
@@ -40,6 +41,9 @@ export type RolloutState =
 
 /** The API server writes times in whole seconds, so an event of this run may seem to be this much older than the run. */
 const clockResolutionMs = 1000;
+
+/** The longest pause of a node between two tries to pull an image. */
+const maxPullPauseMs = 300_000;
 
 /** The highest value of `progressDeadlineSeconds` means that the controller has no deadline. */
 const noDeadlineMs = (2 ** 31 - 1) * 1000;
@@ -77,7 +81,8 @@ export class RolloutMonitor {
     const { workload, direction, runStartedAt, imageTimeoutMs } = this.#options;
     const error = findImageError(pods, workload.parts, direction, runStartedAt);
     this.#imageErrorSince = error && (this.#imageErrorSince ?? at);
-    const isLasting = at - (this.#imageErrorSince ?? at) >= imageTimeoutMs;
+    const timeoutMs = error?.isOlderThanRun ? imageTimeoutMs + maxPullPauseMs : imageTimeoutMs;
+    const isLasting = at - (this.#imageErrorSince ?? at) >= timeoutMs;
     return error && (error.isFinal || isLasting) ? error.text : undefined;
   }
 
@@ -150,11 +155,11 @@ export function formatCounts({ wanted, present, updated, available }: ClusterWor
 }
 
 function fingerprintOf(
-  { isObserved, present, updated, available }: ClusterWorkload,
+  { isObserved, wanted, present, updated, available }: ClusterWorkload,
   pods: readonly ClusterPod[],
 ): string {
   const readiness = pods.map(({ uid, isReady }) => uid + String(isReady));
-  return [isObserved, present, updated, available, ...readiness].join(' ');
+  return [isObserved, wanted, present, updated, available, ...readiness].join(' ');
 }
 
 /** A pod with images of neither template counts as new, because some clusters rewrite images. */
@@ -170,23 +175,31 @@ function isOfOtherTemplate(
 const finalReasons = ['InvalidImageName', 'ErrImageNeverPull'];
 const pullReasons = ['ErrImagePull', 'ImagePullBackOff', 'RegistryUnavailable', 'ImageInspectError'];
 
-export type ImageError = { readonly text: string; readonly isFinal: boolean };
+export type ImageError = {
+  readonly text: string;
+  readonly isFinal: boolean;
+  readonly isOlderThanRun: boolean;
+};
 
-/** A failed pull of a pod that is older than the run does not count: its next try may succeed. */
+/** The error of a pod of this run comes first. */
 export function findImageError(
   pods: readonly ClusterPod[],
   parts: readonly WorkloadContainer[],
   direction: Direction,
   runStartedAt: number,
 ): ImageError | undefined {
-  for (const pod of pods.filter((one) => !one.isTerminating && !isOfOtherTemplate(one, parts, direction))) {
+  const own = pods.filter((one) => !one.isTerminating && !isOfOtherTemplate(one, parts, direction));
+  for (const pod of own.toSorted((a, b) => b.createdAt - a.createdAt)) {
     for (const { container, reason, message } of pod.waiting) {
       const isFinal = finalReasons.includes(reason);
-      const isOfRun = pod.createdAt >= runStartedAt - clockResolutionMs;
-      if (!isFinal && !(pullReasons.includes(reason) && isOfRun)) continue;
+      if (!isFinal && !pullReasons.includes(reason)) continue;
       const image = pod.images.get(container) ?? '';
       const detail = message === '' ? '' : `: ${message}`;
-      return { text: `the pod ${pod.name} cannot pull the image ${image} (${reason}${detail}).`, isFinal };
+      return {
+        text: `the pod ${pod.name} cannot pull the image ${image} (${reason}${detail}).`,
+        isFinal,
+        isOlderThanRun: pod.createdAt < runStartedAt - clockResolutionMs,
+      };
     }
   }
   return undefined;

@@ -4,15 +4,21 @@ import type { AddressInfo } from 'node:net';
 import { startControllers } from './controllers.ts';
 import type { KubeObject } from './objects.ts';
 import { type Target, createRegistry } from './registry.ts';
-import { authorize, parsePath, reviewAccess, verbOf } from './requests.ts';
+import { authorize, parsePath, reviewAccess, reviewRules, verbOf } from './requests.ts';
 import { discover, isKnownGroup, resourceOf, serverVersion } from './resources.ts';
 import { matches, matchesFields, parseLabelSelector } from './selectors.ts';
 import { StatusError, badRequest, methodNotAllowed, noSuchPath } from './status-error.ts';
 import { type Change, createStorage } from './storage.ts';
 
-export type ApiServer = { url: string; close: () => Promise<void> };
+export type ApiServer = {
+  url: string;
+  /** The controller of Deployments notices nothing for this time. */
+  pauseDeployments: (ms: number) => void;
+  close: () => Promise<void>;
+};
 
 const reviewPath = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+const rulesPath = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
 
 type Answer = { code: number; body: object | string };
 
@@ -30,6 +36,9 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
     const path = url.pathname;
     if (path === reviewPath && method === 'POST') {
       return { code: 201, body: reviewAccess(storage, user, parse(text)) };
+    }
+    if (path === rulesPath && method === 'POST') {
+      return { code: 201, body: reviewRules(storage, user, parse(text)) };
     }
     const open = method === 'GET' ? publicResponse(path) : undefined;
     if (open !== undefined) return { code: 200, body: open };
@@ -140,7 +149,8 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
         .filter(wanted)
         .flatMap((object) => storage.stateBefore(object) ?? []);
       for (const change of old) send({ ...change, type: 'ADDED' });
-      setTimeout(() => follow(Math.min(...old.map(({ version }) => version))), 50);
+      const versions = [Number(storage.version()), ...old.map(({ version }) => version)];
+      setTimeout(() => follow(Math.min(...versions)), 50);
     } else follow(since);
     response.flushHeaders();
     const seconds = Number(query.get('timeoutSeconds') ?? '0');
@@ -173,6 +183,7 @@ export async function startApiServer({ controllerDelayMs = 3 } = {}): Promise<Ap
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    pauseDeployments: (ms) => controllers.pauseDeployments(ms),
     close: () =>
       new Promise((resolve) => {
         controllers.close();

@@ -53,17 +53,22 @@ const covers = (rule: Rule, { verb, group, resource, name = '' }: AccessRequest)
 
 /** A request without a user has all permissions. */
 export function isAllowed(storage: Storage, user: string | undefined, access: AccessRequest): boolean {
-  if (user === undefined) return true;
+  return rulesOf(storage, user, access.namespace).some((rule) => covers(rule, access));
+}
+
+/** The rules of a user in a namespace, or in the cluster. */
+export function rulesOf(storage: Storage, user: string | undefined, namespace: string | undefined): Rule[] {
+  if (user === undefined) return [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }];
   const bound = [
     ...storage.list<RoleBinding>(clusterBindings),
-    ...(access.namespace === undefined ? [] : storage.list<RoleBinding>(bindings, access.namespace)),
+    ...(namespace === undefined ? [] : storage.list<RoleBinding>(bindings, namespace)),
   ].filter((binding) => isSubject(binding, user));
-  return bound.some(({ roleRef, metadata }) => {
+  return bound.flatMap(({ roleRef, metadata }) => {
     const role = (
       roleRef.kind === 'ClusterRole'
         ? storage.get(clusterRoles, undefined, roleRef.name)
         : storage.get(roles, metadata.namespace, roleRef.name)
     ) as Role | undefined;
-    return role?.rules?.some((rule) => covers(rule, access)) ?? false;
+    return role?.rules ?? [];
   });
 }

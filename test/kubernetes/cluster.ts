@@ -123,6 +123,8 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
     kubeconfig,
     faults,
     kubelet,
+    /** The controller of Deployments notices nothing for this time. That of a real cluster is as slow as it is. */
+    pauseDeployments: (ms: number) => server?.pauseDeployments(ms),
     request,
     read,
     pods,

@@ -10,8 +10,10 @@ import { resourceOf } from './resources.ts';
 import { syncStatefulSet } from './statefulset-controller.ts';
 import type { Storage } from './storage.ts';
 
+const deployments = resourceOf('deployments');
+
 const controllers = [
-  { resource: resourceOf('deployments'), sync: syncDeployment },
+  { resource: deployments, sync: syncDeployment },
   { resource: resourceOf('replicasets'), sync: syncReplicaSet },
   { resource: resourceOf('statefulsets'), sync: syncStatefulSet },
   { resource: resourceOf('daemonsets'), sync: syncDaemonSet },
@@ -22,6 +24,7 @@ const jobs = resourceOf('jobs');
 const watched = ['pods', 'nodes', 'resourcequotas', 'controllerrevisions'].map((name) => resourceOf(name));
 
 export function startControllers(storage: Storage, registry: Registry, delayMs: number) {
+  let pausedUntil = 0;
   let timer: NodeJS.Timeout | undefined;
   let nextRun = Infinity;
 
@@ -37,6 +40,10 @@ export function startControllers(storage: Storage, registry: Registry, delayMs: 
   function syncAll(): void {
     nextRun = Infinity;
     for (const { resource, sync } of controllers) {
+      if (resource === deployments && Date.now() < pausedUntil) {
+        wakeAt(pausedUntil);
+        continue;
+      }
       for (const workload of storage.list<Workload>(resource)) sync(context, workload);
     }
     for (const job of storage.list<Job>(jobs)) syncJob(context, job);
@@ -50,6 +57,9 @@ export function startControllers(storage: Storage, registry: Registry, delayMs: 
   });
 
   return {
+    pauseDeployments(ms: number) {
+      pausedUntil = Date.now() + ms;
+    },
     close() {
       stop();
       clearTimeout(timer);

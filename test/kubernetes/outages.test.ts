@@ -1,5 +1,6 @@
 // How the executor behaves while the API server is down, slow, or refuses requests for a while.
 import { describe, expect, it } from 'vitest';
+import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Act } from './faults.ts';
 import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
 
@@ -61,6 +62,43 @@ describe('an API server', () => {
     await applied;
   });
 
+  it('that refuses the credentials just after a restart gets the request of a new process again', async () => {
+    const { on, start, image } = await openDeployment();
+    await on.faults.down();
+    // The process has taken over the job, and has had no answer yet.
+    const applied = start(patient()).apply(workload, contextOf());
+    await outage();
+    on.faults.inject({ act: { status: 403 }, times: 3 });
+    await on.faults.up();
+    expect(await applied).toEqual({ isPatched: true });
+    expect(await image()).toBe('a:2');
+  });
+
+  it('that is slow gets longer for each try', async () => {
+    const { on, start } = await openDeployment();
+    const slow = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    };
+    // Eight seconds for the executor.
+    on.faults.inject({ act: slow, times: Infinity });
+    const { planMoves } = await start(fast()).inventory();
+    expect(planMoves([], { release: freshRelease, patches: [] }).problems).toEqual([]);
+  });
+
+  it('that does not answer is a problem that names the request', async () => {
+    const { on, start } = await openDeployment();
+    on.faults.inject({ path: /\/statefulsets/, act: 'hang', times: Infinity });
+    const { planMoves } = await start(fast(100)).inventory();
+    expect(planMoves([], { release: freshRelease, patches: [] }).problems).toEqual([
+      {
+        field: 'cluster',
+        message: expect.stringMatching(
+          /^the API server is too slow: there was no answer to "list statefulsets" within \d+ seconds\.$/,
+        ) as string,
+      },
+    ]);
+  });
+
   it('that stays down fails the step', async () => {
     const { on, start } = await openDeployment();
     const executor = start(fast());
@@ -77,12 +115,15 @@ describe('an API server', () => {
     const { on, start, patches } = await openDeployment();
     const moved = { ...workload, parts: [{ container: 'a', image: 'a:1', formerImage: 'a:0' }] };
     const removeFault = on.faults.inject({ act: { status: 401 }, times: Infinity });
-    const executor = start(fast());
-    await expect(executor.perform('launch', contextOf())).rejects.toThrow(
+    await expect(start(fast()).perform('launch', contextOf())).rejects.toThrow(
       /^the API server refuses \(401\): .*; it does not accept the credentials of Steward\.$/,
     );
-    expect(on.faults.requests).toHaveLength(1);
+    // A caller of `plan` does not wait for a server that has never accepted the credentials.
+    const before401 = on.faults.requests.length;
+    await start(fast()).inventory();
+    expect(on.faults.requests).toHaveLength(before401 + 1);
     removeFault();
+    const executor = start(fast());
     await executor.perform('launch', contextOf());
     on.faults.inject({ method: 'PATCH', act: { status: 403 }, times: Infinity });
     await expect(executor.apply(workload, contextOf())).rejects.toThrow(/^the API server refuses \(403\)/);

@@ -1,5 +1,5 @@
 // Parses requests to the fake API server: the target and the verb; and checks permissions.
-import { isAllowed } from './authorizer.ts';
+import { isAllowed, rulesOf } from './authorizer.ts';
 import { type Fields, isFields } from './objects.ts';
 import type { Target } from './registry.ts';
 import { resources } from './resources.ts';
@@ -88,5 +88,19 @@ export function reviewAccess(storage: Storage, user: string | undefined, review:
     apiVersion: 'authorization.k8s.io/v1',
     metadata: {},
     status: { allowed },
+  };
+}
+
+/** The response to a SelfSubjectRulesReview. */
+export function reviewRules(storage: Storage, user: string | undefined, review: unknown): object {
+  const given = isFields(review) ? review : {};
+  const spec = isFields(given.spec) ? given.spec : {};
+  const resourceRules = rulesOf(storage, user, (spec.namespace as string | undefined) ?? '');
+  return {
+    ...given,
+    kind: 'SelfSubjectRulesReview',
+    apiVersion: 'authorization.k8s.io/v1',
+    metadata: {},
+    status: { resourceRules, nonResourceRules: [], incomplete: false },
   };
 }

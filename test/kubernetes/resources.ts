@@ -92,18 +92,18 @@ function listResources(group: string, version: string) {
           ]
         : []),
     ]);
-  const review = {
-    name: 'selfsubjectaccessreviews',
+  const reviews = ['SelfSubjectAccessReview', 'SelfSubjectRulesReview'].map((kind) => ({
+    name: `${kind.toLowerCase()}s`,
     singularName: '',
     namespaced: false,
-    kind: 'SelfSubjectAccessReview',
+    kind,
     verbs: ['create'],
-  };
+  }));
   return {
     kind: 'APIResourceList',
     apiVersion: 'v1',
     groupVersion: groupVersionOf(group, version),
-    resources: group === 'authorization.k8s.io' ? [review] : listed,
+    resources: group === 'authorization.k8s.io' ? reviews : listed,
   };
 }
 

@@ -5,13 +5,14 @@ import {
   Observable,
   type RequestContext,
 } from '@kubernetes/client-node';
-import { withTimeout } from '../../../lib/async.ts';
+import { TimeoutError, withTimeout } from '../../../lib/async.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { Runtime } from '../../../runtime.ts';
 
-const requestTimeoutMs = 5_000;
+/** A request that gets no answer in time gets twice the time in its next try, so that a slow API server can answer too. */
+const requestTimeoutMs = { min: 5_000, max: 30_000 };
 
-/** For a moment after a restart the API server may refuse credentials that it accepted before. */
+/** For a moment after a restart the API server refuses valid credentials, because it has not loaded its permissions yet. */
 const refusalRetryMs = 10_000;
 
 /** After a refusal that lasted, others are not retried for this time. Without this, each workload of a job would wait for its own refusal. */
@@ -23,15 +24,25 @@ const maxReason = 1000;
 const backoffMs = { min: 100, max: 2_000 };
 
 export type RetryOptions = {
+  /** How long a request is repeated that finds the server closed, or gets an error. */
   readonly retryMs: number;
+  /** How long a server that is too slow to answer gets. Default: `retryMs`. */
+  readonly slowMs?: number;
+  /** The time for the answer to the first try. */
+  readonly timeoutMs?: number;
+  /** Whether refusals are retried even if this process has had no answer yet: it may have taken over a job while the server was restarted. */
+  readonly retriesFirstRefusal?: boolean;
   readonly signal?: AbortSignal;
 };
 
 export class ClusterError extends Error {
   readonly code: number | undefined;
 
-  constructor(code: number | undefined, reason: string) {
-    const what = code === undefined ? 'the API server cannot be reached' : `the API server refuses (${code})`;
+  constructor(
+    code: number | undefined,
+    reason: string,
+    what = code === undefined ? 'the API server cannot be reached' : `the API server refuses (${code})`,
+  ) {
     const hint = code === 401 ? '; it does not accept the credentials of Steward' : '';
     super(`${what}: ${truncate(reason, maxReason).replace(/\.$/, '')}${hint}.`);
     this.name = 'ClusterError';
@@ -41,6 +52,11 @@ export class ClusterError extends Error {
 
 export function hasStatus(error: unknown, ...codes: readonly number[]): error is ClusterError {
   return error instanceof ClusterError && error.code !== undefined && codes.includes(error.code);
+}
+
+/** Whether the server may accept the same request later. */
+export function isRefusal(error: unknown): error is ClusterError {
+  return error instanceof ClusterError && (isTemporary(error) || hasStatus(error, 401, 403));
 }
 
 type ApiRequest<T> = (options: ConfigurationOptions) => Promise<T>;
@@ -56,24 +72,31 @@ export class ApiClient {
     this.#onRetry = onRetry;
   }
 
-  async send<T>(request: ApiRequest<T>, { retryMs, signal }: RetryOptions): Promise<T> {
+  /** `what` names the request in the error of a server that is too slow, for example `list deployments`. */
+  async send<T>(what: string, request: ApiRequest<T>, retry: RetryOptions): Promise<T> {
+    const { retryMs, slowMs = retryMs, retriesFirstRefusal = false, signal } = retry;
     const startedAt = this.#runtime.now();
+    let { timeoutMs = requestTimeoutMs.min } = retry;
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
       signal?.throwIfAborted();
       try {
-        const response = await this.#sendOnce(request, signal);
+        const response = await this.#sendOnce(request, timeoutMs, signal);
         this.#hasSucceeded = true;
         return response;
       } catch (error) {
         signal?.throwIfAborted();
-        const failure = toClusterError(error);
         const now = this.#runtime.now();
+        const isSlow = error instanceof TimeoutError;
+        if (isSlow) timeoutMs = Math.min(requestTimeoutMs.max, timeoutMs * 2);
+        const failure = isSlow ? slowError(what, now - startedAt) : toClusterError(error);
         refusedSince = hasStatus(failure, 401, 403) ? (refusedSince ?? now) : undefined;
+        const patienceMs = isSlow ? slowMs : isTemporary(failure) ? retryMs : 0;
         const remainingMs =
           refusedSince === undefined
-            ? (isTemporary(failure) ? retryMs : 0) - (now - startedAt)
-            : (this.#retriesRefusals(now) ? Math.min(refusalRetryMs, retryMs) : 0) - (now - refusedSince);
+            ? patienceMs - (now - startedAt)
+            : (this.#retriesRefusals(now, retriesFirstRefusal) ? Math.min(refusalRetryMs, retryMs) : 0) -
+              (now - refusedSince);
         if (remainingMs <= 0) {
           if (refusedSince !== undefined && now - refusedSince >= refusalRetryMs) this.#refusedAt = now;
           throw failure;
@@ -84,18 +107,14 @@ export class ApiClient {
     }
   }
 
-  #retriesRefusals(now: number): boolean {
-    return this.#hasSucceeded && now - this.#refusedAt >= lastingRefusalMs;
+  #retriesRefusals(now: number, retriesFirst: boolean): boolean {
+    return (this.#hasSucceeded || retriesFirst) && now - this.#refusedAt >= lastingRefusalMs;
   }
 
   /** The library has no timeout of its own: without this, a request could wait forever. */
-  #sendOnce<T>(request: ApiRequest<T>, stopping: AbortSignal | undefined): Promise<T> {
+  #sendOnce<T>(request: ApiRequest<T>, ms: number, stopping: AbortSignal | undefined): Promise<T> {
     const work = (signal: AbortSignal) => request(beforeSending((outgoing) => outgoing.setSignal(signal)));
-    return withTimeout(this.#runtime, work, {
-      ms: requestTimeoutMs,
-      message: `there was no answer within ${requestTimeoutMs / 1000} seconds`,
-      ...(stopping && { stopping }),
-    });
+    return withTimeout(this.#runtime, work, { ms, message: 'no answer', ...(stopping && { stopping }) });
   }
 }
 
@@ -120,6 +139,11 @@ export function asStrategicMerge(options: ConfigurationOptions): ConfigurationOp
 
 function isTemporary({ code }: ClusterError): boolean {
   return code === undefined || code === 429 || code >= 500;
+}
+
+function slowError(what: string, ms: number): ClusterError {
+  const reason = `there was no answer to "${what}" within ${Math.round(ms / 1000)} seconds`;
+  return new ClusterError(undefined, reason, 'the API server is too slow');
 }
 
 function toClusterError(error: unknown): ClusterError {

@@ -17,7 +17,7 @@ import type { Runtime } from '../../../runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
 import type { ClusterQuota } from './quota.ts';
-import type { Permission } from './permissions.ts';
+import type { Permission, Rule } from './permissions.ts';
 import { type JobObject, type StepJob, parseStepJob } from './step-job.ts';
 import type { CronJobObject } from './step-templates.ts';
 import { createWatch } from './watch.ts';
@@ -117,14 +117,25 @@ export class Cluster {
   }
 
   async readVersion(): Promise<string> {
-    const { gitVersion } = await this.#send((options) => this.#apis.version.getCode({}, options));
+    const { gitVersion } = await this.#send('read the version', (options) =>
+      this.#apis.version.getCode({}, options),
+    );
     return gitVersion;
+  }
+
+  /** The permissions of Steward in the namespace. `isComplete` is false if the server has authorizers that cannot list theirs. */
+  async readRules(): Promise<{ rules: readonly Rule[]; isComplete: boolean }> {
+    const body = { spec: { namespace: this.#namespace } };
+    const { status } = await this.#send('review the rules', (options) =>
+      this.#apis.authorization.createSelfSubjectRulesReview({ body }, options),
+    );
+    return { rules: status?.resourceRules ?? [], isComplete: status?.incomplete !== true };
   }
 
   async isAllowed({ verb, group, resource, name }: Permission): Promise<boolean> {
     const attributes = { namespace: this.#namespace, verb, group, resource };
     const body = { spec: { resourceAttributes: name === undefined ? attributes : { ...attributes, name } } };
-    const { status } = await this.#send((options) =>
+    const { status } = await this.#send('review an access', (options) =>
       this.#apis.authorization.createSelfSubjectAccessReview({ body }, options),
     );
     return status?.allowed === true;
@@ -134,7 +145,7 @@ export class Cluster {
     const lists = await Promise.all(
       kinds.map(async (kind) => {
         const request = { namespace: this.#namespace, limit: maxListed };
-        const { items, metadata } = await this.#send((options) =>
+        const { items, metadata } = await this.#send(`list ${plurals[kind]}`, (options) =>
           this.#apis.workloads[kind].list(request, options),
         );
         return {
@@ -151,19 +162,23 @@ export class Cluster {
 
   async readWorkload({ kind, name }: WorkloadRef): Promise<ClusterWorkload> {
     const request = { namespace: this.#namespace, name };
-    const object = await this.#send((options) => this.#apis.workloads[kind].read(request, options));
+    const object = await this.#send(`get ${plurals[kind]}/${name}`, (options) =>
+      this.#apis.workloads[kind].read(request, options),
+    );
     return parseWorkload(kind, object);
   }
 
   async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<void> {
     const request = { namespace: this.#namespace, name, body, fieldManager };
-    await this.#send((options) => this.#apis.workloads[kind].patch(request, asStrategicMerge(options)));
+    await this.#send(`patch ${plurals[kind]}/${name}`, (options) =>
+      this.#apis.workloads[kind].patch(request, asStrategicMerge(options)),
+    );
   }
 
   /** Returns the first pods only if there are very many: they are enough to explain why a rollout is slow. */
   async listPods(labelSelector: string): Promise<{ pods: ClusterPod[]; resourceVersion: string }> {
     const request = { namespace: this.#namespace, labelSelector, limit: maxListed };
-    const { items, metadata } = await this.#send((options) =>
+    const { items, metadata } = await this.#send('list pods', (options) =>
       this.#apis.core.listNamespacedPod(request, options),
     );
     return { pods: items.map(parsePod), resourceVersion: metadata?.resourceVersion ?? '' };
@@ -171,13 +186,15 @@ export class Cluster {
 
   async deletePod({ name, uid }: ClusterPod): Promise<void> {
     const request = { namespace: this.#namespace, name, body: { preconditions: { uid } } };
-    await this.#send((options) => this.#apis.core.deleteNamespacedPod(request, options));
+    await this.#send(`delete pods/${name}`, (options) =>
+      this.#apis.core.deleteNamespacedPod(request, options),
+    );
   }
 
   /** Leaves out quotas with scopes, which do not apply to every pod. */
   async listQuotas(): Promise<ClusterQuota[]> {
     const request = { namespace: this.#namespace, limit: maxListed };
-    const { items } = await this.#send((options) =>
+    const { items } = await this.#send('list resourcequotas', (options) =>
       this.#apis.core.listNamespacedResourceQuota(request, options),
     );
     return items
@@ -191,7 +208,7 @@ export class Cluster {
 
   async listCronJobs(labelSelector: string): Promise<CronJobObject[]> {
     const request = { ...this.#batch('cronjobs'), labelSelector, limit: maxListed };
-    const list = await this.#send<unknown>((options) =>
+    const list = await this.#send<unknown>('list cronjobs', (options) =>
       this.#apis.objects.listNamespacedCustomObject(request, options),
     );
     return (list as { items: CronJobObject[] }).items;
@@ -199,7 +216,7 @@ export class Cluster {
 
   async listJobs(labelSelector: string): Promise<StepJob[]> {
     const request = { ...this.#batch('jobs'), labelSelector, limit: maxListed };
-    const list = await this.#send<unknown>((options) =>
+    const list = await this.#send<unknown>('list jobs', (options) =>
       this.#apis.objects.listNamespacedCustomObject(request, options),
     );
     return (list as { items: JobObject[] }).items.map(parseStepJob);
@@ -208,7 +225,7 @@ export class Cluster {
   async findJob(name: string): Promise<StepJob | undefined> {
     const request = { ...this.#batch('jobs'), name };
     try {
-      const found = await this.#send<unknown>((options) =>
+      const found = await this.#send<unknown>(`get jobs/${name}`, (options) =>
         this.#apis.objects.getNamespacedCustomObject(request, options),
       );
       return parseStepJob(found as JobObject);
@@ -220,7 +237,7 @@ export class Cluster {
 
   async createJob(body: object): Promise<StepJob> {
     const request = { ...this.#batch('jobs'), body, fieldManager };
-    const created = await this.#send<unknown>((options) =>
+    const created = await this.#send<unknown>('create jobs', (options) =>
       this.#apis.objects.createNamespacedCustomObject(request, options),
     );
     return parseStepJob(created as JobObject);
@@ -230,7 +247,9 @@ export class Cluster {
   async deleteJob({ name, uid }: StepJob): Promise<void> {
     const body = { propagationPolicy: 'Background', preconditions: { uid } };
     const request = { ...this.#batch('jobs'), name, body };
-    await this.#send<unknown>((options) => this.#apis.objects.deleteNamespacedCustomObject(request, options));
+    await this.#send<unknown>(`delete jobs/${name}`, (options) =>
+      this.#apis.objects.deleteNamespacedCustomObject(request, options),
+    );
   }
 
   #batch(plural: 'cronjobs' | 'jobs') {
@@ -239,24 +258,32 @@ export class Cluster {
 
   readLease(name: string): Promise<V1Lease> {
     const request = { namespace: this.#namespace, name };
-    return this.#send((options) => this.#apis.coordination.readNamespacedLease(request, options));
+    return this.#send(`get leases/${name}`, (options) =>
+      this.#apis.coordination.readNamespacedLease(request, options),
+    );
   }
 
   createLease(body: V1Lease): Promise<V1Lease> {
     const request = { namespace: this.#namespace, body, fieldManager };
-    return this.#send((options) => this.#apis.coordination.createNamespacedLease(request, options));
+    return this.#send('create leases', (options) =>
+      this.#apis.coordination.createNamespacedLease(request, options),
+    );
   }
 
   replaceLease(name: string, body: V1Lease): Promise<V1Lease> {
     const request = { namespace: this.#namespace, name, body, fieldManager };
-    return this.#send((options) => this.#apis.coordination.replaceNamespacedLease(request, options));
+    return this.#send(`update leases/${name}`, (options) =>
+      this.#apis.coordination.replaceNamespacedLease(request, options),
+    );
   }
 
   /** Returns false if the server refuses the Lease because the namespace does not exist. Changes nothing. */
   async hasNamespace(body: V1Lease): Promise<boolean> {
     const request = { namespace: this.#namespace, body, fieldManager, dryRun: 'All' };
     try {
-      await this.#send((options) => this.#apis.coordination.createNamespacedLease(request, options));
+      await this.#send('create leases', (options) =>
+        this.#apis.coordination.createNamespacedLease(request, options),
+      );
       return true;
     } catch (error) {
       return !hasStatus(error, 404);
@@ -265,7 +292,7 @@ export class Cluster {
 
   async createEvent(body: CoreV1Event): Promise<void> {
     const request = { namespace: this.#namespace, body, fieldManager };
-    await this.#send((options) => this.#apis.core.createNamespacedEvent(request, options));
+    await this.#send('create events', (options) => this.#apis.core.createNamespacedEvent(request, options));
   }
 
   /** Resolves when the server ends the watch. */
@@ -282,7 +309,7 @@ export class Cluster {
   }
 
   watchPods(
-    query: { readonly labelSelector: string; readonly resourceVersion: string },
+    query: { readonly labelSelector: string; readonly resourceVersion?: string },
     onChange: (pod: ClusterPod, isDeleted: boolean) => void,
     signal: AbortSignal,
   ): Promise<void> {
@@ -292,8 +319,8 @@ export class Cluster {
     );
   }
 
-  #send<T>(request: (options: ConfigurationOptions) => Promise<T>): Promise<T> {
-    return this.#client.send(request, this.#retry);
+  #send<T>(what: string, request: (options: ConfigurationOptions) => Promise<T>): Promise<T> {
+    return this.#client.send(what, request, this.#retry);
   }
 }
 

@@ -31,14 +31,13 @@ export type KubernetesOptions = Pick<
   | 'findReasonOfAbandoning'
   | 'hasDatabase'
   | 'stepTemplates'
+  | 'patienceMs'
 > &
   MoverOptions & {
     readonly hasEnded: LockOptions['hasEnded'];
     /** Undefined: images are not looked up. */
     readonly imageChecker: ImageChecker | undefined;
     readonly stepTimeoutMs: number;
-    /** How long a step waits for an API server that is unavailable. */
-    readonly patienceMs: number;
   };
 
 /** Short, because a process waits for it when it stops. */
@@ -132,6 +131,10 @@ export class KubernetesExecutor implements Executor {
   }
 
   #clusterFor({ signal }: StepContext): Cluster {
-    return this.#connection.withRetry({ retryMs: this.#options.patienceMs, signal });
+    return this.#connection.withRetry({
+      retryMs: this.#options.patienceMs,
+      retriesFirstRefusal: true,
+      signal,
+    });
   }
 }

@@ -7,6 +7,7 @@ import type { UpgradeLock } from './lock.ts';
 import {
   type Permission,
   formatPermissions,
+  isGranted,
   neededPermissions,
   optionalPermissions,
   templatePermissions,
@@ -24,6 +25,9 @@ import type { ClusterWorkload } from './workload.ts';
 /** Short, because a caller waits for the response. */
 const retryMs = 3_000;
 
+/** A slow API server gets the patience of a job, as far as proxies wait for the response. */
+const maxSlowMs = 60_000;
+
 const oldestMinorVersion = 20;
 
 export type NamespaceOptions = {
@@ -33,6 +37,8 @@ export type NamespaceOptions = {
   /** False if jobs are stored in memory only. */
   readonly hasDatabase: boolean;
   readonly stepTemplates: boolean;
+  /** How long a job waits for an API server that is unavailable. */
+  readonly patienceMs: number;
 };
 
 export type NamespaceState = {
@@ -48,7 +54,7 @@ export type NamespaceState = {
 export async function readNamespace(options: NamespaceOptions): Promise<NamespaceState> {
   const { connection, lock, stepTemplates } = options;
   const { namespace } = connection;
-  const cluster = connection.withRetry({ retryMs });
+  const cluster = connection.withRetry({ retryMs, slowMs: Math.min(options.patienceMs, maxSlowMs) });
   const unreadable = {
     workloads: undefined,
     quotas: [],
@@ -66,7 +72,8 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
       };
     const hasTemplates = stepTemplates && minor >= oldestMinorForTemplates;
     const needed = [...neededPermissions, ...(hasTemplates ? templatePermissions : [])];
-    const denied = await findDenied(cluster, needed);
+    const allDenied = await findDenied(cluster, [...needed, ...allOptional]);
+    const denied = needed.filter((one) => allDenied.includes(one));
     const problems = [
       ...formatDenied(denied, needed, namespace),
       ...(stepTemplates && !hasTemplates
@@ -77,7 +84,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
     ];
     if (denied.some(({ group, verb }) => group === 'apps' && verb === 'list'))
       return { ...unreadable, problems };
-    const deniedOptional = await findDenied(cluster, allOptional);
+    const deniedOptional = allOptional.filter((one) => allDenied.includes(one));
     const mayReadQuotas = !deniedOptional.some(({ resource }) => resource === 'resourcequotas');
     const mayListTemplates = hasTemplates && !denied.some(({ resource }) => resource === 'cronjobs');
     const [{ workloads, isComplete }, quotas, conflict, templates] = await Promise.all([
@@ -116,9 +123,13 @@ const noDatabase =
 
 const allOptional = optionalPermissions.flatMap(({ permissions }) => permissions);
 
+/** One request for all permissions. If the answer is incomplete, those that it does not contain are reviewed one by one. */
 async function findDenied(cluster: Cluster, permissions: readonly Permission[]): Promise<Permission[]> {
-  const answers = await Promise.all(permissions.map((permission) => cluster.isAllowed(permission)));
-  return permissions.filter((_permission, index) => answers[index] === false);
+  const { rules, isComplete } = await cluster.readRules();
+  const missing = permissions.filter((permission) => !isGranted(permission, rules));
+  if (isComplete) return missing;
+  const answers = await Promise.all(missing.map((permission) => cluster.isAllowed(permission)));
+  return missing.filter((_permission, index) => answers[index] === false);
 }
 
 /** Without any permission the namespace may not exist: a Role belongs to its namespace. */

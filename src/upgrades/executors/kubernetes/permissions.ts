@@ -11,6 +11,14 @@ export type Permission = {
   readonly name?: string;
 };
 
+/** A rule of a Role, as the API server lists it. */
+export type Rule = {
+  readonly verbs: readonly string[];
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+};
+
 const permissions = (group: string, resource: string, ...verbs: string[]): Permission[] =>
   verbs.map((verb) => ({ verb, group, resource }));
 
@@ -52,6 +60,17 @@ export const optionalPermissions: readonly {
     without: 'Steward does not check whether quotas have room for rollouts',
   },
 ];
+
+export function isGranted({ verb, group, resource, name }: Permission, rules: readonly Rule[]): boolean {
+  const has = (values: readonly string[] = [], value: string) =>
+    values.includes(value) || values.includes('*');
+  const hasName = (names: readonly string[] = []) =>
+    names.length === 0 || (name !== undefined && names.includes(name));
+  return rules.some(
+    ({ verbs, apiGroups, resources, resourceNames }) =>
+      has(verbs, verb) && has(apiGroups, group) && has(resources, resource) && hasName(resourceNames),
+  );
+}
 
 export function formatPermissions(missing: readonly Permission[]): string {
   const verbs = new Map<string, string[]>();

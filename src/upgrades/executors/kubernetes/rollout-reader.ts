@@ -31,6 +31,7 @@ export class RolloutReader {
   readonly #onAbort = () => this.#noteChange();
   #workload: ClusterWorkload | undefined;
   #pods = new Map<string, ClusterPod>();
+  #hasPods = false;
   #hasChanged = false;
   #wake: () => void = () => undefined;
 
@@ -76,21 +77,26 @@ export class RolloutReader {
   async readPods({ selector }: ClusterWorkload): Promise<readonly ClusterPod[]> {
     const { cluster, runtime, pollIntervalMs } = this.#options;
     if (runtime.now() - this.#startedAt < intervalsBeforePods * pollIntervalMs) return [];
+    if (!this.#hasPods) {
+      // A watch without a version begins with all pods that exist, so they need not be listed.
+      this.#hasPods = true;
+      this.#watchPods({ labelSelector: selector });
+    }
     if (this.#podWatch.isOpen) return [...this.#pods.values()];
     const { pods, resourceVersion } = await cluster.listPods(selector);
     this.#pods = new Map(pods.map((pod) => [pod.uid, pod]));
-    if (this.#podWatch.mayStart()) this.#watchPods(selector, resourceVersion);
+    if (this.#podWatch.mayStart()) this.#watchPods({ labelSelector: selector, resourceVersion });
     return pods;
   }
 
-  #watchPods(labelSelector: string, resourceVersion: string): void {
+  #watchPods(query: { readonly labelSelector: string; readonly resourceVersion?: string }): void {
     const { cluster } = this.#options;
     const onChange = (pod: ClusterPod, isDeleted: boolean) => {
       if (isDeleted) this.#pods.delete(pod.uid);
       else this.#pods.set(pod.uid, pod);
       this.#noteChange();
     };
-    this.#podWatch.start((signal) => cluster.watchPods({ labelSelector, resourceVersion }, onChange, signal));
+    this.#podWatch.start((signal) => cluster.watchPods(query, onChange, signal));
   }
 
   /** Resolves when a watch has reported a change since the last read, or after the time. */
@@ -112,13 +118,12 @@ export class RolloutReader {
   }
 }
 
-/** A watch that can be started again after it has ended, but not too often, and not if it is forbidden. */
+/** A watch that can be started again after it has ended, but not too often. */
 class RestartingWatch {
   readonly #runtime: Pick<Runtime, 'now'>;
   readonly #onEnd: () => void;
   #current: AbortController | undefined;
   #startedAt = -Infinity;
-  #isForbidden = false;
 
   constructor(runtime: Pick<Runtime, 'now'>, onEnd: () => void) {
     this.#runtime = runtime;
@@ -132,20 +137,19 @@ class RestartingWatch {
   }
 
   mayStart(): boolean {
-    return !this.isOpen && !this.#isForbidden && this.#runtime.now() - this.#startedAt >= minWatchMs;
+    return !this.isOpen && this.#runtime.now() - this.#startedAt >= minWatchMs;
   }
 
   start(watch: (signal: AbortSignal) => Promise<void>): void {
     const current = new AbortController();
     this.#current = current;
     this.#startedAt = this.#runtime.now();
-    const end = (error?: unknown) => {
+    const end = () => {
       if (this.#current !== current) return;
-      this.#isForbidden = hasStatus(error, 401, 403);
       this.stop();
       this.#onEnd();
     };
-    watch(current.signal).then(() => end(), end);
+    watch(current.signal).then(end, end);
   }
 
   stop(): void {

@@ -7,7 +7,7 @@ import { createMemoryStore } from './store/memory/store.ts';
 import type { Retention, Store } from './store/store.ts';
 import type { Executor } from './upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from './upgrades/executors/simulated.ts';
-import { findReasonOfAbandoning, hasJobEnded } from './upgrades/job-service.ts';
+import { findJobEnd, hasJobEnded } from './upgrades/job-service.ts';
 import { simulatedPerformers } from './upgrades/performers.ts';
 
 export type BackendOptions = {
@@ -80,7 +80,7 @@ export async function createExecutor(
     cluster,
     runtime,
     hasEnded: (jobId) => hasJobEnded(store, jobId),
-    findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(store, jobId),
+    findJobEnd: (jobId) => findJobEnd(store, jobId),
     hasDatabase: config.storeUrl !== undefined,
     parallelism: config.upgradeParallelism,
     imageRegistry: config.imageRegistry,

@@ -1,7 +1,9 @@
 // The rules of reverting: a failed or cancelled patch puts back its workloads, newest first (see job.ts).
 //
-// Reverting stops early at its deadline, when an administrator cancels it, or after an unexpected error. The job is `failed` then and
-// keeps `reverting`. Only a resume of this job is accepted next, and it continues to revert.
+// Reverting stops early at its deadline, when an administrator cancels it, or after an unexpected error. If a workload is refused (for
+// example because a permission is missing), the others are reverted all the same. In all these cases the job is `failed` and keeps
+// `reverting`. Only a resume of this job is accepted next, and it continues to revert. A workload that cannot be put back for another
+// reason, for example because another client has changed it, is reported and left as it is.
 import { formatList } from '../lib/format.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
@@ -28,56 +30,92 @@ export type AppliedStep = { readonly index: number; readonly step: Step };
 
 /** The newest first. Those of finished hops stay. */
 function stepsToRevert(job: Job, plan: Plan): AppliedStep[] {
-  const [start, end] = [startOfHop(job, plan), job.reverting?.before ?? 0];
-  return plan.steps
+  const { before = 0, again = [] } = job.reverting ?? {};
+  const earlier = plan.steps
     .map((step, index) => ({ index, step }))
-    .slice(start, end)
+    .slice(startOfHop(job, plan), before)
     .filter(({ step }) => step.action === 'apply')
     .reverse();
+  return [...findSteps(again, plan), ...earlier];
 }
+
+function findSteps(indexes: readonly number[], { steps }: Plan): AppliedStep[] {
+  return indexes.flatMap((index) => {
+    const step = steps[index];
+    return step ? [{ index, step }] : [];
+  });
+}
+
+/** Whether a newer change of the same workload was refused. This one can only be reverted after it. */
+export function waitsForRefused({ reverting }: Job, plan: Plan, { step }: AppliedStep): boolean {
+  return findSteps(reverting?.refused ?? [], plan).some((refused) => refused.step.subject === step.subject);
+}
+
+export type RevertOutcome = 'put back' | 'already back' | 'refused' | 'failed';
+
+export type RevertedStep = AppliedStep & {
+  readonly outcome: RevertOutcome;
+  /** Why the workload was not put back. Undefined: the message of a newer change of the workload says it. */
+  readonly cause?: string;
+};
 
 export function revertStep(
   transaction: Transaction,
   job: Job,
   plan: Plan,
-  { index, step, failure }: AppliedStep & { readonly failure: string | undefined },
+  { index, step, outcome, cause }: RevertedStep,
   at: number,
 ): Job {
-  const isPutBack = failure === undefined;
+  const isPutBack = outcome === 'put back' || outcome === 'already back';
   const verified =
     plan.steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
       ?.counts?.done ?? 1;
   const workloadsDone = isPutBack ? Math.min(job.workloadsDone, verified - 1) : job.workloadsDone;
-  const image = formatImages(step.workload, 'formerImage');
-  const line: Line =
-    failure === undefined
-      ? [2904, { name: step.subject, image }]
-      : [2901, { name: `Put back ${step.subject}`, cause: failure }];
+  const lines: Line[] = [];
+  if (isPutBack) {
+    const image = formatImages(step.workload, 'formerImage');
+    lines.push([2904, { name: step.subject, image, isPatched: outcome === 'put back' }]);
+  } else if (cause !== undefined) lines.push([2901, { name: `Put back ${step.subject}`, cause }]);
   // The step right before an `apply` step begins the same workload, so a resumed job continues there.
-  const reverting = { then: 'failed' as const, ...job.reverting, before: index };
-  const next = index - 1;
+  const next = Math.min(job.next, index - 1);
   const progress = revertProgress(progressOf(job, plan, at), plan, { index: next, isPutBack }, at);
-  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, [line], at);
+  const reverting = recordTry(job.reverting, index, outcome === 'refused');
+  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, lines, at);
 }
 
-export function finishReverting(transaction: Transaction, job: Job, at: number): Job {
-  const { then = 'failed', reason = job.reason } = job.reverting ?? {};
+function recordTry(reverting: Reverting | null, index: number, isRefused: boolean): Reverting {
+  const { before = index, again = [], refused = [], ...rest } = reverting ?? { then: 'failed' as const };
+  return {
+    ...rest,
+    before: Math.min(before, index),
+    again: again.filter((other) => other !== index),
+    refused: isRefused ? [...refused, index] : refused,
+  };
+}
+
+export function finishReverting(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
+  const { then = 'failed', reason = job.reason, refused = [] } = job.reverting ?? {};
+  if (refused.length > 0) return stopReverting(transaction, job, plan, 'it was refused.', at);
   return endJob(transaction, { ...job, reason }, then, [[2166]], at);
 }
 
 /** More names would make the record of the job large. */
 const maxNamed = 100;
 
-/** A resumed job continues with the workloads that are left. */
 export function stopReverting(transaction: Transaction, job: Job, plan: Plan, why: string, at: number): Job {
   const name = 'Put back the workloads';
-  const left = new Set(stepsToRevert(job, plan).map(({ step }) => step.subject));
-  const cause = `${why} Not put back: ${formatList([...left], maxNamed)}.`;
+  const { refused = [] } = job.reverting ?? {};
+  const steps = [...findSteps(refused, plan), ...stepsToRevert(job, plan)];
+  const left = new Set(steps.map(({ step }) => step.subject));
+  const cause = `${why} Not put back: ${formatList([...left], maxNamed)}. Resume the job to put them back.`;
   const lines: Line[] = [[2901, { name, cause }], [2166]];
   const stopped = { ...job, reason: `${name}: ${cause}` };
   return endJob(transaction, stopped, 'failed', lines, at, job.reverting);
 }
 
-export function restartReverting({ stoppedBy: _stoppedBy, ...reverting }: Reverting, at: number): Reverting {
-  return { ...reverting, since: at };
+export function restartReverting(
+  { stoppedBy: _stoppedBy, again = [], refused = [], ...reverting }: Reverting,
+  at: number,
+): Reverting {
+  return { ...reverting, again: [...again, ...refused].sort((a, b) => b - a), since: at };
 }

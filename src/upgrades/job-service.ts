@@ -1,7 +1,7 @@
 // Reads jobs for requests: the newest job from the replicated state, earlier ones from the job store, and the messages of both.
 import type { ReadableStore } from '../store/store.ts';
 import type { JobMessages } from './job-status.ts';
-import type { AbandonedReason } from './workloads.ts';
+import type { JobEnd } from './workloads.ts';
 import { type Job, hasInstalled, newestJob } from './job-table.ts';
 import type { Message } from './messages.ts';
 
@@ -79,19 +79,11 @@ export class JobService {
   }
 }
 
-/**
- * Why a workload that the job has changed may have images of no installed version. A failed release is not reverted on purpose: the next
- * job continues it.
- */
-export async function findReasonOfAbandoning(
-  store: ReadableStore,
-  id: string,
-): Promise<AbandonedReason | undefined> {
+export async function findJobEnd(store: ReadableStore, id: string): Promise<JobEnd> {
   const job = await new JobService(store).find(id);
   if (!job) return 'unknown';
-  return job.kind === 'patch' && (job.state === 'failed' || job.state === 'cancelled')
-    ? 'not reverted'
-    : undefined;
+  if (job.state === 'success') return 'succeeded';
+  return job.kind === 'patch' ? 'reverted' : 'unfinished';
 }
 
 /** False for a job that the store does not know. */

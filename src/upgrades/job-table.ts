@@ -26,6 +26,8 @@ export type Job = {
   readonly runner: string;
   /** Goes up when a job is resumed or taken over. Updates with an older fence change nothing. */
   readonly fence: number;
+  /** Goes up when the job is resumed. */
+  readonly run: number;
   readonly runStartedAt: number;
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
@@ -74,6 +76,10 @@ export type JobHop = {
 export type Reverting = {
   /** Steps before this index are not reverted yet. */
   readonly before: number;
+  /** Steps after it that an earlier run was refused, newest first. This run reverts them before the others. */
+  readonly again?: readonly number[];
+  /** Steps that this run was refused, newest first. */
+  readonly refused?: readonly number[];
   /** The state in which the job ends when all workloads are reverted. */
   readonly then: 'failed' | 'cancelled';
   /** The start of the deadline, in this run. Absent in a job that version 0.1 has begun to revert. */

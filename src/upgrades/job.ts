@@ -58,6 +58,7 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     state: 'in_progress',
     startedAt: at,
     endedAt: null,
+    run: 1,
     runStartedAt: at,
     announced: false,
     fence: 1,
@@ -168,15 +169,17 @@ export function resumeJob(
     fence: job.fence + 1,
     state: 'in_progress',
     endedAt: null,
+    run: job.run + 1,
     runStartedAt: at,
     announced: true,
     repaired: 0,
     cancelledBy: null,
     reason: null,
     reverting: job.reverting && restartReverting(job.reverting, at),
-    ...(job.progress && { progress: restartStep(job.progress, at) }),
+    ...(job.progress && { progress: restartStep(job.progress, at, job.reverting?.refused?.length) }),
   };
-  return record(transaction, resumed, [[2902, { cause: `by ${by}` }], [2165]], at);
+  const aim = job.reverting ? ' to put its workloads back' : '';
+  return record(transaction, resumed, [[2902, { cause: `by ${by}${aim}` }], [2165]], at);
 }
 
 export function reasonNotToResume(reader: Reader, job: Job): string | undefined {

@@ -92,8 +92,9 @@ export function revertProgress(
   return { ...moved, percent: isPutBack ? Math.min(progress.percent, percentOf(moved)) : progress.percent };
 }
 
-export function restartStep(progress: Progress, at: number): Progress {
-  return { ...progress, stepStartedAt: at };
+/** A job that is resumed reverts the workloads again that it was refused. */
+export function restartStep(progress: Progress, at: number, refused = 0): Progress {
+  return { ...progress, stepStartedAt: at, revertsLeft: progress.revertsLeft + refused };
 }
 
 /** Undefined if no step of this job or an earlier one was measured yet. */

@@ -8,6 +8,7 @@ import type { Transaction } from '../store/transaction.ts';
 import type { StepContext } from './executors/executor.ts';
 import type { OnJobChange } from './job.ts';
 import { type Job, newestJob } from './job-table.ts';
+import type { Step } from './plan.ts';
 
 /** The job keeps the text, and every later step stores the job again. */
 const maxFailure = 4000;
@@ -33,11 +34,12 @@ export class RunningJobService {
   }
 
   execute<T>(
-    { id: jobId, fence, runStartedAt }: Job,
+    { id: jobId, fence, run, runStartedAt }: Job,
+    { action, seqNum }: Pick<Step, 'action' | 'seqNum'>,
     call: (context: StepContext) => Promise<T>,
-    stopping: AbortSignal,
-    remainingMs = Infinity,
+    { stopping, remainingMs = Infinity }: { stopping: AbortSignal; remainingMs?: number },
   ): Promise<T> {
+    const change = `${run}-${seqNum}-${action}`;
     const timeoutMs = Math.min(this.#stepTimeoutMs, remainingMs);
     const assertOwnership = async () => {
       await this.#store.refresh();
@@ -47,7 +49,7 @@ export class RunningJobService {
     };
     return withTimeout(
       this.#runtime,
-      (signal) => call({ jobId, fence, runStartedAt, assertOwnership, signal }),
+      (signal) => call({ jobId, fence, runStartedAt, change, assertOwnership, signal }),
       {
         ms: timeoutMs,
         message: `it took longer than ${timeoutMs / 1000} seconds.`,
@@ -69,6 +71,7 @@ export class RunningJobService {
         return undefined;
       if (job.reverting?.before !== seen.reverting?.before || job.repaired !== seen.repaired)
         return undefined;
+      if (job.reverting?.again?.length !== seen.reverting?.again?.length) return undefined;
       const changed = rule(transaction, job, at);
       if (changed.state !== 'in_progress') this.#notify(transaction, changed, at);
       return changed;

@@ -3,7 +3,7 @@ import { isUnavailable } from '../errors.ts';
 import { TimeoutError } from '../lib/async.ts';
 import { toXmlText } from '../lib/text.ts';
 import type { Store } from '../store/store.ts';
-import type { Deviation, Executor, StepContext, TemplateRun } from './executors/executor.ts';
+import type { ApplyResult, Deviation, Executor, StepContext, TemplateRun } from './executors/executor.ts';
 import { failJob } from './job.ts';
 import { beginCancel } from './job-reverting.ts';
 import { type StepOutcome, advanceJob, attemptOf, beginStep, recordRepair, stopStep } from './job-steps.ts';
@@ -42,11 +42,9 @@ export class StepRunner {
     const interruption = this.#interruptOnCancel(job, hasJob, signal);
     try {
       if (!step.isSkipped)
-        outcome = await this.#jobs.execute(
-          job,
-          (context) => this.#perform(job, plan, step, context),
-          interruption.signal,
-        );
+        outcome = await this.#jobs.execute(job, step, (context) => this.#perform(job, plan, step, context), {
+          stopping: interruption.signal,
+        });
     } catch (error) {
       // An interrupted step has not failed: the process that takes the job over repeats it.
       if (signal.aborted) return;
@@ -78,8 +76,8 @@ export class StepRunner {
     }
     if (action === 'check') return this.#checkWorkloads(job, plan, step, context);
     if (action === 'apply' && workload) return this.#executor.apply(workload, context);
+    if (action === 'rollback' && workload) return this.#executor.rollback(workload, context);
     if (action === 'verify' && workload) await this.#executor.verify(workload, context);
-    else if (action === 'rollback' && workload) await this.#executor.rollback(workload, context);
     else await this.#executor.perform(id, context);
     return {};
   }
@@ -97,24 +95,15 @@ export class StepRunner {
     const index = moved.findIndex(({ name }, at) => at >= (job.repaired ?? 0) && byName.has(name));
     const next = byName.get(moved[index]?.name ?? '');
     if (!next || job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
-    const isPatched = await this.#repair(job, next, context);
+    const { isPatched } = await this.#repair(job, next, context);
     return { repair: { workload: next.workload, isPatched, repaired: index + 1 } };
   }
 
-  /** Returns whether it has changed the images. */
-  async #repair(
-    { operation }: Job,
-    { workload, hasImages }: Deviation,
-    context: StepContext,
-  ): Promise<boolean> {
-    if (operation === 'rollback') {
-      await this.#executor.rollback(workload, context);
-      return !hasImages;
-    }
-    const { isPatched } = await this.#executor.apply(workload, context);
+  async #repair({ operation }: Job, { workload }: Deviation, context: StepContext): Promise<ApplyResult> {
+    if (operation === 'rollback') return this.#executor.rollback(workload, context);
+    const result = await this.#executor.apply(workload, context);
     await this.#executor.verify(workload, context);
-    // A workload that an earlier step of this job has patched counts as patched.
-    return isPatched && !hasImages;
+    return result;
   }
 
   /** A Job may take long, so a cancelled job does not wait for its end, unlike for that of other steps. */
@@ -161,7 +150,9 @@ export class StepRunner {
     if (!mayHaveJob(step)) return undefined;
     const run = templateRun(job, plan, step);
     try {
-      await this.#jobs.execute(job, (context) => this.#executor.stopTemplate(run, context), signal);
+      await this.#jobs.execute(job, step, (context) => this.#executor.stopTemplate(run, context), {
+        stopping: signal,
+      });
       return undefined;
     } catch (error) {
       if (isUnavailable(error)) throw error;

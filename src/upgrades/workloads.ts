@@ -20,8 +20,11 @@ export type Workload = {
   readonly parts: readonly WorkloadContainer[];
 };
 
-/** A job has left changed workloads behind: the store does not know it, or it is a patch that could not revert all of them. */
-export type AbandonedReason = 'unknown' | 'not reverted';
+/**
+ * How the job that has changed a workload last has ended. A failed release is `unfinished`: it is not reverted, the next job continues it. A
+ * failed patch is `reverted`, as far as that was possible. The store may not know the job.
+ */
+export type JobEnd = 'succeeded' | 'unfinished' | 'reverted' | 'unknown';
 
 /** Every workload adds steps to the plan and messages to the job, which are stored and returned as a whole. */
 export const maxWorkloads = 10_000;

@@ -1,6 +1,6 @@
 // A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed: the next job recognises them.
 import { afterEach, expect, it } from 'vitest';
-import { findReasonOfAbandoning } from '../../src/upgrades/job-service.ts';
+import { findJobEnd } from '../../src/upgrades/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import type { Cluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
@@ -36,7 +36,7 @@ type Answer = {
 /** A Steward with an empty store of its own, and a manifest of a version and of those before it. */
 async function startSteward(cluster: Cluster, version: { id: string }, ...before: object[]) {
   const executor = createTestExecutor(cluster, {
-    findReasonOfAbandoning: (jobId) => findReasonOfAbandoning(server.store, jobId),
+    findJobEnd: (jobId) => findJobEnd(server.store, jobId),
     // The job of a process that was killed does not release the lock.
     hasEnded: () => Promise.resolve(true),
   });
@@ -86,24 +86,26 @@ it('is a notice of the plan, which names the job and the images from before', as
   const next = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
   const { notices, problems } = await next.plan();
   expect(problems).toEqual([]);
-  const notice = (name: string, state: string) =>
-    `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: ${state}). ` +
+  const notice = (name: string) =>
+    `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: updated). ` +
     `If this upgrade is reverted, it gets the images from before that job (${name}: ${name}:1).`;
-  expect(notices).toEqual([notice('part-1', 'updated'), notice('part-2', 'updating'), skipped]);
+  expect(notices).toEqual([
+    notice('part-1'),
+    notice('part-2'),
+    'deployment/part-2: is not healthy: of 1 wanted pods 1 are updated and 1 available, 2 exist. ' +
+      'This does not block the upgrade, because a job that did not succeed has changed the workload.',
+    skipped,
+  ]);
 });
 
 it('is a notice too if the upgrade does not change the workload', async () => {
   const cluster = await openNamespace();
   const jobId = await interrupt(cluster);
   const next = await startSteward(cluster, patch('1301', 'part-3:3'));
-  const notice = (name: string, state: string) =>
-    `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: ${state}). ` +
+  const notice = (name: string) =>
+    `deployment/${name} was changed by the job ${jobId}, which this Steward does not know (steward/state: updated). ` +
     `This upgrade does not change it; the images from before that job are ${name}: ${name}:1.`;
-  expect((await next.plan()).notices).toEqual([
-    notice('part-1', 'updated'),
-    notice('part-2', 'updating'),
-    skipped,
-  ]);
+  expect((await next.plan()).notices).toEqual([notice('part-1'), notice('part-2'), skipped]);
 });
 
 it('is reverted to the images from before the interrupted job, if the same upgrade fails', async () => {

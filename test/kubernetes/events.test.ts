@@ -5,7 +5,7 @@ import type { Act } from './faults.ts';
 import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
 
 type Event = {
-  metadata: { name: string };
+  metadata: { resourceVersion: string };
   involvedObject: { apiVersion: string; kind: string; name: string; uid: string };
   type: string;
   reason: string;
@@ -18,8 +18,7 @@ const path = /\/events\?/;
 async function eventsOf(on: Cluster): Promise<Event[]> {
   const { items } = await on.request<{ items: Event[] }>('GET', `/api/v1/namespaces/${on.namespace}/events`);
   const ours = items.filter(({ source }) => source.component === 'steward');
-  // The name contains the time in milliseconds.
-  return ours.sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  return ours.sort((a, b) => Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion));
 }
 
 const bad = { ...workload, parts: [{ container: 'a', image: 'a:2-missing', formerImage: 'a:1' }] };
@@ -78,7 +77,6 @@ describe('an Event that cannot be written', () => {
   it.each<[string, Act]>([
     ['is not accepted', { status: 422 }],
     ['gets no answer', 'hang'],
-    ['finds the server closed', 'cut'],
   ])('because it %s does not fail the step', async (_why, act) => {
     const { on, start, image } = await openDeployment();
     on.faults.inject({ path, times: Infinity, act });
@@ -89,16 +87,31 @@ describe('an Event that cannot be written', () => {
     expect(on.faults.requests.filter((one) => path.test(one.path))).toHaveLength(2);
   });
 
-  it('because of missing permissions is tried once per job', async () => {
+  it.each<[string, Act]>([
+    ['finds the server closed', 'cut'],
+    ['is refused just after a restart', { status: 403 }],
+  ])('because it %s is written by the next try', async (_why, act) => {
+    const { on, start } = await openDeployment();
+    on.faults.inject({ path, times: 2, act });
+    const executor = start(fast());
+    await executor.apply(workload, contextOf());
+    await executor.verify(workload, contextOf());
+    expect((await eventsOf(on)).map(({ reason }) => reason)).toEqual(['UpgradeStarted', 'UpgradeCompleted']);
+  });
+
+  it('because of missing permissions is one Event of each job', async () => {
     const { on, start } = await openDeployment();
     on.faults.inject({ path, times: Infinity, act: { status: 403 } });
-    const executor = start();
+    const executor = start(fast());
     for (const jobId of ['job', 'next']) {
       await executor.apply(workload, contextOf(jobId));
       await executor.verify(workload, contextOf(jobId));
       await executor.rollback(workload, contextOf(jobId));
       await executor.release(jobId);
     }
-    expect(on.faults.requests.filter((one) => path.test(one.path))).toHaveLength(2);
+    const tried = on.faults.requests.filter((one) => path.test(one.path)).map(({ body }) => body as Event);
+    expect(new Set(tried.map(({ message }) => message))).toEqual(
+      new Set(['Set the image a:2 (job job)', 'Set the image a:2 (job next)']),
+    );
   });
 });

@@ -16,7 +16,7 @@ export function createTestExecutor(
     cluster: connectCluster({ runtime, kubeconfig, namespace: undefined }),
     runtime,
     hasEnded: () => Promise.resolve(false),
-    findReasonOfAbandoning: () => Promise.resolve(undefined),
+    findJobEnd: () => Promise.resolve('succeeded'),
     hasDatabase: true,
     parallelism: 1,
     imageRegistry: undefined,

@@ -1,7 +1,8 @@
 // The final check: a job succeeds only if every workload that it has moved still has its images and is healthy.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Cluster } from './cluster.ts';
-import { createTemplate, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
+import { createFastRuntime } from './executor.ts';
+import { type Upgrade, createTemplate, openUpgrade, openWorkloads, textsOf } from './upgrade-kit.ts';
 
 /** The hook holds the job between the last workload and the check. */
 const hold = { step: 'after', image: 'task:1-stuck' };
@@ -17,6 +18,10 @@ it('a patch fails and is reverted if another client has set a former image since
   expect(textsOf(messages, 2901)).toEqual([
     'The job failed at the step "Check all workloads": deployment/map-server has the image map-server:1 in its container map-server ' +
       'instead of map-server:2.',
+  ]);
+  expect(textsOf(messages, 2904)).toEqual([
+    'The workload deployment/map-tiles was put back to its former image map-tiles:1.',
+    'The workload deployment/map-server already has its former image map-server:1.',
   ]);
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1']);
   expect(await ask('upgrades/currentVersion')).toMatchObject({ build: '1234' });
@@ -72,37 +77,111 @@ it('a rollback is checked too', async () => {
 /** The new pods of the workload do not become ready. */
 const breakSidecar = async (cluster: Cluster) => {
   await cluster.patch('Deployment', 'map-server', {
-    spec: { replicas: 2, template: { spec: { containers: [{ name: 'side', image: 'side:2-stuck' }] } } },
+    spec: {
+      replicas: 2,
+      progressDeadlineSeconds: 2 ** 31 - 1,
+      template: { spec: { containers: [{ name: 'side', image: 'side:2-stuck' }] } },
+    },
   });
   await expect
     .poll(async () => (await cluster.read('Deployment', 'map-server')).status.unavailableReplicas ?? 0)
     .toBeGreaterThan(0);
 };
 
-it('a resumed release does not claim to have moved a workload that was only unhealthy', async () => {
-  const { cluster, start, end, waitForCode, resume } = await openUpgrade([hold]);
-  await start('upgrade', 'rel');
-  await waitForCode(2906);
-  await breakSidecar(cluster);
-  cluster.kubelet.heal('1-stuck');
-  const failed = await end();
-  expect(failed.state).toBe('failed');
-  cluster.faults.requests.length = 0;
-  await resume();
-  // The check has found it, and waits for its rollout.
-  await expect
-    .poll(() => cluster.faults.requests.filter(({ path }) => path.endsWith('/map-server')), { interval: 10 })
-    .not.toEqual([]);
-  cluster.kubelet.heal('2-stuck');
-  const { state, messages } = await end();
-  expect(state).toBe('success');
-  expect(textsOf(messages.slice(failed.messages.length), 2038)).toEqual([
-    'The workload deployment/map-server already has the image map-server:2.',
-  ]);
-  expect(cluster.faults.requests.filter(({ method }) => method === 'PATCH')).toEqual([]);
+/** Installs the version; the change is made between the last workload and the check. */
+async function disturb(id: string, change: (upgrade: Upgrade) => Promise<unknown>, options = {}) {
+  const upgrade = await openUpgrade([hold], options);
+  await upgrade.start('upgrade', id);
+  await upgrade.waitForCode(2906);
+  await change(upgrade);
+  upgrade.cluster.kubelet.heal('1-stuck');
+  return upgrade;
+}
+
+describe('a workload with its images', () => {
+  it.each<[string, (upgrade: Upgrade) => Promise<unknown>]>([
+    [
+      'whose newest change the controller has not observed',
+      ({ cluster }) => {
+        cluster.pauseDeployments(500);
+        return cluster.patch('Deployment', 'map-server', { metadata: { annotations: { touched: 'yes' } } });
+      },
+    ],
+    [
+      'that is being scaled',
+      ({ cluster }) => {
+        cluster.pauseDeployments(500);
+        return cluster.patch('Deployment', 'map-server', { spec: { replicas: 3 } });
+      },
+    ],
+    [
+      'that has lost a pod',
+      async ({ cluster }) => {
+        const [pod] = await cluster.pods('Deployment', 'map-server');
+        const path = `/api/v1/namespaces/${cluster.namespace}/pods/${pod?.metadata.name ?? ''}`;
+        await cluster.request('DELETE', path);
+        const available = async () =>
+          (await cluster.read('Deployment', 'map-server')).status.availableReplicas;
+        await expect.poll(available, { interval: 1 }).toBeUndefined();
+        cluster.pauseDeployments(500);
+      },
+    ],
+  ])('%s gets the time of a rollout', async (_what, change) => {
+    const { end, images } = await disturb('pat', change);
+    expect((await end()).state).toBe('success');
+    expect(await images()).toEqual(['map-server:2', 'map-tiles:2']);
+  });
+
+  it('that stays unhealthy fails the job when that time is over, and the job names it', async () => {
+    const { end } = await disturb('rel', ({ cluster }) => breakSidecar(cluster), {
+      runtime: createFastRuntime(20),
+      rolloutTimeoutMs: 20_000,
+    });
+    const { state, messages } = await end();
+    expect(state).toBe('failed');
+    expect(textsOf(messages, 2901)[0]).toMatch(
+      /"Check all workloads": deployment\/map-server: no progress for \d+ seconds: of 2 wanted pods .*map-server\S+ is not ready/,
+    );
+  });
+
+  it('is not patched by a resumed release that waits for it', async () => {
+    const { cluster, end, resume } = await disturb('rel', ({ cluster: on }) => breakSidecar(on), {
+      runtime: createFastRuntime(20),
+      rolloutTimeoutMs: 20_000,
+    });
+    const failed = await end();
+    expect(failed.state).toBe('failed');
+    cluster.faults.requests.length = 0;
+    cluster.kubelet.heal('2-stuck');
+    await resume();
+    const { state, codes } = await end();
+    expect(state).toBe('success');
+    expect(codes.slice(failed.codes.length)).toEqual([2902, 2165, 2166, 2011, 2012]);
+    expect(cluster.faults.requests.filter(({ method }) => method === 'PATCH')).toEqual([]);
+  });
+
+  it('whose image another client changes while the check waits for a second one fails the job', async () => {
+    let before = 0;
+    const { cluster, end } = await disturb('rel', ({ cluster: on }) => {
+      on.pauseDeployments(1000);
+      before = on.faults.requests.length;
+      return on.patch('Deployment', 'map-server', { spec: { replicas: 2 } });
+    });
+    const isWatch = ({ path }: { path: string }) => path.includes('watch=true');
+    await expect.poll(() => cluster.faults.requests.slice(before).some(isWatch)).toBe(true);
+    await cluster.patch('Deployment', 'map-tiles', {
+      spec: { template: { spec: { containers: [{ name: 'map-tiles', image: 'map-tiles:9' }] } } },
+    });
+    const { state, messages } = await end();
+    expect([state, ...textsOf(messages, 2901)]).toEqual([
+      'failed',
+      'The job failed at the step "Check all workloads": deployment/map-tiles has the image map-tiles:9 in its container map-tiles ' +
+        'instead of map-tiles:2.',
+    ]);
+  });
 });
 
-it('a release with a workload that is not healthy, or is gone, fails and names it', async () => {
+it('a release with a workload that is gone fails at once and names it', async () => {
   const { cluster, start, end, waitForCode } = await openUpgrade([hold]);
   await start('upgrade', 'rel');
   await waitForCode(2906);
@@ -113,7 +192,7 @@ it('a release with a workload that is not healthy, or is gone, fails and names i
   const { state, messages } = await end();
   expect(state).toBe('failed');
   expect(textsOf(messages, 2901)[0]).toMatch(
-    /: deployment\/map-server is not healthy: of 2 wanted pods .* deployment\/map-tiles no longer exists\.$/,
+    /"Check all workloads": deployment\/map-tiles no longer exists\.$/,
   );
 });
 
@@ -138,4 +217,41 @@ it('a workload that a killed process has patched is said to be updated', async (
   expect(textsOf(messages, 2038)[0]).toBe(
     'The workload deployment/map-server was updated with the image map-server:2.',
   );
+});
+
+it('a resumed release does not say of a workload that an earlier run has patched that it was updated', async () => {
+  const { cluster, start, end, resume } = await openUpgrade([]);
+  // The patch is sent; then the workload is gone for a moment, so its step fails.
+  cluster.faults.inject({ method: 'PATCH', path: /map-tiles/, act: 'swallow' });
+  cluster.faults.inject({
+    method: 'GET',
+    path: /deployments\/map-tiles$/,
+    act: (): Promise<void> => Promise.resolve(),
+  });
+  cluster.faults.inject({ method: 'GET', path: /deployments\/map-tiles$/, act: { status: 404 } });
+  await start('upgrade', 'rel');
+  const failed = await end();
+  expect(textsOf(failed.messages, 2901)).toEqual([
+    'The job failed at the step "Update deployment deployment/map-tiles": deployment/map-tiles no longer exists.',
+  ]);
+  await resume();
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  expect(textsOf(messages.slice(failed.messages.length), 2038)).toEqual([
+    'The workload deployment/map-tiles already has the image map-tiles:2.',
+  ]);
+});
+
+it('a rollback does not say of a workload that another client has put back that it was put back', async () => {
+  const { start, end, setImage } = await openUpgrade([]);
+  await start('upgrade', 'pat_next');
+  expect((await end()).state).toBe('success');
+  await setImage('map-server', 'map-server:2');
+  await start('rollback', 'pat');
+  const { state, messages } = await end();
+  expect(state).toBe('success');
+  expect(textsOf(messages, 2904)).toEqual([
+    'The workload deployment/map-tiles was put back to its former image map-tiles:2.',
+    'The workload deployment/map-server already has its former image map-server:2.',
+  ]);
 });

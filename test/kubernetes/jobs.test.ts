@@ -1,11 +1,6 @@
 // Upgrades of a cluster through the whole server: the messages of jobs, and the images in the cluster, also after failures.
 import { afterEach, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
-import {
-  neededPermissions,
-  optionalPermissions,
-  templatePermissions,
-} from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { createFastRuntime, createTestExecutor } from './executor.ts';
@@ -161,17 +156,14 @@ it('an upgrade request reads the inventory of the cluster once', async () => {
     requests.slice(before, firstPatch).filter((one) => one.method === method && path.test(one.path)).length;
   expect({
     versions: count('GET', /^\/version/),
-    accessReviews: count('POST', /\/selfsubjectaccessreviews$/),
+    reviews: count('POST', /\/selfsubject\w+reviews$/),
     deployments: count('GET', /\/deployments\?limit=/),
     statefulSets: count('GET', /\/statefulsets\?limit=/),
     daemonSets: count('GET', /\/daemonsets\?limit=/),
     quotas: count('GET', /\/resourcequotas\?limit=/),
   }).toEqual({
     versions: 1,
-    accessReviews:
-      neededPermissions.length +
-      templatePermissions.length +
-      optionalPermissions.flatMap((one) => one.permissions).length,
+    reviews: 1,
     deployments: 1,
     statefulSets: 1,
     daemonSets: 1,
@@ -313,8 +305,8 @@ it('a cancelled patch is reverted', async () => {
   expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
 });
 
-it('a revert that the API server refuses is tried once per workload, and does not wait for each', async () => {
-  const { cluster, start, end } = await open(
+it('a revert that the API server refuses is tried once per workload, and a resume puts the workloads back', async () => {
+  const { cluster, start, end, ask, images } = await open(
     [
       {
         ...patch('pat', '1300', '1234', '2'),
@@ -331,12 +323,16 @@ it('a revert that the API server refuses is tried once per workload, and does no
   await expect
     .poll(async () => (await imagesIn(cluster)).at(-1), { timeout: 10_000 })
     .toBe('store-queue:2-missing');
-  cluster.faults.inject({ method: 'PATCH', times: Infinity, act: { status: 403 } });
-  const { state, messages } = await end();
+  const allow = cluster.faults.inject({ method: 'PATCH', times: Infinity, act: { status: 403 } });
+  const { state, messages, jobId } = await end();
   expect(state).toBe('failed');
   const failures = textsOf(messages, 2901);
-  expect(failures).toHaveLength(4);
-  for (const failure of failures.slice(1))
+  expect(failures).toHaveLength(5);
+  expect(failures[4]).toBe(
+    '2901 The job failed at the step "Put back the workloads": it was refused. ' +
+      'Not put back: statefulset/store-queue, deployment/map-tiles, deployment/map-server. Resume the job to put them back.',
+  );
+  for (const failure of failures.slice(1, 4))
     expect(failure).toMatch(
       /^2901 The job failed at the step "Put back \S+": the API server refuses \(403\)/,
     );
@@ -347,4 +343,9 @@ it('a revert that the API server refuses is tried once per workload, and does no
   const countFor = (name: string) => refused.filter(({ path }) => path.includes(name)).length;
   expect([countFor('map-tiles'), countFor('map-server')]).toEqual([1, 1]);
   expect(countFor('store-queue')).toBeGreaterThan(1);
+  allow();
+  await ask(`jobs/${jobId}/resume`);
+  const resumed = await end();
+  expect(resumed.codes.slice(messages.length)).toEqual([2902, 2165, 2904, 2904, 2904, 2166]);
+  expect(await images()).toEqual(['map-server:1', 'map-tiles:1', 'store-queue:1']);
 });

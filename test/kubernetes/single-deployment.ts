@@ -24,10 +24,13 @@ export async function openDeployment() {
   };
 }
 
+const startedAt = Date.now();
+
 export const contextOf = (jobId = 'job', fence = 1): StepContext => ({
   jobId,
   fence,
-  runStartedAt: Date.now(),
+  runStartedAt: startedAt,
+  change: 'change',
   signal: new AbortController().signal,
   assertOwnership: () => Promise.resolve(),
 });

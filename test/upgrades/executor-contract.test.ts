@@ -78,6 +78,7 @@ const context = (signal = new AbortController().signal, jobId = 'job'): StepCont
   jobId,
   fence: 1,
   runStartedAt: Date.now(),
+  change: 'change',
   assertOwnership: () => Promise.resolve(),
   signal,
 });

@@ -36,9 +36,7 @@ async function failAtCheck(differing: Set<string>) {
   const check: Executor['check'] = (workloads) => {
     isChecked = true;
     const found = workloads.filter(({ name }) => differing.has(name));
-    return Promise.resolve(
-      found.map((workload) => ({ workload, hasImages: false, problem: `${workload.name} differs.` })),
-    );
+    return Promise.resolve(found.map((workload) => ({ workload, problem: `${workload.name} differs.` })));
   };
   const apply: Executor['apply'] = async (workload, { signal }) => {
     if (isChecked) await server.runtime.sleep(8000, signal);
@@ -104,12 +102,12 @@ it('says of a rollback whether the workload was put back again', async () => {
     Promise.resolve(
       workloads
         .filter(({ name }) => differing.has(name))
-        .map((workload) => ({ workload, hasImages: workload.name === names[0], problem: 'It differs.' })),
+        .map((workload) => ({ workload, problem: 'It differs.' })),
     );
   let isResumed = false;
   const rollback: Executor['rollback'] = ({ name }) => {
     if (isResumed) differing.delete(name);
-    return Promise.resolve();
+    return Promise.resolve({ isPatched: name !== names[0] });
   };
   await start({}, { executor: { ...simulated, check, rollback } });
   await upgrade(patch1);

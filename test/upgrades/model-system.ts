@@ -122,7 +122,8 @@ export function createSystem(parallelism: number) {
       expect(shown).toEqual(workload.parts.map(({ image }) => image));
       return waitForTest(signal, () => undefined);
     },
-    rollback: (workload, { signal }) => waitForTest(signal, () => put(workload, 'formerImage')),
+    rollback: (workload, { signal }) =>
+      waitForTest(signal, () => put(workload, 'formerImage')).then(() => ({ isPatched: true })),
   };
 
   /** Creates everything that a restart of the process loses. */

@@ -1,7 +1,9 @@
 // A failed or cancelled patch that reverts its workloads: its deadline, how an administrator stops it, and how a resume continues.
 import { describe, expect, it } from 'vitest';
 import { realRuntime } from '../../src/runtime.ts';
+import { RefusedError } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
+import type { Workload } from '../../src/upgrades/workloads.ts';
 import type { Server } from '../kit/server.ts';
 import { type Failure, type Status, admin, codesOf, patch1, patch2, useJobs } from './jobs-kit.ts';
 
@@ -35,7 +37,7 @@ describe('a job that reverts its workloads', () => {
     expect(messagesAfter(failing, stopped).map(({ code }) => code)).toEqual([2904, 2901, 2166]);
     expect(messagesAfter(failing, stopped).at(1)?.message).toBe(
       'The job failed at the step "Put back the workloads": administrator stopped it. ' +
-        'Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.',
+        'Not put back: GATEWAY_PROXY, GATEWAY_INGRESS. Resume the job to put them back.',
     );
 
     const refused = await upgrade(patch2);
@@ -48,6 +50,9 @@ describe('a job that reverts its workloads', () => {
     const reverted = await finish();
     expect(reverted.status.state).toBe('failed');
     expect(messagesAfter(stopped, reverted).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2904, 2166]);
+    expect(messagesAfter(stopped, reverted)[0]?.message).toBe(
+      'The job was resumed by administrator to put its workloads back.',
+    );
     expect(reverted.progress).toMatchObject({ done: 0, total: 4 });
 
     await post(jobId, 'resume');
@@ -86,12 +91,14 @@ describe('a job that reverts its workloads', () => {
     expect((last?.when ?? 0) - (first?.when ?? 0)).toBe(3000);
     expect(last?.message).toBe(
       'The job failed at the step "Put back the workloads": it took longer than 3 seconds. ' +
-        'Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.',
+        'Not put back: GATEWAY_PROXY, GATEWAY_INGRESS. Resume the job to put them back.',
     );
     await post(failed.jobId, 'resume');
     const again = await finish();
     expect(messagesAfter(failed, again).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2901, 2166]);
-    expect(again.status.messages.at(-2)?.message).toContain('Not put back: GATEWAY_INGRESS.');
+    expect(again.status.messages.at(-2)?.message).toContain(
+      'Not put back: GATEWAY_INGRESS. Resume the job to put them back.',
+    );
   });
 
   it('keeps its deadline in the process that takes it over', async () => {
@@ -107,25 +114,122 @@ describe('a job that reverts its workloads', () => {
     expect(messagesAfter(failing, ended).map(({ code }) => code)).toEqual([2902, 2904, 2901, 2166]);
   });
 
-  it('tries a workload once, reports each that fails, and continues with the next', async () => {
-    const executor = createSimulatedExecutor({
-      runtime: realRuntime,
-      stepMs: 0,
-      failures: new Map([['SECURITY_DIRECTORY', 1]]),
-    });
+  /** The update of `failing` fails. Each workload is put back once `rollback` returns no error for it. */
+  async function fail(
+    version: string,
+    failing: string,
+    rollback: (workload: Workload) => Error | undefined,
+  ): Promise<{ failed: Status; tried: string[] }> {
+    const failures = new Map([[failing, 1]]);
+    const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures });
     const tried: string[] = [];
-    executor.rollback = ({ name }) => {
-      tried.push(name);
-      return Promise.reject(new Error('the API server refuses (403): no.'));
+    executor.rollback = (workload) => {
+      tried.push(workload.name);
+      const error = rollback(workload);
+      return error ? Promise.reject(error) : Promise.resolve({ isPatched: true });
     };
     await start({}, { executor });
-    await upgrade(patch1);
+    await upgrade(version);
     const failed = await finish();
     expect(failed.status.state).toBe('failed');
+    return { failed, tried };
+  }
+
+  it('tries a workload once, reports each that fails, and continues with the next', async () => {
+    const { failed, tried } = await fail(
+      patch1,
+      'SECURITY_DIRECTORY',
+      () => new Error('another client has changed it.'),
+    );
     expect(tried).toEqual(['SECURITY_DIRECTORY', 'GATEWAY_PROXY', 'GATEWAY_INGRESS']);
     expect(codesOf(failed).slice(-5)).toEqual([2901, 2901, 2901, 2901, 2166]);
     expect(failed.status.messages.at(-2)?.message).toBe(
-      'The job failed at the step "Put back GATEWAY_INGRESS": the API server refuses (403): no.',
+      'The job failed at the step "Put back GATEWAY_INGRESS": another client has changed it.',
     );
+    // Nothing is left to revert, so a resume installs the patch.
+    await post(failed.jobId, 'resume');
+    expect(messagesAfter(failed, await finish())[0]?.message).toBe('The job was resumed by administrator.');
+    expect((await status()).status.state).toBe('success');
+  });
+
+  it('continues with the others if one is refused, and a resume reverts only that one', async () => {
+    let isRefusing = true;
+    const { failed, tried } = await fail(patch1, 'SECURITY_DIRECTORY', ({ name }) =>
+      isRefusing && name === 'GATEWAY_PROXY'
+        ? new RefusedError('the API server refuses (403): no.')
+        : undefined,
+    );
+    expect(tried).toEqual(['SECURITY_DIRECTORY', 'GATEWAY_PROXY', 'GATEWAY_INGRESS']);
+    expect(codesOf(failed).slice(-6)).toEqual([2901, 2904, 2901, 2904, 2901, 2166]);
+    expect(failed.status.messages.slice(-4).map(({ message }) => message)).toEqual([
+      'The job failed at the step "Put back GATEWAY_PROXY": the API server refuses (403): no.',
+      expect.stringContaining('GATEWAY_INGRESS was put back'),
+      'The job failed at the step "Put back the workloads": it was refused. ' +
+        'Not put back: GATEWAY_PROXY. Resume the job to put them back.',
+      'The system leaves read-only mode.',
+    ]);
+    const blocked = await upgrade(patch2);
+    expect(blocked.json<Failure>().error.message).toBe(
+      `The job ${failed.jobId} to 10.9.1.1250 has not reverted all of its workloads: resume it.`,
+    );
+
+    await post(failed.jobId, 'resume');
+    const again = await finish();
+    expect(messagesAfter(failed, again).map(({ code }) => code)).toEqual([2902, 2165, 2901, 2901, 2166]);
+
+    isRefusing = false;
+    await post(failed.jobId, 'resume');
+    const reverted = await finish();
+    expect(messagesAfter(again, reverted).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2166]);
+    expect(tried.slice(3)).toEqual(['GATEWAY_PROXY', 'GATEWAY_PROXY']);
+    expect(reverted.progress).toMatchObject({ done: 0, total: 4 });
+    expect((await upgrade(patch2)).statusCode).toBe(200);
+    expect((await finish()).status.state).toBe('success');
+  });
+
+  it('does not revert an earlier change of a workload before a later one that was refused', async () => {
+    const containers = (...images: string[]) => images.map((image) => ({ name: image.split(':')[0], image }));
+    const first = {
+      id: 'first',
+      type: 'patch',
+      version: '10.9.1',
+      build: '1300',
+      releaseBuild: '1234',
+      previousBuild: '1234',
+      containers: containers('MAP_SERVER:2', 'MAP_TILES:2'),
+    };
+    const second = {
+      ...first,
+      id: 'second',
+      build: '1301',
+      previousBuild: '1300',
+      containers: containers('MAP_SERVER:3', 'PORTAL_API:3'),
+    };
+    let isRefusing = true;
+    const reverted: string[] = [];
+    const failures = new Map([['PORTAL_API', 1]]);
+    const executor = createSimulatedExecutor({ runtime: realRuntime, stepMs: 0, failures });
+    executor.rollback = ({ name, parts }) => {
+      reverted.push(`${name} from ${parts[0]?.image ?? ''}`);
+      return isRefusing && name === 'MAP_SERVER'
+        ? Promise.reject(new RefusedError('the API server refuses (403): no.'))
+        : Promise.resolve({ isPatched: true });
+    };
+    await start({}, { executor });
+    const manifestFile = { name: 'm.json', content: JSON.stringify([first, second]) };
+    await server.postParts('/admin/system/upgrades/importManifest', { manifestFile }, admin);
+    await upgrade('second');
+    const failed = await finish();
+    expect(failed.status.messages.at(-2)?.message).toContain('Not put back: MAP_SERVER. Resume');
+    expect(reverted).toEqual([
+      'PORTAL_API from PORTAL_API:3',
+      'MAP_SERVER from MAP_SERVER:3',
+      'MAP_TILES from MAP_TILES:2',
+    ]);
+    isRefusing = false;
+    await post(failed.jobId, 'resume');
+    const done = await finish();
+    expect(messagesAfter(failed, done).map(({ code }) => code)).toEqual([2902, 2165, 2904, 2904, 2166]);
+    expect(reverted.slice(3)).toEqual(['MAP_SERVER from MAP_SERVER:3', 'MAP_SERVER from MAP_SERVER:2']);
   });
 });

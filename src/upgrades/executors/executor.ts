@@ -20,9 +20,9 @@ export type Executor = {
   /** Does not wait until the workload runs: `verify` does, so that several rollouts can overlap. */
   apply: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
   verify: (workload: Workload, context: StepContext) => Promise<void>;
-  /** Waits until the workload runs, because no `verify` follows. */
-  rollback: (workload: Workload, context: StepContext) => Promise<void>;
-  /** Finds the workloads that do not run the images of `which`. */
+  /** Waits until the workload runs, because no `verify` follows. Rejects with a `RefusedError` if a later call may succeed. */
+  rollback: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
+  /** Finds the workloads that do not have the images of `which`, and waits for the others until they run. Rejects if one does not. */
   check: (
     workloads: readonly Workload[],
     which: 'image' | 'formerImage',
@@ -36,6 +36,8 @@ export type StepContext = {
   readonly jobId: string;
   readonly fence: number;
   readonly runStartedAt: number;
+  /** Identifies the change that the step makes in the job, in letters, digits and `-`. A step that is repeated in the same run makes the same change. */
+  readonly change: string;
   /** Rejects if another process has taken over the job. An executor calls it before every change to the deployment. */
   readonly assertOwnership: () => Promise<void>;
   readonly signal: AbortSignal;
@@ -56,13 +58,19 @@ export type TemplateResult = {
   readonly result?: string;
 };
 
-/** `isPatched` is false if the workload had the images before the job. */
+/** `isPatched` is false if the workload had the images before the step. */
 export type ApplyResult = { readonly isPatched: boolean };
+
+/** The deployment cannot be changed now: its server refuses or is unavailable, or another Steward holds its lock. */
+export class RefusedError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'RefusedError';
+  }
+}
 
 export type Deviation = {
   readonly problem: string;
-  /** Whether the workload has the images, and only is not healthy. */
-  readonly hasImages: boolean;
   /** The images that the workload has now take the place of those that it should not have. */
   readonly workload: Workload;
 };

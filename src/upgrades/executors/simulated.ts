@@ -1,7 +1,7 @@
 // An executor without a deployment: every step takes a configured time, and the configured containers and steps fail.
 import type { Runtime } from '../../runtime.ts';
 import { type Performers, simulatedPerformers } from '../performers.ts';
-import { simulatedInventory } from '../workloads.ts';
+import { type Workload, simulatedInventory } from '../workloads.ts';
 import type { Executor, StepContext } from './executor.ts';
 
 export type SimulatedOptions = {
@@ -39,17 +39,25 @@ export function createSimulatedExecutor({
       return {};
     },
     stopTemplate: () => Promise.resolve(),
-    async apply({ name, parts }, context) {
+    async apply(workload, context) {
       await simulate('update', context);
+      const { name } = workload;
       failIfConfigured(name.toUpperCase(), `the update of ${name}`);
-      return { isPatched: parts.some(({ image, formerImage }) => image !== formerImage) };
+      return { isPatched: changesImages(workload) };
     },
     verify: (_workload, context) => simulate('verify', context),
-    rollback: (_workload, context) => simulate('revert', context),
+    async rollback(workload, context) {
+      await simulate('revert', context);
+      return { isPatched: changesImages(workload) };
+    },
     async check(_workloads, _which, context) {
       await simulate('final-check', context);
       return [];
     },
     release: () => Promise.resolve(),
   };
+}
+
+function changesImages({ parts }: Workload): boolean {
+  return parts.some(({ image, formerImage }) => image !== formerImage);
 }

@@ -203,9 +203,9 @@ function actions(
   if (reasonNotToResume(store, job) === undefined) {
     const continues = job.reverting
       ? 'puts the other workloads back to their former images'
-      : 'continues at the first step that is not done';
+      : `continues the ${job.operation} at the first step that is not done`;
     const version = formatVersion(newestInstalled(store.read(deployment)));
-    return html`${button('resume', 'Resume')}
+    return html`${button('resume', job.reverting ? 'Resume putting back' : 'Resume')}
       <p>Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.</p>`;
   }
   if (job.state !== 'in_progress') return false;

@@ -130,9 +130,12 @@ export function availableView(store: ReadableStore, page: PageContext<unknown>):
 }
 
 function repairNotice({ to, reverting }: Job, isNewest: boolean): Html {
+  if (reverting)
+    return html`<p class="notice">
+      The job to ${to} has not put back all of its workloads. Resume it to put the others back.
+    </p>`;
   const remedy = isNewest ? 'Resume it, or upgrade to that version again.' : 'Upgrade to that version again.';
-  const state = reverting ? 'has not put back all of its workloads' : 'has failed';
-  return html`<p class="notice">The job to ${to} ${state}. ${remedy}</p>`;
+  return html`<p class="notice">The job to ${to} has failed. ${remedy}</p>`;
 }
 
 function versionView(version: Version): Html {

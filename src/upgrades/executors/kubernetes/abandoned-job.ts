@@ -1,23 +1,34 @@
 // Recognises workloads that a job has changed and left behind, by their annotations: the store of the job is lost, or its reverting failed.
-import type { AbandonedReason } from '../../workloads.ts';
-import { annotations, doneStates, parseImages, startStates } from './patch.ts';
+import type { JobEnd } from '../../workloads.ts';
+import { annotations, parseImages, states } from './patch.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
-const changingStates = [startStates.image, doneStates.image, startStates.formerImage];
+/** The jobs that the annotations of workloads name. */
+export type JobEnds = ReadonlyMap<string, JobEnd>;
 
-export type AbandonedJobs = ReadonlyMap<string, AbandonedReason>;
-
-const reasonTexts: Readonly<Record<AbandonedReason, string>> = {
+const endsOfAbandoned: Readonly<Partial<Record<JobEnd, string>>> = {
   unknown: 'which this Steward does not know',
-  'not reverted': 'which did not put it back',
+  reverted: 'which did not put it back',
 };
 
-/** The job that has changed the workload and not put it back. A job that has changed it twice must put it back twice. */
-export function jobOf(found: ClusterWorkload): string | undefined {
-  const { [annotations.job]: job, [annotations.state]: state = '' } = found.annotations;
-  const isChanged = changingStates.includes(state);
-  const isHalfReverted = state === doneStates.formerImage && imagesToRestore(found).length > 0;
-  return isChanged || isHalfReverted ? job : undefined;
+export function jobOf({ annotations: found }: ClusterWorkload): string | undefined {
+  return found[annotations.job];
+}
+
+/** Whether a job has changed the workload and not put it back. A job that has changed it twice must put it back twice. */
+export function isAbandoned(found: ClusterWorkload, ends: JobEnds): boolean {
+  const { [annotations.state]: state } = found.annotations;
+  const isHalfReverted = state === states.formerImage && imagesToRestore(found).length > 0;
+  return (state === states.image || isHalfReverted) && endOfAbandoned(found, ends) !== undefined;
+}
+
+function endOfAbandoned(found: ClusterWorkload, ends: JobEnds): string | undefined {
+  return endsOfAbandoned[ends.get(jobOf(found) ?? '') ?? 'succeeded'];
+}
+
+/** An interrupted rollout may leave a workload unhealthy. This does not block the upgrade that repairs it. */
+export function mayBeUnhealthy(found: ClusterWorkload, ends: JobEnds): boolean {
+  return (ends.get(jobOf(found) ?? '') ?? 'succeeded') !== 'succeeded';
 }
 
 /** The images from before the job, by container. Leaves out containers that another client has changed since. */
@@ -38,12 +49,7 @@ function imagesToRestore(found: ClusterWorkload): (readonly [container: string, 
   return [...recordedImages(found)].filter(([name, image]) => present.get(name) !== image);
 }
 
-export function formatAbandonedJob(
-  found: ClusterWorkload,
-  abandonedJobs: AbandonedJobs,
-  isMoved: boolean,
-): string {
-  const job = jobOf(found) ?? '';
+export function formatAbandonedJob(found: ClusterWorkload, ends: JobEnds, isMoved: boolean): string {
   const former = imagesToRestore(found)
     .map(([name, image]) => `${name}: ${image}`)
     .join(', ');
@@ -51,7 +57,7 @@ export function formatAbandonedJob(
     ? ` If this upgrade is reverted, it gets the images from before that job (${former}).`
     : ` This upgrade does not change it; the images from before that job are ${former}.`;
   return (
-    `${pathOf(found)} was changed by the job ${job}, ${reasonTexts[abandonedJobs.get(job) ?? 'unknown']} ` +
+    `${pathOf(found)} was changed by the job ${jobOf(found) ?? ''}, ${endOfAbandoned(found, ends) ?? ''} ` +
     `(${annotations.state}: ${found.annotations[annotations.state] ?? ''}).${former === '' ? '' : effect}`
   );
 }

@@ -3,22 +3,24 @@ import { withTimeout } from '../../../lib/async.ts';
 import type { Runtime } from '../../../runtime.ts';
 import type { ImageCheck, Inventory, Workload } from '../../workloads.ts';
 import type { StepId } from '../../step-ids.ts';
-import type {
-  ApplyResult,
-  Deviation,
-  Executor,
-  StepContext,
-  TemplateResult,
-  TemplateRun,
+import {
+  type ApplyResult,
+  type Deviation,
+  type Executor,
+  RefusedError,
+  type StepContext,
+  type TemplateResult,
+  type TemplateRun,
 } from '../executor.ts';
-import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
-import { findDeviation } from './final-check.ts';
+import { isRefusal } from './client.ts';
+import type { Cluster, ClusterConnection } from './cluster.ts';
+import { checkWorkloads } from './final-check.ts';
 import type { ImageChecker } from './image-check.ts';
 import { type InventoryOptions, readInventory } from './inventory.ts';
 import { type LockOptions, UpgradeLock } from './lock.ts';
 import { StepJobs } from './step-jobs.ts';
 import { type MoverOptions, type WorkloadMove, WorkloadMover } from './workload-mover.ts';
-import { type Direction, pathOf } from './workload.ts';
+import type { Direction } from './workload.ts';
 
 export { connectCluster } from './cluster.ts';
 export { ImageChecker } from './image-check.ts';
@@ -28,7 +30,7 @@ export type KubernetesOptions = Pick<
   | 'parallelism'
   | 'imageRegistry'
   | 'optionalContainers'
-  | 'findReasonOfAbandoning'
+  | 'findJobEnd'
   | 'hasDatabase'
   | 'stepTemplates'
   | 'patienceMs'
@@ -96,8 +98,12 @@ export class KubernetesExecutor implements Executor {
     await this.#mover.verify(this.#moveOf(workload, 'image', context));
   }
 
-  async rollback(workload: Workload, context: StepContext): Promise<void> {
-    await this.#mover.rollback(this.#moveOf(workload, 'formerImage', context));
+  async rollback(workload: Workload, context: StepContext): Promise<ApplyResult> {
+    try {
+      return { isPatched: await this.#mover.rollback(this.#moveOf(workload, 'formerImage', context)) };
+    } catch (error) {
+      throw isRefusal(error) ? new RefusedError(error.message, { cause: error }) : error;
+    }
   }
 
   async check(
@@ -107,15 +113,19 @@ export class KubernetesExecutor implements Executor {
   ): Promise<readonly Deviation[]> {
     const cluster = this.#clusterFor(context);
     await this.#lock.renew(cluster, context);
-    const { workloads: listed, isComplete } = await cluster.listWorkloads();
-    if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
-    const found = new Map(listed.map((one) => [pathOf(one), one]));
-    return workloads.flatMap((workload) => findDeviation(workload, found.get(workload.name), which) ?? []);
+    const { deviations, unhealthy } = await checkWorkloads(cluster, workloads, which);
+    if (deviations.length > 0 || unhealthy.length === 0) return deviations;
+    for (const workload of unhealthy) await this.#mover.waitForHealth(this.#moveOf(workload, which, context));
+    // Another client may have changed images meanwhile.
+    return (await checkWorkloads(cluster, workloads, which)).deviations;
   }
 
   async release(jobId: string): Promise<void> {
     const releaseLock = (signal: AbortSignal) =>
-      this.#lock.release(this.#connection.withRetry({ retryMs: releaseTimeoutMs, signal }), jobId);
+      this.#lock.release(
+        this.#connection.withRetry({ retryMs: releaseTimeoutMs, retriesFirstRefusal: true, signal }),
+        jobId,
+      );
     try {
       await withTimeout(this.#runtime, releaseLock, {
         ms: releaseTimeoutMs,

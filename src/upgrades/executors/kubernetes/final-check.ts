@@ -1,31 +1,52 @@
-// The final check of a workload: whether it has the images that the job has set, and is healthy.
+// The final check: which workloads have other images than those that the job has set, and which are not healthy.
 import type { Workload } from '../../workloads.ts';
 import type { Deviation } from '../executor.ts';
-import { formatCounts, isRolledOut } from './rollout.ts';
+import { type Cluster, maxListed } from './cluster.ts';
+import { isRolledOut } from './rollout.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
-export function findDeviation(
+export type CheckResult = {
+  readonly deviations: readonly Deviation[];
+  /** These have the images, but their controllers have not observed a change, or pods are missing. */
+  readonly unhealthy: readonly Workload[];
+};
+
+export async function checkWorkloads(
+  cluster: Cluster,
+  workloads: readonly Workload[],
+  which: Direction,
+): Promise<CheckResult> {
+  const { workloads: listed, isComplete } = await cluster.listWorkloads();
+  if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
+  const byPath = new Map(listed.map((found) => [pathOf(found), found]));
+  return {
+    deviations: workloads.flatMap(
+      (workload) => findDeviation(workload, byPath.get(workload.name), which) ?? [],
+    ),
+    unhealthy: workloads.filter(({ name }) => {
+      const found = byPath.get(name);
+      return found && !isRolledOut(found);
+    }),
+  };
+}
+
+function findDeviation(
   workload: Workload,
   found: ClusterWorkload | undefined,
   which: Direction,
 ): Deviation | undefined {
-  if (!found) return { workload, hasImages: false, problem: `${workload.name} no longer exists.` };
+  if (!found) return { workload, problem: `${workload.name} no longer exists.` };
   const path = pathOf(found);
   const imageOf = (container: string) => found.containers.find(({ name }) => name === container)?.image;
   const wrong = workload.parts.find((part) => imageOf(part.container) !== part[which]);
-  if (wrong) {
-    const { container, [which]: wanted } = wrong;
-    const current = imageOf(container);
-    const problem =
-      current === undefined
-        ? `${path} no longer has the container ${container}.`
-        : `${path} has the image ${current} in its container ${container} instead of ${wanted ?? 'none'}.`;
-    return { workload: startFrom(workload, imageOf, which), hasImages: false, problem };
-  }
-  if (isRolledOut(found)) return undefined;
-  const unobserved = found.isObserved ? [] : ['its controller has not observed its newest change'];
-  const causes = [...unobserved, formatCounts(found), ...found.failures].join('; ');
-  return { workload, hasImages: true, problem: `${path} is not healthy: ${causes}.` };
+  if (!wrong) return undefined;
+  const { container, [which]: wanted } = wrong;
+  const current = imageOf(container);
+  const problem =
+    current === undefined
+      ? `${path} no longer has the container ${container}.`
+      : `${path} has the image ${current} in its container ${container} instead of ${wanted ?? 'none'}.`;
+  return { workload: startFrom(workload, imageOf, which), problem };
 }
 
 /** The administrator has read the present images when the job is resumed, so the job may replace them, whatever they are. */

@@ -4,7 +4,7 @@ import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
 import type { Container } from '../../manifest.ts';
 import { type Inventory, type Move, type MovePlan, type Workload, maxWorkloads } from '../../workloads.ts';
-import { formatAbandonedJob, jobOf } from './abandoned-job.ts';
+import { formatAbandonedJob, isAbandoned, mayBeUnhealthy } from './abandoned-job.ts';
 import {
   type MatchResult,
   type PlannedImages,
@@ -13,8 +13,7 @@ import {
   normalizeName,
 } from './matching.ts';
 import { type NamespaceOptions, type NamespaceState, readNamespace } from './namespace.ts';
-import { annotations, startStates } from './patch.ts';
-import { type ClusterQuota, findExceededQuotas } from './quota.ts';
+import { findExceededQuotas } from './quota.ts';
 import { formatCounts, isHealthy } from './rollout.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
@@ -50,7 +49,7 @@ function planContainers(
   state: NamespaceState,
   options: InventoryOptions,
 ): MovePlan {
-  const { workloads: cluster, quotas } = state;
+  const { workloads: cluster } = state;
   if (!cluster)
     return {
       workloads: versions.map(() => []),
@@ -66,7 +65,7 @@ function planContainers(
       cluster,
       planned,
       options.imageRegistry,
-      state.abandonedJobs,
+      state.jobEnds,
     );
     matches.push(match);
     count += match.workloads.length;
@@ -93,12 +92,13 @@ function planContainers(
         : []),
       ...(hasNoWorkload ? [`no workload of the namespace ${namespace} has a container of the version.`] : []),
       ...new Set(matches.flatMap(({ problems }) => problems)),
-      ...findUnfitWorkloads(cluster, workloads.flat(), quotas),
+      ...findUnfitWorkloads(state, workloads.flat()),
     ]),
     notices: [
       ...(optional.length > 0 ? [`Optional containers that no workload has: ${formatList(optional)}.`] : []),
       ...formatAdded(added),
       ...formatAbandonedJobs(state, workloads.flat()),
+      ...formatUnhealthyNotices(state, workloads.flat()),
       ...state.templates.notices.slice(0, maxNotices).map((notice) => truncate(notice, maxMessage)),
       ...state.notices,
     ],
@@ -118,14 +118,14 @@ function formatAdded(added: readonly Container[]): string[] {
 }
 
 function formatAbandonedJobs(
-  { workloads = [], abandonedJobs }: NamespaceState,
+  { workloads = [], jobEnds }: NamespaceState,
   moved: readonly Workload[],
 ): string[] {
   const names = new Set(moved.map(({ name }) => name));
   return workloads
-    .filter((found) => abandonedJobs.has(jobOf(found) ?? ''))
+    .filter((found) => isAbandoned(found, jobEnds))
     .slice(0, maxNotices)
-    .map((found) => truncate(formatAbandonedJob(found, abandonedJobs, names.has(pathOf(found))), maxMessage));
+    .map((found) => truncate(formatAbandonedJob(found, jobEnds, names.has(pathOf(found))), maxMessage));
 }
 
 function groupUnmatched(
@@ -182,21 +182,36 @@ function swapImages({ parts, ...workload }: Workload): Workload {
   };
 }
 
-/** An interrupted rollout may leave a workload unhealthy. This does not block the upgrade that repairs it. */
 function findUnfitWorkloads(
-  cluster: readonly ClusterWorkload[],
+  { workloads: cluster = [], jobEnds, quotas }: NamespaceState,
   workloads: readonly Workload[],
-  quotas: readonly ClusterQuota[],
 ): string[] {
   const moved = new Set(workloads.map(({ name }) => name));
-  const interrupted = Object.values(startStates);
   return cluster
     .filter((found) => moved.has(pathOf(found)))
     .flatMap((found) => [
       ...found.obstacles.map((obstacle) => `${pathOf(found)}: ${obstacle}.`),
-      ...(isHealthy(found) || interrupted.includes(found.annotations[annotations.state] ?? '')
-        ? []
-        : [`${pathOf(found)}: is not healthy: ${[formatCounts(found), ...found.failures].join('; ')}.`]),
+      ...(isHealthy(found) || mayBeUnhealthy(found, jobEnds) ? [] : [`${formatUnhealthy(found)}.`]),
       ...findExceededQuotas(found, quotas),
     ]);
+}
+
+function formatUnhealthyNotices(
+  { workloads: cluster = [], jobEnds }: NamespaceState,
+  workloads: readonly Workload[],
+): string[] {
+  const moved = new Set(workloads.map(({ name }) => name));
+  return cluster
+    .filter((found) => moved.has(pathOf(found)) && !isHealthy(found) && mayBeUnhealthy(found, jobEnds))
+    .slice(0, maxNotices)
+    .map((found) =>
+      truncate(
+        `${formatUnhealthy(found)}. This does not block the upgrade, because a job that did not succeed has changed the workload.`,
+        maxMessage,
+      ),
+    );
+}
+
+function formatUnhealthy(found: ClusterWorkload): string {
+  return `${pathOf(found)}: is not healthy: ${[formatCounts(found), ...found.failures].join('; ')}`;
 }

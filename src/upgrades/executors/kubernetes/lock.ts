@@ -19,7 +19,7 @@
 // before it changes images or deletes a pod (`acquire`). Other steps only keep the Lease valid (`renew`).
 import { type V1Lease, V1MicroTime } from '@kubernetes/client-node';
 import type { Runtime } from '../../../runtime.ts';
-import type { StepContext } from '../executor.ts';
+import { RefusedError, type StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import { leaseName } from './permissions.ts';
@@ -194,7 +194,7 @@ function isSame(a: Lease, b: Lease | undefined): boolean {
 }
 
 function lockedError(lease: Lease | undefined): Error {
-  return new Error(
+  return new RefusedError(
     lease?.holder === undefined
       ? `another process has held the Lease ${leaseName} in the meantime.`
       : `${formatHolder(lease)}.`,

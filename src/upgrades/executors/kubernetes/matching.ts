@@ -4,7 +4,7 @@ import { groupBy } from '../../../lib/collections.ts';
 import type { Container } from '../../manifest.ts';
 import { type WorkloadContainer, type Workload, componentOf } from '../../workloads.ts';
 import { type ClusterWorkload, type ClusterContainer, pathOf } from './workload.ts';
-import { type AbandonedJobs, jobOf, recordedImages } from './abandoned-job.ts';
+import { type JobEnds, isAbandoned, recordedImages } from './abandoned-job.ts';
 import { findImageProblem, locateImage, nameOfImage, pinImage } from './image.ts';
 
 export const containerLabel = 'steward/container';
@@ -23,7 +23,7 @@ export function matchContainers(
   cluster: readonly ClusterWorkload[],
   planned: PlannedImages,
   registry: string | undefined,
-  abandonedJobs: AbandonedJobs = new Map(),
+  jobEnds: JobEnds = new Map(),
 ): MatchResult {
   const workloads = new Map<string, { component: string; parts: Map<string, WorkloadContainer> }>();
   const matchedBy = new Map<string, string>();
@@ -35,8 +35,8 @@ export function matchContainers(
     const key = keyOf(path, target.name);
     const presentImage = planned.get(key) ?? target.image;
     const image = pinImage(locateImage(container.image, presentImage, registry), container.checksum);
-    const isAbandoned = !planned.has(key) && abandonedJobs.has(jobOf(found) ?? '');
-    const formerImage = (isAbandoned ? recordedImages(found).get(target.name) : undefined) ?? presentImage;
+    const hasRecord = !planned.has(key) && isAbandoned(found, jobEnds);
+    const formerImage = (hasRecord ? recordedImages(found).get(target.name) : undefined) ?? presentImage;
     const workload = workloads.get(path) ?? {
       component: componentOf(container.name),
       parts: new Map<string, WorkloadContainer>(),

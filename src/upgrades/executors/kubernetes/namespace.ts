@@ -1,8 +1,8 @@
 // Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what blocks an upgrade.
-import type { AbandonedReason } from '../../workloads.ts';
+import type { JobEnd } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
-import { type AbandonedJobs, jobOf } from './abandoned-job.ts';
+import { type JobEnds, jobOf } from './abandoned-job.ts';
 import type { UpgradeLock } from './lock.ts';
 import {
   type Permission,
@@ -33,7 +33,7 @@ const oldestMinorVersion = 20;
 export type NamespaceOptions = {
   readonly connection: ClusterConnection;
   readonly lock: UpgradeLock;
-  readonly findReasonOfAbandoning: (jobId: string) => Promise<AbandonedReason | undefined>;
+  readonly findJobEnd: (jobId: string) => Promise<JobEnd>;
   /** False if jobs are stored in memory only. */
   readonly hasDatabase: boolean;
   readonly stepTemplates: boolean;
@@ -46,8 +46,7 @@ export type NamespaceState = {
   readonly quotas: readonly ClusterQuota[];
   readonly problems: readonly string[];
   readonly notices: readonly string[];
-  /** Jobs that have left changed workloads behind. */
-  readonly abandonedJobs: AbandonedJobs;
+  readonly jobEnds: JobEnds;
   readonly templates: FoundTemplates;
 };
 
@@ -59,7 +58,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
     workloads: undefined,
     quotas: [],
     notices: [],
-    abandonedJobs: new Map(),
+    jobEnds: new Map(),
     templates: noTemplates,
   } as const;
   try {
@@ -110,7 +109,7 @@ export async function readNamespace(options: NamespaceOptions): Promise<Namespac
         ...formatDeniedOptional(deniedOptional, namespace),
         ...(options.hasDatabase ? [] : [noDatabase]),
       ],
-      abandonedJobs: await findAbandonedJobs(workloads, options),
+      jobEnds: await findJobEnds(workloads, options),
     };
   } catch (error) {
     if (!(error instanceof ClusterError)) throw error;
@@ -152,17 +151,15 @@ function formatDeniedOptional(denied: readonly Permission[], namespace: string):
   });
 }
 
-async function findAbandonedJobs(
+async function findJobEnds(
   workloads: readonly ClusterWorkload[],
-  { findReasonOfAbandoning }: NamespaceOptions,
-): Promise<AbandonedJobs> {
-  const found = new Map<string, AbandonedReason>();
-  for (const job of new Set(workloads.flatMap((one) => jobOf(one) ?? []))) {
+  { findJobEnd }: NamespaceOptions,
+): Promise<JobEnds> {
+  const ends = new Map<string, JobEnd>();
+  for (const job of new Set(workloads.flatMap((one) => jobOf(one) ?? [])))
     // Other clients can write annotations, so not every value is the id of a job.
-    const reason = /^[\w-]{1,64}$/.test(job) ? await findReasonOfAbandoning(job) : 'unknown';
-    if (reason) found.set(job, reason);
-  }
-  return found;
+    ends.set(job, /^[\w-]{1,64}$/.test(job) ? await findJobEnd(job) : 'unknown');
+  return ends;
 }
 
 /** Infinity for a major version after 1. */

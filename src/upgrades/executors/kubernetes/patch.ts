@@ -1,11 +1,14 @@
 // Builds the patches of a workload. One patch changes the images and records the change in annotations.
 import type { Workload } from '../../workloads.ts';
+import type { StepContext } from '../executor.ts';
 import type { ClusterWorkload, Direction } from './workload.ts';
 
 /** For administrators, and for a process that takes over the job. */
 export const annotations = {
   job: 'steward/job',
   state: 'steward/state',
+  /** The run and the step of the job that have set the images last. */
+  change: 'steward/change',
   /** The images from before the job. A job can change a workload several times. */
   formerImages: 'steward/former-images',
   /** The images that the job has set last. */
@@ -14,18 +17,18 @@ export const annotations = {
   exceededBefore: 'steward/exceeded-before',
 } as const;
 
-export const startStates: Readonly<Record<Direction, string>> = {
-  image: 'updating',
-  formerImage: 'putting back',
-};
-export const doneStates: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
+export const states: Readonly<Record<Direction, string>> = { image: 'updated', formerImage: 'put back' };
 
-/** `resourceVersion` makes the API server refuse the patch if the workload has changed since it was read. */
+/**
+ * All annotations are part of this patch. A patch of annotations alone would raise the generation of a Deployment: its controller would
+ * have to observe it again after the rollout. `resourceVersion` makes the API server refuse the patch if the workload has changed since it
+ * was read. `change` is null if the patch changes no image.
+ */
 export function buildImagePatch(
   found: ClusterWorkload,
   { parts }: Workload,
   direction: Direction,
-  jobId: string,
+  { jobId, change }: { readonly jobId: string; readonly change: string | null },
 ): object {
   // A strategic merge takes over the order of the patch. In another order than that of the workload, it would change more than images.
   const images = (isInit: boolean) =>
@@ -44,7 +47,8 @@ export function buildImagePatch(
       resourceVersion: found.resourceVersion,
       annotations: {
         [annotations.job]: jobId,
-        [annotations.state]: startStates[direction],
+        [annotations.state]: states[direction],
+        [annotations.change]: change,
         [annotations.formerImages]: formatImages([
           ...imagesOf(parts, 'formerImage'),
           ...recorded(annotations.formerImages),
@@ -86,22 +90,15 @@ export function parseImages(text: string | undefined): ReadonlyMap<string, strin
   }
 }
 
-/** Whether the patch of this step was sent before: by an earlier try, or by a process that this one has replaced. */
-export function isPatchedBy(found: ClusterWorkload, { parts }: Workload, jobId: string): boolean {
-  const { [annotations.job]: job, [annotations.images]: images } = found.annotations;
-  const set = parseImages(images);
-  const changesImages = parts.some((part) => part.image !== (part.presentImage ?? part.formerImage));
-  return (
-    changesImages && job === jobId && parts.every(({ container, image }) => set.get(container) === image)
-  );
-}
-
-export function buildDonePatch(
-  found: ClusterWorkload,
+/** Whether this step has set the images before: by an earlier try, or in a process that this one has replaced. */
+export function isPatchedBy(
+  { annotations: found }: ClusterWorkload,
   direction: Direction,
-  jobId: string,
-): object | undefined {
-  const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
-  if (job !== jobId || state === doneStates[direction]) return undefined;
-  return { metadata: { annotations: { [annotations.state]: doneStates[direction] } } };
+  { jobId, change }: Pick<StepContext, 'jobId' | 'change'>,
+): boolean {
+  return (
+    found[annotations.job] === jobId &&
+    found[annotations.state] === states[direction] &&
+    found[annotations.change] === change
+  );
 }

@@ -5,7 +5,7 @@ import type { StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import type { UpgradeLock } from './lock.ts';
-import { buildDonePatch, buildImagePatch, isPatchedBy } from './patch.ts';
+import { annotations, buildImagePatch, isPatchedBy, states } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
 import { RolloutMonitor, hasTargetImages, isOfAbandonedJob, isOwnedBy, isRolledOut } from './rollout.ts';
 import { RolloutReader, readWorkload } from './rollout-reader.ts';
@@ -45,7 +45,7 @@ export class WorkloadMover {
     this.#events = new WorkloadEvents(options.cluster, options.runtime);
   }
 
-  /** Returns false if the workload had the images before this step. */
+  /** Returns whether this step has changed the images, now or before it was repeated. */
   apply(move: WorkloadMove): Promise<boolean> {
     return this.#withFailureEvent(move, () => this.#patchImages(move));
   }
@@ -56,26 +56,32 @@ export class WorkloadMover {
       const isDone = await this.#withReader(move, async (reader) => {
         const found = await reader.readWorkload();
         if (!hasTargetImages(found, move.workload, move.direction)) return false;
-        await this.#waitForRollout(move, reader);
+        await this.#completeRollout(move, reader);
         return true;
       });
-      if (!isDone) await this.#patchAndWait(move);
+      if (!isDone) await this.#patchAndComplete(move);
     });
   }
 
-  async rollback(move: WorkloadMove): Promise<void> {
-    await this.#withFailureEvent(move, () => this.#patchAndWait(move));
+  /** Returns whether this step has changed the images, now or before it was repeated. */
+  rollback(move: WorkloadMove): Promise<boolean> {
+    return this.#withFailureEvent(move, () => this.#patchAndComplete(move));
   }
 
-  async #patchAndWait(move: WorkloadMove): Promise<void> {
-    await this.#patchImages(move);
-    await this.#withReader(move, (reader) => this.#waitForRollout(move, reader));
+  /** Waits for a workload whose rollout was complete before: its controller has not observed a change, or pods are missing. */
+  async waitForHealth(move: WorkloadMove): Promise<void> {
+    await this.#withFailureEvent(move, () =>
+      this.#withReader(move, (reader) => this.#waitForRollout(move, reader)),
+    );
   }
 
-  /**
-   * Returns false if the workload had the images before this step. Starts over after 409: the workload has changed since it was read,
-   * even if only in its status.
-   */
+  async #patchAndComplete(move: WorkloadMove): Promise<boolean> {
+    const isPatched = await this.#patchImages(move);
+    await this.#withReader(move, (reader) => this.#completeRollout(move, reader));
+    return isPatched;
+  }
+
+  /** Starts over after 409: the workload has changed since it was read, even if only in its status. */
   async #patchImages(move: WorkloadMove): Promise<boolean> {
     const { cluster, workload, direction, context } = move;
     for (; ; await this.#runtime.sleep(conflictPauseMs, context.signal)) {
@@ -83,10 +89,12 @@ export class WorkloadMover {
       const isDone = hasTargetImages(found, workload, direction);
       // A workload of an abandoned job becomes one of this job, also if it already has the images.
       if (isDone && !isOfAbandonedJob(found, workload, context.jobId))
-        return isPatchedBy(found, workload, context.jobId);
+        return isPatchedBy(found, direction, context);
       await this.#assertOwnership(move);
+      const { jobId, change } = context;
+      const patch = buildImagePatch(found, workload, direction, { jobId, change: isDone ? null : change });
       try {
-        await cluster.patchWorkload(found, buildImagePatch(found, workload, direction, context.jobId));
+        await cluster.patchWorkload(found, patch);
       } catch (error) {
         if (hasStatus(error, 409)) continue;
         throw error;
@@ -102,7 +110,19 @@ export class WorkloadMover {
     }
   }
 
-  async #waitForRollout(move: WorkloadMove, reader: RolloutReader): Promise<void> {
+  /** Writes the Event only if this job has set the images: others may have set them before. */
+  async #completeRollout(move: WorkloadMove, reader: RolloutReader): Promise<void> {
+    const { workload, direction, context } = move;
+    const found = await this.#waitForRollout(move, reader);
+    const { [annotations.job]: job, [annotations.state]: state } = found.annotations;
+    if (job !== context.jobId || state !== states[direction]) return;
+    const images = formatImages(workload, direction);
+    if (direction === 'image')
+      await this.#writeEvent(move, found, 'UpgradeCompleted', `All pods run the image ${images}`);
+    else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to the former image ${images}`);
+  }
+
+  async #waitForRollout(move: WorkloadMove, reader: RolloutReader): Promise<ClusterWorkload> {
     const { cluster, workload, direction, context } = move;
     const { rolloutTimeoutMs, imageTimeoutMs = 30_000 } = this.#options;
     const { runStartedAt } = context;
@@ -117,7 +137,7 @@ export class WorkloadMover {
       const found = await reader.readWorkload();
       if (!hasTargetImages(found, workload, direction))
         throw new Error(`another client changed the images of ${pathOf(found)} during the rollout.`);
-      if (isRolledOut(found)) return this.#recordDone(move, found);
+      if (isRolledOut(found)) return found;
       const pods = (await reader.readPods(found)).filter((pod) => isOwnedBy(pod, found));
       const rollout = monitor.check(found, pods, this.#runtime.now());
       if (rollout.state === 'failed') throw new Error(`${pathOf(found)}: ${rollout.cause}`);
@@ -136,32 +156,10 @@ export class WorkloadMover {
     }
   }
 
-  /** Changes only an annotation, so the Lease is not read again. */
-  async #recordDone(move: WorkloadMove, found: ClusterWorkload): Promise<void> {
-    const { cluster, workload, direction, context } = move;
-    const patch = buildDonePatch(found, direction, context.jobId);
-    if (!patch) return;
-    await this.#withOwnership(async () => {
-      await context.assertOwnership();
-      await this.#lock.renew(cluster, context);
-    });
-    await cluster.patchWorkload(found, patch);
-    const images = formatImages(workload, direction);
-    if (direction === 'image')
-      await this.#writeEvent(move, found, 'UpgradeCompleted', `All pods run the image ${images}`);
-    else await this.#writeEvent(move, found, 'UpgradeReverted', `Put back to the former image ${images}`);
-  }
-
   async #assertOwnership({ cluster, context }: WorkloadMove): Promise<void> {
-    await this.#withOwnership(async () => {
+    try {
       await context.assertOwnership();
       await this.#lock.acquire(cluster, context);
-    });
-  }
-
-  async #withOwnership(check: () => Promise<void>): Promise<void> {
-    try {
-      await check();
     } catch (error) {
       this.#lostOwnership.add(error as object);
       throw error;
@@ -211,6 +209,6 @@ export class WorkloadMover {
     reason: Parameters<WorkloadEvents['write']>[1],
     message: string,
   ): Promise<void> {
-    return this.#events.write(found, reason, message, context.jobId);
+    return this.#events.write(found, reason, message, context);
   }
 }

@@ -117,10 +117,14 @@ function factsOf(job: Job, step: Step): Partial<Facts> {
   };
 }
 
-/** What 2153 says if the Job of the step has no result of its own. Only the databases of a simulation are known. */
-function describeDatabases({ databases = [] }: Plan, { isSkipped }: Step): string {
+/**
+ * What 2153 says if the Job of the step has no result of its own. Only a simulation knows its databases. In a cluster, `*` stands for all of
+ * them if the step is skipped; a Job without a result says nothing about any.
+ */
+function describeDatabases({ databases }: Plan, { isSkipped }: Step): string {
   const status = isSkipped ? 'skipped' : 'success';
-  return JSON.stringify(Object.fromEntries(databases.map((name) => [name, { status }])));
+  const names = databases ?? (isSkipped ? ['*'] : []);
+  return JSON.stringify(Object.fromEntries(names.map((name) => [name, { status }])));
 }
 
 export function progressOf(job: Job, plan: Plan, at: number): Progress {

@@ -52,7 +52,7 @@ const messagesOutro = `
 - The text of 2153 is a JSON object and nothing else.
 - 2901 appears once more for each workload that cannot be reverted; it then names the step \`Put back <name>\`. If reverting stops early, it names
   the step \`Put back the workloads\` and the workloads that are left.
-- The texts of a step that has no step template begin with \`Skipped (no step template): \`; 2153 says \`skipped\` for each database instead.
+- The texts of a step that has no step template begin with \`Skipped (no step template): \`; 2153 says \`skipped\` for each database instead, and on Kubernetes for \`*\`.
 - 2906 and 2907 appear only if there is a step template for the hook.
 - Codes 2072 and 2901 to 2907 are codes of Steward itself. All others belong to the interface that Steward implements.
 
@@ -150,7 +150,7 @@ const numbers: Readonly<Record<string, string>> = {
 const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
   2011: [{}, { operation: 'rollback' }],
   2038: [{}, { isPatched: false }],
-  2153: [{}, { isSkipped: true }],
+  2153: [{}, { databases: '{"*":{"status":"skipped"}}' }],
   2173: [{}, { operation: 'rollback' }],
   2902: [{ cause: 'by <user>' }, { cause: 'after a restart' }],
   2903: [{ cause: '<user>' }],

@@ -250,6 +250,21 @@ it('the needed permissions are enough to update a workload and to roll back a st
   expect(items.filter(({ source }) => source?.component === 'steward')).toEqual([]);
 });
 
+it('permissions that a review of the rules does not list are reviewed one by one, if the review is incomplete', async () => {
+  const { on, plan } = await open({ name: 'apps' });
+  await on.settled('Deployment', 'apps');
+  const all = [...neededPermissions, ...templatePermissions, ...allOptional];
+  await on.allow(rulesFor(all.filter(({ verb, resource }) => !(verb === 'delete' && resource === 'pods'))));
+  const [listed] = rulesFor(neededPermissions);
+  const status = { resourceRules: [listed], nonResourceRules: [], incomplete: true };
+  on.faults.inject({ path: /rulesreviews/, act: { status: 201, body: { spec: {}, status } } });
+  expect((await plan(['APPS'])).problems).toEqual([
+    `cluster: not allowed in the namespace ${on.namespace}: delete pods.`,
+  ]);
+  const reviews = on.faults.requests.filter(({ path }) => path.includes('accessreviews'));
+  expect(reviews.length).toBeLessThan(all.length);
+});
+
 it('with all permissions of the Role there is no notice', async () => {
   const { on, plan } = await open({ name: 'apps' });
   await on.settled('Deployment', 'apps');

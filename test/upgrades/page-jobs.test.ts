@@ -106,6 +106,8 @@ describe('while a job runs', () => {
     const stopped = await open();
     expect(stopped).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');
     expect(stopped).toContain('Resume puts the other workloads back to their former images.');
+    expect(stopped).toMatch(/<button[^>]*>Resume putting back</);
+    expect(stopped).toContain('has not put back all of its workloads. Resume it to put the others back.');
     const tile = stopped.split('<li class="failed">').at(-1)?.split('</li>')[0] ?? '';
     expect(tile).toContain('<strong>SECURITY</strong>');
     expect(tile).toContain('Not put back: GATEWAY_PROXY, GATEWAY_INGRESS.');

@@ -14,7 +14,7 @@ import { reasonNotToResume } from '../../upgrades/job.ts';
 import { reasonNotToStart } from '../../upgrades/job-to-repair.ts';
 import { jobProgress } from '../../upgrades/job-status.ts';
 import { type Job, isJobRunning, newestJob } from '../../upgrades/job-table.ts';
-import { jobTitle, stateView } from '../../upgrades/pages/job-parts.ts';
+import { jobTitle, stateView, resumeLabel } from '../../upgrades/pages/job-parts.ts';
 import { type Version, formatVersion } from '../../upgrades/manifest.ts';
 import { versionName } from '../../upgrades/pages/versions.ts';
 import { webhookStats } from '../../webhooks/stats.ts';
@@ -205,7 +205,7 @@ function resumeButton(
     formToken !== '' &&
     reasonNotToResume(store, job) === undefined &&
     actionButton({
-      label: 'Resume',
+      label: resumeLabel(job),
       action: href('system', 'jobs', job.id, 'resume'),
       formToken,
       next: href('system', 'upgrades'),

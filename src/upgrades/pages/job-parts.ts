@@ -10,6 +10,11 @@ const states: Readonly<Record<JobState, { label: string; className: string }>> =
   cancelled: { label: 'Cancelled', className: 'warn' },
 };
 
+/** The button says in which direction the job continues. */
+export function resumeLabel({ reverting }: Job): string {
+  return reverting ? 'Resume putting back' : 'Resume';
+}
+
 export function jobTitle({ operation, from, to }: Job): string {
   return `${operation === 'upgrade' ? 'Upgrade' : 'Rollback'} from ${from} to ${to}`;
 }

@@ -16,7 +16,15 @@ import type { Job } from '../job-table.ts';
 import type { Message } from '../messages.ts';
 import { type JobMessages, jobProgress } from '../job-status.ts';
 import type { Plan } from '../plan.ts';
-import { type Figure, figuresView, jobTitle, signInHint, stateLabel, stateView } from './job-parts.ts';
+import {
+  type Figure,
+  figuresView,
+  jobTitle,
+  signInHint,
+  stateLabel,
+  stateView,
+  resumeLabel,
+} from './job-parts.ts';
 import { failedComponent, phasesView, tilesOf, tilesView } from './picture.ts';
 
 /** A release of thousands of workloads has more messages than a page can show. */
@@ -205,7 +213,7 @@ function actions(
       ? 'puts the other workloads back to their former images'
       : `continues the ${job.operation} at the first step that is not done`;
     const version = formatVersion(newestInstalled(store.read(deployment)));
-    return html`${button('resume', job.reverting ? 'Resume putting back' : 'Resume')}
+    return html`${button('resume', resumeLabel(job))}
       <p>Resume ${continues}. The version is ${version === job.from ? 'still' : 'now'} ${version}.</p>`;
   }
   if (job.state !== 'in_progress') return false;

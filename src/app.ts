@@ -79,9 +79,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     now: () => runtime.now(),
   });
 
+  const patientUntil = runtime.now() + config.storePatienceMs;
   const whileStarting = <T>(work: () => Promise<T>) =>
     retryWithin(work, runtime, {
-      ms: config.storePatienceMs,
+      ms: patientUntil - runtime.now(),
       onRetry: (error) => options.logger.warn({ err: error }, 'the start waits for the database'),
     });
   await whileStarting(() =>

@@ -118,7 +118,7 @@ export async function retryWhileUnavailable<T>(
   }
 }
 
-export type Patience = {
+type Patience = {
   readonly ms: number;
   readonly onRetry?: (error: unknown) => void;
 };

@@ -3,7 +3,7 @@
 // Reverting stops early at its deadline, when an administrator cancels it, or after an unexpected error. If a workload is refused (for
 // example because a permission is missing), the others are reverted all the same. In all these cases the job is `failed` and keeps
 // `reverting`. Only a resume of this job is accepted next, and it continues to revert. A workload that cannot be put back for another
-// reason, for example because another client has changed it, is reported and left as it is.
+// reason, for example because another client has changed it, is reported and stays unchanged.
 import { formatList } from '../lib/format.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
@@ -51,7 +51,7 @@ export function waitsForRefused({ reverting }: Job, plan: Plan, { step }: Applie
   return findSteps(reverting?.refused ?? [], plan).some((refused) => refused.step.subject === step.subject);
 }
 
-export type RevertOutcome = 'put back' | 'already back' | 'refused' | 'failed';
+type RevertOutcome = 'put back' | 'already back' | 'refused' | 'failed';
 
 export type RevertedStep = AppliedStep & {
   readonly outcome: RevertOutcome;
@@ -93,9 +93,11 @@ function recordTry(reverting: Reverting | null, index: number, isRefused: boolea
   };
 }
 
+const refusedText = 'some of them could not be put back; the messages before this one say why.';
+
 export function finishReverting(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
   const { then = 'failed', reason = job.reason, refused = [] } = job.reverting ?? {};
-  if (refused.length > 0) return stopReverting(transaction, job, plan, 'it was refused.', at);
+  if (refused.length > 0) return stopReverting(transaction, job, plan, refusedText, at);
   return endJob(transaction, { ...job, reason }, then, [[2166]], at);
 }
 

@@ -26,8 +26,8 @@ export type Job = {
   readonly runner: string;
   /** Goes up when a job is resumed or taken over. Updates with an older fence change nothing. */
   readonly fence: number;
-  /** Goes up when the job is resumed. */
-  readonly run: number;
+  /** Goes up when the job is resumed. Jobs of version 0.1 have none. */
+  readonly run?: number;
   readonly runStartedAt: number;
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;

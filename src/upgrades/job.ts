@@ -169,7 +169,7 @@ export function resumeJob(
     fence: job.fence + 1,
     state: 'in_progress',
     endedAt: null,
-    run: job.run + 1,
+    run: (job.run ?? 1) + 1,
     runStartedAt: at,
     announced: true,
     repaired: 0,

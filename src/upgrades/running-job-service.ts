@@ -34,7 +34,7 @@ export class RunningJobService {
   }
 
   execute<T>(
-    { id: jobId, fence, run, runStartedAt }: Job,
+    { id: jobId, fence, run = 1, runStartedAt }: Job,
     { action, seqNum }: Pick<Step, 'action' | 'seqNum'>,
     call: (context: StepContext) => Promise<T>,
     { stopping, remainingMs = Infinity }: { stopping: AbortSignal; remainingMs?: number },

@@ -89,11 +89,16 @@ export class StepRunner {
   async #checkWorkloads(job: Job, plan: StoredPlan, step: Step, context: StepContext): Promise<StepOutcome> {
     const which = job.operation === 'rollback' ? 'formerImage' : 'image';
     const moved = movedWorkloads(plan);
-    const deviations = await this.#executor.check(moved, which, context);
-    if (deviations.length === 0) return {};
+    const { deviations, repaired } = await this.#executor.check(moved, which, context);
     const byName = new Map(deviations.map((deviation) => [deviation.workload.name, deviation]));
-    const index = moved.findIndex(({ name }, at) => at >= (job.repaired ?? 0) && byName.has(name));
-    const next = byName.get(moved[index]?.name ?? '');
+    const index = moved.findIndex(
+      ({ name }, at) => at >= (job.repaired ?? 0) && (byName.has(name) || repaired.includes(name)),
+    );
+    const { [index]: workload } = moved;
+    if (!workload && deviations.length === 0) return {};
+    const next = byName.get(workload?.name ?? '');
+    // The process that has repaired it was killed before it recorded that.
+    if (workload && !next) return { repair: { workload, isPatched: true, repaired: index + 1 } };
     if (!next || job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
     const { isPatched } = await this.#repair(job, next, context);
     return { repair: { workload: next.workload, isPatched, repaired: index + 1 } };

@@ -177,6 +177,18 @@ it('does not count for an image that another client has set since', async () => 
   expect(await imagesIn(cluster)).toEqual(['part-1:hotfix', 'part-2:1', 'part-3:1']);
 });
 
+it('is none if another client has put it back', async () => {
+  const cluster = await openNamespace();
+  const steward = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
+  await steward.upgrade();
+  await expect.poll(async () => (await steward.messages(2038)).length, { timeout: 10_000 }).toBe(2);
+  const containers = [{ name: 'part-1', image: 'part-1:1' }];
+  await cluster.patch('Deployment', 'part-1', { spec: { template: { spec: { containers } } } });
+  await steward.kill();
+  const next = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
+  expect((await next.plan()).notices?.filter((notice) => notice.includes('part-1'))).toEqual([]);
+});
+
 it('is recognised too if its own Steward could not put it back', async () => {
   const cluster = await openNamespace();
   const steward = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-missing', 'part-3:2'));

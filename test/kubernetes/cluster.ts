@@ -123,7 +123,7 @@ export async function openCluster({ controllerDelayMs = 3 } = {}) {
     kubeconfig,
     faults,
     kubelet,
-    /** The controller of Deployments notices nothing for this time. That of a real cluster is as slow as it is. */
+    /** The controller of Deployments notices nothing for this time. A real cluster ignores it. */
     pauseDeployments: (ms: number) => server?.pauseDeployments(ms),
     request,
     read,

@@ -93,7 +93,7 @@ describe('an Event that cannot be written', () => {
   ])('because it %s is written by the next try', async (_why, act) => {
     const { on, start } = await openDeployment();
     on.faults.inject({ path, times: 2, act });
-    const executor = start(fast());
+    const executor = start(fast(2));
     await executor.apply(workload, contextOf());
     await executor.verify(workload, contextOf());
     expect((await eventsOf(on)).map(({ reason }) => reason)).toEqual(['UpgradeStarted', 'UpgradeCompleted']);

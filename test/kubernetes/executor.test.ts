@@ -102,6 +102,18 @@ describe('a patch', () => {
     expect(patches().map(({ status }) => status)).toEqual([409, 200]);
   });
 
+  it('is recognised by the final check of the same step, and not by that of another', async () => {
+    const { executor } = await open();
+    await move(executor, toImage('a:2'));
+    const all = [toImage('a:2')];
+    expect(await executor.check(all, 'image', context)).toEqual({
+      deviations: [],
+      repaired: ['deployment/a'],
+    });
+    const other = { ...context, change: 'other' };
+    expect(await executor.check(all, 'image', other)).toEqual({ deviations: [], repaired: [] });
+  });
+
   it('is not applied twice if the response to it is lost', async () => {
     const { on, executor, patches } = await open();
     on.faults.inject({ method: 'PATCH', path, act: 'swallow' });

@@ -329,7 +329,7 @@ it('a revert that the API server refuses is tried once per workload, and a resum
   const failures = textsOf(messages, 2901);
   expect(failures).toHaveLength(5);
   expect(failures[4]).toBe(
-    '2901 The job failed at the step "Put back the workloads": it was refused. ' +
+    '2901 The job failed at the step "Put back the workloads": some of them could not be put back; the messages before this one say why. ' +
       'Not put back: statefulset/store-queue, deployment/map-tiles, deployment/map-server. Resume the job to put them back.',
   );
   for (const failure of failures.slice(1, 4))

@@ -80,7 +80,7 @@ describe('an API server', () => {
       await new Promise((resolve) => setTimeout(resolve, 400));
     };
     // Eight seconds for the executor.
-    on.faults.inject({ act: slow, times: Infinity });
+    on.faults.inject({ path: /^\/version/, act: slow, times: Infinity });
     const { planMoves } = await start(fast()).inventory();
     expect(planMoves([], { release: freshRelease, patches: [] }).problems).toEqual([]);
   });

@@ -200,7 +200,7 @@ describe.each([
   it('finds no deviation of workloads that it has moved', async () => {
     const { executor, workloads } = await begin(patch);
     await move(executor, workloads.flat());
-    expect(await executor.check(workloads.flat(), 'image', context())).toEqual([]);
+    expect(await executor.check(workloads.flat(), 'image', context())).toMatchObject({ deviations: [] });
   });
 
   it('releases a job whether it holds something for it or not, and accepts the next', async () => {

@@ -36,7 +36,8 @@ async function failAtCheck(differing: Set<string>) {
   const check: Executor['check'] = (workloads) => {
     isChecked = true;
     const found = workloads.filter(({ name }) => differing.has(name));
-    return Promise.resolve(found.map((workload) => ({ workload, problem: `${workload.name} differs.` })));
+    const deviations = found.map((workload) => ({ workload, problem: `${workload.name} differs.` }));
+    return Promise.resolve({ deviations, repaired: [] });
   };
   const apply: Executor['apply'] = async (workload, { signal }) => {
     if (isChecked) await server.runtime.sleep(8000, signal);
@@ -95,15 +96,36 @@ it('fails if a repaired workload differs again', async () => {
   );
 });
 
+it('records a workload that a killed process has repaired, once', async () => {
+  const simulated = createSimulatedExecutor({ runtime: timelessRuntime, stepMs: 0, failures: new Map() });
+  let checks = 0;
+  const check: Executor['check'] = ([, second]) => {
+    checks += 1;
+    const deviations = checks === 1 && second ? [{ workload: second, problem: 'It differs.' }] : [];
+    return Promise.resolve({ deviations, repaired: checks === 1 ? [] : ['GATEWAY_PROXY'] });
+  };
+  await start({}, { executor: { ...simulated, check } });
+  const manifestFile = { name: 'm.json', content: JSON.stringify([release]) };
+  await server.postParts(`${upgrades}/importManifest`, { manifestFile }, admin);
+  await upgrade(release.id, { upgradeSettings: '{}' });
+  const failed = await finish();
+  await server.post(`/admin/system/jobs/${failed.jobId}/resume`, { token: admin });
+  const texts = after(failed, await finish()).filter(({ code }) => code === 2038);
+  expect(texts.map(({ message }) => message)).toEqual([
+    'The workload GATEWAY_PROXY was updated with the image GATEWAY_PROXY:2.',
+  ]);
+});
+
 it('says of a rollback whether the workload was put back again', async () => {
   const differing = new Set<string>();
   const simulated = createSimulatedExecutor({ runtime: timelessRuntime, stepMs: 0, failures: new Map() });
   const check: Executor['check'] = (workloads) =>
-    Promise.resolve(
-      workloads
+    Promise.resolve({
+      deviations: workloads
         .filter(({ name }) => differing.has(name))
         .map((workload) => ({ workload, problem: 'It differs.' })),
-    );
+      repaired: [],
+    });
   let isResumed = false;
   const rollback: Executor['rollback'] = ({ name }) => {
     if (isResumed) differing.delete(name);

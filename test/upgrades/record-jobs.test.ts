@@ -49,7 +49,7 @@ function createUnevenExecutor(sleep: (ms: number, signal: AbortSignal) => Promis
     verify: (_workload, { signal }) => sleep(around(random() < 0.1 ? 90_000 : 25_000), signal),
     async check(_workloads, _which, { signal }) {
       await sleep(around(400), signal);
-      return [];
+      return { deviations: [], repaired: [] };
     },
   };
 }

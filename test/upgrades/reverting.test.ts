@@ -164,7 +164,7 @@ describe('a job that reverts its workloads', () => {
     expect(failed.status.messages.slice(-4).map(({ message }) => message)).toEqual([
       'The job failed at the step "Put back GATEWAY_PROXY": the API server refuses (403): no.',
       expect.stringContaining('GATEWAY_INGRESS was put back'),
-      'The job failed at the step "Put back the workloads": it was refused. ' +
+      'The job failed at the step "Put back the workloads": some of them could not be put back; the messages before this one say why. ' +
         'Not put back: GATEWAY_PROXY. Resume the job to put them back.',
       'The system leaves read-only mode.',
     ]);

@@ -60,9 +60,9 @@ export type PostgresOptions = {
 
 const defaultPace: Pace = { claimPauseMs: 30, completeWaitMs: 10 };
 
-/** Waits for a database that is starting, or is too slow to answer. The database of each try logs its failure. */
+/** Waits for a database that is starting, or is too slow to answer, and logs each try. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { runtime, patienceMs = 0 } = options;
+  const { runtime, patienceMs = 0, logger } = options;
   let reason = '';
   const open = async () => {
     const database = createDatabase(options);
@@ -71,6 +71,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       return await openMigrated(database, options);
     } catch (error) {
       reason = database.failure?.message ?? (error as Error).message;
+      // The database itself logs only that it cannot be reached.
+      if (!database.failure && isUnavailable(error)) logger?.warn({ reason }, 'the database is too slow');
       await database.close();
       throw isPermanent(database.failure) ? unreachableError(reason, error) : error;
     }

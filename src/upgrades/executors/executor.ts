@@ -22,12 +22,12 @@ export type Executor = {
   verify: (workload: Workload, context: StepContext) => Promise<void>;
   /** Waits until the workload runs, because no `verify` follows. Rejects with a `RefusedError` if a later call may succeed. */
   rollback: (workload: Workload, context: StepContext) => Promise<ApplyResult>;
-  /** Finds the workloads that do not have the images of `which`, and waits for the others until they run. Rejects if one does not. */
+  /** Finds the workloads that do not have the images of `which`. If all have them, waits until all run, and rejects if one does not. */
   check: (
     workloads: readonly Workload[],
     which: 'image' | 'formerImage',
     context: StepContext,
-  ) => Promise<readonly Deviation[]>;
+  ) => Promise<CheckResult>;
   /** Does not reject: the job has ended and can no longer fail. */
   release: (jobId: string) => Promise<void>;
 };
@@ -68,6 +68,12 @@ export class RefusedError extends Error {
     this.name = 'RefusedError';
   }
 }
+
+export type CheckResult = {
+  readonly deviations: readonly Deviation[];
+  /** The names of workloads whose images this step has changed, in this process or in one that it has replaced. */
+  readonly repaired: readonly string[];
+};
 
 export type Deviation = {
   readonly problem: string;

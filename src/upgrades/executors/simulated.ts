@@ -52,7 +52,7 @@ export function createSimulatedExecutor({
     },
     async check(_workloads, _which, context) {
       await simulate('final-check', context);
-      return [];
+      return { deviations: [], repaired: [] };
     },
     release: () => Promise.resolve(),
   };

@@ -152,7 +152,11 @@ const variants: Partial<Record<Code, readonly Partial<Facts>[]>> = {
   2038: [{}, { isPatched: false }],
   2153: [{}, { databases: '{"*":{"status":"skipped"}}' }],
   2173: [{}, { operation: 'rollback' }],
-  2902: [{ cause: 'by <user>' }, { cause: 'after a restart' }],
+  2902: [
+    { cause: 'by <user>' },
+    { cause: 'by <user> to put its workloads back' },
+    { cause: 'after a restart' },
+  ],
   2903: [{ cause: '<user>' }],
   2904: [{}, { isPatched: false }, { image: '' }],
 };

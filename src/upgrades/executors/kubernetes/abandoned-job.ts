@@ -1,6 +1,6 @@
 // Recognises workloads that a job has changed and left behind, by their annotations: the store of the job is lost, or its reverting failed.
 import type { JobEnd } from '../../workloads.ts';
-import { annotations, parseImages, states } from './patch.ts';
+import { annotations, parseImages } from './patch.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
 /** The jobs that the annotations of workloads name. */
@@ -15,11 +15,9 @@ export function jobOf({ annotations: found }: ClusterWorkload): string | undefin
   return found[annotations.job];
 }
 
-/** Whether a job has changed the workload and not put it back. A job that has changed it twice must put it back twice. */
+/** Whether a job has changed the workload, and the images from before it are not restored. */
 export function isAbandoned(found: ClusterWorkload, ends: JobEnds): boolean {
-  const { [annotations.state]: state } = found.annotations;
-  const isHalfReverted = state === states.formerImage && imagesToRestore(found).length > 0;
-  return (state === states.image || isHalfReverted) && endOfAbandoned(found, ends) !== undefined;
+  return endOfAbandoned(found, ends) !== undefined && imagesToRestore(found).length > 0;
 }
 
 function endOfAbandoned(found: ClusterWorkload, ends: JobEnds): string | undefined {
@@ -28,7 +26,7 @@ function endOfAbandoned(found: ClusterWorkload, ends: JobEnds): string | undefin
 
 /** An interrupted rollout may leave a workload unhealthy. This does not block the upgrade that repairs it. */
 export function mayBeUnhealthy(found: ClusterWorkload, ends: JobEnds): boolean {
-  return (ends.get(jobOf(found) ?? '') ?? 'succeeded') !== 'succeeded';
+  return ends.get(jobOf(found) ?? '') === 'unfinished' || isAbandoned(found, ends);
 }
 
 /** The images from before the job, by container. Leaves out containers that another client has changed since. */

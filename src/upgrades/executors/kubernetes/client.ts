@@ -26,8 +26,8 @@ const backoffMs = { min: 100, max: 2_000 };
 export type RetryOptions = {
   /** How long a request is repeated that finds the server closed, or gets an error. */
   readonly retryMs: number;
-  /** How long a server that is too slow to answer gets. Default: `retryMs`. */
-  readonly slowMs?: number;
+  /** Until when a request is repeated that gets no answer in time. Default: for `retryMs`. */
+  readonly slowUntil?: number;
   /** The time for the answer to the first try. */
   readonly timeoutMs?: number;
   /** Whether refusals are retried even if this process has had no answer yet: it may have taken over a job while the server was restarted. */
@@ -74,8 +74,8 @@ export class ApiClient {
 
   /** `what` names the request in the error of a server that is too slow, for example `list deployments`. */
   async send<T>(what: string, request: ApiRequest<T>, retry: RetryOptions): Promise<T> {
-    const { retryMs, slowMs = retryMs, retriesFirstRefusal = false, signal } = retry;
     const startedAt = this.#runtime.now();
+    const { retryMs, slowUntil = startedAt + retryMs, retriesFirstRefusal = false, signal } = retry;
     let { timeoutMs = requestTimeoutMs.min } = retry;
     let refusedSince: number | undefined;
     for (let tries = 0; ; tries += 1) {
@@ -88,13 +88,13 @@ export class ApiClient {
         signal?.throwIfAborted();
         const now = this.#runtime.now();
         const isSlow = error instanceof TimeoutError;
-        if (isSlow) timeoutMs = Math.min(requestTimeoutMs.max, timeoutMs * 2);
+        if (isSlow) timeoutMs = Math.min(requestTimeoutMs.max, timeoutMs * 2, slowUntil - now);
         const failure = isSlow ? slowError(what, now - startedAt) : toClusterError(error);
         refusedSince = hasStatus(failure, 401, 403) ? (refusedSince ?? now) : undefined;
-        const patienceMs = isSlow ? slowMs : isTemporary(failure) ? retryMs : 0;
+        const patientUntil = isSlow ? slowUntil : startedAt + (isTemporary(failure) ? retryMs : 0);
         const remainingMs =
           refusedSince === undefined
-            ? patienceMs - (now - startedAt)
+            ? patientUntil - now
             : (this.#retriesRefusals(now, retriesFirstRefusal) ? Math.min(refusalRetryMs, retryMs) : 0) -
               (now - refusedSince);
         if (remainingMs <= 0) {

@@ -5,7 +5,7 @@ import type { ImageCheck, Inventory, Workload } from '../../workloads.ts';
 import type { StepId } from '../../step-ids.ts';
 import {
   type ApplyResult,
-  type Deviation,
+  type CheckResult,
   type Executor,
   RefusedError,
   type StepContext,
@@ -106,18 +106,20 @@ export class KubernetesExecutor implements Executor {
     }
   }
 
-  async check(
-    workloads: readonly Workload[],
-    which: Direction,
-    context: StepContext,
-  ): Promise<readonly Deviation[]> {
+  async check(workloads: readonly Workload[], which: Direction, context: StepContext): Promise<CheckResult> {
     const cluster = this.#clusterFor(context);
-    await this.#lock.renew(cluster, context);
-    const { deviations, unhealthy } = await checkWorkloads(cluster, workloads, which);
-    if (deviations.length > 0 || unhealthy.length === 0) return deviations;
-    for (const workload of unhealthy) await this.#mover.waitForHealth(this.#moveOf(workload, which, context));
-    // Another client may have changed images meanwhile.
-    return (await checkWorkloads(cluster, workloads, which)).deviations;
+    const waitedFor = new Set<Workload>();
+    for (;;) {
+      await this.#lock.renew(cluster, context);
+      const { unhealthy, ...result } = await checkWorkloads(cluster, workloads, which, context);
+      // Each is waited for once: in a cluster that always changes, some workload is always unhealthy.
+      const next = unhealthy.filter((workload) => !waitedFor.has(workload));
+      if (result.deviations.length > 0 || next.length === 0) return result;
+      for (const workload of next) {
+        await this.#mover.waitForHealth(this.#moveOf(workload, which, context));
+        waitedFor.add(workload);
+      }
+    }
   }
 
   async release(jobId: string): Promise<void> {

@@ -1,32 +1,32 @@
 // The final check: which workloads have other images than those that the job has set, and which are not healthy.
 import type { Workload } from '../../workloads.ts';
-import type { Deviation } from '../executor.ts';
+import type { CheckResult, Deviation, StepContext } from '../executor.ts';
 import { type Cluster, maxListed } from './cluster.ts';
+import { isPatchedBy } from './patch.ts';
 import { isRolledOut } from './rollout.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
-export type CheckResult = {
-  readonly deviations: readonly Deviation[];
-  /** These have the images, but their controllers have not observed a change, or pods are missing. */
-  readonly unhealthy: readonly Workload[];
-};
-
+/** Those in `unhealthy` have pods that are missing, or a change that their controllers have not observed. */
 export async function checkWorkloads(
   cluster: Cluster,
   workloads: readonly Workload[],
   which: Direction,
-): Promise<CheckResult> {
+  context: StepContext,
+): Promise<CheckResult & { readonly unhealthy: readonly Workload[] }> {
   const { workloads: listed, isComplete } = await cluster.listWorkloads();
   if (!isComplete) throw new Error(`the namespace has more than ${maxListed} workloads of a kind.`);
   const byPath = new Map(listed.map((found) => [pathOf(found), found]));
+  const select = (isSelected: (found: ClusterWorkload) => boolean) =>
+    workloads.filter(({ name }) => {
+      const found = byPath.get(name);
+      return found && isSelected(found);
+    });
   return {
     deviations: workloads.flatMap(
       (workload) => findDeviation(workload, byPath.get(workload.name), which) ?? [],
     ),
-    unhealthy: workloads.filter(({ name }) => {
-      const found = byPath.get(name);
-      return found && !isRolledOut(found);
-    }),
+    repaired: select((found) => isPatchedBy(found, which, context)).map(({ name }) => name),
+    unhealthy: select((found) => !isRolledOut(found)),
   };
 }
 

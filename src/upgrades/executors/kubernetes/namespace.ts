@@ -1,4 +1,5 @@
 // Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what blocks an upgrade.
+import type { Runtime } from '../../../runtime.ts';
 import type { JobEnd } from '../../workloads.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
@@ -25,12 +26,13 @@ import type { ClusterWorkload } from './workload.ts';
 /** Short, because a caller waits for the response. */
 const retryMs = 3_000;
 
-/** A slow API server gets the patience of a job, as far as proxies wait for the response. */
+/** For all requests together. A slow API server gets the patience of a job, but proxies do not wait longer for the response. */
 const maxSlowMs = 60_000;
 
 const oldestMinorVersion = 20;
 
 export type NamespaceOptions = {
+  readonly runtime: Pick<Runtime, 'now'>;
   readonly connection: ClusterConnection;
   readonly lock: UpgradeLock;
   readonly findJobEnd: (jobId: string) => Promise<JobEnd>;
@@ -53,7 +55,8 @@ export type NamespaceState = {
 export async function readNamespace(options: NamespaceOptions): Promise<NamespaceState> {
   const { connection, lock, stepTemplates } = options;
   const { namespace } = connection;
-  const cluster = connection.withRetry({ retryMs, slowMs: Math.min(options.patienceMs, maxSlowMs) });
+  const slowUntil = options.runtime.now() + Math.min(options.patienceMs, maxSlowMs);
+  const cluster = connection.withRetry({ retryMs, slowUntil });
   const unreadable = {
     workloads: undefined,
     quotas: [],

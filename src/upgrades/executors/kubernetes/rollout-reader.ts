@@ -31,7 +31,7 @@ export class RolloutReader {
   readonly #onAbort = () => this.#noteChange();
   #workload: ClusterWorkload | undefined;
   #pods = new Map<string, ClusterPod>();
-  #hasPods = false;
+  #hasWatchedPods = false;
   #hasChanged = false;
   #wake: () => void = () => undefined;
 
@@ -77,9 +77,9 @@ export class RolloutReader {
   async readPods({ selector }: ClusterWorkload): Promise<readonly ClusterPod[]> {
     const { cluster, runtime, pollIntervalMs } = this.#options;
     if (runtime.now() - this.#startedAt < intervalsBeforePods * pollIntervalMs) return [];
-    if (!this.#hasPods) {
+    if (!this.#hasWatchedPods) {
       // A watch without a version begins with all pods that exist, so they need not be listed.
-      this.#hasPods = true;
+      this.#hasWatchedPods = true;
       this.#watchPods({ labelSelector: selector });
     }
     if (this.#podWatch.isOpen) return [...this.#pods.values()];

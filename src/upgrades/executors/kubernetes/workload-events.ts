@@ -38,7 +38,7 @@ export class WorkloadEvents {
     if (this.#deniedJob === jobId) return;
     const id = `${jobId.slice(0, 8)}-${change}.${reason.toLowerCase()}`;
     const event = this.#toEvent(found, reason, `${message} (job ${jobId})`, id);
-    const retry = { retryMs, slowMs: 0, timeoutMs, retriesFirstRefusal: true };
+    const retry = { retryMs, slowUntil: 0, timeoutMs, retriesFirstRefusal: true };
     try {
       await this.#connection.withRetry(retry).createEvent(event);
     } catch (error) {

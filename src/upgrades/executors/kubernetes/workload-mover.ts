@@ -88,8 +88,11 @@ export class WorkloadMover {
       const found = await readWorkload(cluster, parsePath(workload.name));
       const isDone = hasTargetImages(found, workload, direction);
       // A workload of an abandoned job becomes one of this job, also if it already has the images.
-      if (isDone && !isOfAbandonedJob(found, workload, context.jobId))
-        return isPatchedBy(found, direction, context);
+      if (isDone && !isOfAbandonedJob(found, workload, context.jobId)) {
+        const isPatched = isPatchedBy(found, direction, context);
+        if (isPatched) await this.#writeStart(move, found);
+        return isPatched;
+      }
       await this.#assertOwnership(move);
       const { jobId, change } = context;
       const patch = buildImagePatch(found, workload, direction, { jobId, change: isDone ? null : change });
@@ -99,18 +102,18 @@ export class WorkloadMover {
         if (hasStatus(error, 409)) continue;
         throw error;
       }
-      if (direction === 'image' && !isDone)
-        await this.#writeEvent(
-          move,
-          found,
-          'UpgradeStarted',
-          `Set the image ${formatImages(workload, 'image')}`,
-        );
+      if (!isDone) await this.#writeStart(move, found);
       return !isDone;
     }
   }
 
-  /** Writes the Event only if this job has set the images: others may have set them before. */
+  async #writeStart(move: WorkloadMove, found: ClusterWorkload): Promise<void> {
+    const { workload, direction } = move;
+    if (direction !== 'image') return;
+    await this.#writeEvent(move, found, 'UpgradeStarted', `Set the image ${formatImages(workload, 'image')}`);
+  }
+
+  /** Writes the Event only if the workload belongs to this job: others may have set the images before. */
   async #completeRollout(move: WorkloadMove, reader: RolloutReader): Promise<void> {
     const { workload, direction, context } = move;
     const found = await this.#waitForRollout(move, reader);

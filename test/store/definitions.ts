@@ -117,7 +117,6 @@ export const job = (number: number, traits: Partial<Job> = {}): Job => ({
   startedBy: 'ann',
   runner: 'process',
   fence: 1,
-  run: 1,
   runStartedAt: 10 * number,
   announced: true,
   next: 3,

@@ -94,11 +94,11 @@ export class StepRunner {
     const index = moved.findIndex(
       ({ name }, at) => at >= (job.repaired ?? 0) && (byName.has(name) || repaired.includes(name)),
     );
-    const { [index]: workload } = moved;
-    if (!workload && deviations.length === 0) return {};
-    const next = byName.get(workload?.name ?? '');
+    const workload = moved[index];
+    const next = workload && byName.get(workload.name);
     // The process that has repaired it was killed before it recorded that.
     if (workload && !next) return { repair: { workload, isPatched: true, repaired: index + 1 } };
+    if (deviations.length === 0) return {};
     if (!next || job.kind === 'patch' || attemptOf(job, step) === 1) throw deviationError(deviations);
     const { isPatched } = await this.#repair(job, next, context);
     return { repair: { workload: next.workload, isPatched, repaired: index + 1 } };

@@ -177,7 +177,7 @@ it('does not count for an image that another client has set since', async () => 
   expect(await imagesIn(cluster)).toEqual(['part-1:hotfix', 'part-2:1', 'part-3:1']);
 });
 
-it('is none if another client has put it back', async () => {
+it('is not reported if another client has put it back', async () => {
   const cluster = await openNamespace();
   const steward = await startSteward(cluster, patch('1300', 'part-1:2', 'part-2:2-stuck', 'part-3:2'));
   await steward.upgrade();

@@ -13,7 +13,7 @@ const minWatchMs = 10_000;
 const maxWatchMs = watchSeconds * 1000 + 10_000;
 
 /** Most rollouts of small workloads are complete earlier, and then the pods are not needed. */
-const intervalsBeforePods = 4;
+const intervalsBeforePods = 10;
 
 export type RolloutReaderOptions = {
   readonly cluster: Cluster;

@@ -6,6 +6,8 @@ import type { WorkloadContainer, Workload } from '../../src/upgrades/workloads.t
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 
+const isReal = process.env.STEWARD_TEST_KUBECONFIG !== undefined;
+
 let cluster: Cluster | undefined;
 afterEach(async () => {
   await cluster?.close();
@@ -180,7 +182,7 @@ describe('a rollout', () => {
     'of a %s without progress fails after the timeout of the executor, and can be rolled back',
     async (kind) => {
       const spec = kind === 'Deployment' ? { progressDeadlineSeconds: 2 ** 31 - 1 } : {};
-      const { executor, images } = await open({ kind, spec }, { rolloutTimeoutMs: 700 });
+      const { executor, images } = await open({ kind, spec }, { rolloutTimeoutMs: isReal ? 3000 : 700 });
       await executor.apply(toImage('a:2-stuck', kind), context);
       await expect(executor.verify(toImage('a:2-stuck', kind), context)).rejects.toThrow(
         /a: no progress for \d+ seconds: of \d wanted pods \d are updated and \d available/,

@@ -92,7 +92,7 @@ export function revertProgress(
   return { ...moved, percent: isPutBack ? Math.min(progress.percent, percentOf(moved)) : progress.percent };
 }
 
-/** A job that is resumed reverts the workloads again that it was refused. */
+/** `refused` is the number of workloads that the run before could not revert. A resumed job tries them again. */
 export function restartStep(progress: Progress, at: number, refused = 0): Progress {
   return { ...progress, stepStartedAt: at, revertsLeft: progress.revertsLeft + refused };
 }

@@ -3,7 +3,7 @@ import type { JobEnd } from '../../workloads.ts';
 import { annotations, parseImages } from './patch.ts';
 import { type ClusterWorkload, pathOf } from './workload.ts';
 
-/** The jobs that the annotations of workloads name. */
+/** How each job that an annotation names has ended, by its id. */
 export type JobEnds = ReadonlyMap<string, JobEnd>;
 
 const endsOfAbandoned: Readonly<Partial<Record<JobEnd, string>>> = {

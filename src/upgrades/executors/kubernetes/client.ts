@@ -24,13 +24,13 @@ const maxReason = 1000;
 const backoffMs = { min: 100, max: 2_000 };
 
 export type RetryOptions = {
-  /** How long a request is repeated that finds the server closed, or gets an error. */
+  /** How long to repeat a request that finds the server closed or gets an error. */
   readonly retryMs: number;
-  /** Until when a request is repeated that gets no answer in time. Default: for `retryMs`. */
+  /** Until when to repeat a request that gets no answer in time. Default: for `retryMs`. */
   readonly slowUntil?: number;
   /** The time for the answer to the first try. */
   readonly timeoutMs?: number;
-  /** Whether refusals are retried even if this process has had no answer yet: it may have taken over a job while the server was restarted. */
+  /** Retries refusals even before the first answer: the process may have taken over a job while the server restarted. */
   readonly retriesFirstRefusal?: boolean;
   readonly signal?: AbortSignal;
 };
@@ -55,7 +55,7 @@ export function hasStatus(error: unknown, ...codes: readonly number[]): error is
 }
 
 /** Whether the server may accept the same request later. */
-export function isRefusal(error: unknown): error is ClusterError {
+export function mayBeAcceptedLater(error: unknown): error is ClusterError {
   return error instanceof ClusterError && (isTemporary(error) || hasStatus(error, 401, 403));
 }
 

@@ -12,7 +12,7 @@ import {
   type TemplateResult,
   type TemplateRun,
 } from '../executor.ts';
-import { isRefusal } from './client.ts';
+import { mayBeAcceptedLater } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';
 import { checkWorkloads } from './final-check.ts';
 import type { ImageChecker } from './image-check.ts';
@@ -102,7 +102,7 @@ export class KubernetesExecutor implements Executor {
     try {
       return { isPatched: await this.#mover.rollback(this.#moveOf(workload, 'formerImage', context)) };
     } catch (error) {
-      throw isRefusal(error) ? new RefusedError(error.message, { cause: error }) : error;
+      throw mayBeAcceptedLater(error) ? new RefusedError(error.message, { cause: error }) : error;
     }
   }
 

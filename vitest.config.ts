@@ -1,5 +1,4 @@
 // Configures the test suites: which files run on which store, and the shorter and longer selections of `--mode quick` and `--mode long`.
-import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -17,24 +16,11 @@ const slow = [
 ];
 
 /**
- * Folders and files whose tests run on the memory store only, because the store has no influence on them: pages, documents that are
- * generated from the code, hostile input, toolkits, clusters and test control. The crash tests upgrade clusters with PostgreSQL.
+ * Tests of whole servers that run on both stores: those of data that grows, and of what several processes share. The contract suites in
+ * test/store prove that the stores are equal; `--mode long` runs all other tests of whole servers on PostgreSQL too.
  */
-const memoryOnly = new RegExp(
-  `^test/(${[
-    '(browser|commands|control|interop|kubernetes)/',
-    '[a-z]+/(.+-)?page(s|-.+)?[.]',
-    'catalog/directory[.]',
-    'rest/(frame|generated-client|openapi(-truth)?|views)[.]',
-    'hard/(bodies|defences|found|fuzz|kept-bodies|large-catalog|limits|manifests|sign-in|slow)[.]',
-  ].join('|')})`,
-);
-
-/** Tests that use a whole server. They run once on each store. */
-const endToEnd = readdirSync('test', { recursive: true, encoding: 'utf8' })
-  .map((name) => `test/${name.replaceAll('\\', '/')}`)
-  .filter((path) => path.endsWith('.test.ts') && !memoryOnly.test(path))
-  .filter((path) => /kit\/(server|hooks)\.ts/.test(readFileSync(path, 'utf8')));
+const stores = ['test/**/*.stores.test.ts'];
+const wholeServers = ['test/{audit,auth,catalog,golden,http,rest,upgrades,uploads,webhooks}/**/*.test.ts'];
 
 /** The files that take longest. They start first: one that started last would run alone in the end. */
 const longest =
@@ -56,7 +42,7 @@ const examples = ['examples/**/*.test.js'];
 
 const projects = {
   memory: { name: 'memory', include: [...all, ...examples], exclude: [...crash, ...long], globalSetup },
-  postgres: { name: 'postgres', include: endToEnd, env: { TEST_STORE: 'postgres' }, globalSetup },
+  postgres: { name: 'postgres', include: stores, env: { TEST_STORE: 'postgres' }, globalSetup },
   // Four workers on two cores: while a test waits for a lease or a timeout, others run.
   crash: {
     name: 'crash',
@@ -76,6 +62,13 @@ const modes = {
       name: 'long',
       include: ['test/hard/fuzz.test.ts', 'test/upgrades/model.test.ts', ...long],
       env: { FUZZ_REQUESTS: '100000', FUZZ_RUNS: '2000' },
+      globalSetup,
+    },
+    {
+      name: 'postgres',
+      include: wholeServers,
+      exclude: stores,
+      env: { TEST_STORE: 'postgres' },
       globalSetup,
     },
   ],

@@ -13,6 +13,7 @@ import { catalogResource } from './catalog/rest.ts';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { InitialCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
+import { isUnavailable } from './errors.ts';
 import type { AssetFiles } from './http/assets.ts';
 import type { Runtime } from './runtime.ts';
 import type { Store } from './store/store.ts';
@@ -76,8 +77,9 @@ export type Services = ReturnType<typeof createServices>;
 export function createServices(options: AppOptions) {
   const { config, store, runtime, httpClient, executor, logger } = options;
   const startedAt = runtime.now();
+  // The store logs an outage of the database, and tasks that failed during it run again.
   const tasks = createTasks(runtime, (task, error) =>
-    logger.error({ err: error, task }, 'background task failed'),
+    logger[isUnavailable(error) ? 'warn' : 'error']({ err: error, task }, 'background task failed'),
   );
   const auditService = new AuditService({
     store,

@@ -1,8 +1,10 @@
 // Addresses outside the two APIs, the log, time limits and internal errors.
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ServiceError } from '../../src/errors.ts';
 import { ask } from '../hard/wire.ts';
 import { type Server, namespace, password, startServer } from '../kit/server.ts';
+import { createTestStore } from '../kit/store.ts';
 
 let server: Server;
 beforeAll(async () => {
@@ -252,6 +254,26 @@ it('an internal error is logged with its stack, and the response does not reveal
   expect(logged).toHaveLength(2);
   expect(logged[0]).toContain('"stack"');
   await own.close();
+});
+
+it.each([
+  ['a warning', new ServiceError('unavailable', 'The database cannot be reached.'), 40],
+  ['an error', new Error('a defect'), 50],
+])('a background task that fails is logged as %s', async (_kind, error, level) => {
+  const store = await createTestStore();
+  store.deliveries.forgetEvents = () => Promise.reject(error);
+  const failing = await startServer({ store });
+  const logged = () => failing.logLines.map((line) => JSON.parse(line) as { level: number; task?: string });
+  await expect
+    .poll(logged)
+    .toContainEqual(
+      expect.objectContaining({
+        level,
+        msg: 'background task failed',
+        task: 'sweep of remembered event ids',
+      }),
+    );
+  await failing.close();
 });
 
 it('bytes that are not HTTP get a short response, and the server closes the connection', async () => {

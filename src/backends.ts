@@ -14,11 +14,19 @@ export type BackendOptions = {
   readonly config: Config;
   readonly runtime: Runtime;
   readonly logger: Logger;
-  /** Where the migrations are: the folder of the compiled code. */
-  readonly builtFiles: string;
+  /** The folder that holds the migrations. */
+  readonly builtFiles: URL;
+  /** Undefined: the default of the store. */
+  readonly leaseMs: number | undefined;
 };
 
-export async function openStore({ config, runtime, logger, builtFiles }: BackendOptions): Promise<Store> {
+export async function openStore({
+  config,
+  runtime,
+  logger,
+  builtFiles,
+  leaseMs,
+}: BackendOptions): Promise<Store> {
   const { storeUrl: url, secretKey } = config;
   const retention: Retention = {
     deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
@@ -46,6 +54,7 @@ export async function openStore({ config, runtime, logger, builtFiles }: Backend
     retention,
     patienceMs: config.storePatienceMs,
     logger,
+    leaseMs,
   });
 }
 

@@ -29,6 +29,10 @@ export type StartOptions = {
   readonly createLogger: (config: Config) => Logger | Promise<Logger>;
   /** Called before the start continues with what may take long. */
   readonly onConfigured?: (logger: Logger) => void;
+  /** The folder of the files that the server reads at run time. Default: that of the compiled code, where `npm run build` puts them. */
+  readonly builtFiles?: URL;
+  /** The lease of this process in a shared database. Default: ten seconds; tests have a shorter one. */
+  readonly leaseMs?: number;
   /** Whether the program that starts the server gets a token of the first administrator. */
   readonly issueAdminToken?: true;
 };
@@ -52,7 +56,9 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const logger = await options.createLogger(config);
   options.onConfigured?.(logger);
   const runtime = realRuntime;
-  const version = await readVersion();
+  const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
+  const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
+  const { version } = JSON.parse(await read('../package.json')) as { version: string };
   const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
   const hashAdminPassword = () => hashPassword(adminPassword, randomBytes(saltBytes));
   // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
@@ -65,13 +71,15 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
     version,
     logger,
     assets: {
-      stylesheet: await readBuiltFile('http/assets/steward.css'),
-      script: await readBuiltFile('http/assets/steward.js'),
-      icon: await readBuiltFile('http/assets/steward.svg'),
+      stylesheet: await read('http/assets/steward.css'),
+      script: await read('http/assets/steward.js'),
+      icon: await read('http/assets/steward.svg'),
     },
-    wsdl: await readBuiltFile('wsdl/ServiceCatalog.wsdl'),
+    wsdl: await read('wsdl/ServiceCatalog.wsdl'),
     catalog,
     adminHash: () => early ?? hashAdminPassword(),
+    leaseMs: options.leaseMs,
+    builtFiles,
   });
   let adminToken = '';
   try {
@@ -105,16 +113,20 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   };
 }
 
-type ServerOptions = Omit<AppOptions, 'store' | 'executor' | 'logger'> & { readonly logger: Logger };
+type ServerOptions = Omit<AppOptions, 'store' | 'executor' | 'logger'> & {
+  readonly logger: Logger;
+  readonly leaseMs: number | undefined;
+  readonly builtFiles: URL;
+};
 
-async function createServer(options: ServerOptions): Promise<App> {
+async function createServer({ leaseMs, builtFiles, ...options }: ServerOptions): Promise<App> {
   const { config, runtime, logger, version } = options;
   if (config.testControl) {
     const { startControlled } = await import('./control/start.ts');
     return startControlled(options);
   }
   const { createApp } = await import('./app.ts');
-  const backends = { config, runtime, logger, builtFiles: import.meta.url };
+  const backends = { config, runtime, logger, leaseMs, builtFiles };
   const store = await openStore(backends);
   const executor = await createExecutor(backends, store, version);
   return createApp({ ...options, store, executor });
@@ -163,14 +175,4 @@ function warnOfUnknownContainers({ simulatedFailures }: Config, logger: Logger):
 function addressOf({ http }: App): string {
   const { address, port } = http.server.address() as AddressInfo;
   return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
-}
-
-/** `npm run build` copies the file next to the compiled code. */
-function readBuiltFile(path: string): Promise<string> {
-  return readFile(new URL(path, import.meta.url), 'utf8');
-}
-
-async function readVersion(): Promise<string> {
-  const text = await readFile(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

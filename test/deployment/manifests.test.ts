@@ -182,7 +182,7 @@ describe('the Deployment', () => {
   });
 
   it('gives the server enough time to close', () => {
-    const times = [...textOf('src/main.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
+    const times = [...textOf('src/process.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
     expect(times).toHaveLength(2);
     const [command, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
     expect(command).toBe('sleep');
@@ -265,8 +265,8 @@ describe('the image', () => {
   it('contains every file that the server reads', () => {
     expect(intoImage).toEqual(['package.json', 'LICENSE', 'node_modules', 'dist']);
     const sources = textOf('src/start.ts') + textOf('src/backends.ts');
-    const paths = [...sources.matchAll(/(?:new URL|readBuiltFile)\('([^']+)'/g)].map(([, path = '']) => path);
-    expect(paths).toHaveLength(6);
+    const paths = [...sources.matchAll(/(?:new URL|\bread)\('([^']+)'/g)].map(([, path = '']) => path);
+    expect(paths).toHaveLength(7);
     expect(paths.filter((path) => !existsSync(join(checkout, 'dist', path)))).toEqual([]);
     expect(paths.filter((path) => path.startsWith('..'))).toEqual(['../package.json']);
   });

@@ -15,7 +15,10 @@ export type Layer = (typeof layers)[number];
 
 /** The first pattern that matches decides; everything else is a rule. */
 const patterns: readonly [RegExp, Layer][] = [
-  [/^(main|cli|steward|start|backends|app|services|mounts|config)\.ts$|^(commands|config)\//, 'process'],
+  [
+    /^(main|process|cli|steward|start|backends|app|services|mounts|config)\.ts$|^(commands|config)\//,
+    'process',
+  ],
   [/^control\/(?!control-client\.ts$)/, 'process'],
   [/^(http|rest|soap)\//, 'protocols'],
   [/(^|[/.])(rest|soap|fields|answers)\.ts$|\/pages\/|-file\.ts$/, 'edges'],

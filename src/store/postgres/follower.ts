@@ -17,7 +17,6 @@ export const lookTask = 'store look';
 const lookEveryMs = 500;
 /** While the database is unavailable. An attempt to connect may take two seconds. */
 const reconnectEveryMs = 250;
-const renewLeaseEveryMs = 2_000;
 const removeEveryMs = 60_000;
 
 /** A process that was disconnected for longer loads everything again. */
@@ -65,7 +64,7 @@ export class Follower {
     const { tasks, peers, deliveries, removeOld } = this.#options;
     tasks.start(lookTask, (stopping) => this.#keepLooking(stopping));
     tasks.start('store listening', (stopping) => this.#keepListening(stopping));
-    tasks.every('store lease', renewLeaseEveryMs, async () => {
+    tasks.every('store lease', peers.renewEveryMs, async () => {
       if (await peers.keepAlive()) deliveries.notify();
     });
     tasks.start('store retention', removeOld);

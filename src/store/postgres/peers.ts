@@ -1,11 +1,12 @@
-// Tracks which processes are alive. Every process renews a lease of ten seconds; when the lease of a process has expired, the process is
-// dead, and any other process deletes it and releases its claims.
+// Tracks which processes are alive. Every process renews a lease, by default one of ten seconds; when the lease of a process has expired,
+// the process is dead, and any other process deletes it and releases its claims.
 //
-// While the database is unavailable, no process can renew its lease. When a process renews its own lease after it had expired, it
-// ignores for ten seconds that leases of other processes expired before that moment, which gives those processes time to renew theirs.
+// While the database is unavailable, no process can renew its lease. When a process renews its own lease after it had expired, it ignores
+// for the length of a lease that leases of other processes expired before that moment, which gives those processes time to renew theirs.
 import { type Client, type Database, query, soonMs } from './database.ts';
 
-const lease = `interval '10 seconds'`;
+/** SQL: the length of a lease, which is the parameter $2. */
+const lease = `$2::float8 * interval '1 ms'`;
 
 /** SQL condition: the process with the id $1 may treat the process `p` as dead. `since` is when the lease of $1 last started without a gap. */
 const isDead = `p.alive_until < clock_timestamp() and exists (select from processes me where me.id = $1
@@ -14,11 +15,18 @@ const isDead = `p.alive_until < clock_timestamp() and exists (select from proces
 export class Peers {
   readonly #database: Database;
   readonly #self: string;
+  readonly #leaseMs: number;
   #alive = new Set<string>();
 
-  constructor(database: Database, self: string) {
+  constructor(database: Database, self: string, leaseMs: number) {
     this.#database = database;
     this.#self = self;
+    this.#leaseMs = leaseMs;
+  }
+
+  /** Short enough for several tries before the lease expires. */
+  get renewEveryMs(): number {
+    return this.#leaseMs / 5;
   }
 
   isAlive(process: string): boolean {
@@ -33,7 +41,7 @@ export class Peers {
         `insert into processes as p (id, alive_until) values ($1, clock_timestamp() + ${lease})
          on conflict (id) do update set alive_until = excluded.alive_until,
            since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end`,
-        [this.#self],
+        [this.#self, this.#leaseMs],
         soonMs,
       );
       if (this.#database.isOutdated) return false;
@@ -47,7 +55,7 @@ export class Peers {
            and not exists (select from processes p where p.id = c.process) union
          select d.claimed_by from deliveries d where d.claimed_by is not null
            and not exists (select from processes p where p.id = d.claimed_by)`,
-        [this.#self],
+        [this.#self, this.#leaseMs],
         soonMs,
       );
       if (dead.length === 0) return false;
@@ -63,7 +71,7 @@ export class Peers {
     const { rows } = await query<{ id: string }>(
       client,
       `select p.id from processes p where not (${isDead})`,
-      [this.#self],
+      [this.#self, this.#leaseMs],
       soonMs,
     );
     const before = this.#alive;

@@ -51,6 +51,8 @@ export type PostgresOptions = {
   /** How long the start waits for the database. Default: one try. */
   readonly patienceMs?: number;
   readonly pace?: Pace;
+  /** How long other processes regard this one as alive after its last sign of life. Default: ten seconds. */
+  readonly leaseMs?: number | undefined;
   readonly secretKey?: string | undefined;
   /** Decrypts only, while the key is rotated. */
   readonly previousSecretKey?: string | undefined;
@@ -58,6 +60,7 @@ export type PostgresOptions = {
   readonly logger?: StoreLogger | undefined;
 };
 
+const defaultLeaseMs = 10_000;
 const defaultPace: Pace = { claimPauseMs: 30, completeWaitMs: 10 };
 
 /** Waits for a database that is starting, or is too slow to answer, and logs each try. */
@@ -98,7 +101,7 @@ function unreachableError(reason: string, cause: unknown): Error {
 }
 
 async function openMigrated(database: Database, options: PostgresOptions): Promise<Store> {
-  const { runtime, retention, logger, pace = defaultPace } = options;
+  const { runtime, retention, logger, pace = defaultPace, leaseMs = defaultLeaseMs } = options;
   const self = runtime.newId();
   const channel = await channelOf(database);
   const secrets = createSecrets({ current: options.secretKey, previous: options.previousSecretKey });
@@ -116,7 +119,7 @@ async function openMigrated(database: Database, options: PostgresOptions): Promi
       tasks.start('store secrets', encrypt);
     },
   });
-  const peers = new Peers(database, self);
+  const peers = new Peers(database, self, leaseMs);
   const audit = new PostgresAudit(database);
   const tokens = new PostgresTokens(database, runtime);
   const uploads = new PostgresUploads(database);

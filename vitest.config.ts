@@ -36,7 +36,7 @@ class LongestFirst extends BaseSequencer {
 /** A real cluster is slower than the one of the tests. */
 const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
-const globalSetup = ['test/kit/postgres.setup.ts'];
+const globalSetup = ['test/kit/postgres.setup.ts', 'test/kit/bundle.setup.ts'];
 const all = ['test/**/*.test.ts'];
 const examples = ['examples/**/*.test.js'];
 

@@ -1,6 +1,7 @@
 // Checks every delivery of the servers in this process against the schema that `services/webhooks/eventTypes` has for its type.
-// The fake HTTP client calls `checkDelivery`; in a process of its own, check-process.js does. It must be JavaScript for the latter.
-import { subscribe } from 'node:diagnostics_channel';
+// The fake HTTP client calls `checkDelivery`. Where a server sends real requests, `checkSentDeliveries` does; check-process.js calls it, so
+// this must be JavaScript.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { URLSearchParams } from 'node:url';
 import { z } from 'zod';
 
@@ -48,4 +49,20 @@ export function checkDelivery(headers, sent) {
   const text = `The delivery does not have the declared schema. ${problem}\n${json.slice(0, 2000)}`;
   wrongDeliveries.push(text);
   throw new Error(text);
+}
+
+/** Checks every delivery that this process sends from now on, until the returned function is called. */
+export function checkSentDeliveries() {
+  /** @param {unknown} message */
+  const check = (message) => {
+    const { request } = /** @type {{ request: { headers: string[], body: unknown } }} */ (message);
+    /** @type {Record<string, string>} */
+    const headers = {};
+    for (let index = 0; index < request.headers.length; index += 2)
+      headers[request.headers[index] ?? ''] = request.headers[index + 1] ?? '';
+    // Other requests, such as those to registries, have no such header.
+    if (headers['webhook-id'] !== undefined) checkDelivery(headers, String(request.body));
+  };
+  subscribe('undici:request:create', check);
+  return () => void unsubscribe('undici:request:create', check);
 }

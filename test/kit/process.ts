@@ -1,14 +1,20 @@
-// Starts the built server as a process of its own. `npm test` builds it first.
+// Starts servers as processes of their own.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inject } from 'vitest';
 import { noteRecord, noteSecret } from './leaks.ts';
 
-const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
-/** The process checks its own answers and deliveries. */
+/** The command of the build in dist. `npm test` builds it first. */
+export const builtCommand = [
+  process.execPath,
+  fileURLToPath(new URL('../../dist/main.js', import.meta.url)),
+] as const;
+
+/** A process of a build checks its own answers and deliveries with this. The bundle contains it. */
 const checks = new URL('check-process.js', import.meta.url).href;
 const running = new Set<ChildProcess>();
 
@@ -20,6 +26,7 @@ export function killProcesses(): void {
 export type ProcessOptions = {
   /** The working directory; it is removed when the process has ended. */
   readonly cwd?: string;
+  /** Default: the bundle of bundle.setup.ts. */
   readonly command?: readonly string[];
 };
 
@@ -27,15 +34,18 @@ export type ProcessOptions = {
 export function startProcess(
   env: Record<string, string> = {},
   files: Record<string, string> = {},
-  {
-    cwd = mkdtempSync(join(tmpdir(), 'steward-')),
-    command: [program = '', ...args] = [process.execPath, entry],
-  }: ProcessOptions = {},
+  { cwd = mkdtempSync(join(tmpdir(), 'steward-')), command }: ProcessOptions = {},
 ) {
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content);
+  const [program = '', ...args] = command ?? [process.execPath, inject('serverEntry')];
   const child = spawn(program, args, {
     cwd,
-    env: { PATH: process.env.PATH, PORT: '0', NODE_OPTIONS: `--import ${checks}`, ...env },
+    env: {
+      PATH: process.env.PATH,
+      PORT: '0',
+      ...(command && { NODE_OPTIONS: `--import ${checks}` }),
+      ...env,
+    },
   });
   running.add(child);
   const output = { out: '', err: '' };

@@ -1,5 +1,4 @@
 // A whole server in this process: the real app on an empty store, with a user of every role already signed in.
-import { scryptSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -15,6 +14,7 @@ import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { simulatedPerformers } from '../../src/upgrades/performers.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
+import { hashCheaply } from './password.ts';
 import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { type FakeRuntime, createFakeRuntime } from './runtime.ts';
@@ -22,10 +22,7 @@ import { auditEntry } from '../store/definitions.ts';
 
 export const password = 'a password for tests';
 
-// The hash that the server makes is slow to check on purpose (test/auth/rules.test.ts). A hash names its cost, so this one is fast.
-const salt = Buffer.alloc(16);
-const key = scryptSync(password, salt, 32, { N: 2, r: 8, p: 1 });
-const passwordHash = `scrypt$2$8$1$${salt.toString('base64url')}$${key.toString('base64url')}`;
+const passwordHash = hashCheaply(password);
 const assets = { stylesheet: 'main {}', script: '', icon: '<svg/>' };
 const wsdl = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');
 

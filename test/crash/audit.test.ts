@@ -2,11 +2,19 @@
 // success has its change, and no request has two entries. CRASH_KILLS sets the number of kills.
 import { expect, it } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
-import { createDatabase } from '../kit/postgres.ts';
 import { type Fleet, startClients, startFleet } from './fleet.ts';
 import { startProxy } from './proxy.ts';
 import { register, startReceiver, webhooksPath } from './receiver.ts';
-import { type Answer, connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
+import {
+  type Answer,
+  connect,
+  createRandom,
+  createSeededDatabase,
+  pause,
+  signInEverywhere,
+  startInProcess,
+  startSteward,
+} from './steward.ts';
 
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const clients = 6;
@@ -140,9 +148,9 @@ class Administrator {
 
 it('every change has exactly one entry', { timeout: 60_000 + kills * 10_000 }, async () => {
   const random = createRandom();
-  const { url } = await createDatabase();
+  const { url } = await createSeededDatabase();
   const query = await connect(url);
-  const fleet = await startFleet(url, 2, env);
+  const fleet = await startFleet(startSteward, url, 2, env);
   const token = await signInEverywhere(fleet.running());
   const administrator = new Administrator(fleet, token, random);
   const { requests } = administrator;
@@ -246,10 +254,10 @@ it(
   'the end of a job and a deactivation have one entry although answers were lost',
   { timeout: 60_000 },
   async () => {
-    const { url } = await createDatabase();
+    const { url } = await createSeededDatabase();
     const query = await connect(url);
     const proxy = await startProxy(url);
-    const steward = await startSteward(proxy.url, { UPGRADE_STEP_MS: '0' });
+    const steward = await startInProcess(proxy.url, { UPGRADE_STEP_MS: '0' });
     const token = await signInEverywhere([steward]);
     const ready = () => expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
     const settings = { notificationAttempts: '1', numberOfFailures: '1' };

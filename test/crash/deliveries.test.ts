@@ -1,9 +1,15 @@
 // Two processes deliver under load, and one of them is killed every half second: every acknowledged event arrives, no delivery stays
 // pending, and an event arrives twice only if its attempt was running when a process was killed.
 import { expect, it } from 'vitest';
-import { createDatabase } from '../kit/postgres.ts';
 import { changeSettings, countPending, listDeliveries, register, startReceiver } from './receiver.ts';
-import { type Steward, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
+import {
+  type StewardProcess,
+  createRandom,
+  createSeededDatabase,
+  pause,
+  signInEverywhere,
+  startSteward,
+} from './steward.ts';
 
 const kills = 10;
 const killEveryMs = 500;
@@ -34,8 +40,8 @@ async function startSlowReceiver(random: () => number) {
 
 it('no event is lost, and no delivery stays pending', { timeout: 240_000 }, async () => {
   const random = createRandom();
-  const { url } = await createDatabase();
-  const all: Steward[] = [];
+  const { url } = await createSeededDatabase();
+  const all: StewardProcess[] = [];
   const start = async () => {
     const steward = await startSteward(url);
     all.push(steward);
@@ -53,7 +59,7 @@ it('no event is lost, and no delivery stays pending', { timeout: 240_000 }, asyn
   for (const hook of hooks) ids.push(await register(stewards, token, hook, 'Tested'));
 
   /** The two running processes; undefined while a killed one is being replaced. */
-  const slots: (Steward | undefined)[] = [...stewards];
+  const slots: (StewardProcess | undefined)[] = [...stewards];
   const acknowledged: string[] = [];
   let allowed = 0;
   let isOver = false;
@@ -97,7 +103,7 @@ it('no event is lost, and no delivery stays pending', { timeout: 240_000 }, asyn
   isOver = true;
   await load;
 
-  const [survivor] = slots as [Steward];
+  const [survivor] = slots as [StewardProcess];
   const listAll = async () =>
     (await Promise.all(ids.map((id) => listDeliveries(survivor, token, id)))).flat();
   const listStuck = async () => (await listAll()).filter(({ state }) => state !== 'delivered');
@@ -115,7 +121,7 @@ it('no event is lost, and no delivery stays pending', { timeout: 240_000 }, asyn
   expect(listed).toHaveLength(acknowledged.length * receivers);
   expect(Math.max(...listed.map(({ attempts }) => attempts.length))).toBeLessThanOrEqual(attemptsAllowed);
   expect(Math.min(...listed.map(({ attempts }) => attempts.length))).toBe(1);
-  for (const steward of slots as Steward[]) await expect.poll(() => countPending(steward)).toBe(0);
+  for (const steward of slots as StewardProcess[]) await expect.poll(() => countPending(steward)).toBe(0);
   expect(all.flatMap((steward) => steward.loggedErrors())).toEqual([]);
   // Without this check the test could pass without any load.
   expect(acknowledged.length).toBeGreaterThan(kills * 10);

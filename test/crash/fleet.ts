@@ -1,36 +1,42 @@
-// Several processes on one database, each behind a proxy of its own, and clients that publish events through all of them.
+// Several servers on one database, each behind a proxy of its own, and clients that publish events through all of them.
 import { expect, onTestFinished } from 'vitest';
-import { type ProcessOptions } from '../kit/process.ts';
 import { type Proxy, startProxy } from './proxy.ts';
 import { webhooksPath } from './receiver.ts';
-import { type Answer, type Steward, pause, startSteward } from './steward.ts';
+import { type Answer, type Steward, type StewardProcess, pause } from './steward.ts';
 
-export class Fleet {
-  /** Every process that was ever started. */
-  readonly all: Steward[] = [];
-  readonly #slots: (Steward | undefined)[] = [];
+type Env = Record<string, string>;
+
+/** `startSteward` for processes, `startInProcess` for servers in this process. */
+export type Start<S extends Steward> = (storeUrl: string, env: Env) => Promise<S>;
+
+export class Fleet<S extends Steward = Steward> {
+  /** Every server that was ever started. */
+  readonly all: S[] = [];
+  readonly #slots: (S | undefined)[] = [];
   readonly #proxies: Proxy[] = [];
   readonly #url: string;
-  readonly #openRequests = new Map<Steward, Set<Promise<Answer>>>();
+  readonly #start: Start<S>;
+  readonly #openRequests = new Map<S, Set<Promise<Answer>>>();
   #turn = 0;
 
-  constructor(url: string) {
+  constructor(url: string, start: Start<S>) {
     this.#url = url;
+    this.#start = start;
   }
 
   proxy(slot: number): Proxy {
     return this.#proxies[slot] as Proxy;
   }
 
-  at(slot: number): Steward {
-    return this.#slots[slot] as Steward;
+  at(slot: number): S {
+    return this.#slots[slot] as S;
   }
 
-  running(): Steward[] {
+  running(): S[] {
     return this.#slots.filter((steward) => steward !== undefined);
   }
 
-  /** Sends a request to the running processes in turn. Undefined if none runs. */
+  /** Sends a request to the running servers in turn. Undefined if none runs. */
   async post(
     path: string,
     fields: Record<string, string | Blob>,
@@ -52,47 +58,43 @@ export class Fleet {
     }
   }
 
-  /** Starts a process in a new slot. */
-  async join(env: Record<string, string> = {}, options: ProcessOptions = {}): Promise<Steward> {
+  /** Starts a server in a new slot. */
+  async join(env: Env = {}, start: Start<S> = this.#start): Promise<S> {
     const slot = this.#proxies.push(await startProxy(this.#url)) - 1;
-    return this.start(slot, env, options);
+    return this.start(slot, env, start);
   }
 
-  /** Starts a process. It gets requests when it listens, in place of the one that had its slot before. */
-  async start(
-    slot: number,
-    env: Record<string, string> = {},
-    options: ProcessOptions = {},
-  ): Promise<Steward> {
-    const steward = await startSteward(this.proxy(slot).url, env, options);
+  /** Starts a server. It gets requests when it listens, in place of the one that had its slot before. */
+  async start(slot: number, env: Env = {}, start: Start<S> = this.#start): Promise<S> {
+    const steward = await start(this.proxy(slot).url, env);
     this.all.push(steward);
     this.#slots[slot] = steward;
     return steward;
   }
 
-  async kill(slot: number): Promise<void> {
+  async kill(this: Fleet<StewardProcess>, slot: number): Promise<void> {
     const victim = this.at(slot);
     victim.child.kill('SIGKILL');
     this.#slots[slot] = undefined;
     await victim.exited;
   }
 
-  /** Starts the successor first, so that the processes serve without a gap. */
-  async replace(slot: number, env: Record<string, string> = {}, options: ProcessOptions = {}): Promise<void> {
+  /** Starts the successor first, so that the servers serve without a gap. */
+  async replace(slot: number, env: Env = {}, start: Start<S> = this.#start): Promise<void> {
     const before = this.at(slot);
-    await this.start(slot, env, options);
+    await this.start(slot, env, start);
     await this.#drain(before);
   }
 
-  /** Sends no more requests to the process, and stops it. */
+  /** Sends no more requests to the server, and stops it. */
   async stop(slot: number): Promise<void> {
     const steward = this.at(slot);
     this.#slots[slot] = undefined;
     await this.#drain(steward);
   }
 
-  /** Stops the process when its requests are answered, as a load balancer does. */
-  async #drain(steward: Steward): Promise<void> {
+  /** Stops the server when its requests are answered, as a load balancer does. */
+  async #drain(steward: S): Promise<void> {
     await Promise.allSettled([...(this.#openRequests.get(steward) ?? [])]);
     await steward.stop();
   }
@@ -102,13 +104,14 @@ export class Fleet {
   }
 }
 
-/** Starts the processes side by side. */
-export async function startFleet(
+/** Starts the servers side by side. */
+export async function startFleet<S extends Steward>(
+  start: Start<S>,
   url: string,
   count: number,
-  env: Record<string, string> = {},
-): Promise<Fleet> {
-  const fleet = new Fleet(url);
+  env: Env = {},
+): Promise<Fleet<S>> {
+  const fleet = new Fleet(url, start);
   await Promise.all(Array.from({ length: count }, () => fleet.join(env)));
   return fleet;
 }

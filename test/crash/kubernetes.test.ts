@@ -1,11 +1,10 @@
 // Kills the process of an upgrade again and again during its requests to the API server. The next process continues from the state of
 // the cluster, repeats no change, and the job ends with the messages of an uninterrupted one.
 import { expect, it, onTestFinished } from 'vitest';
-import { createDatabase } from '../kit/postgres.ts';
 import { openCluster } from '../kubernetes/cluster.ts';
 import { type RequestToKillAt, killAtRequest } from './kill-at-request.ts';
 import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
-import { connect, createRandom, startSteward } from './steward.ts';
+import { connect, createRandom, createSeededDatabase, startSteward } from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';
 const names = ['map-server', 'map-tiles', 'map-cache', 'store-queue'];
@@ -27,7 +26,7 @@ const changedPaths = /\/(leases|deployments|statefulsets)/;
 
 it('every workload is updated exactly once', { timeout: 120_000 }, async () => {
   const random = createRandom();
-  const { url } = await createDatabase();
+  const { url } = await createSeededDatabase();
   const query = await connect(url);
   const cluster = await openCluster();
   onTestFinished(() => cluster.close());

@@ -1,7 +1,6 @@
 // The connection to PostgreSQL breaks after a commit and before its answer, so the process does not know whether the change was stored.
 // It was: the process must neither lose it nor make it twice, and must not log an error.
 import { expect, it } from 'vitest';
-import { createDatabase } from '../kit/postgres.ts';
 import { startProxy } from './proxy.ts';
 import { type Message, codesOfPatch, expectOneRun } from './messages.ts';
 import {
@@ -12,7 +11,14 @@ import {
   startReceiver,
   webhooksPath,
 } from './receiver.ts';
-import { type Steward, connect, pause, signInEverywhere, startSteward } from './steward.ts';
+import {
+  type Steward,
+  connect,
+  createSeededDatabase,
+  pause,
+  signInEverywhere,
+  startInProcess,
+} from './steward.ts';
 
 const upgrades = '/admin/system/upgrades';
 const patchId = 'pat_17022022_1250';
@@ -20,9 +26,9 @@ const upgradeFields = { versionManifest: `{"id":"${patchId}"}` };
 const pollOptions = { timeout: 15_000, interval: 50 };
 
 async function start(env: Record<string, string> = {}) {
-  const { url } = await createDatabase();
+  const { url } = await createSeededDatabase();
   const proxy = await startProxy(url);
-  const steward = await startSteward(proxy.url, env);
+  const steward = await startInProcess(proxy.url, env);
   return { steward, proxy, query: await connect(url), token: await signInEverywhere([steward]) };
 }
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished } from 'vitest';
 import { noteSecret } from '../kit/leaks.ts';
-import type { Steward } from './steward.ts';
+import type { Client } from './steward.ts';
 
 export const webhooksPath = '/admin/services/webhooks';
 
@@ -63,7 +63,7 @@ export async function startReceiver({ respond = () => '204' }: ReceiverOptions =
 
 /** Registers a webhook for the receiver and returns its id when every process has it. */
 export async function register(
-  stewards: readonly Steward[],
+  stewards: readonly Client[],
   token: string,
   receiver: Receiver,
   changeTypes: string,
@@ -82,7 +82,7 @@ export async function register(
 }
 
 export async function changeSettings(
-  steward: Steward,
+  steward: Client,
   token: string,
   settings: Record<string, string>,
 ): Promise<void> {
@@ -97,7 +97,7 @@ export type ListedDelivery = {
 
 /** All deliveries of the webhook, newest first. Complete only while no delivery is added. */
 export async function listDeliveries(
-  steward: Steward,
+  steward: Client,
   token: string,
   webhookId: string,
 ): Promise<ListedDelivery[]> {
@@ -112,7 +112,7 @@ export async function listDeliveries(
 }
 
 /** The number of pending deliveries that the process reports. */
-export async function countPending(steward: Steward): Promise<number> {
+export async function countPending(steward: Client): Promise<number> {
   const { text } = (await steward.ask('/metrics')).body as { text: string };
   return Number(/^steward_webhook_deliveries_pending (\d+)$/m.exec(text)?.[1]);
 }

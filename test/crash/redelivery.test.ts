@@ -1,8 +1,14 @@
 // A redelivery by filter runs while a process and the database are killed: every matched delivery is repeated exactly once, and arrives.
 import { expect, it } from 'vitest';
-import { startPostgres } from '../kit/postgres.ts';
 import { changeSettings, register, startReceiver, webhooksPath } from './receiver.ts';
-import { connect, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
+import {
+  connect,
+  createRandom,
+  pause,
+  signInEverywhere,
+  startSeededPostgres,
+  startSteward,
+} from './steward.ts';
 
 const matched = 600;
 /** Few, so that the redelivery pauses again and again, and is not over before the kills. */
@@ -12,7 +18,7 @@ const settledWithinMs = 40_000;
 
 it('each matched delivery is repeated once', { timeout: 240_000 }, async () => {
   const random = createRandom();
-  const postgres = await startPostgres();
+  const postgres = await startSeededPostgres();
   const [victim, survivor] = await Promise.all([
     startSteward(postgres.url, env),
     startSteward(postgres.url, env),

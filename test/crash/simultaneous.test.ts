@@ -1,8 +1,13 @@
-// Many simultaneous upgrade requests to two processes: one is accepted, all others are refused because a job is running.
+// Many simultaneous upgrade requests to two servers on one database: one is accepted, all others are refused because a job is running.
 import { expect, it } from 'vitest';
-import { createDatabase } from '../kit/postgres.ts';
 import type { Message } from './messages.ts';
-import { type Answer, type Steward, signInEverywhere, startSteward } from './steward.ts';
+import {
+  type Answer,
+  type Steward,
+  createSeededDatabase,
+  signInEverywhere,
+  startInProcess,
+} from './steward.ts';
 
 const rounds = 5;
 const callers = 50;
@@ -16,8 +21,8 @@ it(
   `one of ${callers} simultaneous upgrades is accepted, in each of ${rounds} rounds`,
   { timeout: 240_000 },
   async () => {
-    const { url } = await createDatabase();
-    const start = () => startSteward(url, { UPGRADE_STEP_MS: String(stepMs) });
+    const { url } = await createSeededDatabase();
+    const start = () => startInProcess(url, { UPGRADE_STEP_MS: String(stepMs) });
     const stewards = await Promise.all([start(), start()]);
     const token = await signInEverywhere(stewards);
     const stateAt = async (steward: Steward) =>

@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
 import { templateStepIds } from '../../src/upgrades/step-ids.ts';
-import { createDatabase } from '../kit/postgres.ts';
 import type { Cluster } from '../kubernetes/cluster.ts';
 import { createTestExecutor } from '../kubernetes/executor.ts';
 import {
@@ -16,7 +15,7 @@ import {
 import { killAtRequest } from './kill-at-request.ts';
 import { type Message, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
 import { startPair } from './pair.ts';
-import { connect, startSteward } from './steward.ts';
+import { connect, createSeededDatabase, startSteward } from './steward.ts';
 
 const small = (version: Version): Version => ({
   ...version,
@@ -74,7 +73,7 @@ it(
   { timeout: 180_000 },
   async () => {
     const cluster = await openNamespace('1', ['before', 'after']);
-    const { url } = await createDatabase();
+    const { url } = await createSeededDatabase();
     const query = await connect(url);
     const launch = () =>
       startSteward(url, { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: cluster.kubeconfig });

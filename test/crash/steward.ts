@@ -1,47 +1,76 @@
-// Shared by the crash tests: server processes on one database, requests to them over HTTP, and repeatable random numbers.
+// Shared by the crash tests: servers on one database, requests to them over HTTP, and repeatable random numbers.
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client } from 'pg';
+import { Client as DatabaseClient } from 'pg';
+import { pino } from 'pino';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
-import { noteSecret } from '../kit/leaks.ts';
+import { users } from '../../src/auth/user.ts';
+import { type StartOptions, startServer } from '../../src/start.ts';
+import { checkSentDeliveries } from '../kit/check-deliveries.js';
+import { noteRecord, noteSecret } from '../kit/leaks.ts';
+import { hashCheaply } from '../kit/password.ts';
+import { type Database, type PostgresServer, createDatabase, startPostgres } from '../kit/postgres.ts';
 import { type ProcessOptions, startProcess } from '../kit/process.ts';
+import { openPeerStore } from './store-kit.ts';
 
 const password = 'a password for the crash tests';
 
 export type Answer = { status: number; headers: Headers; body: Record<string, unknown> };
-export type Steward = Awaited<ReturnType<typeof startSteward>>;
+export type Client = ReturnType<typeof createClient>;
 
-/** Starts a process without waiting for it. */
-export function launchSteward(
-  storeUrl: string,
-  env: Record<string, string> = {},
-  options: ProcessOptions = {},
-) {
-  const defaults = {
-    STORE_URL: storeUrl,
-    ADMIN_PASSWORD: password,
-    SECRET_KEY: 'k'.repeat(32),
-    LOG_LEVEL: 'warn',
-    WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
-    WEBHOOK_HISTORY: '10000',
-  };
-  return startProcess({ ...defaults, ...env }, {}, options);
+/** A server, in a process of its own or in this one. */
+export type Steward = Client & {
+  /** Ends it as an operator does, and checks that it ends without an error. */
+  readonly stop: () => Promise<void>;
+  /** The errors in its log. */
+  readonly loggedErrors: () => string[];
+};
+export type StewardProcess = Awaited<ReturnType<typeof startSteward>>;
+export type InProcessSteward = Awaited<ReturnType<typeof startInProcess>>;
+
+const variablesOf = (storeUrl: string, env: Record<string, string>) => ({
+  STORE_URL: storeUrl,
+  ADMIN_PASSWORD: password,
+  SECRET_KEY: 'k'.repeat(32),
+  LOG_LEVEL: 'warn',
+  WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8',
+  WEBHOOK_HISTORY: '10000',
+  ...env,
+});
+
+/** Creates all tables, and an administrator whose password is cheap to check. Without this, every server and every sign-in hashes it. */
+async function seed(url: string): Promise<void> {
+  const store = await openPeerStore(url);
+  await store.update((transaction) =>
+    transaction.put(users, {
+      username: 'admin',
+      role: 'administrator',
+      passwordHash: hashCheaply(password),
+      credentialId: 'admin',
+      createdAt: Date.now(),
+    }),
+  );
+  await store.close();
 }
 
-/** Resolves when the process listens. Requests throw when the process has ended, as for any client. */
-export async function startSteward(
-  storeUrl: string,
-  env: Record<string, string> = {},
-  options: ProcessOptions = {},
-) {
-  const started = launchSteward(storeUrl, env, options);
-  const address = await started.listening;
+export async function createSeededDatabase(): Promise<Database> {
+  const database = await createDatabase();
+  await seed(database.url);
+  return database;
+}
 
+/** Starts a separate PostgreSQL, for tests that kill it. */
+export async function startSeededPostgres(): Promise<PostgresServer> {
+  const postgres = await startPostgres();
+  await seed(postgres.url);
+  return postgres;
+}
+
+/** Requests throw when the server has ended, as for any client. */
+function createClient(address: string, findEnd: () => string | undefined = () => undefined) {
   async function ask(path: string, init: RequestInit = {}): Promise<Answer> {
     const response = await fetch(address + path, init).catch((error: unknown) => {
-      const { child, output } = started;
-      throw child.exitCode === null
-        ? error
-        : new Error(`the process has ended by itself: ${output.out.slice(-2_000)}`);
+      const end = findEnd();
+      throw end === undefined ? error : new Error(end);
     });
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
@@ -58,9 +87,7 @@ export async function startSteward(
       else parts.append(name, value, 'file.json');
     return parts;
   };
-
   return {
-    ...started,
     ask,
     get: (path: string, token: string) => ask(path, { headers: by(token) }),
     post: (
@@ -73,11 +100,6 @@ export async function startSteward(
       const signal = AbortSignal.timeout(withinMs);
       return ask(path, { method: 'POST', headers: { ...by(token), ...headers }, body: form(fields), signal });
     },
-    /** Ends the process as an operator does, and checks that it ends without an error. */
-    async stop(): Promise<void> {
-      started.child.kill('SIGTERM');
-      expect(await started.exited).toBe(0);
-    },
     async signIn(): Promise<string> {
       const body = new URLSearchParams({ username: 'admin', password });
       const answer = await ask('/tokens/generateToken', { method: 'POST', body });
@@ -85,14 +107,72 @@ export async function startSteward(
       noteSecret(token);
       return token;
     },
-    /** The errors in its log. */
-    loggedErrors: () =>
-      started.output.out.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line)),
   };
 }
 
+const findErrors = (log: string) =>
+  log.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line));
+
+/** Starts a process without waiting for it. */
+export function launchSteward(
+  storeUrl: string,
+  env: Record<string, string> = {},
+  options: ProcessOptions = {},
+) {
+  return startProcess(variablesOf(storeUrl, env), {}, options);
+}
+
+/** Starts a process, for tests that kill or suspend it. Resolves when it listens. */
+export async function startSteward(
+  storeUrl: string,
+  env: Record<string, string> = {},
+  options: ProcessOptions = {},
+) {
+  const started = launchSteward(storeUrl, env, options);
+  const { child, output, exited } = started;
+  const findEnd = () =>
+    child.exitCode === null ? undefined : `the process has ended by itself: ${output.out.slice(-2_000)}`;
+  return {
+    ...started,
+    ...createClient(await started.listening, findEnd),
+    async stop(): Promise<void> {
+      child.kill('SIGTERM');
+      expect(await exited).toBe(0);
+    },
+    loggedErrors: () => findErrors(output.out),
+  };
+}
+
+export type InProcessOptions = Pick<StartOptions, 'builtFiles' | 'leaseMs'>;
+
+/** Starts a whole server in this process, with the connections, the clock and the HTTP client of a real one. */
+export async function startInProcess(
+  storeUrl: string,
+  env: Record<string, string> = {},
+  { builtFiles = new URL('../../dist/', import.meta.url), ...options }: InProcessOptions = {},
+) {
+  let log = '';
+  const write = (line: string) => {
+    log += line;
+    noteRecord(line);
+  };
+  const variables: Record<string, string> = { PORT: '0', ...variablesOf(storeUrl, env) };
+  noteSecret(variables.ADMIN_PASSWORD, variables.SECRET_KEY, variables.STORE_URL);
+  const server = await startServer({
+    ...options,
+    builtFiles,
+    env: variables,
+    createLogger: ({ logLevel: level }) => pino({ level }, { write }),
+  });
+  const stopChecking = checkSentDeliveries();
+  let closed: Promise<void> | undefined;
+  const stop = () => (closed ??= server.close().finally(stopChecking));
+  onTestFinished(stop);
+  return { ...createClient(server.address), stop, log: () => log, loggedErrors: () => findErrors(log) };
+}
+
 /** Signs in as administrator and waits until every process accepts the token. */
-export async function signInEverywhere(stewards: readonly Steward[]): Promise<string> {
+export async function signInEverywhere(stewards: readonly Client[]): Promise<string> {
   const token = (await stewards[0]?.signIn()) ?? '';
   for (const steward of stewards)
     await expect.poll(async () => (await steward.get('/admin', token)).status).toBe(200);
@@ -101,7 +181,7 @@ export async function signInEverywhere(stewards: readonly Steward[]): Promise<st
 
 /** Queries the database directly. */
 export async function connect(url: string) {
-  const client = new Client({ connectionString: url });
+  const client = new DatabaseClient({ connectionString: url });
   client.on('error', () => undefined);
   await client.connect();
   onTestFinished(() => client.end());

@@ -2,7 +2,6 @@
 // processes are cut or hang, and an upgrade runs. Nothing acknowledged is lost, nothing is stored or counted twice, and an event arrives
 // twice only in the rare case that its attempt was running when its process died. CRASH_KILLS sets the number of kills.
 import { expect, it } from 'vitest';
-import { startPostgres } from '../kit/postgres.ts';
 import { type Fleet, startFleet, startPublishers } from './fleet.ts';
 import { type Message, codesOfPatch, expectOneRun, timesResumed } from './messages.ts';
 import {
@@ -13,7 +12,15 @@ import {
   startReceiver,
   webhooksPath,
 } from './receiver.ts';
-import { type Steward, createRandom, pause, signInEverywhere } from './steward.ts';
+import {
+  type Client,
+  type StewardProcess,
+  createRandom,
+  pause,
+  signInEverywhere,
+  startSeededPostgres,
+  startSteward,
+} from './steward.ts';
 
 const kills = Number(process.env.CRASH_KILLS ?? 3);
 /**
@@ -38,8 +45,8 @@ type Status = { status: { state: string; messages: Message[] }; messageCount?: n
 
 it('no fault loses or repeats anything', { timeout: 120_000 + kills * 10_000 }, async () => {
   const random = createRandom();
-  const postgres = await startPostgres();
-  const fleet = await startFleet(postgres.url, 3, { UPGRADE_STEP_MS: '60' });
+  const postgres = await startSeededPostgres();
+  const fleet = await startFleet(startSteward, postgres.url, 3, { UPGRADE_STEP_MS: '60' });
   const token = await signInEverywhere(fleet.running());
   await changeSettings(fleet.at(0), token, {
     notificationAttempts: String(attemptsAllowed),
@@ -117,7 +124,7 @@ type Restartable = { kill: () => Promise<void>; start: () => Promise<void> };
 
 /** Kills the processes in turn. The other faults happen between the first and the second half of the kills. */
 async function injectFaults(
-  fleet: Fleet,
+  fleet: Fleet<StewardProcess>,
   postgres: Restartable,
   random: () => number,
   countEvents: () => number,
@@ -146,10 +153,10 @@ async function injectFaults(
   }
 }
 
-const readiness = async (steward: Steward) => (await steward.ask('/ready')).status;
+const readiness = async (steward: Client) => (await steward.ask('/ready')).status;
 
 /** Starts an upgrade, kills its process, and returns the messages when another process has completed it. */
-async function upgradeWithKill(fleet: Fleet, token: string): Promise<Message[]> {
+async function upgradeWithKill(fleet: Fleet<StewardProcess>, token: string): Promise<Message[]> {
   const begin = async () => (await fleet.at(0).post(`${upgrades}/upgrade`, patch, token)).status;
   await expect.poll(begin, settled).toBe(200);
   const status = async () => (await fleet.at(1).get(upgrades, token)).body as unknown as Status;

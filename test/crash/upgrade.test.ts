@@ -2,9 +2,15 @@
 // same messages except 2902. The moment is random here; upgrade-sweep.test.ts covers every step.
 import { expect, it } from 'vitest';
 import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
-import { createDatabase } from '../kit/postgres.ts';
 import { type Message, codesOfPatch, codesOfRelease, expectOneRun, timesResumed } from './messages.ts';
-import { type Steward, createRandom, pause, signInEverywhere, startSteward } from './steward.ts';
+import {
+  type StewardProcess,
+  createRandom,
+  createSeededDatabase,
+  pause,
+  signInEverywhere,
+  startSteward,
+} from './steward.ts';
 
 const stepMs = 40;
 const upgrades = '/admin/system/upgrades';
@@ -13,7 +19,7 @@ const takeOverMs = 30_000;
 
 type Status = { status: { state: string; messages: Message[] }; messageCount?: number };
 
-const statusAt = async (steward: Steward, token: string, query = '') =>
+const statusAt = async (steward: StewardProcess, token: string, query = '') =>
   (await steward.get(`${upgrades}?${query}`, token)).body as unknown as Status;
 
 const patch = { id: 'pat_17022022_1250', version: '10.9.1.1250' };
@@ -34,7 +40,7 @@ function countComponents(version: string): number[] {
 }
 
 /** What happens to the process that runs the job. `takenOver` resolves when another process has it. */
-type Crash = (victim: Steward, takenOver: Promise<unknown>) => Promise<void>;
+type Crash = (victim: StewardProcess, takenOver: Promise<unknown>) => Promise<void>;
 
 const kill: Crash = (victim) => victim.kill();
 /** Suspends the process until another has the job; then it continues where it was. */
@@ -48,7 +54,7 @@ async function upgradeWithCrashes(
   crashes: readonly Crash[],
   random: () => number,
 ): Promise<Message[]> {
-  const { url } = await createDatabase();
+  const { url } = await createSeededDatabase();
   const start = () => startSteward(url, { UPGRADE_STEP_MS: String(stepMs) });
   const all = await Promise.all([start(), start()]);
   const token = await signInEverywhere(all);

@@ -1,4 +1,4 @@
-// Configures the test suites: which files run on which store, and the shorter and longer selections of `--mode quick` and `--mode long`.
+// Configures the test suites: which files run on which store, and the other selections: `--mode quick`, `--mode long` and `--mode docs`.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -9,10 +9,13 @@ const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 /** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
 const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
+/** Compare the generated pages and pictures of the documents with the code. Only `--mode docs` runs them. */
+const generated = ['test/docs/*.generated.test.ts'];
+
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,examples,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,package,rest/generated-client}.test.ts',
+  'test/{kit/postgres,main,package,start,rest/generated-client}.test.ts',
 ];
 
 /**
@@ -41,7 +44,12 @@ const all = ['test/**/*.test.ts'];
 const examples = ['examples/**/*.test.js'];
 
 const projects = {
-  memory: { name: 'memory', include: [...all, ...examples], exclude: [...crash, ...long], globalSetup },
+  memory: {
+    name: 'memory',
+    include: [...all, ...examples],
+    exclude: [...crash, ...long, ...generated],
+    globalSetup,
+  },
   postgres: { name: 'postgres', include: stores, env: { TEST_STORE: 'postgres' }, globalSetup },
   // Four workers on two cores: while a test waits for a lease or a timeout, others run.
   crash: {
@@ -56,6 +64,7 @@ const projects = {
 
 const modes = {
   test: [projects.memory, projects.postgres, projects.crash],
+  docs: [{ name: 'docs', include: generated }],
   quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
   long: [
     {
@@ -74,6 +83,8 @@ const modes = {
   ],
 };
 
+const isMode = (mode: string): mode is keyof typeof modes => Object.hasOwn(modes, mode);
+
 export default defineConfig(({ mode }) => ({
   // Examples import the package.
   resolve: { alias: { steward: fileURLToPath(new URL('dist/steward.js', import.meta.url)) } },
@@ -84,11 +95,11 @@ export default defineConfig(({ mode }) => ({
     isolate: false,
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 20_000 * timeoutFactor,
-    hookTimeout: 30_000,
-    // Processes may start slowly on a busy machine.
-    expect: { poll: { timeout: 10_000 * timeoutFactor } },
-    projects: modes[mode === 'quick' || mode === 'long' ? mode : 'test'].map((test) => ({
+    // On a busy machine everything may take many times as long. A test that passes does not wait for these.
+    testTimeout: 60_000 * timeoutFactor,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 * timeoutFactor } },
+    projects: modes[isMode(mode) ? mode : 'test'].map((test) => ({
       extends: true as const,
       test,
     })),

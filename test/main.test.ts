@@ -1,17 +1,22 @@
-// Tests the built server as a process: start, configuration, signals and exit codes. `npm test` builds it first.
+// Tests the built server as a process: start, configuration, signals and exit codes. `npm test` builds it first. start.test.ts tests what
+// needs no process.
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from './kit/postgres.ts';
-import { startProcess } from './kit/process.ts';
+import { builtCommand, startProcess } from './kit/process.ts';
+
+const startBuilt = (env: Record<string, string> = {}, files: Record<string, string> = {}) =>
+  startProcess(env, files, { command: builtCommand });
 
 describe('the process', () => {
   it('starts without configuration, prints its addresses and a random password, and stops on SIGTERM', async () => {
-    const { child, output, exited, listening } = startProcess();
+    const { child, output, exited, listening } = startBuilt();
     const address = await listening;
     const port = new URL(address).port;
     expect(output.err).toContain(`catalog  http://localhost:${port}/services\n`);
@@ -38,7 +43,7 @@ describe('the process', () => {
   });
 
   it('finishes open requests before it stops, and accepts no new connection', async () => {
-    const { child, exited, listening } = startProcess({ ADMIN_PASSWORD: 'a good password' });
+    const { child, exited, listening } = startBuilt({ ADMIN_PASSWORD: 'a good password' });
     const { hostname, port } = new URL(await listening);
     const body = new URLSearchParams({ username: 'admin', password: 'a good password' }).toString();
     const request = httpRequest({
@@ -67,45 +72,15 @@ describe('the process', () => {
   });
 
   it('prints all problems of its configuration and exits with 1', async () => {
-    const { output, exited } = startProcess({ PORT: 'x', LOG_LEVEL: 'loud' });
+    const { output, exited } = startBuilt({ PORT: 'x', LOG_LEVEL: 'loud' });
     expect(await exited).toBe(1);
     expect(output.err).toContain(
       'Steward cannot start:\n  PORT must be an integer from 0 to 65535.\n  LOG_LEVEL must be',
     );
   });
 
-  it('refuses a catalog file with problems and lists them', async () => {
-    const files = {
-      'catalog.json': JSON.stringify({ services: [{ serviceName: 'x' }, { serviceName: 'y', type: '' }] }),
-    };
-    const { output, exited } = startProcess({ CATALOG_FILE: 'catalog.json' }, files);
-    expect(await exited).toBe(1);
-    expect(output.err).toContain('CATALOG_FILE: services[0].type');
-    expect(output.err).toContain('CATALOG_FILE: services[1].type');
-    const missing = startProcess({ CATALOG_FILE: 'none.json' });
-    expect(await missing.exited).toBe(1);
-    expect(missing.output.err).toContain('CATALOG_FILE cannot be read');
-    const three = { services: ['x', 'y', 'z'].map((serviceName) => ({ serviceName, type: 'MapServer' })) };
-    const full = startProcess(
-      { CATALOG_FILE: 'catalog.json', MAX_SERVICES: '2' },
-      { 'catalog.json': JSON.stringify(three) },
-    );
-    expect(await full.exited).toBe(1);
-    expect(full.output.err).toContain('CATALOG_FILE is too large: MAX_SERVICES allows 2 services.');
-  });
-
-  it('refuses a file of registry credentials that names credential helpers', async () => {
-    const files = { 'config.json': JSON.stringify({ credsStore: 'desktop' }) };
-    const { output, exited } = startProcess({ REGISTRY_AUTH_FILE: 'config.json' }, files);
-    expect(await exited).toBe(1);
-    expect(output.err).toContain('REGISTRY_AUTH_FILE: credsStore names credential helpers');
-    const missing = startProcess({ REGISTRY_AUTH_FILE: 'none.json' });
-    expect(await missing.exited).toBe(1);
-    expect(missing.output.err).toContain('REGISTRY_AUTH_FILE cannot be read: ENOENT.');
-  });
-
   it('reads .env; the environment has precedence', async () => {
-    const { child, exited, listening } = startProcess(
+    const { child, exited, listening } = startBuilt(
       { TOKENS_PATH: '/from-environment' },
       { '.env': 'ADMIN_PASSWORD="from the file"\nTOKENS_PATH=/from-file\n' },
     );
@@ -118,45 +93,19 @@ describe('the process', () => {
     expect(await exited).toBe(0);
   });
 
-  it('warns about simulated failures of unknown containers', async () => {
-    const { child, output, exited, listening } = startProcess({ SIMULATED_FAILURES: 'map_server:2,NO_SUCH' });
-    await listening;
-    await expect.poll(() => output.out).toContain('"names":["NO_SUCH"]');
-    child.kill('SIGTERM');
-    expect(await exited).toBe(0);
-  });
-
-  it('warns that upgrades of a cluster are lost with the process if there is no database', async () => {
-    const kubeconfig = JSON.stringify({
-      'current-context': 'test',
-      clusters: [
-        { name: 'test', cluster: { server: 'http://127.0.0.1:1', 'insecure-skip-tls-verify': true } },
-      ],
-      users: [{ name: 'nobody', user: {} }],
-      contexts: [{ name: 'test', context: { cluster: 'test', user: 'nobody' } }],
-    });
-    const env = { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: 'kubeconfig' };
-    const { child, output, exited, listening } = startProcess(env, { kubeconfig });
-    await listening;
-    const warning = () => output.out.split('\n').find((line) => line.includes('STORE_URL is not set'));
-    await expect.poll(() => JSON.parse(warning() ?? '{}') as unknown).toMatchObject({ level: 40 });
-    child.kill('SIGTERM');
-    expect(await exited).toBe(0);
-  });
-
   it('exits with 1 when its port is in use', async () => {
-    const first = startProcess();
-    const { port } = new URL(await first.listening);
-    const second = startProcess({ PORT: port });
-    expect(await second.exited).toBe(1);
-    expect(second.output.err).toContain('EADDRINUSE');
-    first.child.kill('SIGTERM');
-    expect(await first.exited).toBe(0);
+    const other = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const { output, exited } = startBuilt({ PORT: String(port) });
+    expect(await exited).toBe(1);
+    expect(output.err).toContain('EADDRINUSE');
   });
 
   it('exits with 1 when a later part of the start fails', async () => {
     const { url } = await createDatabase();
-    const { output, exited } = startProcess(
+    const { output, exited } = startBuilt(
       {
         STORE_URL: url,
         ADMIN_PASSWORD: 'a good password',

@@ -55,8 +55,21 @@ it('docs/index.md links every page', () => {
   expect(unlinkedPages(readDocument('docs/index.md'), filesIn('docs/', /\.md$/))).toEqual([]);
 });
 
-it('docs/security.md cites the tests of its promises', () => {
-  expect(citedTests(readDocument('docs/security.md').text).length).toBeGreaterThan(100);
+it.each(['docs/security.md', 'docs/tests.md'])('%s cites the tests of its promises', (path) => {
+  expect(citedTests(readDocument(path).text).length).toBeGreaterThan(100);
+});
+
+it('docs/tests.md has a proof for every promise', () => {
+  const [, ...tables] = readDocument('docs/tests.md').text.split(/^\| Promise .*\n\| -.*\n/m);
+  const rows = tables.flatMap((table) => table.split('\n\n')[0]?.split('\n') ?? []);
+  expect(rows.length).toBeGreaterThan(50);
+  expect(rows.filter((row) => row.startsWith('|') && citedTests(row).length === 0)).toEqual([]);
+});
+
+it('.ci/run runs the test command of README.md', () => {
+  const [, command = ''] = /Run its tests: `([^`]+)`/.exec(readDocument('README.md').text) ?? [];
+  expect(command).toBe('npm ci && npm test');
+  expect(readDocument('.ci/run').text).toContain(`\n  ${command} `);
 });
 
 describe('the checks', () => {

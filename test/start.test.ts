@@ -1,0 +1,86 @@
+// The start of a server in this process: what it refuses, and what it warns about. main.test.ts starts processes.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startServer } from '../src/start.ts';
+
+/** Writes a file of this test and returns its path. */
+function writeTemporary(content: unknown): string {
+  const directory = mkdtempSync(join(tmpdir(), 'steward-start-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, 'file.json');
+  writeFileSync(path, JSON.stringify(content));
+  return path;
+}
+
+/** Starts a server and stops it after the test. Returns the lines of its log. */
+async function start(env: Record<string, string>): Promise<readonly string[]> {
+  const lines: string[] = [];
+  const write = (line: string) => void lines.push(line);
+  const server = await startServer({
+    env: { PORT: '0', ADMIN_PASSWORD: 'a good password', ...env },
+    builtFiles: new URL('../dist/', import.meta.url),
+    createLogger: ({ logLevel: level }) => pino({ level }, { write }),
+  });
+  onTestFinished(server.close);
+  return lines;
+}
+
+describe('the start refuses', () => {
+  const problemsWith = (env: Record<string, string>) =>
+    start(env).then(
+      () => [],
+      (error: { problems?: readonly string[] }) => error.problems ?? [],
+    );
+
+  it('a catalog file with problems, and lists them', async () => {
+    const wrong = { services: [{ serviceName: 'x' }, { serviceName: 'y', type: '' }] };
+    expect(await problemsWith({ CATALOG_FILE: writeTemporary(wrong) })).toEqual([
+      expect.stringContaining('CATALOG_FILE: services[0].type'),
+      expect.stringContaining('CATALOG_FILE: services[1].type'),
+    ]);
+    expect(await problemsWith({ CATALOG_FILE: 'none.json' })).toEqual([
+      expect.stringContaining('CATALOG_FILE cannot be read'),
+    ]);
+    const three = { services: ['x', 'y', 'z'].map((serviceName) => ({ serviceName, type: 'MapServer' })) };
+    expect(await problemsWith({ CATALOG_FILE: writeTemporary(three), MAX_SERVICES: '2' })).toEqual([
+      'CATALOG_FILE is too large: MAX_SERVICES allows 2 services.',
+    ]);
+  });
+
+  it('a file of registry credentials that names credential helpers', async () => {
+    const file = writeTemporary({ credsStore: 'desktop' });
+    expect(await problemsWith({ REGISTRY_AUTH_FILE: file })).toEqual([
+      expect.stringContaining('REGISTRY_AUTH_FILE: credsStore names credential helpers'),
+    ]);
+    expect(await problemsWith({ REGISTRY_AUTH_FILE: 'none.json' })).toEqual([
+      'REGISTRY_AUTH_FILE cannot be read: ENOENT.',
+    ]);
+  });
+});
+
+describe('the start warns', () => {
+  it('about simulated failures of unknown containers', async () => {
+    const lines = await start({ SIMULATED_FAILURES: 'map_server:2,NO_SUCH' });
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toContainEqual(
+      expect.objectContaining({ level: 40, names: ['NO_SUCH'] }),
+    );
+  });
+
+  it('that upgrades of a cluster are lost with the process if there is no database', async () => {
+    const KUBECONFIG = writeTemporary({
+      'current-context': 'test',
+      clusters: [
+        { name: 'test', cluster: { server: 'http://127.0.0.1:1', 'insecure-skip-tls-verify': true } },
+      ],
+      users: [{ name: 'nobody', user: {} }],
+      contexts: [{ name: 'test', context: { cluster: 'test', user: 'nobody' } }],
+    });
+    const lines = await start({ UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG });
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toContainEqual(
+      expect.objectContaining({ level: 40, msg: expect.stringContaining('STORE_URL is not set') as string }),
+    );
+  });
+});

@@ -58,6 +58,7 @@ const projects = {
     exclude: long,
     globalSetup,
     maxWorkers: 4,
+    testTimeout: 300_000,
     sequence: { groupOrder: 1 },
   },
 };

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ConfigError } from '../src/config.ts';
 import { startServer } from '../src/start.ts';
 
 /** Writes a file of this test and returns its path. */
@@ -32,7 +33,7 @@ describe('the start refuses', () => {
   const problemsWith = (env: Record<string, string>) =>
     start(env).then(
       () => [],
-      (error: { problems?: readonly string[] }) => error.problems ?? [],
+      (error: unknown) => (error as ConfigError).problems,
     );
 
   it('a catalog file with problems, and lists them', async () => {

@@ -19,7 +19,7 @@ import {
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const clients = 6;
 const successesPerFault = 8;
-const pollOptions = { timeout: 15_000, interval: 50 };
+const pollOptions = { timeout: 60_000, interval: 50 };
 /** Requests get addresses of their own, which their entries show. */
 const env = { TRUSTED_PROXIES: '127.0.0.0/8' };
 
@@ -146,7 +146,7 @@ class Administrator {
   }
 }
 
-it('every change has exactly one entry', { timeout: 60_000 + kills * 10_000 }, async () => {
+it('every change has exactly one entry', { timeout: 300_000 + kills * 20_000 }, async () => {
   const random = createRandom();
   const { url } = await createSeededDatabase();
   const query = await connect(url);
@@ -250,43 +250,39 @@ function expectedSessions(successes: readonly Entry[], requests: ReadonlyMap<str
     .sort();
 }
 
-it(
-  'the end of a job and a deactivation have one entry although answers were lost',
-  { timeout: 60_000 },
-  async () => {
-    const { url } = await createSeededDatabase();
-    const query = await connect(url);
-    const proxy = await startProxy(url);
-    const steward = await startInProcess(proxy.url, { UPGRADE_STEP_MS: '0' });
-    const token = await signInEverywhere([steward]);
-    const ready = () => expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
-    const settings = { notificationAttempts: '1', numberOfFailures: '1' };
-    expect(await steward.post(`${webhooksPath}/settings`, settings, token)).toMatchObject({ status: 200 });
-    const id = await register([steward], token, await startReceiver({ respond: () => '500' }), 'Tested');
+it('the end of a job and a deactivation have one entry although answers were lost', async () => {
+  const { url } = await createSeededDatabase();
+  const query = await connect(url);
+  const proxy = await startProxy(url);
+  const steward = await startInProcess(proxy.url, { UPGRADE_STEP_MS: '0' });
+  const token = await signInEverywhere([steward]);
+  const ready = () => expect.poll(async () => (await steward.ask('/ready')).status, pollOptions).toBe(200);
+  const settings = { notificationAttempts: '1', numberOfFailures: '1' };
+  expect(await steward.post(`${webhooksPath}/settings`, settings, token)).toMatchObject({ status: 200 });
+  const id = await register([steward], token, await startReceiver({ respond: () => '500' }), 'Tested');
 
-    const deactivation = 'services/webhooks/{webhook}/deactivate';
-    const lostDeactivation = proxy.loseNextCommit(deactivation);
-    await steward.post(`${webhooksPath}/publish`, { changeType: 'Tested' }, token);
-    await lostDeactivation;
-    await ready();
+  const deactivation = 'services/webhooks/{webhook}/deactivate';
+  const lostDeactivation = proxy.loseNextCommit(deactivation);
+  await steward.post(`${webhooksPath}/publish`, { changeType: 'Tested' }, token);
+  await lostDeactivation;
+  await ready();
 
-    const end = 'system/jobs/{job}/end';
-    const lostEnd = proxy.loseNextCommit(end);
-    const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
-    const begin = async () => (await steward.post('/admin/system/upgrades/upgrade', patch, token)).status;
-    await expect.poll(begin, pollOptions).toBe(200);
-    await lostEnd;
-    await ready();
-    // Long enough for the worker and the runner to repeat the lost updates.
-    await pause(1_500);
+  const end = 'system/jobs/{job}/end';
+  const lostEnd = proxy.loseNextCommit(end);
+  const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
+  const begin = async () => (await steward.post('/admin/system/upgrades/upgrade', patch, token)).status;
+  await expect.poll(begin, pollOptions).toBe(200);
+  await lostEnd;
+  await ready();
+  // Long enough for the worker and the runner to repeat the lost updates.
+  await pause(1_500);
 
-    const entries = (await readEntries(query)).filter(({ operation }) =>
-      [deactivation, end].includes(operation),
-    );
-    expect(entries).toMatchObject([
-      { operation: deactivation, target: `services/webhooks/${id}`, outcome: 'success', address: null },
-      { operation: end, outcome: 'success', address: null },
-    ]);
-    expect(steward.loggedErrors()).toEqual([]);
-  },
-);
+  const entries = (await readEntries(query)).filter(({ operation }) =>
+    [deactivation, end].includes(operation),
+  );
+  expect(entries).toMatchObject([
+    { operation: deactivation, target: `services/webhooks/${id}`, outcome: 'success', address: null },
+    { operation: end, outcome: 'success', address: null },
+  ]);
+  expect(steward.loggedErrors()).toEqual([]);
+});

@@ -13,7 +13,7 @@ import {
   registerWebhook,
 } from './store-kit.ts';
 
-const pollOptions = { timeout: 15_000, interval: 50 };
+const pollOptions = { timeout: 60_000, interval: 50 };
 
 /** Opens two stores and publishes an event. `store` removes dead processes, `dying` never renews its lease. */
 async function openDying() {
@@ -32,7 +32,7 @@ const expectClaimable = (store: Store) =>
     .poll(async () => (await claimOne(store)).map(({ event }) => event.id), pollOptions)
     .toEqual(['first']);
 
-it('a process that was declared dead claims nothing', { timeout: 60_000 }, async () => {
+it('a process that was declared dead claims nothing', async () => {
   const { dying, store, query } = await openDying();
   // The process was suspended, and the others have removed it.
   await query('delete from processes where id = $1', [dying.self]);
@@ -40,7 +40,7 @@ it('a process that was declared dead claims nothing', { timeout: 60_000 }, async
   await expectClaimable(store);
 });
 
-it('a process whose lease has expired claims nothing', { timeout: 60_000 }, async () => {
+it('a process whose lease has expired claims nothing', async () => {
   const { dying, store, query } = await openDying();
   await query(`update processes set alive_until = clock_timestamp() - interval '1 ms' where id = $1`, [
     dying.self,
@@ -49,7 +49,7 @@ it('a process whose lease has expired claims nothing', { timeout: 60_000 }, asyn
   await expectClaimable(store);
 });
 
-it('a process whose lease has expired loses its claims', { timeout: 60_000 }, async () => {
+it('a process whose lease has expired loses its claims', async () => {
   const { dying, store, query } = await openDying();
   const [claimed] = await claimOne(dying);
   expect(claimed?.event.id).toBe('first');
@@ -66,20 +66,16 @@ it('a process whose lease has expired loses its claims', { timeout: 60_000 }, as
   ]);
 });
 
-it(
-  'a claim is released although the process that removed its holder died before',
-  { timeout: 60_000 },
-  async () => {
-    const { dying, store, query } = await openDying();
-    const [claimed] = await claimOne(dying);
-    expect(claimed?.event.id).toBe('first');
-    await query('delete from processes where id = $1', [dying.self]);
-    await expectClaimable(store);
-    if (claimed)
-      expect(await dying.deliveries.complete(claimed, () => ({ delivery: claimed }))).toBeUndefined();
-    expect(await query('select claimed_by as process from deliveries')).toEqual([{ process: store.self }]);
-  },
-);
+it('a claim is released although the process that removed its holder died before', async () => {
+  const { dying, store, query } = await openDying();
+  const [claimed] = await claimOne(dying);
+  expect(claimed?.event.id).toBe('first');
+  await query('delete from processes where id = $1', [dying.self]);
+  await expectClaimable(store);
+  if (claimed)
+    expect(await dying.deliveries.complete(claimed, () => ({ delivery: claimed }))).toBeUndefined();
+  expect(await query('select claimed_by as process from deliveries')).toEqual([{ process: store.self }]);
+});
 
 /** Makes claims of the process take a second. Returns a function that waits until one has begun. */
 async function slowDownClaims(query: Query, { self }: Store): Promise<() => Promise<void>> {
@@ -95,7 +91,7 @@ async function slowDownClaims(query: Query, { self }: Store): Promise<() => Prom
   return () => expect.poll(sleeping, pollOptions).not.toEqual([]);
 }
 
-it('a claim is released that is committed after its process was removed', { timeout: 60_000 }, async () => {
+it('a claim is released that is committed after its process was removed', async () => {
   const { dying, store, query } = await openDying();
   const hasBegun = await slowDownClaims(query, dying);
   const claiming = claimOne(dying);
@@ -116,29 +112,25 @@ async function connectLocker(url: string): Promise<Client> {
   return locker;
 }
 
-it(
-  'the claims of a dead process are released although a delivery was locked at first',
-  { timeout: 60_000 },
-  async () => {
-    const { url, dying, store, query } = await openDying();
-    expect(await claimOne(dying)).toHaveLength(1);
-    const locker = await connectLocker(url);
-    const {
-      rows: [backend],
-    } = await locker.query<{ pid: number }>('select pg_backend_pid() as pid');
-    await locker.query('begin');
-    await locker.query('select from deliveries for update');
-    await query('delete from processes where id = $1', [dying.self]);
-    const waiting = () =>
-      query(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'update deliveries set claimed_by%'
+it('the claims of a dead process are released although a delivery was locked at first', async () => {
+  const { url, dying, store, query } = await openDying();
+  expect(await claimOne(dying)).toHaveLength(1);
+  const locker = await connectLocker(url);
+  const {
+    rows: [backend],
+  } = await locker.query<{ pid: number }>('select pg_backend_pid() as pid');
+  await locker.query('begin');
+  await locker.query('select from deliveries for update');
+  await query('delete from processes where id = $1', [dying.self]);
+  const waiting = () =>
+    query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'update deliveries set claimed_by%'
          and pg_blocking_pids(pid) @> array[$1::int]`,
-        [backend?.pid],
-      );
-    await expect.poll(waiting, pollOptions).toHaveLength(1);
-    // The store gives up when its `lock_timeout` has passed.
-    await expect.poll(waiting, pollOptions).toEqual([]);
-    await locker.query('rollback');
-    await expectClaimable(store);
-  },
-);
+      [backend?.pid],
+    );
+  await expect.poll(waiting, pollOptions).toHaveLength(1);
+  // The store gives up when its `lock_timeout` has passed.
+  await expect.poll(waiting, pollOptions).toEqual([]);
+  await locker.query('rollback');
+  await expectClaimable(store);
+});

@@ -20,8 +20,7 @@ const attemptsAllowed = 5;
 /** The limit of simultaneous attempts to one receiver, over all processes. */
 const simultaneousAttempts = 4;
 /** The lease of the last killed process must end before its deliveries can be attempted again. */
-const leaseMs = 10_000;
-const settledWithinMs = leaseMs + 15_000;
+const settledWithinMs = 60_000;
 
 /** A slow receiver that refuses the first attempt of some events and counts what it accepts. */
 async function startSlowReceiver(random: () => number) {
@@ -38,7 +37,7 @@ async function startSlowReceiver(random: () => number) {
   return { ...receiver, accepted };
 }
 
-it('no event is lost, and no delivery stays pending', { timeout: 240_000 }, async () => {
+it('no event is lost, and no delivery stays pending', async () => {
   const random = createRandom();
   const { url } = await createSeededDatabase();
   const all: StewardProcess[] = [];

@@ -24,7 +24,7 @@ const haltPoints: readonly HaltPoint[] = [
   'before the plan',
   'after the record',
 ];
-export const pollOptions = { timeout: 20_000, interval: 5 };
+export const pollOptions = { timeout: 60_000, interval: 5 };
 
 export type PairOptions = {
   start: Version;

@@ -14,9 +14,9 @@ const matched = 600;
 /** Few, so that the redelivery pauses again and again, and is not over before the kills. */
 const env = { WEBHOOK_MAX_PENDING: '50' };
 /** The lease of the killed process must end before its deliveries can be attempted again. */
-const settledWithinMs = 40_000;
+const settledWithinMs = 60_000;
 
-it('each matched delivery is repeated once', { timeout: 240_000 }, async () => {
+it('each matched delivery is repeated once', async () => {
   const random = createRandom();
   const postgres = await startSeededPostgres();
   const [victim, survivor] = await Promise.all([
@@ -42,12 +42,12 @@ it('each matched delivery is repeated once', { timeout: 240_000 }, async () => {
     const page = await survivor.get(`${webhooksPath}/deliveries?state=pending,delivered,failed`, token);
     return page.body.total as number;
   };
-  await expect.poll(created, { timeout: 10_000, interval: 10 }).toBeGreaterThan(50);
+  await expect.poll(created, { timeout: 60_000, interval: 10 }).toBeGreaterThan(50);
   await victim.kill();
-  await expect.poll(created, { timeout: 20_000, interval: 10 }).toBeGreaterThan(200);
+  await expect.poll(created, { timeout: 60_000, interval: 10 }).toBeGreaterThan(200);
   await postgres.kill();
   await postgres.start();
-  await expect.poll(async () => (await survivor.ask('/ready')).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await survivor.ask('/ready')).status).toBe(200);
   expect(await created()).toBeLessThan(matched);
 
   const delivered = async () =>
@@ -63,6 +63,6 @@ it('each matched delivery is repeated once', { timeout: 240_000 }, async () => {
   expect(receiver.arrivals.size).toBe(matched);
   expect(receiver.badSignatures).toEqual([]);
   const left = () => after(`select from state where kind = 'redeliveries' and value is not null`);
-  await expect.poll(left, { timeout: 5_000 }).toEqual([]);
+  await expect.poll(left).toEqual([]);
   expect(survivor.loggedErrors()).toEqual([]);
 });

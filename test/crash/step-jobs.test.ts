@@ -49,7 +49,7 @@ const insert = (codes: readonly number[], before: number, ...inserted: number[])
 };
 const withHooks = (codes: readonly number[]) => insert(insert(codes, 2271, 2906, 2907), 2166, 2906, 2907);
 
-it('a release has one Job for each step, whatever dies', { timeout: 180_000 }, async () => {
+it('a release has one Job for each step, whatever dies', async () => {
   const cluster = await openNamespace(start.build, templateStepIds);
   const { begin, sweep } = await startPair({
     start,
@@ -68,56 +68,50 @@ it('a release has one Job for each step, whatever dies', { timeout: 180_000 }, a
   expect(jobs.every((name) => name.endsWith('-1'))).toBe(true);
 });
 
-it(
-  'a process that is killed at a request about a Job leaves one Job for the next',
-  { timeout: 180_000 },
-  async () => {
-    const cluster = await openNamespace('1', ['before', 'after']);
-    const { url } = await createSeededDatabase();
-    const query = await connect(url);
-    const launch = () =>
-      startSteward(url, { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: cluster.kubeconfig });
-    let steward = await launch();
-    const token = await steward.signIn();
-    const upgrades = '/admin/system/upgrades';
-    const manifest = new Blob([JSON.stringify([patchOfProcess])]);
-    await steward.post(`${upgrades}/importManifest`, { manifestFile: manifest }, token);
+it('a process that is killed at a request about a Job leaves one Job for the next', async () => {
+  const cluster = await openNamespace('1', ['before', 'after']);
+  const { url } = await createSeededDatabase();
+  const query = await connect(url);
+  const launch = () => startSteward(url, { UPGRADE_EXECUTOR: 'kubernetes', KUBECONFIG: cluster.kubeconfig });
+  let steward = await launch();
+  const token = await steward.signIn();
+  const upgrades = '/admin/system/upgrades';
+  const manifest = new Blob([JSON.stringify([patchOfProcess])]);
+  await steward.post(`${upgrades}/importManifest`, { manifestFile: manifest }, token);
 
-    // The creation is lost, the answer to it is lost, and the process that takes over dies when it looks for the Job.
-    const kills = [
-      { method: 'POST', isForwarded: false },
-      { method: 'POST', isForwarded: true },
-      { method: 'GET', isForwarded: true },
-    ];
-    let isStarted = false;
-    for (const kill of kills) {
-      const request = { ...kill, path: /\/jobs[/?]/, nth: 1 };
-      const { dead } = killAtRequest(cluster, request, () => steward.kill());
-      if (!isStarted) await steward.post(`${upgrades}/upgrade`, { versionManifest: '{"id":"pat"}' }, token);
-      isStarted = true;
-      await dead;
-      // Without this, the next process waits until the lease of the killed one expires.
-      await query('delete from processes');
-      steward = await launch();
-    }
-    const readStatus = async () =>
-      ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } })
-        .status;
-    await expect.poll(async () => (await readStatus()).state, { timeout: 30_000 }).toBe('success');
-    const { messages } = await readStatus();
-    expect(timesResumed(messages)).toBe(kills.length);
-    expectOneRun(messages, withHooks(codesOfPatch(workloadNames.length)));
-    const path = `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`;
-    const { items } = await cluster.request<{ items: { metadata: { uid: string; name: string } }[] }>(
-      'GET',
-      path,
-    );
-    expect(items).toHaveLength(2);
-    expect(items.every(({ metadata }) => metadata.name.endsWith('-1'))).toBe(true);
-    const pods = await cluster.request<{ items: object[] }>(
-      'GET',
-      `/api/v1/namespaces/${cluster.namespace}/pods?labelSelector=job-name`,
-    );
-    expect(pods.items).toHaveLength(2);
-  },
-);
+  // The creation is lost, the answer to it is lost, and the process that takes over dies when it looks for the Job.
+  const kills = [
+    { method: 'POST', isForwarded: false },
+    { method: 'POST', isForwarded: true },
+    { method: 'GET', isForwarded: true },
+  ];
+  let isStarted = false;
+  for (const kill of kills) {
+    const request = { ...kill, path: /\/jobs[/?]/, nth: 1 };
+    const { dead } = killAtRequest(cluster, request, () => steward.kill());
+    if (!isStarted) await steward.post(`${upgrades}/upgrade`, { versionManifest: '{"id":"pat"}' }, token);
+    isStarted = true;
+    await dead;
+    // Without this, the next process waits until the lease of the killed one expires.
+    await query('delete from processes');
+    steward = await launch();
+  }
+  const readStatus = async () =>
+    ((await steward.get(upgrades, token)).body as { status: { state: string; messages: Message[] } }).status;
+  await expect.poll(async () => (await readStatus()).state, { timeout: 60_000 }).toBe('success');
+  const { messages } = await readStatus();
+  expect(timesResumed(messages)).toBe(kills.length);
+  expectOneRun(messages, withHooks(codesOfPatch(workloadNames.length)));
+  const path = `/apis/batch/v1/namespaces/${cluster.namespace}/jobs`;
+  const { items } = await cluster.request<{ items: { metadata: { uid: string; name: string } }[] }>(
+    'GET',
+    path,
+  );
+  expect(items).toHaveLength(2);
+  expect(items.every(({ metadata }) => metadata.name.endsWith('-1'))).toBe(true);
+  const pods = await cluster.request<{ items: object[] }>(
+    'GET',
+    `/api/v1/namespaces/${cluster.namespace}/pods?labelSelector=job-name`,
+  );
+  expect(pods.items).toHaveLength(2);
+});

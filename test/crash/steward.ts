@@ -9,7 +9,7 @@ import { checkSentDeliveries } from '../kit/check-deliveries.js';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { hashCheaply } from '../kit/password.ts';
 import { type Database, type PostgresServer, createDatabase, startPostgres } from '../kit/postgres.ts';
-import { type ProcessOptions, startProcess } from '../kit/process.ts';
+import { startProcess } from '../kit/process.ts';
 import { openPeerStore } from './store-kit.ts';
 
 const password = 'a password for the crash tests';
@@ -113,22 +113,12 @@ function createClient(address: string, findEnd: () => string | undefined = () =>
 const findErrors = (log: string) =>
   log.split('\n').filter((line) => /"level":[56]0|unhandled|uncaught/i.test(line));
 
-/** Starts a process without waiting for it. */
-export function launchSteward(
-  storeUrl: string,
-  env: Record<string, string> = {},
-  options: ProcessOptions = {},
-) {
-  return startProcess(variablesOf(storeUrl, env), {}, options);
-}
+/** Shorter than usual, because the tests wait for it, and long enough for a process that gets little processor time. */
+const leaseMs = 4_000;
 
 /** Starts a process, for tests that kill or suspend it. Resolves when it listens. */
-export async function startSteward(
-  storeUrl: string,
-  env: Record<string, string> = {},
-  options: ProcessOptions = {},
-) {
-  const started = launchSteward(storeUrl, env, options);
+export async function startSteward(storeUrl: string, env: Record<string, string> = {}) {
+  const started = startProcess({ ...variablesOf(storeUrl, env), TEST_LEASE_MS: String(leaseMs) });
   const { child, output, exited } = started;
   const findEnd = () =>
     child.exitCode === null ? undefined : `the process has ended by itself: ${output.out.slice(-2_000)}`;

@@ -121,7 +121,7 @@ async function expectUnaffected({ fleet, writersAt }: Loaded, stopped: number): 
   await expect.poll(missing, settled).toEqual([]);
 }
 
-it('the others accept writes while one process is frozen', { timeout: 120_000 }, async () => {
+it('the others accept writes while one process is frozen', async () => {
   const loaded = await startLoadedFleet();
   const { fleet } = loaded;
   for (const slot of [0, 1]) {
@@ -140,7 +140,7 @@ it('the others accept writes while one process is frozen', { timeout: 120_000 },
 const soap = `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>
   <GetServiceDescriptions xmlns="http://www.example.com/schemas/Product/10.0"/></s:Body></s:Envelope>`;
 
-it('a process whose connections hang answers 503, and recovers', { timeout: 120_000 }, async () => {
+it('a process whose connections hang answers 503, and recovers', async () => {
   const loaded = await startLoadedFleet();
   const { fleet } = loaded;
   const [slot, steward] = [2, fleet.at(2)];

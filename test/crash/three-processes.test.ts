@@ -34,8 +34,7 @@ const mostUndelivered = 50;
 const attemptsAllowed = 2;
 const hangMs = 4_000;
 /** The lease of the last killed process must end before its deliveries can be attempted again. */
-const leaseMs = 10_000;
-const settled = { timeout: leaseMs + 15_000, interval: 100 };
+const settled = { timeout: 60_000, interval: 100 };
 const mostDuplicates = 0.02;
 
 const upgrades = '/admin/system/upgrades';
@@ -43,7 +42,7 @@ const patch = { versionManifest: '{"id":"pat_17022022_1250"}' };
 
 type Status = { status: { state: string; messages: Message[] }; messageCount?: number };
 
-it('no fault loses or repeats anything', { timeout: 120_000 + kills * 10_000 }, async () => {
+it('no fault loses or repeats anything', { timeout: 300_000 + kills * 20_000 }, async () => {
   const random = createRandom();
   const postgres = await startSeededPostgres();
   const fleet = await startFleet(startSteward, postgres.url, 3, { UPGRADE_STEP_MS: '60' });
@@ -149,7 +148,7 @@ async function injectFaults(
     await fleet.start(slot);
     await hung;
     await pause(someMs());
-    await expect.poll(countEvents, { timeout: 30_000, interval: 20 }).toBeGreaterThan(before + eventsPerKill);
+    await expect.poll(countEvents, { timeout: 60_000, interval: 20 }).toBeGreaterThan(before + eventsPerKill);
   }
 }
 

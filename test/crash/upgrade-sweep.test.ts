@@ -32,7 +32,7 @@ const manifest = [patch, release, patchOfRelease];
 const startSmallPair = (fails?: (workload: string) => boolean) =>
   startPair({ start, manifest, ...(fails && { fails }) });
 
-it('a patch succeeds', { timeout: 60_000 }, async () => {
+it('a patch succeeds', async () => {
   const { begin, sweep } = await startSmallPair();
   await begin('upgrade', patch.id);
   const { messages, deaths, state, after } = await sweep();
@@ -43,7 +43,7 @@ it('a patch succeeds', { timeout: 60_000 }, async () => {
   expect(deaths).toBeGreaterThanOrEqual(4 * 18 + 1);
 });
 
-it('a release with a patch succeeds', { timeout: 60_000 }, async () => {
+it('a release with a patch succeeds', async () => {
   const { begin, sweep } = await startSmallPair();
   await begin('upgrade', release.id, true);
   const { messages, deaths, state, after } = await sweep();
@@ -53,7 +53,7 @@ it('a release with a patch succeeds', { timeout: 60_000 }, async () => {
   expect(deaths).toBeGreaterThan(100);
 });
 
-it('an upgrade over three hops succeeds', { timeout: 120_000 }, async () => {
+it('an upgrade over three hops succeeds', async () => {
   const { begin, sweep } = await startPair({ start, manifest: [release, mandatoryPatch, nextRelease] });
   await begin('upgrade', nextRelease.id);
   const { messages, state, after } = await sweep();
@@ -73,7 +73,6 @@ it('an upgrade over three hops succeeds', { timeout: 120_000 }, async () => {
 
 it.each(['nothing is stored', 'the answer is lost'] as const)(
   'a patch succeeds although the database becomes unavailable during the take-over: %s',
-  { timeout: 60_000 },
   async (outage) => {
     const { begin, pair, observer, declare, isOver, readMessages } = await startSmallPair();
     await begin('upgrade', patch.id);
@@ -85,7 +84,7 @@ it.each(['nothing is stored', 'the answer is lost'] as const)(
   },
 );
 
-it('a process that wakes up after the job has ended finds no plan', { timeout: 60_000 }, async () => {
+it('a process that wakes up after the job has ended finds no plan', async () => {
   const { begin, pair, observer, declare, isOver, readJob, readMessages } = await startSmallPair();
   await begin('upgrade', patch.id);
   const halts = pair.map((peer) => peer.haltAt('before the plan').then(() => peer));
@@ -106,7 +105,7 @@ it('a process that wakes up after the job has ended finds no plan', { timeout: 6
   for (const { crashes } of pair) expect(crashes).toEqual([]);
 });
 
-it('a rollback succeeds', { timeout: 60_000 }, async () => {
+it('a rollback succeeds', async () => {
   const { begin, sweep } = await startSmallPair();
   await begin('upgrade', patch.id);
   await sweep();
@@ -117,7 +116,7 @@ it('a rollback succeeds', { timeout: 60_000 }, async () => {
   expect(after.patches).toEqual([]);
 });
 
-it('a failing patch reverts its workloads', { timeout: 60_000 }, async () => {
+it('a failing patch reverts its workloads', async () => {
   const { begin, sweep } = await startSmallPair((workload) => workload === 'B_1');
   await begin('upgrade', patch.id);
   const { messages, state, after } = await sweep();

@@ -14,8 +14,8 @@ import {
 
 const stepMs = 40;
 const upgrades = '/admin/system/upgrades';
-/** The lease of a dead process plus the time to notice, doubled for a busy machine. */
-const takeOverMs = 30_000;
+/** The lease of a dead process plus the time to notice, many times over for a busy machine. */
+const takeOverMs = 60_000;
 
 type Status = { status: { state: string; messages: Message[] }; messageCount?: number };
 
@@ -104,7 +104,7 @@ async function upgradeWithCrashes(
   return status.messages;
 }
 
-it('an upgrade succeeds although its processes are killed or suspended', { timeout: 180_000 }, async () => {
+it('an upgrade succeeds although its processes are killed or suspended', async () => {
   const random = createRandom();
   const [onePatch, twoPatches, oneRelease] = await Promise.all([
     upgradeWithCrashes(patch, [kill, suspend], random),

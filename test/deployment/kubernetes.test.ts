@@ -37,7 +37,7 @@ const kubeconfig = (server: string, user?: string) =>
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
   });
 
-describe.skipIf(!isInstalled)('the commands of docs/operate/kubernetes.md', { timeout: 120_000 }, () => {
+describe.skipIf(!isInstalled)('the commands of docs/operate/kubernetes.md', () => {
   const ports = new Ports();
   let api: ApiServer;
   let kubelets: Kubelet[];

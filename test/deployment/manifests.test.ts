@@ -86,24 +86,20 @@ describe('the manifests', () => {
     expect(broken((text) => text.replace('apps/v1', 'apps/v1beta1'))[0]).toContain('unknown kind');
   });
 
-  it.skipIf(!hasKubectl).each(folders)(
-    'kubectl apply -k %s accepts every object',
-    { timeout: 60_000 },
-    async (folder) => {
-      const server = await startApiServer();
-      const home = mkdtempSync(join(tmpdir(), 'steward-kubectl-'));
-      onTestFinished(async () => {
-        rmSync(home, { recursive: true });
-        await server.close();
-      });
-      const options = ['--dry-run=client', '--validate=false', `--server=${server.url}`, '-k', folder];
-      const env = { PATH: process.env.PATH, HOME: home, KUBECONFIG: join(home, 'none') };
-      const { stdout } = await promisify(execFile)('kubectl', ['apply', ...options], { cwd: checkout, env });
-      const lines = stdout.trim().split('\n');
-      expect(lines).toHaveLength(build(folder).length);
-      expect(lines.filter((line) => !line.endsWith(' created (dry run)'))).toEqual([]);
-    },
-  );
+  it.skipIf(!hasKubectl).each(folders)('kubectl apply -k %s accepts every object', async (folder) => {
+    const server = await startApiServer();
+    const home = mkdtempSync(join(tmpdir(), 'steward-kubectl-'));
+    onTestFinished(async () => {
+      rmSync(home, { recursive: true });
+      await server.close();
+    });
+    const options = ['--dry-run=client', '--validate=false', `--server=${server.url}`, '-k', folder];
+    const env = { PATH: process.env.PATH, HOME: home, KUBECONFIG: join(home, 'none') };
+    const { stdout } = await promisify(execFile)('kubectl', ['apply', ...options], { cwd: checkout, env });
+    const lines = stdout.trim().split('\n');
+    expect(lines).toHaveLength(build(folder).length);
+    expect(lines.filter((line) => !line.endsWith(' created (dry run)'))).toEqual([]);
+  });
 });
 
 const permissionsOf = ({ rules }: client.V1Role) =>

@@ -25,7 +25,7 @@ const page = 'docs/operate/postgresql.md';
 const commands = readCommands(page);
 const commandsOf = (name: string) => commands.filter(({ section }) => section === name);
 
-describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', { timeout: 60_000 }, () => {
+describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
   const ports = new Ports();
   let postgres: PostgresServer;
   let folder: string;

@@ -41,7 +41,7 @@ async function run(script: string, folder: string, env: Record<string, string>) 
   return { status, message: existsSync(log) ? readFileSync(log, 'utf8').trim() : '' };
 }
 
-describe.skipIf(!isInstalled)('the example steps of the database', { timeout: 60_000 }, () => {
+describe.skipIf(!isInstalled)('the example steps of the database', () => {
   let folder: string;
   let postgres: ChildProcess;
   let url: string;

@@ -264,15 +264,13 @@ it.each([
   store.deliveries.forgetEvents = () => Promise.reject(error);
   const failing = await startServer({ store });
   const logged = () => failing.logLines.map((line) => JSON.parse(line) as { level: number; task?: string });
-  await expect
-    .poll(logged)
-    .toContainEqual(
-      expect.objectContaining({
-        level,
-        msg: 'background task failed',
-        task: 'sweep of remembered event ids',
-      }),
-    );
+  await expect.poll(logged).toContainEqual(
+    expect.objectContaining({
+      level,
+      msg: 'background task failed',
+      task: 'sweep of remembered event ids',
+    }),
+  );
   await failing.close();
 });
 

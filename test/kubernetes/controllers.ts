@@ -59,6 +59,7 @@ export function startControllers(storage: Storage, registry: Registry, delayMs: 
   return {
     pauseDeployments(ms: number) {
       pausedUntil = Date.now() + ms;
+      wakeAt(pausedUntil);
     },
     close() {
       stop();

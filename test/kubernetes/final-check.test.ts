@@ -177,13 +177,14 @@ describe('a workload with its images', () => {
     'that becomes unhealthy while the check waits for another one gets that time too',
     async () => {
       const { cluster, end } = await disturb('pat', ({ cluster: on }) => {
-        on.pauseDeployments(500);
+        on.pauseDeployments(Infinity);
         return on.patch('Deployment', 'map-server', { spec: { replicas: 2 } });
       });
       await waitForWatch(cluster);
       await cluster.patch('Deployment', 'map-tiles', {
         spec: { replicas: 2, template: { spec: { containers: [{ name: 'side', image: 'side:2-stuck' }] } } },
       });
+      cluster.pauseDeployments(0);
       await new Promise((resolve) => setTimeout(resolve, 1000));
       cluster.kubelet.heal('2-stuck');
       expect((await end()).state).toBe('success');
@@ -196,13 +197,14 @@ describe('a workload with its images', () => {
     'whose image another client changes while the check waits for a second one fails the job',
     async () => {
       const { cluster, end } = await disturb('rel', ({ cluster: on }) => {
-        on.pauseDeployments(1000);
+        on.pauseDeployments(Infinity);
         return on.patch('Deployment', 'map-server', { spec: { replicas: 2 } });
       });
       await waitForWatch(cluster);
       await cluster.patch('Deployment', 'map-tiles', {
         spec: { template: { spec: { containers: [{ name: 'map-tiles', image: 'map-tiles:9' }] } } },
       });
+      cluster.pauseDeployments(0);
       const { state, messages } = await end();
       expect([state, ...textsOf(messages, 2901)]).toEqual([
         'failed',

@@ -27,7 +27,8 @@ describe('the lock on a namespace', () => {
 
   it('refuses another Steward while it is renewed, and is a problem in its plan', async () => {
     const { start, patches } = await openDeployment();
-    const [ours, tsuccessors] = [start(fast()), start(fast())];
+    const options = fast();
+    const [ours, tsuccessors] = [start(options), start(options)];
     await ours.perform('launch', contextOf());
     const { problems } = (await start().inventory()).planReverts([]);
     expect(problems.map(formatProblem)).toEqual([
@@ -38,7 +39,7 @@ describe('the lock on a namespace', () => {
     const refused = tsuccessors.apply(workload, contextOf('tsuccessors'));
     refused.catch(() => undefined);
     for (let time = 0; time < 8; time += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await options.runtime.sleep(2_000);
       await ours.perform('launch', contextOf());
     }
     await expect(refused).rejects.toThrow(
@@ -57,14 +58,15 @@ describe('the lock on a namespace', () => {
 
   it('is acquired at once by the process that takes over the job, and the former process changes nothing more', async () => {
     const { on, start, patches } = await openDeployment();
-    const [former, successor] = [start(fast()), start(fast())];
+    const options = fast();
+    const [former, successor] = [start(options), start(options)];
     await former.perform('launch', contextOf('job', 1));
     await successor.perform('launch', contextOf('job', 2));
     expect(await lease(on)).toEqual(['job/2', 2]);
     const late = former.apply(workload, contextOf('job', 1));
     late.catch(() => undefined);
     for (let time = 0; time < 8; time += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await options.runtime.sleep(2_000);
       await successor.perform('launch', contextOf('job', 2));
     }
     await expect(late).rejects.toThrow('its job job/2 holds the Lease');
@@ -80,13 +82,13 @@ describe('the lock on a namespace', () => {
 
   it('is renewed with one request every ten seconds, and not before', async () => {
     const { on, start } = await openDeployment();
-    const executor = start(fast());
+    const options = fast();
+    const executor = start(options);
     await executor.perform('launch', contextOf());
     const before = on.faults.requests.length;
     await executor.perform('prepare', contextOf());
     expect(on.faults.requests).toHaveLength(before);
-    // 12 seconds for the executor.
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await options.runtime.sleep(12_000);
     await executor.perform('execute', contextOf());
     expect(on.faults.requests.slice(before).map(({ method, status }) => [method, status])).toEqual([
       ['PUT', 200],
@@ -95,10 +97,11 @@ describe('the lock on a namespace', () => {
 
   it('is not renewed by a process that was replaced', async () => {
     const { on, start } = await openDeployment();
-    const [former, successor] = [start(fast()), start(fast())];
+    const options = fast();
+    const [former, successor] = [start(options), start(options)];
     await former.perform('launch', contextOf('job', 1));
     await successor.perform('launch', contextOf('job', 2));
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await options.runtime.sleep(12_000);
     await expect(former.perform('prepare', contextOf('job', 1))).rejects.toThrow(
       'its job job/2 holds the Lease',
     );

@@ -28,13 +28,15 @@ describe('an API server', () => {
     await executor.release('job');
   });
 
-  /** 40 seconds for the executor, which waits for 20 real ones. */
-  const outage = () => new Promise((resolve) => setTimeout(resolve, 400));
-  const patient = () => ({ ...fast(100), patienceMs: 2_000_000 });
+  const patient = () => {
+    const options = { ...fast(100), patienceMs: 2_000_000 };
+    return { options, outage: () => options.runtime.sleep(40_000) };
+  };
 
   it('that is down for longer than the Lease is valid delays a step, but does not fail it', async () => {
     const { on, start, image } = await openDeployment();
-    const executor = start(patient());
+    const { options, outage } = patient();
+    const executor = start(options);
     await executor.apply(workload, contextOf());
     await on.faults.down();
     const verified = executor.verify(workload, contextOf());
@@ -52,7 +54,8 @@ describe('an API server', () => {
 
   it('that refuses the credentials just after a restart gets the request again', async () => {
     const { on, start } = await openDeployment();
-    const executor = start(patient());
+    const { options, outage } = patient();
+    const executor = start(options);
     await executor.perform('launch', contextOf());
     await on.faults.down();
     const applied = executor.apply(workload, contextOf());
@@ -64,9 +67,10 @@ describe('an API server', () => {
 
   it('that refuses the credentials just after a restart gets the request of a new process again', async () => {
     const { on, start, image } = await openDeployment();
+    const { options, outage } = patient();
     await on.faults.down();
     // The process has taken over the job, and has had no answer yet.
-    const applied = start(patient()).apply(workload, contextOf());
+    const applied = start(options).apply(workload, contextOf());
     await outage();
     on.faults.inject({ act: { status: 403 }, times: 3 });
     await on.faults.up();
@@ -76,12 +80,10 @@ describe('an API server', () => {
 
   it('that is slow gets longer for each try', async () => {
     const { on, start } = await openDeployment();
-    const slow = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 400));
-    };
-    // Eight seconds for the executor.
+    const options = fast();
+    const slow = () => options.runtime.sleep(8_000);
     on.faults.inject({ path: /^\/version/, act: slow, times: Infinity });
-    const { planMoves } = await start(fast()).inventory();
+    const { planMoves } = await start(options).inventory();
     expect(planMoves([], { release: freshRelease, patches: [] }).problems).toEqual([]);
   });
 

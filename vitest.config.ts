@@ -1,4 +1,4 @@
-// Configures the test suites: which files run on which store, and the other selections: `--mode quick`, `--mode long` and `--mode docs`.
+// Configures the test suites: which files run on which store, and the other selections: `--mode quick`, `long`, `cost` and `docs`.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -36,6 +36,12 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** Tests of work with a limit of processor time, which only `--mode cost` measures. */
+const cost = [
+  'test/hard/{bodies,found,fuzz,large-catalog,manifests}.test.ts',
+  'test/kubernetes/{matching,registry-auth}.test.ts',
+];
+
 /** A real cluster is slower than the one of the tests. */
 const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
@@ -67,6 +73,8 @@ const modes = {
   test: [projects.memory, projects.postgres, projects.crash],
   docs: [{ name: 'docs', include: generated }],
   quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
+  // One worker, so that the tests do not slow each other down.
+  cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1 }],
   long: [
     {
       name: 'long',

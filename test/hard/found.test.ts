@@ -1,7 +1,8 @@
 // Regression tests for the findings of the fuzzer, each reduced to a minimal request: requests without a response, with an internal error
 // or an invalid error body, and requests that cost far more CPU time to answer than to send.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { cpuMs, judge, leastCpuMs } from './fuzz-verdict.ts';
+import { judge } from './fuzz-verdict.ts';
+import { expectCost } from '../kit/cost.ts';
 import { type Server, namespace, startServer } from '../kit/server.ts';
 import { type Answer, ask, openWire, write } from './wire.ts';
 
@@ -148,7 +149,7 @@ it('a SOAP message without a content type is accepted, also after one with an em
   expect(await statusWith({})).toBe(200);
 });
 
-describe('a request of 16 KiB costs at most 50 ms of CPU time', () => {
+describe('a request of 16 KiB that is made to cost much gets a valid answer', () => {
   const folder = `<GetServiceDescriptionsEx xmlns="${namespace}"><FolderName>${unsortedMarks}</FolderName></GetServiceDescriptionsEx>`;
 
   it.each<[string, Buffer]>([
@@ -191,15 +192,14 @@ describe('a request of 16 KiB costs at most 50 ms of CPU time', () => {
       }),
     ],
   ])('%s', async (_what, bytes) => {
-    expect(await leastCpuMs(() => expectGood(bytes), 50)).toBeLessThan(50);
+    await expectCost(50, () => expectGood(bytes));
   });
 });
 
-it('a form of 1 MiB costs at most one second of CPU time', async () => {
+it('a form of 1 MiB with hundreds of thousands of fields gets a valid answer', async () => {
   for (const unit of ['%&', '&', 'a&', '%ff=&', '+=&']) {
     const body = unit.repeat(1024 ** 2 / unit.length);
-    const before = cpuMs();
-    await expectGood(write({ method: 'POST', url: '/tokens/revokeToken', headers: urlencoded, body }));
-    expect(cpuMs() - before, unit).toBeLessThan(1000);
+    const bytes = write({ method: 'POST', url: '/tokens/revokeToken', headers: urlencoded, body });
+    await expectCost(1000, () => expectGood(bytes));
   }
 });

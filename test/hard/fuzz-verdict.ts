@@ -1,5 +1,4 @@
 // Checks that a response to any request is valid: no internal error, and the documented body.
-import { readFileSync } from 'node:fs';
 import { XmlDocument } from 'libxml2-wasm';
 import { expect } from 'vitest';
 import { z } from 'zod';
@@ -53,28 +52,4 @@ function judgeFault(status: number, type: string, body: string): void {
   } finally {
     document.dispose();
   }
-}
-
-/** CPU time in milliseconds: of this thread on Linux, because other tests run in other threads; elsewhere of the process. */
-export function cpuMs(): number {
-  try {
-    return Number(readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ', 1)[0]) / 1e6;
-  } catch {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1000;
-  }
-}
-
-/**
- * The least processor time of several runs. On a busy machine the same work takes more of it, so that more runs follow until one is below
- * `enough`.
- */
-export async function leastCpuMs(run: () => Promise<unknown>, enough: number): Promise<number> {
-  let least = Infinity;
-  for (let time = 0; time < 60 && (time < 4 || least >= enough); time += 1) {
-    const before = cpuMs();
-    await run();
-    least = Math.min(least, cpuMs() - before);
-  }
-  return least;
 }

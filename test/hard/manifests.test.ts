@@ -1,9 +1,10 @@
-// Version manifests, settings and license files that are made to cost as much as possible: each request is cheap to answer.
+// Version manifests, settings and license files that are made to cost as much as possible: each gets a short answer that names the limit, or the complete one.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
 import { deployment } from '../../src/upgrades/deployment.ts';
 import type { Version } from '../../src/upgrades/manifest.ts';
-import { cpuMs, judge } from './fuzz-verdict.ts';
+import { judge } from './fuzz-verdict.ts';
+import { expectCost } from '../kit/cost.ts';
 import { authorization, nest, postForm, postParts, releases, text, upload } from './limit-requests.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import { type Answer, ask, write } from './wire.ts';
@@ -59,18 +60,8 @@ async function send(bytes: Buffer): Promise<Answer> {
   return answer;
 }
 
-/** The smallest CPU time of a few equal requests. Client, server and the check of the answer share the thread. */
-async function measure(bytes: Buffer, times = 3): Promise<{ answer: Answer; ms: number }> {
-  const costs: number[] = [];
-  let answer: Answer | undefined;
-  for (let time = 0; time < times; time += 1) {
-    const before = cpuMs();
-    answer = await send(bytes);
-    costs.push(cpuMs() - before);
-  }
-  if (!answer) throw new Error('There was no request.');
-  return { answer, ms: Math.min(...costs) };
-}
+/** Client, server and the check of the answer share the thread. */
+const sendWithin = (mostMs: number, bytes: Buffer) => expectCost(mostMs, () => send(bytes));
 
 async function accept(versions: object[]): Promise<void> {
   expect(await send(importVersions(versions))).toMatchObject({ status: 200 });
@@ -87,7 +78,7 @@ const plan = (id: string, userInputs: unknown) => {
   return postForm(`${upgrades}/plan`, body);
 };
 
-describe('a manifest of 10 MiB is refused within 500 ms of CPU time', () => {
+describe('a manifest of 10 MiB is refused', () => {
   const head =
     '[{"id":"r","type":"release","version":"12.0.0","build":"1","previousReleaseBuild":"1234","containers":[';
 
@@ -108,14 +99,13 @@ describe('a manifest of 10 MiB is refused within 500 ms of CPU time', () => {
     ['text of letters beyond ASCII', fill('["', '\xc3\xa9', '"]'), '[0]: must be a version object.'],
     ['bytes that are not UTF-8', fill('["', '\xff', '"]'), 'is not JSON'],
   ])('%s', async (_what, content, problem) => {
-    const { answer, ms } = await measure(importContent(content), 2);
+    const answer = await sendWithin(500, importContent(content));
     expect(answer.status).toBe(400);
     expect(detailsOf(answer)[0]).toContain(`manifestFile: ${problem}`);
-    expect(ms).toBeLessThan(500);
   });
 });
 
-describe('a manifest within the limit of values costs at most a second of CPU time', () => {
+describe('a manifest within the limit of values', () => {
   const zeros = (count: number) => Array.from({ length: count }, () => 0);
   const wrong = (count: number, fields: object) => Array.from({ length: count }, () => fields);
 
@@ -152,30 +142,27 @@ describe('a manifest within the limit of values costs at most a second of CPU ti
       '[0].type: must be release or patch.',
     ],
     ['mistakes in every group', wrong(900, { userForm: zeros(200) }), '[0].type: must be release or patch.'],
-  ])('and is refused for %s', async (_what, versions, problem) => {
-    const { answer, ms } = await measure(importVersions(versions), 2);
+  ])('is refused for %s', async (_what, versions, problem) => {
+    const answer = await sendWithin(500, importVersions(versions));
     expect(answer.status).toBe(400);
     expect(detailsOf(answer)[0]).toBe(`manifestFile: ${problem}`);
     expect(detailsOf(answer).length).toBeLessThanOrEqual(200);
-    expect(ms).toBeLessThan(500);
   });
 
-  it('and is accepted with 60,000 containers, whose pages are cheap too', async () => {
+  it('is accepted with 60,000 containers, which its page counts', async () => {
     const containers = Array.from({ length: 4200 }, (_, index) => ({ name: `A_${index}`, image: 'a:1' }));
-    const { answer, ms } = await measure(importVersions(patches(14, { containers })), 2);
+    const answer = await sendWithin(1000, importVersions(patches(14, { containers })));
     expect(answer.status).toBe(200);
-    expect(ms).toBeLessThan(1000);
-    const page = await measure(getPage('/available?f=html'), 2);
-    expect(page.answer.body.match(/Patch, 4,200 containers/g)).toHaveLength(14);
-    expect(page.answer.body.length).toBeLessThan(100_000);
-    expect(page.ms).toBeLessThan(500);
+    const page = await sendWithin(500, getPage('/available?f=html'));
+    expect(page.body.match(/Patch, 4,200 containers/g)).toHaveLength(14);
+    expect(page.body.length).toBeLessThan(100_000);
   });
 
-  it('and is not planned with more than 10,000 updates of workloads', async () => {
+  it('is not planned with more than 10,000 updates of workloads', async () => {
     const containers = Array.from({ length: 5000 }, (_, index) => ({ name: `A_${index}`, image: 'a:1' }));
     await accept(patches(3, { containers }));
     expect(planOf(await send(plan('pat_1', []))).problems).toEqual([]);
-    const { answer, ms } = await measure(plan('pat_2', []), 2);
+    const answer = await sendWithin(500, plan('pat_2', []));
     expect(planOf(answer)).toMatchObject({
       to: '10.9.1.9002',
       steps: [],
@@ -183,7 +170,6 @@ describe('a manifest within the limit of values costs at most a second of CPU ti
         'versionManifest: needs more than 10000 updates of workloads, which is the limit of one job.',
       ],
     });
-    expect(ms).toBeLessThan(500);
   });
 });
 
@@ -207,10 +193,9 @@ describe('a text of a manifest is not repeated many times', () => {
 
   it('on the page of its inputs', async () => {
     await accept(withInputs(manyInputs(200), { name: text(1_000_000) }));
-    const { answer, ms } = await measure(getPage('?f=html&version=rel_0'), 2);
+    const answer = await sendWithin(500, getPage('?f=html&version=rel_0'));
     expect(answer.status).toBe(200);
     expect(answer.body.length).toBeLessThan(3_000_000);
-    expect(ms).toBeLessThan(500);
   });
 
   it('in a table of versions that have no field in common', async () => {
@@ -221,10 +206,9 @@ describe('a text of a manifest is not repeated many times', () => {
       (release, index) => `${JSON.stringify(release).slice(0, -1)},${own(index)}}`,
     );
     expect(await send(importContent(`[${versions.join(',')}]`))).toMatchObject({ status: 200 });
-    const { answer, ms } = await measure(getPage('/available?f=html'), 2);
+    const answer = await sendWithin(1000, getPage('/available?f=html'));
     expect(answer.status).toBe(200);
     expect(answer.body.length).toBeLessThan(3_000_000);
-    expect(ms).toBeLessThan(1000);
   });
 
   it('in the reasons why releases cannot be installed', async () => {
@@ -235,7 +219,7 @@ describe('a text of a manifest is not repeated many times', () => {
       previousReleaseBuild: '1234',
     }));
     await accept([...mandatory, ...next]);
-    const { answer } = await measure(getPage('/available'), 1);
+    const answer = await send(getPage('/available'));
     const versions = JSON.parse(answer.body) as { reasons: string[] }[];
     expect(versions).toHaveLength(2000);
     expect(versions.at(-1)?.reasons).toHaveLength(11);
@@ -244,21 +228,19 @@ describe('a text of a manifest is not repeated many times', () => {
   });
 });
 
-describe('2,000 versions cost at most 120 ms of CPU time', () => {
+describe('2,000 versions are all listed', () => {
   it.each<[string, object[]]>([
     ['a chain of releases', releases(2000, { released: Date.UTC(2026, 0) })],
     ['a chain of patches', patches(2000, { isMandatoryUpdate: true })],
     ['releases that follow the same one', releases(2000, { previousReleaseBuild: '1234' })],
   ])('%s', async (_what, versions) => {
     await accept(versions);
-    const available = await measure(getPage('/available'));
-    expect(available.answer.status).toBe(200);
-    const ids = (JSON.parse(available.answer.body) as { id: string }[]).map(({ id }) => id);
+    const available = await sendWithin(120, getPage('/available'));
+    expect(available.status).toBe(200);
+    const ids = (JSON.parse(available.body) as { id: string }[]).map(({ id }) => id);
     expect(ids).toEqual(versions.map((version) => (version as { id: string }).id));
-    expect(available.ms).toBeLessThan(120);
-    const page = await measure(getPage('?f=html'));
-    expect(page.answer.status).toBe(200);
-    expect(page.ms).toBeLessThan(120);
+    const page = await sendWithin(120, getPage('?f=html'));
+    expect(page.status).toBe(200);
   });
 
   it('installed patches', async () => {
@@ -273,7 +255,7 @@ describe('2,000 versions cost at most 120 ms of CPU time', () => {
     await server.store.update((transaction) =>
       transaction.write(deployment, { release: freshRelease, patches: installed }),
     );
-    const { answer, ms } = await measure(getPage('?f=html'));
+    const answer = await sendWithin(200, getPage('?f=html'));
     const refused = await send(
       postForm(`${upgrades}/rollback`, new URLSearchParams({ versionManifest: '{"id":"x"}' }).toString()),
     );
@@ -281,12 +263,11 @@ describe('2,000 versions cost at most 120 ms of CPU time', () => {
     expect(answer.status).toBe(200);
     expect(answer.body.match(/Puts back 0 containers/g)).toHaveLength(1999);
     expect(answer.body.match(/Puts back 3 containers/g)).toHaveLength(1);
-    expect(ms).toBeLessThan(200);
     expect(detailsOf(refused)).toEqual([expect.stringMatching(/pat_1979 and 1,980 more\.$/)]);
   });
 });
 
-describe('settings cost at most 200 ms of CPU time', () => {
+describe('large settings get at most 200 problems', () => {
   it.each<[string, string, number]>([
     ['524,000 numbers', fill('{"userInputs":[', '0,', '0]}', 1_048_000), 1],
     ['20,000 unknown ids', `{"userInputs":[${'{"id":"x"},'.repeat(20_000)}0]}`, 1],
@@ -294,13 +275,12 @@ describe('settings cost at most 200 ms of CPU time', () => {
     ['an unknown id of 1 MB', `{"userInputs":[{"id":"${text(1_000_000)}"}]}`, 1],
     ['an unknown id that is a list of 1 MB', fill('{"userInputs":[{"id":[', '0,', '0]}]}', 1_000_000), 1],
   ])('%s', async (_what, settings, wrong) => {
-    const { answer, ms } = await measure(plan(eleven, settings));
+    const answer = await sendWithin(200, plan(eleven, settings));
     expect(answer.status).toBe(200);
     const { problems } = planOf(answer);
     expect(problems.filter((problem) => problem.includes('userInputs'))).toHaveLength(wrong);
     expect(problems.length).toBeLessThanOrEqual(200);
     expect(answer.body.length).toBeLessThan(100_000);
-    expect(ms).toBeLessThan(200);
   });
 
   it('also on a page', async () => {
@@ -309,24 +289,22 @@ describe('settings cost at most 200 ms of CPU time', () => {
       `${upgrades}/plan`,
       `f=html&versionManifest=${encodeURIComponent(`{"id":"${eleven}"}`)}&upgradeSettings=${settings}`,
     );
-    const { answer, ms } = await measure(bytes);
+    const answer = await sendWithin(200, bytes);
     expect(answer.status).toBe(200);
     expect(answer.body.length).toBeLessThan(300_000);
-    expect(ms).toBeLessThan(200);
   });
 
   it('with 200 known ids, which the problems name once', async () => {
     await accept(withInputs(manyInputs(200)));
-    const { answer, ms } = await measure(plan('rel_0', `{"userInputs":[${'{"id":"x"},'.repeat(999)}0]}`));
+    const answer = await sendWithin(200, plan('rel_0', `{"userInputs":[${'{"id":"x"},'.repeat(999)}0]}`));
     const { problems } = planOf(answer);
     expect(problems).toHaveLength(200);
     expect(problems.filter((problem) => problem.includes('input_199'))).toHaveLength(1);
     expect(answer.body.length).toBeLessThan(100_000);
-    expect(ms).toBeLessThan(200);
   });
 });
 
-describe('files of settings cost at most 300 ms of CPU time', () => {
+describe('a file of the settings is refused', () => {
   it.each<[string, string, string]>([
     ['a license of 10 MiB', fill('[', '0,', '0]'), 'licenseFile: must be at most 1048576 bytes.'],
     [
@@ -341,14 +319,14 @@ describe('files of settings cost at most 300 ms of CPU time', () => {
     ],
     ['a license that is no JSON', '[', 'licenseFile: must be valid JSON.'],
   ])('%s', async (_what, content, problem) => {
-    const { answer, ms } = await measure(
+    const answer = await sendWithin(
+      300,
       postParts(`${upgrades}/plan`, [
         ['"versionManifest"', JSON.stringify({ id: eleven })],
         ['"licenseFile"; filename="license.json"', content],
       ]),
     );
     expect(planOf(answer).problems).toContain(problem);
-    expect(ms).toBeLessThan(300);
   });
 
   it('uploads of 10 MB, and of 4 MiB together', { timeout: 60_000 }, async () => {
@@ -360,7 +338,8 @@ describe('files of settings cost at most 300 ms of CPU time', () => {
     const small = await Promise.all(Array.from({ length: 5 }, () => store(fill('["', 'a', '"]', 1024 ** 2))));
     await accept(withInputs(manyInputs(60, { validFileExtensions: ['json'] })));
     const ids = [...small, ...Array.from({ length: 50 }, () => large)];
-    const { answer, ms } = await measure(
+    const answer = await sendWithin(
+      300,
       plan(
         'rel_0',
         ids.map((value, index) => ({ id: `input_${index}`, value })),
@@ -374,6 +353,5 @@ describe('files of settings cost at most 300 ms of CPU time', () => {
           `upgradeSettings: input_${index + 5} names a.json, which must be at most 1048576 bytes.`,
       ),
     ]);
-    expect(ms).toBeLessThan(300);
   });
 });

@@ -5,6 +5,7 @@ import {
   readRegistryAuth,
 } from '../../src/upgrades/executors/kubernetes/registry-auth.ts';
 import { parseChallenges } from '../../src/upgrades/executors/kubernetes/registry-token.ts';
+import { expectCost } from '../kit/cost.ts';
 import { check, encode, writeAuthFile } from './image-check-kit.ts';
 
 const robot = { username: 'robot', password: 'pass:word' };
@@ -109,8 +110,9 @@ it.each<[string, [string, Record<string, string>][]]>([
   expect(found).toEqual(expected);
 });
 
-it('a hostile challenge is read in a short time', () => {
-  const startedAt = performance.now();
-  parseChallenges('a="\\"'.repeat(100_000));
-  expect(performance.now() - startedAt).toBeLessThan(500);
+it('a hostile challenge is cut before it is read', async () => {
+  const hostile = 'a="\\"'.repeat(100_000);
+  expect(await expectCost(500, () => parseChallenges(hostile))).toEqual(
+    parseChallenges(hostile.slice(0, 4096)),
+  );
 });

@@ -21,7 +21,7 @@ describe('a watch that', () => {
   it.each(faults)('%s does not keep a rollout from completing', async (_what, act) => {
     const { on, start, image } = await openDeployment();
     on.faults.inject({ path: /watch=true/, times: Infinity, act });
-    const executor = start(fast(50));
+    const executor = start(fast(100));
     await executor.apply(workload, contextOf());
     await executor.verify(workload, contextOf());
     expect(await image()).toBe('a:2');
@@ -30,7 +30,7 @@ describe('a watch that', () => {
   it.each(faults)('%s does not hide a failure', async (_what, act) => {
     const { on, start } = await openDeployment();
     on.faults.inject({ path: /watch=true/, times: Infinity, act });
-    const executor = start(fast(50));
+    const executor = start(fast(100));
     const bad = { ...workload, parts: [{ container: 'a', image: 'a:2-missing', formerImage: 'a:1' }] };
     await executor.apply(bad, contextOf());
     await expect(executor.verify(bad, contextOf())).rejects.toThrow('cannot pull the image a:2-missing');

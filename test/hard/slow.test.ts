@@ -1,5 +1,5 @@
-// Tests slow clients: the server closes hundreds of slow connections within its time limits, keeps thousands of idle ones open, and serves
-// other clients meanwhile.
+// Tests slow clients: the server closes hundreds of slow connections after its time limits, keeps a thousand idle ones open, and serves
+// other clients meanwhile. No test waits for a limit: it checks the configured one, and sets a shorter one.
 import { once } from 'node:events';
 import { type Socket, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -10,9 +10,6 @@ import { type Wire, openWire, write } from './wire.ts';
 const authorization = 'Bearer token-of-the-administrator';
 const urlencoded = 'application/x-www-form-urlencoded';
 const multipart = 'multipart/form-data; boundary=b';
-/** Node checks connections every second; the rest allows for a busy machine. */
-const slackMs = 4000;
-const slowestAllowedMs = 3000;
 
 let server: Server;
 let port: number;
@@ -28,6 +25,9 @@ afterEach(async () => {
 });
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+const sockets = () =>
+  new Promise<number>((resolve) => server.http.server.getConnections((_error, count) => resolve(count)));
 
 function open(): Wire {
   const wire = openWire(port);
@@ -57,52 +57,56 @@ const usualRequests = [
   },
 ];
 
-/** Sends the usual requests on a keep-alive connection and on new ones until `stop`, which returns the results. */
+/** Sends the usual requests on a keep-alive connection and on new ones until `stop`, which returns the statuses of the answers. */
 function startTraffic() {
-  const statuses = new Map<number | undefined, number>();
+  const statuses = new Set<number | undefined>();
   let isStopped = false;
-  let slowestMs = 0;
+  let rounds = 0;
   async function run(): Promise<void> {
     const kept = openWire(port);
     while (!isStopped) {
       for (const request of usualRequests) {
-        const began = performance.now();
         const fresh = openWire(port);
         const number = kept.answers.length;
         kept.write(write(request, true));
         fresh.write(write(request));
-        for (const answer of [await kept.answer(number), await fresh.answer()]) {
-          statuses.set(answer?.status, (statuses.get(answer?.status) ?? 0) + 1);
-        }
+        for (const answer of [await kept.answer(number), await fresh.answer()]) statuses.add(answer?.status);
         fresh.socket.destroy();
-        slowestMs = Math.max(slowestMs, performance.now() - began);
       }
+      rounds += 1;
       await wait(20);
     }
     kept.socket.destroy();
   }
   const done = run();
   return {
+    /** Resolves when requests that were sent after the call have been answered. */
+    nextRound: () => {
+      const present = rounds;
+      return expect.poll(() => rounds).toBeGreaterThan(present + 1);
+    },
     stop: async () => {
       isStopped = true;
       await done;
-      return { statuses: [...statuses.keys()], count: statuses.get(200) ?? 0, slowestMs };
+      return [...statuses];
     },
   };
 }
 
-/** Sends a byte every 500 ms until the server closes the connection; returns how long that took. */
-async function drip(beginning: string | Buffer): Promise<{ wire: Wire; closedAfterMs: number }> {
+/** Sends a byte every 100 ms until the server closes the connection. */
+function drip(beginning: string | Buffer): Wire {
   const wire = open();
-  const began = performance.now();
-  let timer: NodeJS.Timeout | undefined;
-  if (beginning.length > 0) {
-    wire.write(beginning);
-    timer = setInterval(() => wire.socket.writable && wire.socket.write('x'), 500);
-  }
-  await wire.closed;
-  clearInterval(timer);
-  return { wire, closedAfterMs: performance.now() - began };
+  if (beginning.length === 0) return wire;
+  wire.write(beginning);
+  const timer = setInterval(() => wire.socket.writable && wire.socket.write('x'), 100);
+  void wire.closed.then(() => clearInterval(timer));
+  return wire;
+}
+
+/** From now on this limit is over for all requests that began before the moment, and for no later one. */
+function endLimit(name: 'headersTimeout' | 'requestTimeout', moment: number): void {
+  // Node reads the limit whenever it checks its connections.
+  Object.defineProperty(server.http.server, name, { get: () => Math.floor(performance.now() - moment) });
 }
 
 /** The beginning of a request that announces a longer body than it sends. */
@@ -112,38 +116,51 @@ const begin = (url: string, type: string, body = '') => {
 };
 
 describe('slow connections', () => {
-  it('are closed in time, 500 at once, without delaying other clients', { timeout: 40_000 }, async () => {
-    const { headersTimeout, requestTimeout } = server.http.server;
-    // The configured time limit for a body is minutes: too long for a test.
-    expect(requestTimeout).toBeGreaterThan(headersTimeout);
-    const bodyMs = (server.http.server.requestTimeout = headersTimeout + 1000);
-    const kinds: [string | Buffer, number][] = [
-      ['', headersTimeout],
-      ['GET /health HTTP/1.1\r\nhost: localhost\r\nx: ', headersTimeout],
-      [begin('/admin/mode', urlencoded, 'f=json&'), bodyMs],
-      [begin('/services', 'text/xml', '<e:'), bodyMs],
-      [
-        begin('/admin/uploads/upload', multipart, '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n'),
-        bodyMs,
-      ],
-    ];
-    const traffic = startTraffic();
-    const slow = kinds.flatMap(([beginning, limitMs]) =>
-      Array.from({ length: 100 }, async () => ({ limitMs, ...(await drip(beginning)) })),
-    );
-    for (const { limitMs, wire, closedAfterMs } of await Promise.all(slow)) {
-      expect(closedAfterMs).toBeGreaterThan(limitMs - 1000);
-      expect(closedAfterMs).toBeLessThan(limitMs + slackMs);
-      const [answer] = wire.answers;
-      expect(answer?.status).toBe(408);
-      if (answer) judge(answer, false, false);
-    }
-    const { statuses, count, slowestMs } = await traffic.stop();
-    expect(statuses).toEqual([200]);
-    expect(count).toBeGreaterThan(100);
-    expect(slowestMs).toBeLessThan(slowestAllowedMs);
-    expect(server.logLines.filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
-  });
+  it(
+    'are closed after the time limits, 500 at once, while other clients are served',
+    { timeout: 40_000 },
+    async () => {
+      expect(server.http.server.headersTimeout).toBe(10_000);
+      expect(server.http.server.requestTimeout).toBe(300_000);
+      // A busy machine must not end the limit of the headers too early.
+      server.http.server.headersTimeout = 300_000;
+      const open100 = (beginning: string | Buffer) => Array.from({ length: 100 }, () => drip(beginning));
+      let arrived = 0;
+      server.http.server.on('request', () => (arrived += 1));
+      const part = '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n';
+      const inBody = [
+        begin('/admin/mode', urlencoded, 'f=json&'),
+        begin('/services', 'text/xml', '<e:'),
+        begin('/admin/uploads/upload', multipart, part),
+      ].flatMap(open100);
+      const inHeaders = ['', 'GET /health HTTP/1.1\r\nhost: localhost\r\nx: '].flatMap(open100);
+      await expect.poll(() => arrived).toBe(300);
+      await expect.poll(sockets).toBe(500);
+      const openedAt = performance.now();
+      // Node counts whole milliseconds.
+      await wait(2);
+      const stillOpen = (some: readonly Wire[]) => some.filter((wire) => !wire.isClosed()).length;
+      const expectTimeout = async (some: readonly Wire[]) => {
+        await Promise.all(some.map((wire) => wire.closed));
+        for (const { answers } of some) {
+          expect(answers.map(({ status }) => status)).toEqual([408]);
+          for (const answer of answers) judge(answer, false, false);
+        }
+      };
+      const traffic = startTraffic();
+      await traffic.nextRound();
+      expect(stillOpen([...inHeaders, ...inBody])).toBe(500);
+      endLimit('headersTimeout', openedAt);
+      await expectTimeout(inHeaders);
+      await traffic.nextRound();
+      expect(stillOpen(inBody)).toBe(300);
+      endLimit('requestTimeout', openedAt);
+      await expectTimeout(inBody);
+      await traffic.nextRound();
+      expect(await traffic.stop()).toEqual([200]);
+      expect(server.logLines.filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
+    },
+  );
 
   it('may take a minute to send a form without a token, and then make room for others', async () => {
     const headers = { 'content-type': multipart, 'content-length': '10000' };
@@ -171,13 +188,10 @@ describe('slow connections', () => {
     };
     expect(await isFull()).toBe(true);
     await server.runtime.advance(60_000);
-    for (const { wire } of await Promise.all(slow))
-      expect(wire.answers.map(({ status }) => status)).toEqual([400]);
+    await Promise.all(slow.map((wire) => wire.closed));
+    for (const { answers } of slow) expect(answers.map(({ status }) => status)).toEqual([400]);
     expect(await isFull()).toBe(false);
   });
-
-  const sockets = () =>
-    new Promise<number>((resolve) => server.http.server.getConnections((_error, count) => resolve(count)));
 
   it('are closed after 120 seconds if the client does not read the responses', async () => {
     const opened = once(server.http.server, 'connection') as Promise<[Socket]>;
@@ -191,18 +205,21 @@ describe('slow connections', () => {
   });
 
   it('are closed after a refused request even if the client keeps its side open', async () => {
-    await expect.poll(sockets).toBe(0);
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-    socket.resume().write('no HTTP\r\n\r\n');
-    await once(socket, 'end');
-    expect(await sockets()).toBe(1);
-    await expect.poll(sockets).toBe(0);
-    socket.destroy();
+    const opened = once(server.http.server, 'connection') as Promise<[Socket]>;
+    const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    const [socket] = await opened;
+    const closed = once(socket, 'close');
+    client.resume().write('no HTTP\r\n\r\n');
+    await once(client, 'end');
+    expect(socket.timeout).toBe(2000);
+    socket.setTimeout(1);
+    await closed;
+    client.destroy();
   });
 });
 
 describe('idle connections', () => {
-  it('stay open, 1,000 at once, without delaying other clients', { timeout: 40_000 }, async () => {
+  it('stay open, 1,000 at once, while other clients are served', { timeout: 40_000 }, async () => {
     const many = Array.from({ length: 1000 }, open);
     for (const wire of many) wire.write(write({ url: '/health' }, true));
     const traffic = startTraffic();
@@ -214,25 +231,20 @@ describe('idle connections', () => {
     for (const wire of many) wire.write(write({ url: '/health' }, true));
     const again = await Promise.all(many.map((wire) => wire.answer(1)));
     expect(again.filter((answer) => answer?.status !== 200)).toEqual([]);
-    const { statuses, count, slowestMs } = await traffic.stop();
-    expect(statuses).toEqual([200]);
-    expect(count).toBeGreaterThan(20);
-    expect(slowestMs).toBeLessThan(slowestAllowedMs);
-    // Idle connections do not delay closing the server.
-    const began = performance.now();
+    await traffic.nextRound();
+    expect(await traffic.stop()).toEqual([200]);
+    // Idle connections do not delay closing the server: the keep-alive timeout is longer than the time of this test.
+    expect(server.http.server.keepAliveTimeout).toBe(72_000);
     await server.close();
     await Promise.all(many.map((wire) => wire.closed));
-    expect(performance.now() - began).toBeLessThan(slackMs);
   });
 
   it('are closed after the keep-alive timeout', async () => {
     expect(server.http.server.keepAliveTimeout).toBe(72_000);
-    server.http.server.keepAliveTimeout = 500;
+    server.http.server.keepAliveTimeout = 1;
     const wire = open();
     wire.write(write({ url: '/health' }, true));
-    await wire.answer();
-    const began = performance.now();
+    expect((await wire.answer())?.status).toBe(200);
     await wire.closed;
-    expect(performance.now() - began).toBeLessThan(500 + slackMs);
   });
 });

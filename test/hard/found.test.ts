@@ -48,14 +48,14 @@ describe('a complete request gets a response', () => {
   it.each([
     ['with a bearer token', multipart],
     ['without a token', { 'content-type': multipart['content-type'] }],
-  ])('for a form part whose headers do not end, %s', { timeout: 3000 }, async (_whose, headers) => {
+  ])('for a form part whose headers do not end, %s', async (_whose, headers) => {
     const { status, body } = await expectGood(
       write({ method: 'POST', url: '/admin/mode', headers, body: withoutEnd }),
     );
     expect([status, body]).toEqual([400, expect.stringContaining('malformed')]);
   });
 
-  it('for a form that has only a large part of an unknown disposition', { timeout: 3000 }, async () => {
+  it('for a form that has only a large part of an unknown disposition', async () => {
     const body = `--xyz\r\nContent-Disposition: other; name="f"\r\n\r\n${'x'.repeat(20_000)}\r\n--xyz--\r\n`;
     const { status } = await expectGood(
       write({ method: 'POST', url: '/admin/mode', headers: multipart, body }),
@@ -81,20 +81,16 @@ describe('a form that is refused before it is read completely', () => {
       multipart,
     ],
     ['a bad token', part('f', 'json') + rest, 401, { ...multipart, authorization: 'Bearer x' }],
-  ])(
-    'does not block the next request on the connection: %s',
-    { timeout: 5000 },
-    async (_what, body, status, headers) => {
-      const wire = openWire(port);
-      wire.write(write({ method: 'POST', url: '/admin/mode', headers, body }, true));
-      expect((await wire.answer(0))?.status).toBe(status);
-      // The server may also close the connection.
-      wire.write(write({ url: '/health' }, true));
-      const next = await wire.answer(1);
-      wire.socket.destroy();
-      expect(next?.status ?? 'closed').toBeOneOf([200, 'closed']);
-    },
-  );
+  ])('does not block the next request on the connection: %s', async (_what, body, status, headers) => {
+    const wire = openWire(port);
+    wire.write(write({ method: 'POST', url: '/admin/mode', headers, body }, true));
+    expect((await wire.answer(0))?.status).toBe(status);
+    // The server may also close the connection.
+    wire.write(write({ url: '/health' }, true));
+    const next = await wire.answer(1);
+    wire.socket.destroy();
+    expect(next?.status ?? 'closed').toBeOneOf([200, 'closed']);
+  });
 });
 
 describe('an error has the documented body', () => {

@@ -7,7 +7,10 @@ import { type Answer, type Wire, openWire, write } from './wire.ts';
 /** `connection`: the open keep-alive connection. */
 export type Target = Server & { port: number; connection?: Wire | undefined };
 
-/** How long the server may be silent before the fake clock advances, the client ends its side, and the request counts as unanswered. */
+/**
+ * How long the server may be silent before the fake clock advances, the client ends its side, and the request counts as unanswered. Counted
+ * in ticks of the event loop: while the machine delays this process, no time passes.
+ */
 const silenceMs = { beforeAdvance: 250, beforeEnd: 25, beforeAbort: 5000 };
 
 export async function startTarget(env: Record<string, string>): Promise<Target> {
@@ -77,15 +80,17 @@ export async function send(target: Target, request: FuzzRequest): Promise<Answer
   const number = wire.answers.length;
   if (number !== wire.sent()) throw new Error('There are more responses than requests.');
   wire.write(write(request, isKept), request.method === 'HEAD');
-  const timers = [
-    // Some responses wait for a job or for the rest of a form until the fake clock reaches their time limit.
-    setTimeout(() => void target.runtime.advance(61_000), silenceMs.beforeAdvance),
-    setTimeout(() => wire.socket.destroy(), silenceMs.beforeAbort),
+  let silentMs = 0;
+  const timer = setInterval(() => {
+    silentMs += 1;
     // The server waits for bytes that an incomplete request announces and never sends.
-    ...(isKept ? [] : [setTimeout(() => wire.socket.end(), silenceMs.beforeEnd)]),
-  ];
+    if (silentMs === silenceMs.beforeEnd && !isKept) wire.socket.end();
+    // Some responses wait for a job or for the rest of a form until the fake clock reaches their time limit.
+    if (silentMs === silenceMs.beforeAdvance) void target.runtime.advance(61_000);
+    if (silentMs === silenceMs.beforeAbort) wire.socket.destroy();
+  }, 1);
   const answer = await wire.answer(number);
-  for (const timer of timers) clearTimeout(timer);
+  clearInterval(timer);
   target.connection = isKept && answer?.headers.connection !== 'close' ? wire : undefined;
   if (target.connection !== wire) wire.socket.destroy();
   return answer;

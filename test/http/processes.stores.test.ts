@@ -67,16 +67,14 @@ it('a server can revoke a token that the other has just issued', async () => {
   const signedIn = await one.post('/tokens/generateToken', { username: 'member', password });
   const { token } = signedIn.json<{ token: string }>();
   await other.post('/tokens/revokeToken', { token });
-  await expect
-    .poll(async () => (await one.get(`/admin/mode?token=${token}`)).statusCode, { timeout: 1000 })
-    .toBe(401);
+  await expect.poll(async () => (await one.get(`/admin/mode?token=${token}`)).statusCode).toBe(401);
 });
 
-it('both servers refuse a revoked token within a second', async () => {
+it('both servers refuse a revoked token', async () => {
   const signedIn = await one.post('/tokens/generateToken', { username: 'member', password });
   const { token } = signedIn.json<{ token: string }>();
   const statusOf = async () => (await other.get(`/admin/mode?token=${token}`)).statusCode;
   expect(await statusOf()).toBe(200);
   await one.post('/tokens/revokeToken', { token });
-  await expect.poll(statusOf, { timeout: 1000 }).toBe(401);
+  await expect.poll(statusOf).toBe(401);
 });

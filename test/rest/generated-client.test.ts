@@ -28,16 +28,17 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-async function compile(name: string, source: string): Promise<string> {
-  writeFileSync(join(directory, `${name}.ts`), source);
-  const options = '--strict --noUncheckedIndexedAccess --skipLibCheck --module nodenext --target es2022';
+/** Compiles the programs together; returns the errors, each with the name of its file. */
+async function compile(sources: Readonly<Record<string, string>>): Promise<string[]> {
+  for (const [file, source] of Object.entries(sources)) writeFileSync(join(directory, file), source);
+  const options =
+    '--strict --noUncheckedIndexedAccess --skipLibCheck --module nodenext --target es2022 --types node';
   try {
-    await run(process.execPath, [tsc, ...options.split(' '), '--types', 'node', `${name}.ts`], {
-      cwd: directory,
-    });
-    return '';
+    await run(process.execPath, [tsc, ...options.split(' '), ...Object.keys(sources)], { cwd: directory });
+    return [];
   } catch (error) {
-    return (error as { stdout: string }).stdout;
+    const { stdout } = error as { stdout: string };
+    return [...stdout.matchAll(/^(.*)\(.*: (error TS\d+)/gm)].map(([, file, code]) => `${file}: ${code}`);
   }
 }
 
@@ -48,8 +49,7 @@ const client = `
   export const client = createClient<paths>({ baseUrl, headers: { authorization: \`Bearer \${token}\` } });
 `;
 
-it('compiles, and reads typed answers', async () => {
-  const source = `${client}
+const good = `${client}
     const { data: services, error } = await client.GET('/admin/services');
     if (!services) throw new Error(error.error.message);
     const names: string[] = services.services.map(({ serviceName }) => serviceName);
@@ -64,20 +64,22 @@ it('compiles, and reads typed answers', async () => {
     const details: string[] | undefined = refusal?.error.details;
     console.log(JSON.stringify({ first: names[0], state, attempts, details }));
   `;
-  expect(await compile('client', source)).toBe('');
-  const args = [join(directory, 'client.js'), await server.listen(), server.token('administrator')];
-  const { stdout } = await run(process.execPath, args);
-  expect(JSON.parse(stdout)).toEqual({ first: 'Geometry', state: 'no_upgrade', attempts: 2, details: [] });
-}, 60_000);
 
-it('does not compile where an answer is used wrongly', async () => {
-  const source = `${client}
+const wrong = `${client}
     const { data } = await client.GET('/admin/mode');
     export const length = data!.isReadOnly.length;
     export const since = data!.since;
     const { data: versions } = await client.GET('/admin/system/upgrades/available');
     export const installable: string = versions![0]!.installable;
   `;
-  const problems = (await compile('wrong', source)).match(/error TS\d+/g);
-  expect(problems).toEqual(['error TS2339', 'error TS2339', 'error TS2322']);
+
+it('compiles, except where an answer is used wrongly, and reads typed answers', async () => {
+  expect(await compile({ 'client.ts': good, 'wrong.ts': wrong })).toEqual([
+    'wrong.ts: error TS2339',
+    'wrong.ts: error TS2339',
+    'wrong.ts: error TS2322',
+  ]);
+  const args = [join(directory, 'client.js'), await server.listen(), server.token('administrator')];
+  const { stdout } = await run(process.execPath, args);
+  expect(JSON.parse(stdout)).toEqual({ first: 'Geometry', state: 'no_upgrade', attempts: 2, details: [] });
 }, 60_000);

@@ -23,7 +23,7 @@ import {
 } from './deliveries.ts';
 
 /** A store may remove finished deliveries some time after they have finished. */
-const eventually = { timeout: 5_000, interval: 20 };
+const eventually = { interval: 20 };
 
 describe.each(backends)('the delivery queue of the %s store', (_name, open) => {
   it('is empty at first', async () => {

@@ -21,7 +21,7 @@ import {
 } from './deliveries.ts';
 
 /** A store may remove finished deliveries some time after they have finished. */
-const eventually = { timeout: 5_000, interval: 20 };
+const eventually = { interval: 20 };
 
 const missed = (id: string, createdAt: number): Delivery =>
   delivery(id, createdAt, { state: 'missed', endedAt: createdAt });

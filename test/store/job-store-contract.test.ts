@@ -129,7 +129,7 @@ describe.each(backends)('the job store of the %s store', (_name, open) => {
     const { jobs } = await openElsewhere(store);
     const counts = () =>
       Promise.all([1, 2, 3, 4, 5].map(async (n) => (await jobs.messages(`job-${n}`)).length));
-    await expect.poll(counts, { timeout: 5_000, interval: 20 }).toEqual([0, 0, 1, 1, 1]);
+    await expect.poll(counts, { interval: 20 }).toEqual([0, 0, 1, 1, 1]);
     expect((await store.jobs.page(100, 0, 10)).total).toBe(4);
   });
 });

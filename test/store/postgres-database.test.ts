@@ -25,7 +25,7 @@ import {
 } from './definitions.ts';
 import { claimAll, claimed, delivery, end, enqueue, list, publish } from './deliveries.ts';
 
-const soon = { timeout: 2_000, interval: 10 };
+const soon = { interval: 10 };
 const keepsake = (id: string, data: unknown, signatureID: unknown = null): Keepsake => ({
   id,
   data,

@@ -23,7 +23,7 @@ import {
   retry,
 } from './deliveries.ts';
 
-const soon = { timeout: 1_000, interval: 10 };
+const soon = { interval: 10 };
 const eventDelivery = (id: string, eventId: string) =>
   delivery(id, 1, { event: { ...delivery(id, 1).event, id: eventId } });
 const count = (n: number) => Array.from({ length: n }, (_, index) => index);
@@ -36,7 +36,7 @@ describe('two processes on one PostgreSQL', () => {
     await expect.poll(() => one.isAlive(other.self), soon).toBe(true);
   });
 
-  it('see the changes of the other within a second', async () => {
+  it('see the changes of the other', async () => {
     const [one, other] = await openTwice();
     await one.update((transaction) => {
       transaction.put(rows, row('a', 1));
@@ -214,7 +214,7 @@ describe('two processes on one PostgreSQL', () => {
     expect((await one.deliveries.page({ webhookId: 'b' }, 0, 10)).total).toBe(1);
   });
 
-  it('end tokens for each other within a second', async () => {
+  it('end tokens for each other', async () => {
     const [one, other] = await openTwice();
     await one.tokens.issue(token('h1', 1), 9, auditEntry());
     await one.tokens.issue(token('h2', 2), 9, auditEntry());
@@ -326,7 +326,7 @@ describe('claims of two processes', () => {
     await one.close();
     const taken: string[] = [];
     await expect
-      .poll(async () => (taken.push(...(await claim(other, 1)).ids), taken.sort()), { timeout: 3_000 })
+      .poll(async () => (taken.push(...(await claim(other, 1)).ids), taken.sort()))
       .toEqual(['a1', 'a2']);
     await expect.poll(() => calls, soon).toBeGreaterThan(0);
     for (const id of ['a1', 'a2']) await end(other, id, 2);
@@ -374,13 +374,13 @@ describe('claims of two processes', () => {
 });
 
 describe('a process that has ended', () => {
-  it('is soon reported as not alive', async () => {
+  it('is reported as not alive', async () => {
     const [one, other] = await openTwice();
     await expect.poll(() => one.isAlive(other.self), soon).toBe(true);
     let calls = 0;
     one.onUpdate(() => (calls += 1));
     await other.close();
-    await expect.poll(() => one.isAlive(other.self), { timeout: 3_000 }).toBe(false);
+    await expect.poll(() => one.isAlive(other.self), soon).toBe(false);
     expect(calls).toBeGreaterThan(0);
     expect(one.isAlive(one.self)).toBe(true);
   });
@@ -391,13 +391,15 @@ describe('a process that has ended', () => {
     await publish(store, delivery('a1', 1), delivery('b1', 1));
     await database.ask(`update processes set since = since - interval '1 hour'`);
     await database.ask(`insert into processes (id, alive_until) values
-      ('dead', clock_timestamp() - interval '1 second'), ('alive', clock_timestamp() + interval '1 hour')`);
+      ('dead', clock_timestamp() + interval '1 hour'), ('alive', clock_timestamp() + interval '1 hour')`);
     await database.ask(`update deliveries set claim = nextval('claim_numbers'),
       claimed_by = case webhook_id when 'a' then 'dead' else 'alive' end`);
     expect((await claim(store, 1)).ids).toEqual([]);
-    await expect.poll(() => store.isAlive('alive'), soon).toBe(true);
-    expect(store.isAlive('dead')).toBe(false);
-    await expect.poll(async () => (await claim(store, 1)).ids, { timeout: 5_000 }).toEqual(['a1']);
+    await database.ask(
+      `update processes set alive_until = clock_timestamp() - interval '1 second' where id = 'dead'`,
+    );
+    await expect.poll(() => ['alive', 'dead'].map(store.isAlive), soon).toEqual([true, false]);
+    await expect.poll(async () => (await claim(store, 1)).ids).toEqual(['a1']);
     expect((await claim(store, 1)).ids).toEqual([]);
   });
 

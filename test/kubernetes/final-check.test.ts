@@ -132,11 +132,13 @@ describe('a workload with its images', () => {
       async ({ cluster }) => {
         const [pod] = await cluster.pods('Deployment', 'map-server');
         const path = `/api/v1/namespaces/${cluster.namespace}/pods/${pod?.metadata.name ?? ''}`;
+        await cluster.kubelet.pause();
         await cluster.request('DELETE', path);
         const available = async () =>
           (await cluster.read('Deployment', 'map-server')).status.availableReplicas;
-        await expect.poll(available, { interval: 1 }).toBeUndefined();
+        await expect.poll(available).toBeUndefined();
         cluster.pauseDeployments(500);
+        cluster.kubelet.resume();
       },
     ],
   ])('%s gets the time of a rollout', async (_what, change) => {
@@ -147,7 +149,7 @@ describe('a workload with its images', () => {
 
   it('that stays unhealthy fails the job when that time is over, and the job names it', async () => {
     const { end } = await disturb('rel', ({ cluster }) => breakSidecar(cluster), {
-      runtime: createFastRuntime(20),
+      runtime: createFastRuntime(50),
       rolloutTimeoutMs: 20_000,
     });
     const { state, messages } = await end();
@@ -159,7 +161,7 @@ describe('a workload with its images', () => {
 
   it('is not patched by a resumed release that waits for it', async () => {
     const { cluster, end, resume } = await disturb('rel', ({ cluster: on }) => breakSidecar(on), {
-      runtime: createFastRuntime(20),
+      runtime: createFastRuntime(50),
       rolloutTimeoutMs: 20_000,
     });
     const failed = await end();

@@ -316,7 +316,7 @@ it('a revert that the API server refuses is tried once per workload, and a resum
         ],
       },
     ],
-    { runtime: createFastRuntime(20), rolloutTimeoutMs: 400_000, imageTimeoutMs: 30_000 },
+    { runtime: createFastRuntime(50), rolloutTimeoutMs: 400_000, imageTimeoutMs: 30_000 },
   );
   await start('upgrade', 'pat');
   // From the moment at which the last workload has its new image, no patch is allowed.

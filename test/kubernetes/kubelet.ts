@@ -11,6 +11,9 @@ export type Request = (
 export type Kubelet = {
   /** From now on images whose tag contains this are good. */
   heal: (tagPart: string) => void;
+  /** Until `resume`, no pod changes its status. */
+  pause: () => Promise<void>;
+  resume: () => void;
   close: () => Promise<void>;
 };
 
@@ -24,6 +27,8 @@ const tagOf = (image: string) => /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 export function startKubelet(request: Request, namespace: string, intervalMs = 20): Kubelet {
   const healed: string[] = [];
   let isClosed = false;
+  let isPaused = false;
+  let updated: Promise<void> = Promise.resolve();
   let wake: () => void = () => undefined;
 
   function fateOf(image: string): Fate {
@@ -48,7 +53,8 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
   async function poll(): Promise<void> {
     while (!isClosed) {
       // The server may be down, and pods may be deleted after they were listed.
-      await updateStatuses().catch(() => undefined);
+      if (!isPaused) updated = updateStatuses().catch(() => undefined);
+      await updated;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, intervalMs);
         wake = () => {
@@ -62,6 +68,13 @@ export function startKubelet(request: Request, namespace: string, intervalMs = 2
 
   return {
     heal: (tagPart) => void healed.push(tagPart),
+    async pause() {
+      isPaused = true;
+      await updated;
+    },
+    resume: () => {
+      isPaused = false;
+    },
     async close() {
       isClosed = true;
       wake();

@@ -136,7 +136,7 @@ it('a quota without room for a rollout is a problem', async () => {
 it('an API server that cannot be reached is the only problem', async () => {
   const { on, plan } = await open();
   await on.faults.down();
-  const { problems } = await plan(['APPS'], [], { runtime: createFastRuntime(20) });
+  const { problems } = await plan(['APPS'], [], { runtime: createFastRuntime(50) });
   expect(problems).toEqual([
     expect.stringMatching(/^cluster: the API server cannot be reached: .*ECONNREFUSED/),
   ]);

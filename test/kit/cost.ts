@@ -47,5 +47,5 @@ export function checkCost(mostMs: number, ms: number): void {
 function print(name: string): void {
   const { ms = 0, mostMs = 0 } = highest.get(name) ?? {};
   highest.delete(name);
-  console.log(`${ms.toFixed(1)} of ${mostMs} ms: ${name}`);
+  process.stdout.write(`${ms.toFixed(1)} of ${mostMs} ms: ${name}\n`);
 }

@@ -1,10 +1,11 @@
-// Checks every page with axe-core for accessibility problems, wide and light, narrow and dark.
+// Checks the structure of every page, and the pages that cover every kind of element with axe-core, wide and light, narrow and dark.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { walk } from '../../src/rest/resource.ts';
 import {
+  type Steward,
   findBarriers,
   findOverflow,
   hasChromium,
@@ -12,9 +13,7 @@ import {
   startSteward,
   useBrowser,
 } from '../kit/browser.ts';
-import { startServer } from '../kit/server.ts';
-
-type Steward = Awaited<ReturnType<typeof startSteward>>;
+import { removeRepeatedRows, selectPages, surveyPages } from './survey.ts';
 
 const receiver = createServer((request, response) => {
   const isGood = request.url === '/good';
@@ -35,18 +34,10 @@ const looks = {
 
 type Look = keyof typeof looks;
 
-const bothLooks: readonly Look[] = ['wide', 'narrow'];
+const lookNames: readonly Look[] = ['wide', 'narrow'];
 
-/** A page, and the looks in which it is checked. */
-type Visit = { readonly path: string; readonly looks: readonly Look[] };
-
-/**
- * The addresses of all routes of both trees; `ids` gives the values of their parameters. All forms of operations are built in the same way,
- * so each is checked in one look, in turn.
- */
-async function visitsOfAll(ids: Readonly<Record<string, string>>): Promise<Visit[]> {
-  const server = await startServer();
-  const { admin, tokens } = server.app.trees;
+/** The addresses of all routes of both trees; `ids` gives the values of their parameters. */
+function pathsOfAll({ admin, tokens }: Steward['trees'], ids: Readonly<Record<string, string>>): string[] {
   const fill = (route: string) =>
     // `ids.service` is at the root and does not exist in a folder.
     route
@@ -56,20 +47,16 @@ async function visitsOfAll(ids: Readonly<Record<string, string>>): Promise<Visit
         if (id === undefined) throw new Error(`There is no id for {${param}}.`);
         return encodeURIComponent(id);
       });
-  const visits = new Map<string, readonly Look[]>();
+  const paths = new Set<string>();
   for (const [prefix, root] of [
     ['/admin', admin],
     ['/tokens', tokens],
   ] as const)
-    for (const { route, operation, resource } of walk(root)) {
+    for (const { route } of walk(root)) {
       // The pages of a webhook are the same beneath its service.
-      if (route.includes('{service}/webhooks/{webhook}')) continue;
-      const isForm = operation !== undefined && operation !== resource.onPost;
-      const inTurn: Look = visits.size % 2 === 0 ? 'wide' : 'narrow';
-      visits.set(`${prefix}/${fill(route)}`, isForm ? [inTurn] : bothLooks);
+      if (!route.includes('{service}/webhooks/{webhook}')) paths.add(`${prefix}/${fill(route)}`);
     }
-  await server.close();
-  return Array.from(visits, ([path, looks]) => ({ path, looks }));
+  return [...paths];
 }
 
 /** Creates data of every kind, in all states that the pages distinguish by colour. */
@@ -109,18 +96,11 @@ async function createSampleData(steward: Steward): Promise<Record<string, string
 /** The rules whose result depends on width or colours. */
 const visualRules = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
-/** The rows of a table or list are built alike, and axe-core takes long for hundreds of them. */
-const maxRows = 8;
-
 /**
  * Opens the details of the page and checks it: its width in all looks, then all rules in the first look, and those that depend on the look in
  * the others.
  */
-async function checkPage(
-  page: Page,
-  names: readonly Look[] = bothLooks,
-  details = 'details:not(.answer)',
-): Promise<string[]> {
+async function checkPage(page: Page, details = 'details:not(.answer)'): Promise<string[]> {
   await page.evaluate(`for (const part of document.querySelectorAll('${details}')) part.open = true;`);
   const found: string[] = [];
   const check = async (name: Look, find: () => Promise<string[]>) => {
@@ -129,12 +109,9 @@ async function checkPage(
     await page.setViewportSize(viewport);
     found.push(...(await find()).map((barrier) => `${name}: ${barrier}`));
   };
-  for (const name of names) await check(name, () => findOverflow(page));
-  await page.evaluate(`
-    for (const list of document.querySelectorAll('tbody, [data-messages], .links'))
-      while (list.children.length > ${maxRows}) list.lastElementChild.remove();
-  `);
-  for (const [index, name] of names.entries())
+  for (const name of lookNames) await check(name, () => findOverflow(page));
+  await removeRepeatedRows(page);
+  for (const [index, name] of lookNames.entries())
     await check(name, () => findBarriers(page, index === 0 ? undefined : visualRules));
   return found;
 }
@@ -142,21 +119,15 @@ async function checkPage(
 describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 }, () => {
   const open = useBrowser();
 
-  async function openAs(address: string, token: string): Promise<Page> {
-    const page = await open(address);
-    await page.context().addCookies([{ name: 'steward_session', value: token, url: address }]);
-    return page;
-  }
-
   /** Returns the problems by address. Two pages run in parallel: one loads while axe-core checks the other. */
-  async function checkAll(address: string, token: string, visits: readonly Visit[]) {
-    const remaining = visits.values();
+  async function checkAll({ address, token }: Steward, paths: readonly string[]) {
+    const remaining = paths.values();
     const found: Record<string, string[]> = {};
     const worker = async () => {
-      const page = await openAs(address, token);
-      for (const { path, looks: names } of remaining) {
-        const status = (await page.goto(path))?.status();
-        const barriers = [...(status === 200 ? [] : [`HTTP ${status}`]), ...(await checkPage(page, names))];
+      const page = await open(address, { token });
+      for (const path of remaining) {
+        await page.goto(path);
+        const barriers = await checkPage(page);
         if (barriers.length > 0) found[path] = barriers;
       }
     };
@@ -177,14 +148,15 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
       `${upgradePage}&step=plan`,
       `${upgradePage}&step=plan&setting.licenseUpload=${ids.itemID}`,
     ];
-    const visits = [...(await visitsOfAll(ids)), ...more.map((path) => ({ path, looks: bothLooks }))];
-    expect(visits.length).toBeGreaterThan(60);
-    const token = await steward.tokenOf('admin');
-    expect(await checkAll(steward.address, token, visits)).toEqual({});
-    // The fields of the answer are the same table on every page.
-    const page = await openAs(steward.address, token);
+    const paths = [...pathsOfAll(steward.trees, ids), ...more];
+    expect(paths.length).toBeGreaterThan(60);
+    const page = await open(steward.address, { token: steward.token });
     await page.goto('/admin/system/upgrades/available');
-    expect(await checkPage(page, bothLooks, 'details')).toEqual([]);
+    const surveys = await surveyPages(page, paths);
+    expect(surveys.filter(({ problems }) => problems.length > 0)).toEqual([]);
+    expect(await checkAll(steward, selectPages(surveys))).toEqual({});
+    // The fields of the answer are the same table on every page.
+    expect(await checkPage(page, 'details')).toEqual([]);
   });
 
   it('on error pages, on forms with a problem or a result, and during an upgrade', async () => {
@@ -201,13 +173,13 @@ describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 },
       const anonymous = await open(address);
       await visit(anonymous, '/admin/services', 401);
       await visit(anonymous, '/nothing', 404);
-      const mia = await openAs(address, await steward.tokenOf('mia'));
+      const mia = await open(address, { token: await steward.tokenOf('mia') });
       await visit(mia, '/admin', 200);
       await visit(mia, '/admin/system', 403);
     }
 
     async function visitAsAdministrator() {
-      const page = await openAs(address, await steward.tokenOf('admin'));
+      const page = await open(address, { token: steward.token });
       await visit(page, '/admin/nothing', 404);
       await page.goto('/admin/services/webhooks/settings');
       const update = page.getByRole('button', { name: 'Update webhook settings' });

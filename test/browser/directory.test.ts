@@ -1,15 +1,7 @@
 // Tests the directory in a browser: sign-in and sign-out, the catalog search, and the SOAP operations page.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import {
-  findBarriers,
-  hasChromium,
-  password,
-  patience,
-  signIn,
-  startSteward,
-  useBrowser,
-} from '../kit/browser.ts';
+import { findBarriers, hasChromium, password, patience, startSteward, useBrowser } from '../kit/browser.ts';
 
 const settings = '/admin/services/webhooks/settings';
 
@@ -47,9 +39,9 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
   });
 
   it('finds services, sends the SOAP operations that list them, and shows the calls live at /control', async () => {
-    const { address } = await startSteward({ TEST_CONTROL: 'true' });
-    const page = await open(address);
-    await signIn(page, '/admin/services');
+    const { address, token } = await startSteward({ TEST_CONTROL: 'true' });
+    const page = await open(address, { token });
+    await page.goto('/admin/services');
     await page.getByLabel('Search services').fill('roads');
     await page.getByLabel('Search services').press('Enter');
     await page.getByRole('heading', { name: '1 service for “roads”' }).waitFor();

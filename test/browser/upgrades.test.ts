@@ -1,7 +1,8 @@
-// Tests upgrades in a browser. With scripts, the page updates itself while the job runs.
+// Tests upgrades in a browser. With scripts, the page updates itself while the job runs. The job moves only when a test advances the clock.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { hasChromium, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
+import { createFakeRuntime } from '../kit/runtime.ts';
 
 const upgrades = '/admin/system/upgrades';
 const license = {
@@ -10,7 +11,19 @@ const license = {
   buffer: Buffer.from('{"licensed":true}'),
 };
 
-const endsWithin = { timeout: 30_000 };
+const endsWithin = { timeout: 30_000, interval: 100 };
+
+/** Starts a server whose steps take a second of its fake clock. */
+async function startWithClock(env: Record<string, string> = {}) {
+  const runtime = createFakeRuntime(Date.now());
+  const steward = await startSteward({ UPGRADE_STEP_MS: '1000', ...env }, runtime);
+  return {
+    ...steward,
+    runSteps: (count: number) => runtime.advance(count * 1000),
+    /** Longer than any job takes. */
+    runToEnd: () => runtime.advance(600_000),
+  };
+}
 
 /** The label with the state of the newest job. */
 const stateOf = (page: Page) => page.locator('#job .state');
@@ -41,18 +54,21 @@ async function startRelease(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Upload the file and show the plan' }).click();
   await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
   await page.getByRole('button', { name: 'Start the upgrade' }).click();
+  await expectState(page, 'In progress');
 }
+
+const expectState = (page: Page, state: string) =>
+  expect.poll(() => stateOf(page).innerText(), endsWithin).toBe(state);
 
 describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   const open = useBrowser();
 
   it('updates the page in every open browser until it succeeds', async () => {
-    const { address } = await startSteward({ UPGRADE_STEP_MS: '20' });
-    const [page, other] = await Promise.all([open(address), open(address)]);
+    const { address, token, read, runSteps, runToEnd } = await startWithClock();
+    const [page, other] = await Promise.all([open(address, { token }), open(address, { token })]);
     await other.addInitScript(hideAndNotify);
-    await Promise.all([signIn(page, upgrades), signIn(other, '/admin')]);
+    await page.goto(upgrades);
     await startRelease(page);
-    await stateOf(page).waitFor();
     await page.waitForLoadState();
     await page.getByText('Upgrade to 11.0.0.2670 started.').waitFor();
     const filled = page.locator('.tiles > li.done');
@@ -67,26 +83,25 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
 
     const bar = page.getByRole('progressbar');
     const seen = { done: [] as number[], messages: [] as number[] };
-    const readProgress = async () => {
-      const before = await stateOf(page).innerText();
-      if (before !== 'In progress') return before;
-      const done = Number(await bar.getAttribute('value'));
-      const messages = await messagesOf(page).count();
-      // The page may have reloaded meanwhile and be empty for a moment.
-      const state = await stateOf(page).innerText();
-      if (state !== 'In progress') return state;
-      seen.done.push(done);
-      seen.messages.push(messages);
-      return state;
-    };
-    await expect.poll(() => filled.count(), endsWithin).toBeGreaterThan(1);
-    expect(await page.title()).toMatch(/^\d+ % · Upgrades/);
-    await expect.poll(readProgress, endsWithin).toBe('Succeeded');
+    for (let round = 0; round < 5; round += 1) {
+      const before = await messagesOf(page).count();
+      await runSteps(30);
+      const { progress } = await read<{ progress: { percent: number } }>('system/upgrades');
+      await expect.poll(() => bar.getAttribute('value'), endsWithin).toBe(String(progress.percent));
+      await expect.poll(() => messagesOf(page).count(), endsWithin).toBeGreaterThan(before);
+      seen.done.push(progress.percent);
+      seen.messages.push(await messagesOf(page).count());
+    }
     for (const counts of Object.values(seen)) {
       expect(counts).toEqual(counts.toSorted((a, b) => a - b));
       expect(new Set(counts).size, counts.join()).toBeGreaterThan(4);
     }
-    await expect.poll(() => stateOf(other).innerText()).toBe('Succeeded');
+    await expect.poll(() => filled.count(), endsWithin).toBeGreaterThan(1);
+    expect(await page.title()).toMatch(/^\d+ % · Upgrades/);
+    expect(await stateOf(page).innerText()).toBe('In progress');
+    await runToEnd();
+    await expectState(page, 'Succeeded');
+    await expectState(other, 'Succeeded');
     const end = 'Upgrade from 10.9.1.1234 to 11.0.0.2670: succeeded.';
     await expect.poll(() => other.title()).toBe(`● ${end}`);
     expect(await other.evaluate('notified')).toEqual(['Steward', end]);
@@ -102,15 +117,18 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   });
 
   it('that fails shows the reason, and succeeds after it is resumed', async () => {
-    const { address } = await startSteward({ UPGRADE_STEP_MS: '5', SIMULATED_FAILURES: 'MAP_SERVER:1' });
-    const page = await open(address);
-    await signIn(page, upgrades);
+    const { address, token, runToEnd } = await startWithClock({ SIMULATED_FAILURES: 'MAP_SERVER:1' });
+    const page = await open(address, { token });
+    await page.goto(upgrades);
     await startRelease(page);
-    await expect.poll(() => stateOf(page).innerText(), endsWithin).toBe('Failed');
+    await runToEnd();
+    await expectState(page, 'Failed');
     expect(await page.locator('p.problem').innerText()).toContain('MAP_SERVER');
     expect(await page.locator('#installed + dl').innerText()).toContain('10.9.1.1234');
     await page.getByRole('button', { name: 'Resume' }).click();
-    await expect.poll(() => stateOf(page).innerText(), endsWithin).toBe('Succeeded');
+    await expectState(page, 'In progress');
+    await runToEnd();
+    await expectState(page, 'Succeeded');
     expect(await page.locator('#installed + dl').innerText()).toContain('11.0.0.2670');
     expect(
       await messagesOf(page)
@@ -120,24 +138,30 @@ describe.skipIf(!hasChromium)('an upgrade', patience, () => {
   });
 
   it('to a patch can be cancelled', async () => {
-    const { address } = await startSteward({ UPGRADE_STEP_MS: '200' });
-    const page = await open(address);
-    await signIn(page, upgrades);
+    const { address, token, runSteps, runToEnd } = await startWithClock();
+    const page = await open(address, { token });
+    await page.goto(upgrades);
     await page.getByRole('link', { name: 'Choose Product 10.9.1 Portal Update' }).click();
     await page.getByRole('button', { name: 'Start the upgrade' }).click();
+    await expectState(page, 'In progress');
+    await runSteps(2);
     await messagesOf(page).nth(1).waitFor();
+    const answered = page.waitForResponse((response) => response.request().method() === 'POST');
     await page.getByRole('button', { name: 'Cancel this job' }).click();
-    await expect.poll(() => stateOf(page).innerText(), endsWithin).toBe('Cancelled');
+    await answered;
+    await runToEnd();
+    await expectState(page, 'Cancelled');
     await page.getByText('Cancelled by admin.', { exact: true }).waitFor();
     expect(await page.locator('#installed + dl').innerText()).toContain('10.9.1.1234');
   });
 
   it('works without scripts, by reloading the page', async () => {
-    const { address } = await startSteward({ UPGRADE_STEP_MS: '5' });
+    const { address, runToEnd } = await startWithClock();
     const page = await open(address, { javaScriptEnabled: false });
     await signIn(page, upgrades);
     await startRelease(page);
     expect(await page.getByRole('button', { name: 'Copy' }).count()).toBe(0);
+    await runToEnd();
     const reload = async () => {
       const link = page.getByRole('link', { name: 'Reload this page' });
       if ((await link.count()) > 0) await link.click();

@@ -11,6 +11,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
   it('asks for a sign-in, opens the requested page, and ends the session with the sign-out', async () => {
     const { address } = await startSteward();
     const page = await open(address, { permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.clock.install();
     expect((await page.goto(settings))?.status()).toBe(401);
     await page.getByLabel('User name').fill('admin');
     await page.getByLabel('Password').fill('not the password');
@@ -87,6 +88,7 @@ describe.skipIf(!hasChromium)('the directory', patience, () => {
 async function copyCommand(page: Page, address: string): Promise<void> {
   await page.getByRole('button', { name: 'Copy' }).click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
+  await page.clock.fastForward(2_000);
   await page.getByRole('button', { name: 'Copy', exact: true }).waitFor();
   const copied = await page.evaluate<string>('navigator.clipboard.readText()');
   expect(copied).toBe(await page.locator('[data-copy]').textContent());

@@ -1,9 +1,9 @@
 // Tests webhooks in a browser: settings, a failing receiver, its deliveries, and a redelivery.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { hasChromium, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
+import { hasChromium, patience, startSteward, useBrowser } from '../kit/browser.ts';
 
 const receiver = createServer((request, response) => {
   request.resume().on('end', () => response.writeHead(responseStatus).end('out of order'));
@@ -19,9 +19,10 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
 
   it('follow the settings, and show the result of every delivery', async () => {
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-    const { address } = await startSteward({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
-    const page = await open(address);
-    await signIn(page, '/admin/services/webhooks/settings');
+    const { address, token } = await startSteward({ WEBHOOK_ALLOW_CIDRS: '127.0.0.0/8' });
+    const page = await open(address, { token });
+    await page.clock.install();
+    await page.goto('/admin/services/webhooks/settings');
     await changeSettings(page);
     await register(page, (receiver.address() as AddressInfo).port);
 
@@ -50,7 +51,7 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
     const failed = page.url();
     await page.getByRole('button', { name: 'Redeliver' }).click();
     // The page of the new delivery follows it.
-    await page.getByText('The receiver accepted the event.').waitFor();
+    await waitForUpdate(page.getByText('The receiver accepted the event.'));
     await page.getByText('What the last attempt sent:').waitFor();
     await page.getByRole('link', { name: 'Repeats an earlier delivery' }).click();
     await page.getByRole('link', { name: 'Was redelivered' }).waitFor();
@@ -59,7 +60,7 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
     await page.getByRole('navigation', { name: 'Breadcrumb' }).getByText('Harbourmaster').click();
     await page.getByRole('button', { name: 'Ping' }).click();
     await page.getByText('Ping was sent to Harbourmaster.').waitFor();
-    await expect.poll(() => rows.first().innerText(), patience).toMatch(/Ping[\s\S]*delivered/);
+    await waitForUpdate(rows.first().filter({ hasText: /Ping[\s\S]*delivered/ }));
     await page.getByRole('link', { name: 'Deactivate …' }).click();
     await page.getByText('No delivery is pending.').waitFor();
     await page.getByRole('button', { name: 'Deactivate webhook' }).click();
@@ -67,6 +68,15 @@ describe.skipIf(!hasChromium)('webhooks', patience, () => {
     await page.getByRole('button', { name: 'Activate', exact: true }).waitFor();
   });
 });
+
+/** Waits until the page shows what it reads every few seconds. The clock of the page passes these seconds at once. */
+async function waitForUpdate(shown: Locator): Promise<void> {
+  const look = async () => {
+    await shown.page().clock.fastForward(5_000);
+    return shown.count();
+  };
+  await expect.poll(look, { ...patience, interval: 100 }).toBe(1);
+}
 
 /** Changes the settings, first with a number out of range. */
 async function changeSettings(page: Page): Promise<void> {

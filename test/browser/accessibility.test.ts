@@ -4,15 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { walk } from '../../src/rest/resource.ts';
-import {
-  type Steward,
-  findBarriers,
-  findOverflow,
-  hasChromium,
-  password,
-  startSteward,
-  useBrowser,
-} from '../kit/browser.ts';
+import { findBarriers, findOverflow, hasChromium, useBrowser } from '../kit/browser.ts';
+import { type Steward, password, startSteward } from '../kit/steward.ts';
 import { removeRepeatedRows, selectPages, surveyPages } from './survey.ts';
 
 const receiver = createServer((request, response) => {

@@ -1,7 +1,8 @@
 // Tests the directory in a browser: sign-in and sign-out, the catalog search, and the SOAP operations page.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { findBarriers, hasChromium, password, patience, startSteward, useBrowser } from '../kit/browser.ts';
+import { findBarriers, hasChromium, patience, useBrowser } from '../kit/browser.ts';
+import { password, startSteward } from '../kit/steward.ts';
 
 const settings = '/admin/services/webhooks/settings';
 

@@ -1,7 +1,8 @@
 // Tests upgrades in a browser. With scripts, the page updates itself while the job runs. The job moves only when a test advances the clock.
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { hasChromium, patience, signIn, startSteward, useBrowser } from '../kit/browser.ts';
+import { hasChromium, patience, signIn, useBrowser } from '../kit/browser.ts';
+import { startSteward } from '../kit/steward.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 const upgrades = '/admin/system/upgrades';

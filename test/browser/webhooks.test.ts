@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Locator, Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { hasChromium, patience, startSteward, useBrowser } from '../kit/browser.ts';
+import { hasChromium, patience, useBrowser } from '../kit/browser.ts';
+import { startSteward } from '../kit/steward.ts';
 
 const receiver = createServer((request, response) => {
   request.resume().on('end', () => response.writeHead(responseStatus).end('out of order'));

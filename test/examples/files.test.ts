@@ -8,10 +8,11 @@ import type { V1Deployment, V1Ingress, V1NetworkPolicy, V1Service } from '@kuber
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readCatalogFile } from '../../src/catalog/catalog-file.ts';
 import { readConfig } from '../../src/config.ts';
+import { startSteward } from '../kit/steward.ts';
 import { variableNames } from '../kit/variables.ts';
 import { problemsOf, readManifests, readYaml } from '../kit/manifests.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
-import { checkout, patience, pathOf, run, startSteward, succeeds, textOf } from './kit.ts';
+import { checkout, patience, pathOf, run, succeeds, textOf } from './kit.ts';
 
 const hasCompose = succeeds('docker-compose', 'version');
 const hasKubectl = succeeds('kubectl', 'version', '--client');

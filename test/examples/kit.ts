@@ -1,11 +1,9 @@
-// Finds the tools that the examples need, and starts a server for them.
+// Finds the tools that the examples need, and runs commands.
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect } from 'vitest';
-import { startProcess } from '../kit/process.ts';
 
 export const checkout = fileURLToPath(new URL('../../', import.meta.url));
 export const pathOf = (path: string) => join(checkout, path);
@@ -13,8 +11,6 @@ export const textOf = (path: string) => readFileSync(pathOf(path), 'utf8');
 
 export const succeeds = (command: string, ...args: string[]) =>
   spawnSync(command, args, { timeout: 20_000 }).status === 0;
-
-export const password = 'correct horse';
 
 /** Starting processes takes long on a busy machine. */
 export const patience = { timeout: 60_000 };
@@ -35,25 +31,4 @@ export async function run(
     if (typeof code !== 'number') throw error;
     return { code, stdout: stdout ?? '', stderr: stderr ?? '' };
   }
-}
-
-/** Starts the built server and signs in as the administrator. */
-export async function startSteward(env: Record<string, string> = {}) {
-  const address = await startProcess({ ADMIN_PASSWORD: password, LOG_LEVEL: 'error', ...env }).listening;
-
-  async function post<T>(path: string, fields: Record<string, string>, token = ''): Promise<T> {
-    const body = new URLSearchParams({ ...fields, ...(token !== '' && { token }) });
-    const response = await fetch(`${address}${path}`, { method: 'POST', body });
-    expect(response.status, path).toBe(200);
-    return (await response.json()) as T;
-  }
-  const signIn = { username: 'admin', password };
-  const { token } = await post<{ token: string }>('/tokens/generateToken', signIn);
-
-  return {
-    address,
-    /** Sends a POST to the admin directory as the administrator. */
-    act: <T = object>(path: string, fields: Record<string, string> = {}) =>
-      post<T>(`/admin/${path}`, fields, token),
-  };
 }

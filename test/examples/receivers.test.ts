@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { makeSignatureKey, signBody } from '../../src/webhooks/signature.ts';
 import { startProcess } from '../kit/process.ts';
-import { pathOf, patience, startSteward, succeeds } from './kit.ts';
+import { startSteward } from '../kit/steward.ts';
+import { pathOf, patience, succeeds } from './kit.ts';
 
 const receivers = [
   { name: 'receiver-node', command: [process.execPath, pathOf('examples/receiver-node/receiver.js')] },

@@ -1,6 +1,7 @@
 // Runs the SOAP clients in examples/ against a server. Tests of toolkits that are not installed are skipped.
 import { describe, expect, it } from 'vitest';
-import { password, pathOf, patience, run, startSteward, succeeds } from './kit.ts';
+import { password, startSteward } from '../kit/steward.ts';
+import { pathOf, patience, run, succeeds } from './kit.ts';
 
 const importZeep = ['-c', 'import zeep'];
 const python = succeeds('/usr/bin/python3', ...importZeep) ? '/usr/bin/python3' : 'python3';
@@ -23,8 +24,8 @@ describe.each(clients)('$name', ({ command: [program, file], isMissing }) => {
     patience,
     async () => {
       const { address } = await startSteward({ CATALOG_FILE: pathOf('examples/catalog.json') });
-      const list = (env: Record<string, string> = {}) => run(program, [file, `${address}/services`], env);
-      const services = `http://localhost:${new URL(address).port}/services`;
+      const services = `${address}/services`;
+      const list = (env: Record<string, string> = {}) => run(program, [file, services], env);
       expect(await list()).toEqual({
         code: 0,
         stderr: '',

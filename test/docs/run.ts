@@ -5,7 +5,8 @@
 // free one. `npm ci` and `npm run build` do nothing, because the tests run on what is installed and built.
 //
 // A block that ends with `npm start` starts the server, as the comment `<!-- server: … -->` does: with the variables that the block sets. A
-// second such block stops the first server and begins a new bash. The answer after it is what the server prints on standard error.
+// second such block stops the first server and begins a new bash. The answer after it is what the server prints on standard error. A server
+// without such an answer runs in the process of the test.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -23,6 +24,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createDatabase } from '../kit/postgres.ts';
 import { startProcess } from '../kit/process.ts';
+import { listen } from '../kit/steward.ts';
 import { isAnswer } from './answers.ts';
 import { type Example, type Page, checkout } from './pages.ts';
 
@@ -71,21 +73,41 @@ async function runSession(
 
   const variables = await readVariables(startScript, directory);
   if (variables instanceof Error) return [`${page.path}:${start?.line ?? 1}: ${variables.message}`];
-  const steward = startProcess(variables);
+  const answer = start?.answer;
+  let steward: Running;
   try {
-    const address = await steward.listening;
-    const printed =
-      start?.answer === undefined || isAnswer(start.answer, steward.output.err)
-        ? []
-        : [describe(page, start, steward.output.err)];
-    const known = new Map([...ports, ['8080', new URL(address).port]]);
-    return [...printed, ...(await runExamples(page, examples, directory, known))];
+    steward = await (answer || variables.STORE_URL ? runProcess(variables) : listen(variables));
   } catch (error) {
     return [`${page.path}:${start?.line ?? 1}: the server did not start.\n${(error as Error).message}`];
-  } finally {
-    steward.child.kill('SIGTERM');
-    await steward.exited;
   }
+  try {
+    const printed = steward.printed?.() ?? '';
+    const wrong = start && answer && !isAnswer(answer, printed) ? [describe(page, start, printed)] : [];
+    const known = new Map([...ports, ['8080', steward.port]]);
+    return [...wrong, ...(await runExamples(page, examples, directory, known))];
+  } finally {
+    await steward.close();
+  }
+}
+
+type Running = {
+  readonly port: string;
+  readonly printed?: () => string;
+  readonly close: () => Promise<void>;
+};
+
+/** Only a server in a process of its own prints its address, and only such a one uses PostgreSQL. The others start faster in this process. */
+async function runProcess(variables: Record<string, string>): Promise<Running> {
+  const { child, output, exited, listening } = startProcess(variables);
+  const { port } = new URL(await listening);
+  return {
+    port,
+    printed: () => output.err,
+    async close() {
+      child.kill('SIGTERM');
+      await exited;
+    },
+  };
 }
 
 /** Runs the block up to `npm start`, which writes its environment instead of starting. */

@@ -30,14 +30,15 @@ describe('the shell examples do what they show', () => {
   );
   const problems = new Map<string, string[]>();
 
-  // Before the tests, because two pages run at the same time and the processes of a test are killed after it.
+  // Before the tests, because three pages run at the same time and the processes of a test are killed after it. Most of the time is spent
+  // waiting for upgrades.
   beforeAll(async () => {
     const waiting = withExamples.filter((page) => missingOn(page).length === 0);
     const runWaiting = async () => {
       for (let page = waiting.shift(); page !== undefined; page = waiting.shift())
         problems.set(page.path, await runPage(page));
     };
-    await Promise.all([runWaiting(), runWaiting()]);
+    await Promise.all([runWaiting(), runWaiting(), runWaiting()]);
   }, 180_000);
 
   for (const page of withExamples)

@@ -55,7 +55,7 @@ function createCheckedClient(client: HttpClient): HttpClient {
 }
 
 /** Starts the server that a process with these variables would start. A fake runtime moves its time only when a test advances it. */
-async function listen(env: Variables, fake?: FakeRuntime) {
+export async function listen(env: Variables, fake?: FakeRuntime) {
   const config = readConfig({ ADMIN_PASSWORD: password, ...env });
   const runtime = fake ?? realRuntime;
   const httpClient = createCheckedClient(createHttpClient(config.webhookAllowCidrs));

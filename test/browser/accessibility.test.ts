@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterEach, describe, expect, it } from 'vitest';
 import { walk } from '../../src/rest/resource.ts';
-import { findBarriers, findOverflow, hasChromium, useBrowser } from '../kit/browser.ts';
+import { findBarriers, findOverflow, hasChromium, loadAxe, useBrowser } from '../kit/browser.ts';
 import { type Steward, password, startSteward } from '../kit/steward.ts';
 import { removeRepeatedRows, selectPages, surveyPages } from './survey.ts';
 
@@ -26,8 +26,6 @@ const looks = {
 } as const;
 
 type Look = keyof typeof looks;
-
-const lookNames: readonly Look[] = ['wide', 'narrow'];
 
 /** The addresses of all routes of both trees; `ids` gives the values of their parameters. */
 function pathsOfAll({ admin, tokens }: Steward['trees'], ids: Readonly<Record<string, string>>): string[] {
@@ -90,27 +88,39 @@ async function createSampleData(steward: Steward): Promise<Record<string, string
 const visualRules = ['color-contrast', 'link-in-text-block', 'scrollable-region-focusable', 'target-size'];
 
 /**
- * Opens the details of the page and checks it: its width in all looks, then all rules in the first look, and those that depend on the look in
- * the others.
+ * Opens the details of the page and checks it: its width in both looks, all rules in the wide look, and those that depend on the look in the
+ * narrow one. Changing the look takes long, so the wide one is first and last.
  */
 async function checkPage(page: Page, details = 'details:not(.answer)'): Promise<string[]> {
   await page.evaluate(`for (const part of document.querySelectorAll('${details}')) part.open = true;`);
   const found: string[] = [];
-  const check = async (name: Look, find: () => Promise<string[]>) => {
-    const { colorScheme, viewport } = looks[name];
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize(viewport);
-    found.push(...(await find()).map((barrier) => `${name}: ${barrier}`));
-  };
-  for (const name of lookNames) await check(name, () => findOverflow(page));
+  const note = (name: Look, barriers: readonly string[]) =>
+    found.push(...barriers.map((barrier) => `${name}: ${barrier}`));
+  await show(page, 'wide');
+  note('wide', await findOverflow(page));
+  await show(page, 'narrow');
+  note('narrow', await findOverflow(page));
   await removeRepeatedRows(page);
-  for (const [index, name] of lookNames.entries())
-    await check(name, () => findBarriers(page, index === 0 ? undefined : visualRules));
+  note('narrow', await findBarriers(page, visualRules));
+  await show(page, 'wide');
+  note('wide', await findBarriers(page));
   return found;
 }
 
+async function show(page: Page, look: Look): Promise<void> {
+  const { colorScheme, viewport } = looks[look];
+  await page.emulateMedia({ colorScheme });
+  await page.setViewportSize(viewport);
+}
+
 describe.skipIf(!hasChromium)('axe-core finds no problem', { timeout: 300_000 }, () => {
-  const open = useBrowser();
+  const openPage = useBrowser();
+
+  async function open(...given: Parameters<typeof openPage>): Promise<Page> {
+    const page = await openPage(...given);
+    await loadAxe(page);
+    return page;
+  }
 
   /** Returns the problems by address. Two pages run in parallel: one loads while axe-core checks the other. */
   async function checkAll({ address, token }: Steward, paths: readonly string[]) {

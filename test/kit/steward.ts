@@ -85,7 +85,7 @@ export async function listen(env: Variables, fake?: FakeRuntime) {
   return {
     app,
     port: new URL(app.http.listeningOrigin).port,
-    async close() {
+    close: async () => {
       const closed = app.close();
       // Attempts in progress have some seconds to end.
       await fake?.advance(10_000);

@@ -74,7 +74,7 @@ const modes = {
   docs: [{ name: 'docs', include: generated }],
   quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
   // One worker, so that the tests do not slow each other down.
-  cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1 }],
+  cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1, globalSetup }],
   long: [
     {
       name: 'long',

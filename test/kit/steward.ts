@@ -1,5 +1,4 @@
 // A server in this process that real clients use: it listens, its time is real unless a test replaces it, and its webhooks are sent.
-import { scryptSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
@@ -14,6 +13,7 @@ import { realRuntime } from '../../src/runtime.ts';
 import { type HttpClient, createHttpClient } from '../../src/webhooks/http-client.ts';
 import { checkDelivery } from './check-deliveries.js';
 import { noteRecord, noteSecret } from './leaks.ts';
+import { hashCheaply } from './password.ts';
 import type { FakeRuntime } from './runtime.ts';
 
 export const password = 'a password for tests';
@@ -28,13 +28,6 @@ const assets = {
 };
 const wsdl = readSource('wsdl/ServiceCatalog.wsdl');
 const { version } = JSON.parse(readSource('package.json')) as { version: string };
-
-/** The hash that the server makes is slow to check on purpose. A hash names its cost, so this one is fast. */
-function hashFast(text: string): string {
-  const salt = Buffer.alloc(16);
-  const key = scryptSync(text, salt, 32, { N: 2, r: 8, p: 1 });
-  return `scrypt$2$8$1$${salt.toString('base64url')}$${key.toString('base64url')}`;
-}
 
 function readCatalog(path: string | undefined): InitialCatalog {
   if (path === undefined) return sampleCatalog;
@@ -69,13 +62,19 @@ export async function listen(env: Variables, fake?: FakeRuntime) {
     assets,
     wsdl,
     catalog: readCatalog(env.CATALOG_FILE),
-    adminHash: () => Promise.resolve(hashFast(config.adminPassword ?? password)),
+    adminHash: () => Promise.resolve(hashCheaply(config.adminPassword ?? password)),
   };
   noteSecret(config.adminPassword);
 
   async function create(): Promise<App> {
     if (config.testControl) return startControlled(options);
-    const backends = { config, runtime, logger, builtFiles: import.meta.url };
+    const backends = {
+      config,
+      runtime,
+      logger,
+      builtFiles: new URL('../../dist/', import.meta.url),
+      leaseMs: undefined,
+    };
     const store = await openStore(backends);
     return createApp({ ...options, store, executor: await createExecutor(backends, store, version) });
   }

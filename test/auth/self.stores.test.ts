@@ -1,7 +1,6 @@
 // The own account: what it shows, the own password, and the end of sessions, also in other processes.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Server, password, startServer } from '../kit/server.ts';
-import { isOnPostgres } from '../kit/store.ts';
 import { entriesOf } from '../audit/kit.ts';
 import { type Failure, tokensOf } from './tokens-kit.ts';
 
@@ -42,8 +41,7 @@ const change = (token: string, fields: Record<string, string> = {}) =>
 const detailsOf = (response: Awaited<ReturnType<typeof change>>) => response.json<Failure>().error.details;
 
 /** Other processes look a token up again after half a second. */
-const expectEndedElsewhere = (token: string) =>
-  expect.poll(() => statusOf(token, other), { timeout: isOnPostgres ? 5000 : 100 }).toBe(401);
+const expectEndedElsewhere = (token: string) => expect.poll(() => statusOf(token, other)).toBe(401);
 
 describe('the own account', () => {
   it('shows the user and the sessions, newest first', async () => {

@@ -116,51 +116,47 @@ const begin = (url: string, type: string, body = '') => {
 };
 
 describe('slow connections', () => {
-  it(
-    'are closed after the time limits, 500 at once, while other clients are served',
-    { timeout: 40_000 },
-    async () => {
-      expect(server.http.server.headersTimeout).toBe(10_000);
-      expect(server.http.server.requestTimeout).toBe(300_000);
-      // A busy machine must not end the limit of the headers too early.
-      server.http.server.headersTimeout = 300_000;
-      const open100 = (beginning: string | Buffer) => Array.from({ length: 100 }, () => drip(beginning));
-      let arrived = 0;
-      server.http.server.on('request', () => (arrived += 1));
-      const part = '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n';
-      const inBody = [
-        begin('/admin/mode', urlencoded, 'f=json&'),
-        begin('/services', 'text/xml', '<e:'),
-        begin('/admin/uploads/upload', multipart, part),
-      ].flatMap(open100);
-      const inHeaders = ['', 'GET /health HTTP/1.1\r\nhost: localhost\r\nx: '].flatMap(open100);
-      await expect.poll(() => arrived).toBe(300);
-      await expect.poll(sockets).toBe(500);
-      const openedAt = performance.now();
-      // Node counts whole milliseconds.
-      await wait(2);
-      const stillOpen = (some: readonly Wire[]) => some.filter((wire) => !wire.isClosed()).length;
-      const expectTimeout = async (some: readonly Wire[]) => {
-        await Promise.all(some.map((wire) => wire.closed));
-        for (const { answers } of some) {
-          expect(answers.map(({ status }) => status)).toEqual([408]);
-          for (const answer of answers) judge(answer, false, false);
-        }
-      };
-      const traffic = startTraffic();
-      await traffic.nextRound();
-      expect(stillOpen([...inHeaders, ...inBody])).toBe(500);
-      endLimit('headersTimeout', openedAt);
-      await expectTimeout(inHeaders);
-      await traffic.nextRound();
-      expect(stillOpen(inBody)).toBe(300);
-      endLimit('requestTimeout', openedAt);
-      await expectTimeout(inBody);
-      await traffic.nextRound();
-      expect(await traffic.stop()).toEqual([200]);
-      expect(server.logLines.filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
-    },
-  );
+  it('are closed after the time limits, 500 at once, while other clients are served', async () => {
+    expect(server.http.server.headersTimeout).toBe(10_000);
+    expect(server.http.server.requestTimeout).toBe(300_000);
+    // A busy machine must not end the limit of the headers too early.
+    server.http.server.headersTimeout = 300_000;
+    const open100 = (beginning: string | Buffer) => Array.from({ length: 100 }, () => drip(beginning));
+    let arrived = 0;
+    server.http.server.on('request', () => (arrived += 1));
+    const part = '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n';
+    const inBody = [
+      begin('/admin/mode', urlencoded, 'f=json&'),
+      begin('/services', 'text/xml', '<e:'),
+      begin('/admin/uploads/upload', multipart, part),
+    ].flatMap(open100);
+    const inHeaders = ['', 'GET /health HTTP/1.1\r\nhost: localhost\r\nx: '].flatMap(open100);
+    await expect.poll(() => arrived).toBe(300);
+    await expect.poll(sockets).toBe(500);
+    const openedAt = performance.now();
+    // Node counts whole milliseconds.
+    await wait(2);
+    const stillOpen = (some: readonly Wire[]) => some.filter((wire) => !wire.isClosed()).length;
+    const expectTimeout = async (some: readonly Wire[]) => {
+      await Promise.all(some.map((wire) => wire.closed));
+      for (const { answers } of some) {
+        expect(answers.map(({ status }) => status)).toEqual([408]);
+        for (const answer of answers) judge(answer, false, false);
+      }
+    };
+    const traffic = startTraffic();
+    await traffic.nextRound();
+    expect(stillOpen([...inHeaders, ...inBody])).toBe(500);
+    endLimit('headersTimeout', openedAt);
+    await expectTimeout(inHeaders);
+    await traffic.nextRound();
+    expect(stillOpen(inBody)).toBe(300);
+    endLimit('requestTimeout', openedAt);
+    await expectTimeout(inBody);
+    await traffic.nextRound();
+    expect(await traffic.stop()).toEqual([200]);
+    expect(server.logLines.filter((line) => !/^\{"level":[234]0/.test(line))).toEqual([]);
+  });
 
   it('may take a minute to send a form without a token, and then make room for others', async () => {
     const headers = { 'content-type': multipart, 'content-length': '10000' };
@@ -219,7 +215,7 @@ describe('slow connections', () => {
 });
 
 describe('idle connections', () => {
-  it('stay open, 1,000 at once, while other clients are served', { timeout: 40_000 }, async () => {
+  it('stay open, 1,000 at once, while other clients are served', async () => {
     const many = Array.from({ length: 1000 }, open);
     for (const wire of many) wire.write(write({ url: '/health' }, true));
     const traffic = startTraffic();

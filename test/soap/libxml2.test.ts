@@ -125,7 +125,7 @@ describe('readXml and libxml2', () => {
     expect(read, 'too few documents that both readers accept').toBeGreaterThan((RUNS * share) / 20);
   }
 
-  const options = { timeout: 20_000 + RUNS * 10 };
+  const options = { timeout: 60_000 + RUNS * 10 };
 
   it('read the same trees from generated documents', options, () => {
     expectAgreementOn(generated, compareTexts, 0.35);

@@ -63,7 +63,7 @@ async function startWithTemplates(...ids: TemplateStepId[]) {
 
 async function end(): Promise<Status> {
   const state = async () => (await status()).status.state;
-  await expect.poll(state, { interval: 50, timeout: 10_000 }).not.toBe('in_progress');
+  await expect.poll(state, { interval: 50 }).not.toBe('in_progress');
   return status();
 }
 

@@ -1,4 +1,5 @@
 // Drives Chromium with playwright-core. Tests that need it are skipped where it is not installed. The variable CHROMIUM overrides its path.
+// Where Debian's build without a window is installed, it is used: it takes half the time.
 import type { Result } from 'axe-core';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,12 +14,13 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { password } from './steward.ts';
 
 const given = process.env.CHROMIUM ?? '';
-const executablePath = given || '/usr/bin/chromium';
+const installed = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'].find((path) => existsSync(path));
+const executablePath = given || installed;
 
 /** An explicit path is not checked, so that a wrong one makes the tests fail. */
-export const hasChromium = given !== '' || existsSync(executablePath);
+export const hasChromium = executablePath !== undefined;
 
-export const launchBrowser = () => chromium.launch({ executablePath, args: ['--no-sandbox'] });
+export const launchBrowser = () => chromium.launch({ ...(executablePath && { executablePath }), args: ['--no-sandbox'] });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 

@@ -2,6 +2,7 @@
 import { AuditService } from './audit/audit-service.ts';
 import { auditResource } from './audit/audit.rest.ts';
 import { operationTitles } from './audit/pages/titles.ts';
+import type { Passwords } from './auth/password.ts';
 import type { SignInLimit } from './auth/sign-in-limit.ts';
 import { TokenService } from './auth/token-service.ts';
 import { expirationMinutes } from './auth/token.ts';
@@ -68,6 +69,7 @@ export type AppOptions = {
   readonly isRestored?: boolean;
   /** Failed sign-ins that still count. Default: none. */
   readonly signInLimit?: SignInLimit;
+  readonly passwords?: Passwords;
   /** Adds hooks that run before all others. */
   readonly extend?: (http: FastifyInstance) => void;
 };
@@ -95,6 +97,7 @@ export function createServices(options: AppOptions) {
     tasks,
     maxTokensPerUser: config.maxTokensPerUser,
     signInLimit: options.signInLimit,
+    passwords: options.passwords,
   });
   const catalogCache = new CatalogCache(store, runtime);
   const metrics = new Metrics({

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
 import type { App } from './app.ts';
-import { hashPassword, saltBytes } from './auth/password.ts';
+import { createPasswords, saltBytes } from './auth/password.ts';
 import { createExecutor, openStore } from './backends.ts';
 import { type InitialCatalog, findCatalogExcess } from './catalog/catalog.ts';
 import { readCatalogFile } from './catalog/catalog-file.ts';
@@ -60,7 +60,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const { version } = JSON.parse(await read('../package.json')) as { version: string };
   const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
-  const hashAdminPassword = () => hashPassword(adminPassword, randomBytes(saltBytes));
+  const hashAdminPassword = () => createPasswords().hash(adminPassword, randomBytes(saltBytes));
   // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
   const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const httpClient = createHttpClient(config.webhookAllowCidrs, receivers);

@@ -1,16 +1,31 @@
-// Password hashes: `scrypt$N$r$p$salt$key`.
+// Password hashes: `scrypt$N$r$p$salt$key`. A hash names its cost.
 import { scrypt, timingSafeEqual } from 'node:crypto';
 
-const cost = { N: 2 ** 14, r: 8, p: 5 };
+export type PasswordCost = { readonly N: number; readonly r: number; readonly p: number };
+
+const defaultCost: PasswordCost = { N: 2 ** 14, r: 8, p: 5 };
 const keyBytes = 32;
 export const saltBytes = 16;
 
-export async function hashPassword(password: string, salt: Buffer): Promise<string> {
-  const key = await derive(password, salt, cost);
-  return ['scrypt', cost.N, cost.r, cost.p, salt.toString('base64url'), key.toString('base64url')].join('$');
+export type Passwords = {
+  readonly hash: (password: string, salt: Buffer) => Promise<string>;
+  readonly matches: (password: string, hash: string) => Promise<boolean>;
+  /** Replaces the hash of an unknown user: a shorter response time would reveal that the name is unknown. No password matches it. */
+  readonly unmatchable: string;
+};
+
+/** Tests have a lower cost. */
+export function createPasswords(cost: PasswordCost = defaultCost): Passwords {
+  const format = (salt: Buffer, key: Buffer) =>
+    ['scrypt', cost.N, cost.r, cost.p, salt.toString('base64url'), key.toString('base64url')].join('$');
+  return {
+    hash: async (password, salt) => format(salt, await derive(password, salt, cost)),
+    matches,
+    unmatchable: format(Buffer.alloc(saltBytes), Buffer.alloc(0)),
+  };
 }
 
-export async function passwordMatches(password: string, hash: string): Promise<boolean> {
+async function matches(password: string, hash: string): Promise<boolean> {
   const [, N, r, p, salt = '', key = ''] = hash.split('$');
   const expected = Buffer.from(key, 'base64url');
   const given = await derive(password, Buffer.from(salt, 'base64url'), {
@@ -21,12 +36,9 @@ export async function passwordMatches(password: string, hash: string): Promise<b
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** Replaces the hash of an unknown user: a shorter response time would reveal that the name is unknown. No password matches it. */
-export const unmatchableHash = `scrypt$${cost.N}$${cost.r}$${cost.p}$${Buffer.alloc(saltBytes).toString('base64url')}$`;
-
-function derive(password: string, salt: Buffer, options: typeof cost): Promise<Buffer> {
+function derive(password: string, salt: Buffer, cost: PasswordCost): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    scrypt(password.normalize('NFC'), salt, keyBytes, options, (error, key) => {
+    scrypt(password.normalize('NFC'), salt, keyBytes, cost, (error, key) => {
       if (error === null) resolve(key);
       else reject(error);
     });

@@ -9,7 +9,7 @@ import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import { networkOf, subnetOf } from '../lib/address.ts';
 import { type Claimant, FairLimiter } from './fair-limiter.ts';
-import { hashPassword, passwordMatches, saltBytes, unmatchableHash } from './password.ts';
+import { type Passwords, createPasswords, saltBytes } from './password.ts';
 import { type Attempt, SignInLimit } from './sign-in-limit.ts';
 import {
   type Binding,
@@ -39,6 +39,7 @@ export type TokenServiceOptions = {
   readonly tasks: Tasks;
   readonly maxTokensPerUser: number;
   readonly signInLimit?: SignInLimit | undefined;
+  readonly passwords?: Passwords | undefined;
 };
 
 export type PasswordAttempt = {
@@ -59,6 +60,7 @@ export class TokenService {
   readonly #runtime: Runtime;
   readonly #signInLimit: SignInLimit;
   readonly #maxTokensPerUser: number;
+  readonly #passwords: Passwords;
   readonly #hashing = new FairLimiter(hashingLimits);
 
   constructor({
@@ -67,11 +69,13 @@ export class TokenService {
     tasks,
     maxTokensPerUser,
     signInLimit = new SignInLimit(),
+    passwords = createPasswords(),
   }: TokenServiceOptions) {
     this.#store = store;
     this.#runtime = runtime;
     this.#signInLimit = signInLimit;
     this.#maxTokensPerUser = maxTokensPerUser;
+    this.#passwords = passwords;
     // Processes may have been stopped for longer than the interval.
     tasks.start('token sweep', (stopping) => this.#sweep(stopping));
     tasks.every('token sweep', sweepEveryMs, (stopping) => this.#sweep(stopping));
@@ -157,7 +161,7 @@ export class TokenService {
   ): Promise<{ hash: string; credentialId: string }> {
     const salt = this.#runtime.newSecret(saltBytes);
     const hash = await this.#hashing.run(own ? claimantOf(own) : newPasswords, () =>
-      hashPassword(password, salt),
+      this.#passwords.hash(password, salt),
     );
     return { hash, credentialId: this.#runtime.newId() };
   }
@@ -226,7 +230,10 @@ export class TokenService {
       this.#requireAllowed(attempt);
       this.#signInLimit.start(attempt);
       const user = findUser(this.#store, username);
-      const matches = await passwordMatches(password, user?.passwordHash ?? unmatchableHash);
+      const matches = await this.#passwords.matches(
+        password,
+        user?.passwordHash ?? this.#passwords.unmatchable,
+      );
       if (!matches || user === undefined) throw wrongCredentials();
       this.#signInLimit.forget(attempt);
       return user;

@@ -88,29 +88,18 @@ const endings: [string, number, () => Promise<void>][] = [
   ['the token expires', 401, () => one.runtime.advance(lifetimeMs)],
 ];
 
-/** Resolves when the server begins to hash a password: it takes the salt immediately before. */
-function hashBegins(server: Server): Promise<void> {
-  const { newSecret } = server.runtime;
-  return new Promise((resolve) => {
-    server.runtime.newSecret = (bytes) => {
-      server.runtime.newSecret = newSecret;
-      resolve();
-      return newSecret(bytes);
-    };
-  });
-}
-
 const namesOf = (server: Server) => [...server.store.all(users)].map(({ username }) => username);
 
 describe.each(endings)('when %s', (_what, status, end) => {
   const code = status === 401 ? 498 : 403;
 
   it('during the hash of a new password, no user is added', async () => {
-    const begun = hashBegins(one);
+    const held = one.passwords.holdNext();
     const fields = { username: 'ghost', password: 'a good password', role: 'administrator' };
     const response = one.post('/admin/security/users/add', fields, { authorization });
-    await begun;
+    const release = await held;
     await end();
+    release();
     expect((await response).statusCode).toBe(status);
     expect((await response).json()).toMatchObject({ error: { code } });
     await one.store.refresh();
@@ -118,11 +107,12 @@ describe.each(endings)('when %s', (_what, status, end) => {
   });
 
   it('during the hash of a new password, no user is changed', async () => {
-    const begun = hashBegins(one);
+    const held = one.passwords.holdNext();
     const fields = { username: 'member', password: 'a good password', role: 'administrator' };
     const response = one.post('/admin/security/users/update', fields, { authorization });
-    await begun;
+    const release = await held;
     await end();
+    release();
     expect((await response).statusCode).toBe(status);
     await one.store.refresh();
     expect(findUser(one.store, 'member')).toMatchObject({ role: 'member', credentialId: 'member' });

@@ -1,7 +1,7 @@
 // Rules of authentication: bearer tokens, passwords, and the limits on sign-ins.
 import { describe, expect, it } from 'vitest';
 import { networkOf, subnetOf } from '../../src/lib/address.ts';
-import { hashPassword, passwordMatches, unmatchableHash } from '../../src/auth/password.ts';
+import { createPasswords } from '../../src/auth/password.ts';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
 import { bearerToken } from '../../src/caller.ts';
@@ -22,14 +22,23 @@ describe('bearer tokens', () => {
 });
 
 describe('passwords', () => {
+  const { hash, matches, unmatchable } = createPasswords();
+
   it('match their hash in any Unicode composition', async () => {
-    const hash = await hashPassword('caf\u00e9 au lait', Buffer.alloc(16, 1));
-    expect(await passwordMatches('cafe\u0301 au lait', hash)).toBe(true);
-    expect(await passwordMatches('cafe au lait', hash)).toBe(false);
+    const hashed = await hash('caf\u00e9 au lait', Buffer.alloc(16, 1));
+    expect(await matches('cafe\u0301 au lait', hashed)).toBe(true);
+    expect(await matches('cafe au lait', hashed)).toBe(false);
   });
 
   it('never match the hash used for unknown users', async () => {
-    expect(await passwordMatches('', unmatchableHash)).toBe(false);
+    expect(await matches('', unmatchable)).toBe(false);
+  });
+
+  it('cost the same work whether the user is known or not', async () => {
+    const costs = [await hash('caf\u00e9 au lait', Buffer.alloc(16, 1)), unmatchable].map((text) =>
+      text.split('$').slice(0, 4).join('$'),
+    );
+    expect(costs).toEqual(['scrypt$16384$8$5', 'scrypt$16384$8$5']);
   });
 });
 

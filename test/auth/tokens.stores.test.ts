@@ -1,6 +1,5 @@
 // Signing in and its limits, the bindings of tokens, and revoking them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashPassword, saltBytes } from '../../src/auth/password.ts';
 import { hashToken } from '../../src/auth/token.ts';
 import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
@@ -250,40 +249,20 @@ describe('the number of tokens of a user', () => {
 });
 
 describe('a password that changes while a sign-in hashes the old one', () => {
-  /** Resolves when the sign-in has read the user, which it does immediately before the hash. */
-  function hashBegins(own: Server): Promise<void> {
-    const { get } = own.store;
-    let reads = 0;
-    return new Promise((resolve) => {
-      own.store.get = (table, key) => {
-        // The first read names the user in the audit trail.
-        if (table.name === users.name && (reads += 1) === 2) {
-          own.store.get = get;
-          resolve();
-        }
-        return get(table, key);
-      };
-    });
-  }
-
   it.each<[string, (transaction: Transaction, user: User) => void]>([
     ['with a new password', (transaction, user) => transaction.put(users, { ...user, passwordHash: 'new' })],
     ['when the user is removed', (transaction) => transaction.remove(users, 'member')],
   ])('refuses the sign-in: %s', async (_what, change) => {
     const other = await startServer({ store: await server.store.reopen() });
-    const slow = await hashPassword(password, Buffer.alloc(saltBytes));
-    await server.store.update((transaction) => {
-      const user = findUser(transaction, 'member');
-      if (user) transaction.put(users, { ...user, passwordHash: slow });
-    });
     const issued = await server.store.tokens.list('member');
-    const begun = hashBegins(server);
+    const held = server.passwords.holdNext();
     const response = server.post(signInPath, { username: 'member', password });
-    await begun;
+    const release = await held;
     await other.store.update((transaction) => {
       const user = findUser(transaction, 'member');
       if (user) change(transaction, user);
     });
+    release();
     expect((await response).statusCode).toBe(401);
     expect((await response).json<Failure>().error.message).toBe('Unable to generate token.');
     expect(await server.store.tokens.list('member')).toEqual(issued);

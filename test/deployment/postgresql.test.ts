@@ -4,15 +4,14 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Client } from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type PostgresServer, startPostgres } from '../kit/postgres.ts';
 import {
   type Command,
   Ports,
   type Shell,
-  checkout,
   expectAnswer,
   openShell,
   readCommands,
@@ -51,7 +50,7 @@ describe.skipIf(!hasCurl)('the commands of docs/operate/postgresql.md', () => {
     ports.set('5432', new URL(postgres.url).port);
     await ports.reserve('8080', '8081', '8082', '8083');
     folder = await mkdtemp(join(tmpdir(), 'steward-page-'));
-    symlinkSync(join(checkout, 'dist'), join(folder, 'dist'));
+    symlinkSync(dirname(inject('serverEntry')), join(folder, 'dist'));
     // The page uses the default port.
     shell = openShell(folder, { PORT: ports.get('8080') });
     const administrator = new Client(postgres.url);

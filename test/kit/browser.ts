@@ -20,7 +20,8 @@ const executablePath = given || installed;
 /** An explicit path is not checked, so that a wrong one makes the tests fail. */
 export const hasChromium = executablePath !== undefined;
 
-export const launchBrowser = () => chromium.launch({ ...(executablePath && { executablePath }), args: ['--no-sandbox'] });
+export const launchBrowser = () =>
+  chromium.launch({ ...(executablePath && { executablePath }), args: ['--no-sandbox'] });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 

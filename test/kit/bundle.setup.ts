@@ -33,7 +33,6 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
   await build({
     entryPoints: { main: join(checkout, 'test/kit/process-main.ts') },
     outdir: join(directory, 'dist'),
-    outExtension: { '.js': '.mjs' },
     bundle: true,
     // What the server loads only when it is used stays in files of its own.
     splitting: true,
@@ -51,6 +50,6 @@ export async function setup({ vitest }: TestProject): Promise<(() => Promise<voi
     logLevel: 'error',
   });
   for (const [from, to] of files) await cp(join(checkout, from), join(directory, to), { recursive: true });
-  vitest.provide('serverEntry', join(directory, 'dist/main.mjs'));
+  vitest.provide('serverEntry', join(directory, 'dist/main.js'));
   return () => rm(directory, { recursive: true, force: true });
 }

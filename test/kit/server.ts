@@ -14,7 +14,7 @@ import type { Executor } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import { simulatedPerformers } from '../../src/upgrades/performers.ts';
 import { noteRecord, noteSecret } from './leaks.ts';
-import { hashCheaply } from './password.ts';
+import { createTestPasswords, hashCheaply } from './password.ts';
 import { type TestStore, createTestStore, isOnPostgres, storeOptionsOf } from './store.ts';
 import { type Receiver, createFakeHttpClient } from './http-client.ts';
 import { type FakeRuntime, createFakeRuntime } from './runtime.ts';
@@ -133,6 +133,7 @@ export async function startServer({
       failures,
       performers: simulatedPerformers(config.simulatedStepTemplates),
     });
+  const passwords = createTestPasswords();
   const app = await createApp({
     config,
     store,
@@ -145,6 +146,7 @@ export async function startServer({
     catalog,
     version: '0.0.0',
     adminHash: () => Promise.resolve(passwordHash),
+    passwords,
     ...(options.extend && { extend: options.extend }),
   });
 
@@ -165,6 +167,7 @@ export async function startServer({
     store,
     runtime,
     httpClient,
+    passwords,
     token,
     logLines,
     /** May be called more than once. */

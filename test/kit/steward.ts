@@ -13,7 +13,7 @@ import { realRuntime } from '../../src/runtime.ts';
 import { type HttpClient, createHttpClient } from '../../src/webhooks/http-client.ts';
 import { checkDelivery } from './check-deliveries.js';
 import { noteRecord, noteSecret } from './leaks.ts';
-import { hashCheaply } from './password.ts';
+import { createTestPasswords, hashCheaply } from './password.ts';
 import type { FakeRuntime } from './runtime.ts';
 
 export const password = 'a password for tests';
@@ -63,6 +63,7 @@ export async function listen(env: Variables, fake?: FakeRuntime) {
     wsdl,
     catalog: readCatalog(env.CATALOG_FILE),
     adminHash: () => Promise.resolve(hashCheaply(config.adminPassword ?? password)),
+    passwords: createTestPasswords(),
   };
   noteSecret(config.adminPassword);
 

@@ -27,7 +27,7 @@ const wholeServers = ['test/{audit,auth,catalog,golden,http,rest,upgrades,upload
 
 /** The files that take longest. They start first: one that started last would run alone in the end. */
 const longest =
-  /test\/(browser\/|docs\/shell|main\.|hard\/(fuzz|body-memory|kept-bodies|sign-in)|crash\/(key-|lost-|schema-|step-|database|upgrade))/;
+  /test\/(browser\/|docs\/shell|main\.|hard\/(fuzz|body-memory)|kubernetes\/(final-check|executor)|store\/|crash\/(lost-|step-|three-|database|kubernetes|upgrade))/;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -57,7 +57,7 @@ const projects = {
     globalSetup,
   },
   postgres: { name: 'postgres', include: stores, env: { TEST_STORE: 'postgres' }, globalSetup },
-  // Four workers on two cores: while a test waits for a lease or a timeout, others run.
+  // Four workers: these tests wait longer, for leases and for processes.
   crash: {
     name: 'crash',
     include: crash,
@@ -102,7 +102,8 @@ export default defineConfig(({ mode }) => ({
     pool: 'threads',
     // The files of a worker share their modules: importing the server once per file would take a third of the time.
     isolate: false,
-    maxWorkers: 2,
+    // Three workers on two cores: while a test waits for a process or a timer, others run.
+    maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // On a busy machine everything may take many times as long. A test that passes does not wait for these.
     testTimeout: 60_000 * timeoutFactor,

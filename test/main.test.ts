@@ -1,5 +1,4 @@
-// Tests the built server as a process: start, configuration, signals and exit codes. `npm test` builds it first. start.test.ts tests what
-// needs no process.
+// Tests the server as a process: start, configuration, signals and exit codes, and the build in dist. start.test.ts tests what needs no process.
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -9,14 +8,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createDatabase } from './kit/postgres.ts';
-import { builtCommand, startProcess } from './kit/process.ts';
-
-const startBuilt = (env: Record<string, string> = {}, files: Record<string, string> = {}) =>
-  startProcess(env, files, { command: builtCommand });
+import { startProcess } from './kit/process.ts';
 
 describe('the process', () => {
   it('starts without configuration, prints its addresses and a random password, and stops on SIGTERM', async () => {
-    const { child, output, exited, listening } = startBuilt();
+    const { child, output, exited, listening } = startProcess();
     const address = await listening;
     const port = new URL(address).port;
     expect(output.err).toContain(`catalog  http://localhost:${port}/services\n`);
@@ -43,7 +39,7 @@ describe('the process', () => {
   });
 
   it('finishes open requests before it stops, and accepts no new connection', async () => {
-    const { child, exited, listening } = startBuilt({ ADMIN_PASSWORD: 'a good password' });
+    const { child, exited, listening } = startProcess({ ADMIN_PASSWORD: 'a good password' });
     const { hostname, port } = new URL(await listening);
     const body = new URLSearchParams({ username: 'admin', password: 'a good password' }).toString();
     const request = httpRequest({
@@ -72,7 +68,7 @@ describe('the process', () => {
   });
 
   it('prints all problems of its configuration and exits with 1', async () => {
-    const { output, exited } = startBuilt({ PORT: 'x', LOG_LEVEL: 'loud' });
+    const { output, exited } = startProcess({ PORT: 'x', LOG_LEVEL: 'loud' });
     expect(await exited).toBe(1);
     expect(output.err).toContain(
       'Steward cannot start:\n  PORT must be an integer from 0 to 65535.\n  LOG_LEVEL must be',
@@ -80,7 +76,7 @@ describe('the process', () => {
   });
 
   it('reads .env; the environment has precedence', async () => {
-    const { child, exited, listening } = startBuilt(
+    const { child, exited, listening } = startProcess(
       { TOKENS_PATH: '/from-environment' },
       { '.env': 'ADMIN_PASSWORD="from the file"\nTOKENS_PATH=/from-file\n' },
     );
@@ -98,14 +94,14 @@ describe('the process', () => {
     onTestFinished(() => void other.close());
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
-    const { output, exited } = startBuilt({ PORT: String(port) });
+    const { output, exited } = startProcess({ PORT: String(port) });
     expect(await exited).toBe(1);
     expect(output.err).toContain('EADDRINUSE');
   });
 
   it('exits with 1 when a later part of the start fails', async () => {
     const { url } = await createDatabase();
-    const { output, exited } = startBuilt(
+    const { output, exited } = startProcess(
       {
         STORE_URL: url,
         ADMIN_PASSWORD: 'a good password',

@@ -10,7 +10,7 @@ export type Survey = {
 
 /**
  * Defines `kindOf` in the browser. The kind of an element is what the stylesheet and the rules of axe-core depend on: its
- * tag, classes, type, role, state and autocompletion, and the tag and classes of its parent.
+ * tag, classes, type, role, state and autocompletion.
  */
 const kindScript = `
   const nameOf = (element) => [element.localName, ...[...element.classList].sort()].join('.');
@@ -19,7 +19,7 @@ const kindScript = `
       if (/^(type|role|autocomplete)$/.test(name)) return name + '=' + value;
       return /^(aria-.*|disabled|hidden|open|readonly|tabindex)$/.test(name) ? name : [];
     });
-    return [element.parentElement && nameOf(element.parentElement), nameOf(element), ...marks.sort()].join(' ');
+    return [nameOf(element), ...marks.sort()].join(' ');
   };
   const kindsIn = (elements) => [...new Set(elements.map(kindOf))];
 `;

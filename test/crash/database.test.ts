@@ -148,7 +148,7 @@ it('no acknowledged write is lost', async () => {
       else if (client === 1) await write('services', '/admin/services/createService', name, service);
       // Publishing is idempotent and is repeated; for the other writes a refused answer does not say whether they were stored.
       else while (!(await write('events', '/admin/services/webhooks/publish', name, event))) await pause(100);
-      await pause(20 * random());
+      await pause(80 * random());
     }
   });
   const load = Promise.all(clients);

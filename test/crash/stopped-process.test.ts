@@ -54,7 +54,7 @@ async function startLoadedFleet() {
       const number = events;
       while ((await send(steward, kind, number)) !== 200) await pause(50, undefined, { signal });
       accepted += 1;
-      await pause(60 * random());
+      await pause(200 * random());
     });
     return { kind, accepted: () => accepted, stop };
   }

@@ -8,15 +8,7 @@ import { dirname, join } from 'node:path';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type PostgresServer, startPostgres } from '../kit/postgres.ts';
-import {
-  type Command,
-  Ports,
-  type Shell,
-  expectAnswer,
-  openShell,
-  readCommands,
-  readSql,
-} from './page.ts';
+import { type Command, Ports, type Shell, expectAnswer, openShell, readCommands, readSql } from './page.ts';
 
 const hasCurl = ['/usr/bin/curl', '/bin/bash'].every((path) => existsSync(path));
 const hasNginx = hasCurl && existsSync('/usr/sbin/nginx');

@@ -22,6 +22,7 @@ import {
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { inject } from 'vitest';
 import { createDatabase } from '../kit/postgres.ts';
 import { startProcess } from '../kit/process.ts';
 import { listen } from '../kit/steward.ts';
@@ -212,7 +213,7 @@ case "$*" in
   ci | 'run build' | 'run --silent build') ;;
   start)
     if [ -n "$STEWARD_ENVIRONMENT_FILE" ]; then exec env -0 > "$STEWARD_ENVIRONMENT_FILE"; fi
-    exec node dist/main.js ;;
+    exec node '${inject('serverEntry')}' ;;
   *) echo "npm $* is not run in a test" >&2; exit 1 ;;
 esac
 `;

@@ -4,15 +4,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import { noteRecord, noteSecret } from './leaks.ts';
-
-/** The command of the build in dist. `npm test` builds it first. */
-export const builtCommand = [
-  process.execPath,
-  fileURLToPath(new URL('../../dist/main.js', import.meta.url)),
-] as const;
 
 /** A process of a build checks its own answers and deliveries with this. The bundle contains it. */
 const checks = new URL('check-process.js', import.meta.url).href;

@@ -3,14 +3,21 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Tests that start processes and kill them. They run after all others, because both would slow each other down. */
+/** Tests of processes that die, of connections that break, and of the files for a deployment. */
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
 /** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
 const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
-/** Compare the generated pages and pictures of the documents with the code. Only `--mode docs` runs them. */
-const generated = ['test/docs/*.generated.test.ts'];
+/**
+ * Compare the documents with the code: generated pages, pictures, and pages whose commands are run. Only `--mode docs` runs them, which
+ * `.ci/run` does: a change of the code seldom breaks a document, and they take a fifth of the time.
+ */
+const documents = [
+  'test/docs/*.generated.test.ts',
+  'test/docs/{shell,readme-browser}.test.ts',
+  'test/deployment/{backup,kubernetes,monitoring,postgresql,steps}.test.ts',
+];
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
@@ -53,15 +60,15 @@ const projects = {
   memory: {
     name: 'memory',
     include: [...all, ...examples],
-    exclude: [...crash, ...long, ...generated],
+    exclude: [...crash, ...long, ...documents],
     globalSetup,
   },
-  postgres: { name: 'postgres', include: stores, env: { TEST_STORE: 'postgres' }, globalSetup },
-  // Four workers: these tests wait longer, for leases and for processes.
-  crash: {
-    name: 'crash',
-    include: crash,
-    exclude: long,
+  // After the others, with more workers: these tests wait longer, for leases and for processes.
+  postgres: {
+    name: 'postgres',
+    include: [...stores, ...crash],
+    exclude: [...long, ...documents],
+    env: { TEST_STORE: 'postgres' },
     globalSetup,
     maxWorkers: 4,
     testTimeout: 300_000,
@@ -70,8 +77,8 @@ const projects = {
 };
 
 const modes = {
-  test: [projects.memory, projects.postgres, projects.crash],
-  docs: [{ name: 'docs', include: generated }],
+  test: [projects.memory, projects.postgres],
+  docs: [{ name: 'docs', include: documents, globalSetup, testTimeout: 300_000 }],
   quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
   // One worker, so that the tests do not slow each other down.
   cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1, globalSetup }],

@@ -10,10 +10,12 @@ const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
 /**
- * Compare the documents with the code: generated pages, pictures, and pages whose commands are run. Only `--mode docs` runs them, which
- * `.ci/run` does: a change of the code seldom breaks a document, and they take a fifth of the time.
+ * Compare documents and examples with the code: generated pages, pictures, pages whose commands are run, and examples. Only `--mode docs`
+ * runs them, which `.ci/run` does: a change of the code seldom breaks a document, and they take a fifth of the time.
  */
 const documents = [
+  'examples/**/*.test.js',
+  'test/examples/**/*.test.ts',
   'test/docs/*.generated.test.ts',
   'test/docs/{shell,readme-browser}.test.ts',
   'test/deployment/{backup,kubernetes,monitoring,postgresql,steps}.test.ts',
@@ -54,12 +56,11 @@ const timeoutFactor = process.env.STEWARD_TEST_KUBECONFIG === undefined ? 1 : 4;
 
 const globalSetup = ['test/kit/postgres.setup.ts', 'test/kit/bundle.setup.ts'];
 const all = ['test/**/*.test.ts'];
-const examples = ['examples/**/*.test.js'];
 
 const projects = {
   memory: {
     name: 'memory',
-    include: [...all, ...examples],
+    include: all,
     exclude: [...crash, ...long, ...documents],
     globalSetup,
   },

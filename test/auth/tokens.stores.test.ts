@@ -4,6 +4,7 @@ import { hashToken } from '../../src/auth/token.ts';
 import { type User, findUser, users } from '../../src/auth/user.ts';
 import type { Transaction } from '../../src/store/transaction.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
+import { isOnPostgres } from '../kit/store.ts';
 import { type Failure, type Token, signInPath, tokensOf } from './tokens-kit.ts';
 import { auditEntry } from '../store/definitions.ts';
 
@@ -34,8 +35,9 @@ describe('generateToken', () => {
   it.each([
     ['1', 1],
     ['60', 60],
-    ['20160', 20160],
-  ])('with expiration=%s issues a token for %d minutes', async (expiration, minutes) => {
+    // The server deletes expired tokens every ten minutes, which takes seconds on PostgreSQL.
+    ...(isOnPostgres ? [] : ([['20160', 20160]] as const)),
+  ] as const)('with expiration=%s issues a token for %d minutes', async (expiration, minutes) => {
     const { token, expires } = await signIn({ expiration });
     expect(expires).toBe(server.runtime.now() + minutes * 60_000);
     await server.runtime.advance(minutes * 60_000 - 1);

@@ -18,13 +18,14 @@ const documents = [
   'test/examples/**/*.test.ts',
   'test/docs/*.generated.test.ts',
   'test/docs/{shell,readme-browser}.test.ts',
+  'test/rest/generated-client.test.ts',
   'test/deployment/{backup,kubernetes,monitoring,postgresql,steps}.test.ts',
 ];
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,examples,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,package,start,rest/generated-client}.test.ts',
+  'test/{kit/postgres,main,package,start}.test.ts',
 ];
 
 /**
@@ -80,7 +81,7 @@ const projects = {
 const modes = {
   test: [projects.memory, projects.postgres],
   docs: [{ name: 'docs', include: documents, globalSetup, testTimeout: 300_000 }],
-  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long] }],
+  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long, ...documents] }],
   // One worker, so that the tests do not slow each other down.
   cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1, globalSetup }],
   long: [

@@ -369,7 +369,7 @@ it.each(stores)(
         }
       }),
       // PostgreSQL is slower, so it gets fewer runs.
-      { numRuns: name === 'memory' ? runs : Math.ceil(runs / 20) },
+      { numRuns: name === 'memory' ? runs : Math.ceil(runs / 40) },
     );
   },
   300_000,

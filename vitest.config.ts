@@ -10,8 +10,8 @@ const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
 /**
- * Compare documents and examples with the code: generated pages, pictures, pages whose commands are run, and examples. Only `--mode docs`
- * runs them, which `.ci/run` does: a change of the code seldom breaks a document, and they take a fifth of the time.
+ * Tests that compare documents with the code: generated pages, pictures, examples, and pages whose commands they run. Only `--mode docs`
+ * runs them, which `.ci/run` does: a change of the code seldom breaks a document.
  */
 const documents = [
   'examples/**/*.test.js',
@@ -24,7 +24,7 @@ const documents = [
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
-  'test/{browser,docs,examples,hard,interop,kubernetes,store}/**/*.test.ts',
+  'test/{browser,docs,hard,interop,kubernetes,store}/**/*.test.ts',
   'test/{kit/postgres,main,package,start}.test.ts',
 ];
 

@@ -1,7 +1,7 @@
 // Password hashes: `scrypt$N$r$p$salt$key`. A hash names its cost.
 import { scrypt, timingSafeEqual } from 'node:crypto';
 
-export type PasswordCost = { readonly N: number; readonly r: number; readonly p: number };
+type PasswordCost = { readonly N: number; readonly r: number; readonly p: number };
 
 const defaultCost: PasswordCost = { N: 2 ** 14, r: 8, p: 5 };
 const keyBytes = 32;
@@ -14,7 +14,7 @@ export type Passwords = {
   readonly unmatchable: string;
 };
 
-/** Tests have a lower cost. */
+/** Tests use a lower cost. */
 export function createPasswords(cost: PasswordCost = defaultCost): Passwords {
   const format = (salt: Buffer, key: Buffer) =>
     ['scrypt', cost.N, cost.r, cost.p, salt.toString('base64url'), key.toString('base64url')].join('$');

@@ -24,7 +24,7 @@ import {
 
 const kills = Number(process.env.CRASH_KILLS ?? 3);
 const isLong = kills >= 10;
-/** Enough for a share of duplicates that means something, in a long run. */
+/** A long run checks the share of duplicates, which needs many events. */
 const eventsPerKill = isLong ? 150 : 60;
 const receiverCount = 2;
 /** With more, the deliveries would take long after the last event. */
@@ -33,10 +33,11 @@ const attemptsAllowed = 2;
 const hangMs = 4_000;
 /** The lease of the last killed process must end before its deliveries can be attempted again. */
 const settled = { timeout: 60_000, interval: 100 };
-/** Each kill, the crash of the database, the cut and the hang interrupt at most four attempts for each receiver: no more run at once. */
-const interruptedAttempts = 4 * receiverCount;
-const mostDuplicates = (kills + 4) * interruptedAttempts;
-/** Of a killed process, which has a third of the attempts. */
+/** The kills, the one during the upgrade, the crash of the database, the cut and the hang. */
+const faults = kills + 4;
+/** At most four attempts for each receiver run at once, and a fault may interrupt all of them. */
+const mostDuplicates = faults * 4 * receiverCount;
+/** A killed process has a third of the attempts, so the average is lower. */
 const mostDuplicatesShare = 0.02;
 
 const upgrades = '/admin/system/upgrades';

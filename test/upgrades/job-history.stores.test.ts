@@ -1,6 +1,5 @@
 // Earlier jobs: their pages, how long their messages and plans are kept, and how a failed one still counts after cancelled ones.
 import { describe, expect, it } from 'vitest';
-import { isOnPostgres } from '../kit/store.ts';
 import type { Server } from '../kit/server.ts';
 import {
   type Failure,
@@ -160,8 +159,7 @@ describe('an earlier job', () => {
     const [newest = '', second = ''] = await cancelJobs(4, patch2);
     const read = () => get<Status>(`${jobsPath}/${installing}`);
     // PostgreSQL removes them in the background.
-    const timeout = isOnPostgres ? 20_000 : 100;
-    await expect.poll(async () => (await read()).messageCount, { timeout }).toBe(0);
+    await expect.poll(async () => (await read()).messageCount).toBe(0);
     expect(await read()).toMatchObject({
       status: { state: 'success', code: 3, messages: [] },
       jobId: installing,

@@ -381,7 +381,7 @@ describe('a process that has ended', () => {
     one.onUpdate(() => (calls += 1));
     await other.close();
     await expect.poll(() => one.isAlive(other.self), soon).toBe(false);
-    expect(calls).toBeGreaterThan(0);
+    await expect.poll(() => calls, soon).toBeGreaterThan(0);
     expect(one.isAlive(one.self)).toBe(true);
   });
 

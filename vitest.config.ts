@@ -26,6 +26,7 @@ const documents = [
 const slow = [
   'test/{browser,docs,hard,interop,kubernetes,store}/**/*.test.ts',
   'test/{kit/postgres,main,package,start}.test.ts',
+  'test/{control/state,upgrades/executor-contract,upgrades/model}.test.ts',
 ];
 
 /**

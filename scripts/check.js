@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { URL, fileURLToPath } from 'node:url';
 
 const tools = [
-  ['typescript/bin/tsc', '--noEmit'],
+  ['@typescript/native/bin/tsc', '--noEmit'],
   ['eslint/bin/eslint.js', '.'],
   ['prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
 ];

@@ -121,7 +121,7 @@ describe('the packed file', () => {
       await control.addFailure({ match: {}, respond: { error: 'nonsense' } });
       export const result: [number, string] = [hits, steward.adminToken];`;
     writeFileSync(join(project, 'program.ts'), program);
-    const compiler = join(checkout, 'node_modules/typescript/bin/tsc');
+    const compiler = join(checkout, 'node_modules/@typescript/native/bin/tsc');
     const options = '--noEmit --strict --target es2023 --lib es2023 --module nodenext --skipLibCheck'.split(
       ' ',
     );

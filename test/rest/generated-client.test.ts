@@ -1,7 +1,6 @@
 // A client generated from openapi.json has typed answers: it compiles, runs against the server, and misuse of an answer does not compile.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +10,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Server, startServer } from '../kit/server.ts';
 import { address } from './openapi-kit.ts';
 
-const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+const tsc = fileURLToPath(new URL('../../node_modules/@typescript/native/bin/tsc', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'steward-client-'));
 const run = promisify(execFile);
 

@@ -41,6 +41,8 @@ const plurals: Readonly<Record<Kind, string>> = {
 /** A list is one answer of the API server, which is held in memory as a whole. */
 export const maxListed = 5000;
 
+type WorkloadList = { readonly items: WorkloadObject[]; readonly metadata?: { readonly _continue?: string } };
+
 export type ClusterOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly kubeconfig: string | undefined;
@@ -145,7 +147,7 @@ export class Cluster {
     const lists = await Promise.all(
       kinds.map(async (kind) => {
         const request = { namespace: this.#namespace, limit: maxListed };
-        const { items, metadata } = await this.#send(`list ${plurals[kind]}`, (options) =>
+        const { items, metadata } = await this.#send<WorkloadList>(`list ${plurals[kind]}`, (options) =>
           this.#apis.workloads[kind].list(request, options),
         );
         return {
@@ -162,7 +164,7 @@ export class Cluster {
 
   async readWorkload({ kind, name }: WorkloadRef): Promise<ClusterWorkload> {
     const request = { namespace: this.#namespace, name };
-    const object = await this.#send(`get ${plurals[kind]}/${name}`, (options) =>
+    const object = await this.#send<WorkloadObject>(`get ${plurals[kind]}/${name}`, (options) =>
       this.#apis.workloads[kind].read(request, options),
     );
     return parseWorkload(kind, object);
@@ -170,7 +172,7 @@ export class Cluster {
 
   async patchWorkload({ kind, name }: WorkloadRef, body: object): Promise<void> {
     const request = { namespace: this.#namespace, name, body, fieldManager };
-    await this.#send(`patch ${plurals[kind]}/${name}`, (options) =>
+    await this.#send<WorkloadObject>(`patch ${plurals[kind]}/${name}`, (options) =>
       this.#apis.workloads[kind].patch(request, asStrategicMerge(options)),
     );
   }

@@ -1,4 +1,4 @@
-// Configures the test suites: which files run on which store, and the other selections: `--mode quick`, `long`, `cost` and `docs`.
+// Configures the test suites: which files run on which store, and the other selections: `--mode quick`, `long`, `cost` and `ci`.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -10,22 +10,24 @@ const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
 
 /**
- * Tests that compare documents with the code: generated pages, pictures, examples, and pages whose commands they run. Only `--mode docs`
- * runs them, which `.ci/run` does: a change of the code seldom breaks a document.
+ * Tests of documents (generated pages, pictures, examples, and pages whose commands they run), of the package and of accessibility. Only
+ * `--mode ci` runs them, which `.ci/run` does: a change of the code seldom breaks them.
  */
-const documents = [
+const inCi = [
   'examples/**/*.test.js',
   'test/examples/**/*.test.ts',
   'test/docs/*.generated.test.ts',
   'test/docs/{shell,readme-browser}.test.ts',
   'test/rest/generated-client.test.ts',
+  'test/package.test.ts',
+  'test/browser/accessibility.test.ts',
   'test/deployment/{backup,kubernetes,monitoring,postgresql,steps}.test.ts',
 ];
 
 /** Tests that need the build, PostgreSQL, a browser or other tools, or that take long. `--mode quick` leaves them out. */
 const slow = [
   'test/{browser,docs,hard,interop,kubernetes,store}/**/*.test.ts',
-  'test/{kit/postgres,main,package,start}.test.ts',
+  'test/{kit/postgres,main,start}.test.ts',
   'test/{control/state,upgrades/executor-contract,upgrades/model}.test.ts',
 ];
 
@@ -63,14 +65,14 @@ const projects = {
   memory: {
     name: 'memory',
     include: all,
-    exclude: [...crash, ...long, ...documents],
+    exclude: [...crash, ...long, ...inCi],
     globalSetup,
   },
   // After the others, with more workers: these tests wait longer, for leases and for processes.
   postgres: {
     name: 'postgres',
     include: [...stores, ...crash],
-    exclude: [...long, ...documents],
+    exclude: [...long, ...inCi],
     env: { TEST_STORE: 'postgres' },
     globalSetup,
     maxWorkers: 4,
@@ -81,8 +83,8 @@ const projects = {
 
 const modes = {
   test: [projects.memory, projects.postgres],
-  docs: [{ name: 'docs', include: documents, globalSetup, testTimeout: 300_000 }],
-  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long, ...documents] }],
+  ci: [{ name: 'ci', include: inCi, globalSetup, testTimeout: 300_000 }],
+  quick: [{ name: 'quick', include: all, exclude: [...crash, ...slow, ...long, ...inCi] }],
   // One worker, so that the tests do not slow each other down.
   cost: [{ name: 'cost', include: cost, env: { MEASURE_COST: 'true' }, maxWorkers: 1, globalSetup }],
   long: [

@@ -1,0 +1,39 @@
+// When `npm start` builds: only if something has changed since the last build.
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { isBuildCurrent } from '../scripts/start-build.js';
+
+/** A checkout of which everything changed at second 100, built at second 200. */
+function createCheckout(): { root: string; touch: (path: string, seconds: number) => void } {
+  const root = mkdtempSync(join(tmpdir(), 'checkout-'));
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  const touch = (path: string, seconds: number) => utimesSync(join(root, path), seconds, seconds);
+  for (const directory of ['src/http', 'wsdl', 'scripts', 'dist'])
+    mkdirSync(join(root, directory), { recursive: true });
+  const files = ['src/http/server.ts', 'package.json', 'tsconfig.json', 'tsconfig.build.json', 'dist/.built'];
+  for (const file of files) writeFileSync(join(root, file), '');
+  for (const path of [...files, 'src/http', 'src', 'wsdl', 'scripts']) touch(path, 100);
+  touch('dist/.built', 200);
+  return { root, touch };
+}
+
+it('is current after a build', () => {
+  expect(isBuildCurrent(createCheckout().root)).toBe(true);
+});
+
+it('is not current without a build, or after one that did not end', () => {
+  const { root } = createCheckout();
+  rmSync(join(root, 'dist/.built'));
+  expect(isBuildCurrent(root)).toBe(false);
+});
+
+it.each(['src/http/server.ts', 'src/http', 'package.json', 'tsconfig.build.json', 'wsdl'])(
+  'is not current after a change of %s',
+  (path) => {
+    const { root, touch } = createCheckout();
+    touch(path, 300);
+    expect(isBuildCurrent(root)).toBe(false);
+  },
+);

@@ -6,6 +6,7 @@ import { tokensResource } from './auth/tokens.rest.ts';
 import { loadCatalog } from './catalog/catalog.ts';
 import { Assets } from './http/assets.ts';
 import { BodyLimits } from './http/body-limits.ts';
+import { identifySession } from './http/credentials.ts';
 import { navigation, readOnlyState } from './home/pages/frame.ts';
 import { registerProbes } from './http/probes.ts';
 import { createServer } from './http/server.ts';
@@ -15,7 +16,6 @@ import { sendHtml } from './rest/html/layout.ts';
 import { Frame } from './rest/html/frame.ts';
 import { errorPage, errorTitle } from './rest/html/pages.ts';
 import { openApiDocument } from './rest/openapi/document.ts';
-import { isSignedIn } from './rest/request.ts';
 import type { Resource } from './rest/resource.ts';
 import { eventTypesInOpenApi } from './webhooks/event-types.rest.ts';
 import { type Mount, mountRest, mountSoap } from './mounts.ts';
@@ -47,7 +47,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const bodyLimits = new BodyLimits({
     runtime,
     maxFileBytes: config.maxUploadBytes,
-    isSignedIn: (request) => isSignedIn(request, tokenService),
+    isSignedIn: async (request) => (await identifySession(request, tokenService.identify)) !== undefined,
   });
   let isClosing = false;
   const http: FastifyInstance = createServer({
@@ -100,7 +100,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     { name: 'tokens', prefix: config.tokensPath, root: tokens, hasPages: true },
     { name: 'rest', prefix: config.restPath, root: rest, hasPages: false },
   ];
-  const mount: Mount = { http, options, services, urls, frame, bodyLimits };
+  const mount: Mount = { http, options, services, urls, frame };
   await mountRest(mount, trees);
   await mountSoap(mount);
   assets.register(http);

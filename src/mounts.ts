@@ -3,13 +3,12 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { sendEndpointPage } from './catalog/pages/endpoint.ts';
 import { catalogOperations } from './catalog/soap.ts';
 import { catalogNames, fillWsdl } from './catalog/wsdl.ts';
-import type { BodyLimits } from './http/body-limits.ts';
+import { identifySession } from './http/credentials.ts';
 import type { PublicUrls } from './http/urls.ts';
 import type { Frame } from './rest/html/frame.ts';
 import { HtmlResponder } from './rest/html/responder.ts';
 import { MultipartReader } from './rest/multipart.ts';
 import type { Tree } from './rest/openapi/document.ts';
-import { identifySession, sessionCookieOf } from './rest/request.ts';
 import { restRoutes } from './rest/routes.ts';
 import type { AppOptions, Services } from './services.ts';
 import { SoapHandler } from './soap/handler.ts';
@@ -21,21 +20,21 @@ export type Mount = {
   readonly services: Services;
   readonly urls: PublicUrls;
   readonly frame: Frame;
-  readonly bodyLimits: BodyLimits;
 };
 
 export async function mountRest(
-  { http, options, services, urls, frame, bodyLimits }: Mount,
+  { http, options, services, urls, frame }: Mount,
   trees: readonly Tree[],
 ): Promise<void> {
-  const { config, runtime } = options;
+  const { config } = options;
   const { tokenService, auditService, retryAfterRefresh, admit } = services;
-  const multipart = new MultipartReader({ maxFileBytes: config.maxUploadBytes, bodyLimits, runtime });
+  const multipart = new MultipartReader(config.maxUploadBytes);
   for (const { name, prefix, root, hasPages } of trees) {
     await http.register(restRoutes, {
       prefix,
       root,
       auditPrefix: name === 'admin' ? '' : `${name}/`,
+      store: options.store,
       auditService,
       authenticator: tokenService,
       retryAfterRefresh,
@@ -73,14 +72,13 @@ export async function mountSoap({ http, options, services, urls, frame }: Mount)
     prefix: config.catalogPath,
     handler: new SoapHandler(namespace, operations),
     requireTokens,
-    identify: (credentials) => tokenService.identify(credentials),
-    sessionOf: sessionCookieOf,
+    identify: tokenService.identify,
     wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
     sendPage: async (reply): Promise<FastifyReply> =>
       sendEndpointPage(reply, {
         layout: frame.layout({
           title: 'Service catalog',
-          identity: await identifySession(reply.request, tokenService),
+          identity: await identifySession(reply.request, tokenService.identify),
           // The page belongs to the services in the navigation.
           path: ['services', 'soap'],
           requested: urls.catalogPagePath,

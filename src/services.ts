@@ -109,21 +109,17 @@ export function createServices(options: AppOptions) {
   const notifyJob: OnJobChange = (transaction, job, at) => {
     eventPublisher.publishWithin(transaction, jobEvent(job), at);
     if (job.state === 'in_progress') return;
-    auditService.recordWithin(transaction, {
-      at,
-      operation: 'system/jobs/{job}/end',
-      target: `system/jobs/${job.id}`,
-      outcome: job.state === 'failed' ? 'failed' : 'success',
-    });
+    const outcome = job.state === 'failed' ? 'failed' : 'success';
+    const operation = 'system/jobs/{job}/end';
+    const entry = auditService.createEntry({ at, operation, target: `system/jobs/${job.id}`, outcome });
+    auditService.recordWithin(transaction, entry);
   };
   const notifyWebhook = (transaction: Transaction, notice: WebhookNotice, at: number) => {
     eventPublisher.publishWithin(transaction, webhookEvent(notice), at);
     if (notice.kind !== 'Deactivated') return;
-    auditService.recordWithin(transaction, {
-      at,
-      operation: 'services/webhooks/{webhook}/deactivate',
-      target: `services/webhooks/${notice.webhook.id}`,
-    });
+    const operation = 'services/webhooks/{webhook}/deactivate';
+    const target = `services/webhooks/${notice.webhook.id}`;
+    auditService.recordWithin(transaction, auditService.createEntry({ at, operation, target }));
   };
   const jobRunner = new JobRunner({
     store,

@@ -6,7 +6,7 @@ import { isUnavailable } from '../errors.ts';
 import { retryWhileUnavailable } from '../lib/async.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Store } from '../store/store.ts';
-import type { Needs, Transaction } from '../store/transaction.ts';
+import type { Transaction } from '../store/transaction.ts';
 import type { Tasks } from '../tasks.ts';
 import { changesOf } from './change.ts';
 import { type AuditEntry, mergeKeyOf, mergeWithinMs } from './entry.ts';
@@ -15,9 +15,6 @@ const sweepEveryMs = 600_000;
 const dayMs = 86_400_000;
 const mostWaiting = 1_000;
 const mostWaitingOfUser = 100;
-
-/** What the writer of an entry knows; the service adds the rest. */
-export type AuditFacts = Pick<AuditEntry, 'operation' | 'target'> & Partial<AuditEntry>;
 
 export type AuditServiceOptions = {
   readonly store: Store;
@@ -48,8 +45,8 @@ export class AuditService {
     return this.#options.runtime.newId();
   }
 
-  /** A success of the server itself, unless the facts say otherwise. */
-  createEntry(facts: AuditFacts): AuditEntry {
+  /** Completes what the writer of an entry knows: a success of the server itself, unless that says otherwise. */
+  createEntry(facts: Pick<AuditEntry, 'operation'> & Partial<AuditEntry>): AuditEntry {
     const { runtime } = this.#options;
     return {
       id: facts.id ?? runtime.newId(),
@@ -58,7 +55,7 @@ export class AuditService {
       role: facts.role ?? null,
       address: facts.address ?? null,
       operation: facts.operation,
-      target: facts.target,
+      target: facts.target ?? null,
       outcome: facts.outcome ?? 'success',
       code: facts.code ?? null,
       count: facts.count ?? 1,
@@ -66,22 +63,10 @@ export class AuditService {
     };
   }
 
-  /** Runs the rule and records what it has changed, in one transaction. The rule returns the facts of the entry. */
-  update<T>(
-    rule: (transaction: Transaction) => { readonly result: T; readonly facts: AuditFacts },
-    needs: Needs,
-  ): Promise<T> {
-    return this.#options.store.update((transaction) => {
-      const { result, facts } = rule(transaction);
-      this.recordWithin(transaction, facts);
-      return result;
-    }, needs);
-  }
-
-  /** Records what the transaction has changed so far. */
-  recordWithin(transaction: Transaction, facts: AuditFacts): void {
-    const changes = [...changesOf(transaction.changed()), ...(facts.changes ?? [])];
-    transaction.audit.record(this.createEntry({ ...facts, changes }));
+  /** Records the entry together with what the transaction has changed so far. */
+  recordWithin(transaction: Transaction, entry: AuditEntry): void {
+    const changes = [...changesOf(transaction.changed()), ...entry.changes];
+    transaction.audit.record({ ...entry, changes });
   }
 
   /**

@@ -1,6 +1,6 @@
 // Signs users in, identifies callers by their tokens, checks and hashes passwords, and revokes tokens.
 import type { AuditEntry } from '../audit/entry.ts';
-import type { Caller, Credentials, Identity } from '../caller.ts';
+import type { Caller, Credentials, Identify, Identity } from '../caller.ts';
 import { ServiceError, invalidField } from '../errors.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Reader } from '../store/state.ts';
@@ -81,7 +81,7 @@ export class TokenService {
     tasks.every('token sweep', sweepEveryMs, (stopping) => this.#sweep(stopping));
   }
 
-  async identify(credentials: Credentials): Promise<Identity | undefined> {
+  readonly identify: Identify = async (credentials) => {
     const presented = presentedToken(credentials);
     if (presented === undefined) return undefined;
     const tokenHash = hashToken(presented.token);
@@ -89,7 +89,7 @@ export class TokenService {
     const { address, referer } = credentials;
     if (token && !bindingAllows(token.binding, address, referer)) throw invalidToken();
     return { caller: this.#callerOf(token, this.#store), tokenHash, formToken: presented.formToken };
-  }
+  };
 
   /** The binding of a token never changes, so it is not checked again for the same request. */
   async identifyAgain(identity: Identity): Promise<Identity> {

@@ -14,7 +14,8 @@ import {
 import type { PublicUrls } from '../http/urls.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { choice, defaultTo, integer, required, text } from '../rest/fields.ts';
-import { maxNextLength, ownPath, sessionCookie } from '../rest/request.ts';
+import { sessionCookie } from '../http/credentials.ts';
+import { maxNextLength, ownPath } from '../rest/request.ts';
 import { plainAddress } from '../lib/address.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { communityResource } from './community.rest.ts';

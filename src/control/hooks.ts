@@ -5,7 +5,8 @@ import { ServiceError } from '../errors.ts';
 import { sendJson } from '../http/json.ts';
 import { routeTemplate } from '../http/request-log.ts';
 import type { Runtime } from '../runtime.ts';
-import { SoapFaultError, toFault } from '../soap/faults.ts';
+import { toFault, toFaultResponse } from '../soap/faults.ts';
+import { formatOf } from '../soap/plugin.ts';
 import type { ControlClock } from './clock.ts';
 import { BodyRecorder, type Journal, type OpenEntry, noMessage } from './journal.ts';
 import { ExchangeMask } from './mask.ts';
@@ -132,7 +133,7 @@ function recordExchange(
       entry.status = reply.raw.statusCode;
       entry.response = { headers: mask.headers(reply.getHeaders()), body: show(answered.bytes()) };
       if (isSoap && entry.status >= 400) entry.fault = faultReasonOf(answered.bytes()) ?? null;
-      if (isSoap) entry.faultElement = request.soap?.faultElement ?? null;
+      if (isSoap) entry.faultElement = (request as Partial<FastifyRequest>).faultElement ?? null;
     }
     journal.complete(entry);
   });
@@ -173,7 +174,9 @@ async function answerByRule(
   if (fault !== undefined) {
     const kind = fault === 'Client' ? 'invalid' : 'unavailable';
     const rendered = toFault(new ServiceError(kind, ruleMessage), catalogNamespace);
-    throw new SoapFaultError({ ...rendered, ...(status !== undefined && { status }) });
+    const { version } = formatOf(request.headers);
+    const answer = toFaultResponse(version, status === undefined ? rendered : { ...rendered, status });
+    return reply.code(answer.status).headers(answer.headers).send(answer.body);
   }
   return status === undefined ? undefined : sendStatus(reply, status);
 }

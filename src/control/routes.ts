@@ -50,7 +50,7 @@ export async function createControl(server: ControlledServer): Promise<FastifyIn
   control.setErrorHandler((thrown, request, reply) => {
     const error = asControlError(thrown);
     if (!error) request.log.error({ err: thrown }, 'control request failed');
-    const { status, headers, body } = toErrorResponse(error);
+    const { status, headers, body } = toErrorResponse(error, request.id);
     return sendJson(reply.headers(headers), status, body);
   });
   addRoutes(control, server);

@@ -1,4 +1,4 @@
-// The limits on all request bodies together. A body counts in bytes until its request is answered. A body of a caller without a valid
+// The limits on all request bodies together. A body counts in bytes until its request is answered, unless it is small and arrives at once. A body of a caller without a valid
 // bearer token or session cookie must also arrive in time: after a second it takes one of the few places of its client network,
 // and after a minute it is refused. Bodies of signed-in callers have a budget of their own, so that others cannot use it up.
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -8,8 +8,8 @@ import { networkOf } from '../lib/address.ts';
 import { EarliestTimer } from '../lib/async.ts';
 import type { Runtime } from '../runtime.ts';
 import { clientAddress } from './client-address.ts';
-import { anonymousBodies, maxBodyBytes, signedInBodies } from './limits.ts';
-import { ChunkCounter, RequestBody } from './request-body.ts';
+import { anonymousBodies, maxBodyBytes, maxUncountedBytes, signedInBodies } from './limits.ts';
+import { countBody } from './request-body.ts';
 
 export type BodyLimitsOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
@@ -26,9 +26,6 @@ type Arrival = {
   readonly startedAt: number;
   hasPlace: boolean;
 };
-
-/** Counts one body. */
-type Meter = { readonly onBytes: (count: number) => void; readonly onArrived: () => void };
 
 export class BodyLimits {
   readonly #runtime: BodyLimitsOptions['runtime'];
@@ -54,78 +51,47 @@ export class BodyLimits {
     this.#timer = new EarliestTimer(runtime, () => this.#checkArrivals());
   }
 
-  /** The body for the parsers, which is refused when it exceeds a limit. */
+  /**
+   * The body for the parsers. A small body that has arrived together with the headers is the payload itself: it costs nothing here. Every
+   * other body is counted, and refused when it exceeds a limit.
+   */
   async receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Promise<Readable> {
-    if (!hasBody(request) || isMultipart(request)) return payload;
-    const isSignedIn = await this.#checkCaller(request);
-    const meter = this.#startMeter(request, reply, isSignedIn, (error) => body.refuse(error));
-    const body: RequestBody = new RequestBody(payload, {
-      isChunked: isChunked(request),
-      onBytes: meter.onBytes,
-      // The client may go on sending for a long time.
-      onRefused: () => void reply.header('connection', 'close'),
-    });
-    body.once('close', meter.onArrived);
-    return body;
-  }
-
-  /** For the parser of multipart forms: `read` reads the connection itself. The result rejects when the body exceeds a limit. */
-  async observe<T>(request: FastifyRequest, reply: FastifyReply, read: () => Promise<T>): Promise<T> {
-    const isSignedIn = await this.#checkCaller(request);
-    const { promise: refused, reject } = createRefusal();
-    const refuse = (error: ServiceError) => {
-      void reply.header('connection', 'close');
-      reject(error);
-    };
-    const meter = this.#startMeter(request, reply, isSignedIn, refuse);
-    const chunks = new ChunkCounter(isChunked(request));
-    const onData = (chunk: Buffer) => {
-      const problem = chunks.add(chunk.length);
-      if (problem) refuse(problem);
-      else meter.onBytes(chunk.length);
-    };
-    // This starts the flow of data, so the parser must start in the same turn.
-    request.raw.on('data', onData);
-    try {
-      return await Promise.race([read(), refused]);
-    } finally {
-      request.raw.off('data', onData);
-      meter.onArrived();
-    }
+    // In the next microtask, the payload holds everything that has arrived together with the headers.
+    await Promise.resolve();
+    if (hasArrived(request, payload)) return payload;
+    const isSignedIn = await this.#isSignedIn(request);
+    // The client may have closed the connection meanwhile. Then its body never ends, and its network is unknown.
+    if (request.raw.destroyed) throw new ServiceError('invalid', 'The request body cannot be read.');
+    return this.#count(request, reply, payload, isSignedIn);
   }
 
   stop(): void {
     this.#timer.cancel();
   }
 
-  async #checkCaller(request: FastifyRequest): Promise<boolean> {
-    const isSignedIn = await this.#isSignedIn(request);
-    // The client may have closed the connection meanwhile. Then its body never ends, and its network is unknown.
-    if (request.raw.destroyed) throw new ServiceError('invalid', 'The request body cannot be read.');
-    return isSignedIn;
-  }
-
-  #startMeter(request: FastifyRequest, reply: FastifyReply, isSignedIn: boolean, refuse: Refuse): Meter {
+  #count(request: FastifyRequest, reply: FastifyReply, payload: Readable, isSignedIn: boolean): Readable {
     const network = isSignedIn ? '' : networkOf(clientAddress(request));
     const budget = isSignedIn ? this.#signedIn : this.#anonymous;
-    const arrival = isSignedIn ? undefined : this.#addArrival(refuse, network);
-    const onArrived = () => arrival && this.#removeArrival(arrival);
     let bytes = 0;
-    let isAnswered = false;
-    // The memory of the form is in use until then: an operation may wait, for example to check a password.
-    reply.raw.once('close', () => {
-      isAnswered = true;
-      budget.give(network, bytes);
-      onArrived();
-    });
-    return {
-      onBytes: (count) => {
-        if (isAnswered) return;
+    const body = countBody(payload, {
+      isChunked: isChunked(request),
+      onBytes(count) {
         bytes += count;
-        if (!budget.take(network, count)) refuse(tooManyBodies());
+        return budget.take(network, count) ? undefined : tooManyBodies();
       },
-      onArrived,
-    };
+    });
+    // A client that is refused may go on sending for a long time.
+    body.once('error', () => {
+      if (!reply.sent) void reply.header('connection', 'close');
+    });
+    const arrival = isSignedIn ? undefined : this.#addArrival((error) => body.destroy(error), network);
+    body.once('close', () => arrival && this.#removeArrival(arrival));
+    // The memory of the form is in use until the answer: an operation may wait, for example to check a password.
+    reply.raw.once('close', () => {
+      body.destroy();
+      budget.give(network, bytes);
+    });
+    return body;
   }
 
   #addArrival(refuse: Refuse, network: string): Arrival {
@@ -197,23 +163,15 @@ class ByteBudget {
   }
 }
 
-function createRefusal() {
-  let reject: Refuse = () => undefined;
-  const promise = new Promise<never>((_resolve, rejectPromise) => {
-    reject = rejectPromise;
-  });
-  // A body may be refused after its parser has failed.
-  promise.catch(() => undefined);
-  return { promise, reject };
+function hasArrived({ headers }: FastifyRequest, payload: Readable): boolean {
+  const length = Number(headers['content-length']);
+  return length <= maxUncountedBytes && payload.readableLength === length;
 }
 
-function hasBody({ method, headers }: FastifyRequest): boolean {
+/** Whether a request has a body that must be received. */
+export function hasBody({ method, headers }: FastifyRequest): boolean {
   if (method !== 'POST') return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-function isMultipart({ headers }: FastifyRequest): boolean {
-  return /^\s*multipart\/form-data/i.test(headers['content-type'] ?? '');
 }
 
 function isChunked({ headers }: FastifyRequest): boolean {

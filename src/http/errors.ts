@@ -32,11 +32,15 @@ export type ErrorResponse = {
   readonly body: ErrorBody;
 };
 
-/** An undefined error is a defect of the server. The answer reveals nothing about it. */
-export function toErrorResponse(error: ServiceError | undefined): ErrorResponse {
+/** An undefined error is a defect of the server. The answer reveals only the id of the request, which the log names too. */
+export function toErrorResponse(error: ServiceError | undefined, requestId?: string): ErrorResponse {
   const { status, code } = error ? table[error.kind] : { status: 500, code: 500 };
   const message = error?.message ?? 'The server failed to handle this request.';
-  const details = (error?.problems ?? []).map(formatProblem);
+  const details = error
+    ? error.problems.map(formatProblem)
+    : requestId === undefined
+      ? []
+      : [`The log of the server says more about the request ${requestId}.`];
   return {
     status,
     headers: error ? errorHeaders(error) : {},

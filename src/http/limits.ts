@@ -21,6 +21,9 @@ export const connectionTimeoutMs = 120_000;
 /** Without this, a refused client could keep its side of the connection open. */
 export const lingerMs = 2_000;
 
+/** A body of at most this size that arrives together with the headers counts against no limit. */
+export const maxUncountedBytes = 16 * 1024;
+
 /** Smaller chunks of a body are merged into buffers of this size. */
 export const maxMergedBytes = 64 * 1024;
 

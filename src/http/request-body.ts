@@ -1,107 +1,81 @@
-// The body of a request as few, large buffers, and a count of its HTTP chunks, which must not be too small.
-import { Readable } from 'node:stream';
+// A body that counts its bytes and its HTTP chunks, and merges small chunks into few, large buffers: Node creates a Buffer object of some
+// hundred bytes for every chunk, even for one of a single byte.
+import { type Readable, Transform } from 'node:stream';
 import { ServiceError } from '../errors.ts';
 import { maxMergedBytes, minAverageChunkBytes, refusedAverageChunkBytes } from './limits.ts';
 
-export type RequestBodyOptions = {
+export type CountedBodyOptions = {
   /** Without the transfer coding, the network alone decides how the body is cut. */
   readonly isChunked: boolean;
-  readonly onBytes: (count: number) => void;
-  readonly onRefused: () => void;
+  /** Returns why the body is refused, if it is. */
+  readonly onBytes: (count: number) => ServiceError | undefined;
 };
 
-/** Node creates a Buffer object of some hundred bytes for every chunk, even for one of a single byte. */
-export class RequestBody extends Readable {
-  readonly #source: Readable;
-  readonly #options: RequestBodyOptions;
-  readonly #chunks: ChunkCounter;
-  #isStarted = false;
-  #merged = Buffer.alloc(0);
-  #mergedBytes = 0;
-
-  constructor(source: Readable, options: RequestBodyOptions) {
-    super({ highWaterMark: maxMergedBytes });
-    this.#source = source;
-    this.#options = options;
-    this.#chunks = new ChunkCounter(options.isChunked);
-    // Without this, a client that breaks off after its request is refused would cause an uncaught error.
-    this.on('error', () => undefined);
-  }
-
-  refuse(error: ServiceError): void {
-    this.#options.onRefused();
-    this.destroy(error);
-  }
-
-  /** Nothing is read before it is asked for, so that Node discards the body of a request that is refused before. */
-  override _read(): void {
-    if (!this.#isStarted) {
-      this.#isStarted = true;
-      this.#source.on('data', this.#onData).on('end', this.#onEnd);
-      this.#source.on('error', this.#onBreak).on('close', this.#onBreak);
-    }
-    this.#source.resume();
-  }
-
-  /** The rest of a refused body is discarded. Otherwise it would stay on the connection, in front of the next request. */
-  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    if (this.#isStarted) {
-      this.#source.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onBreak);
-      this.#source.resume();
-    }
-    done(error);
-  }
-
-  readonly #onData = (chunk: Buffer): void => {
-    const problem = this.#chunks.add(chunk.length);
-    if (problem) {
-      this.refuse(problem);
-      return;
-    }
-    this.#options.onBytes(chunk.length);
-    this.#append(chunk);
+export function countBody(source: Readable, { isChunked, onBytes }: CountedBodyOptions): Transform {
+  const chunks = new ChunkCounter(isChunked);
+  const merger = new Merger();
+  const body = new Transform({
+    highWaterMark: maxMergedBytes,
+    transform(chunk: Buffer, _encoding, done) {
+      const problem = chunks.add(chunk.length) ?? onBytes(chunk.length);
+      if (problem) return done(problem);
+      for (const buffer of merger.add(chunk)) this.push(buffer);
+      done();
+    },
+    flush: (done) => done(null, merger.take()),
+  });
+  const onBreak = (error?: Error) => {
+    if (!source.readableEnded) body.destroy(error ?? new Error('The request was aborted.'));
   };
+  source.on('error', onBreak).on('close', onBreak);
+  // Without the listener, a client that breaks off after its request is refused would cause an uncaught error.
+  body.on('error', () => undefined);
+  body.once('close', () => discard(source, body));
+  return source.pipe(body);
+}
 
-  readonly #onEnd = (): void => {
-    this.#flush();
-    this.push(null);
-  };
+/** Otherwise the rest of a refused body would stay on the connection, in front of the next request. */
+export function discard(source: Readable, body: Transform): void {
+  source.unpipe(body);
+  source.resume();
+}
 
-  /** After the end, `close` says nothing new. */
-  readonly #onBreak = (error?: Error): void => {
-    if (!this.#source.readableEnded) this.destroy(error ?? new Error('The request was aborted.'));
-  };
+/** Collects chunks into buffers of up to `maxMergedBytes`. */
+class Merger {
+  #buffer = Buffer.alloc(0);
+  #length = 0;
+
+  /** Returns the buffers that are complete. */
+  add(chunk: Buffer): Buffer[] {
+    const complete: (Buffer | undefined)[] = [];
+    if (this.#length + chunk.length > maxMergedBytes) complete.push(this.take());
+    if (chunk.length >= maxMergedBytes) complete.push(chunk);
+    else this.#append(chunk);
+    return complete.filter((buffer) => buffer !== undefined);
+  }
+
+  /** The rest. */
+  take(): Buffer | undefined {
+    const rest = this.#length === 0 ? undefined : this.#buffer.subarray(0, this.#length);
+    this.#buffer = Buffer.alloc(0);
+    this.#length = 0;
+    return rest;
+  }
 
   #append(chunk: Buffer): void {
-    if (this.#mergedBytes + chunk.length > maxMergedBytes) this.#flush();
-    if (chunk.length >= maxMergedBytes) {
-      this.#push(chunk);
-      return;
-    }
-    const needed = this.#mergedBytes + chunk.length;
-    if (needed > this.#merged.length) {
+    const needed = this.#length + chunk.length;
+    if (needed > this.#buffer.length) {
       const larger = Buffer.allocUnsafe(Math.min(2 * needed, maxMergedBytes));
-      this.#merged.copy(larger, 0, 0, this.#mergedBytes);
-      this.#merged = larger;
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
     }
-    chunk.copy(this.#merged, this.#mergedBytes);
-    this.#mergedBytes = needed;
-  }
-
-  #flush(): void {
-    if (this.#mergedBytes === 0) return;
-    this.#push(this.#merged.subarray(0, this.#mergedBytes));
-    this.#merged = Buffer.alloc(0);
-    this.#mergedBytes = 0;
-  }
-
-  #push(buffer: Buffer): void {
-    if (!this.push(buffer)) this.#source.pause();
+    chunk.copy(this.#buffer, this.#length);
+    this.#length = needed;
   }
 }
 
 /** Every chunk costs processor time, whatever its size. */
-export class ChunkCounter {
+class ChunkCounter {
   readonly #isChunked: boolean;
   #chunks = 0;
   #bytes = 0;

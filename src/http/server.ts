@@ -8,11 +8,12 @@ import fastify, {
 } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
+import type { Readable } from 'node:stream';
 import { ServiceError, invalidField, methodNotAllowed } from '../errors.ts';
 import { isListed, plainAddress } from '../lib/address.ts';
 import { prefersHtml } from './accept.ts';
 import { AllowedMethods } from './allowed-methods.ts';
-import type { BodyLimits } from './body-limits.ts';
+import { type BodyLimits, hasBody } from './body-limits.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
 import { sendJson } from './json.ts';
 import {
@@ -29,6 +30,11 @@ import type { Metrics } from './metrics.ts';
 import { logRequests, noteError } from './request-log.ts';
 
 declare module 'fastify' {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  interface FastifyRequest {
+    /** The stream that the parsers read. */
+    receivedBody: Readable | null;
+  }
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
     /** Probes and assets are needed until the last request is answered. */
@@ -62,10 +68,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { logger, trustedProxies, bodyLimits, isClosing } = options;
   const app = fastify({
     loggerInstance: logger,
-    // A child logger per request would only add a request id, which no line needs.
-    childLoggerFactory: (parent) => parent,
-    logController: new LogController({ disableRequestLogging: true }),
-    trustProxy: (address) => isListed(plainAddress(address), trustedProxies),
+    genReqId: createRequestIds(trustedProxies),
+
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    trustProxy: (address) => isTrusted(address, trustedProxies),
     bodyLimit: maxBodyBytes,
     connectionTimeout: connectionTimeoutMs,
     requestTimeout: requestTimeoutMs,
@@ -97,7 +103,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   options.extend?.(app);
   logRequests(app, options.metrics);
   app.addHook('onRequest', (request, reply, done) => {
-    void reply.header('x-content-type-options', 'nosniff');
+    void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);
     checkHeaders(request.raw);
     // Without this, Fastify reads the body before it calls the not-found handler.
     if (request.is404) refuseUnknown(request, allowedMethods);
@@ -105,7 +111,15 @@ export function createServer(options: ServerOptions): FastifyInstance {
       throw new ServiceError('unavailable', 'The server is shutting down.', { retryAfterSeconds: 5 });
     done();
   });
-  app.addHook('preParsing', (request, reply, payload) => bodyLimits.receive(request, reply, payload));
+  app.decorateRequest('receivedBody', null);
+  app.addHook('preParsing', (request, reply, payload, done) => {
+    if (!hasBody(request)) return done(null, payload);
+    const onReceived = (body: Readable) => {
+      request.receivedBody = body;
+      done(null, body);
+    };
+    bodyLimits.receive(request, reply, payload as Readable).then(onReceived, done);
+  });
   app.addHook('onClose', (_instance, done) => {
     bodyLimits.stop();
     done();
@@ -120,13 +134,32 @@ export function createServer(options: ServerOptions): FastifyInstance {
   return app;
 }
 
+function isTrusted(address: string | undefined, trustedProxies: BlockList): boolean {
+  return address !== undefined && isListed(plainAddress(address), trustedProxies);
+}
+
+/** Visible characters, so that the id can stand in a log line and in a header. */
+const foreignId = /^[!-~]{1,128}$/;
+
+/** A trusted proxy names its requests itself. */
+function createRequestIds(trustedProxies: BlockList): (request: IncomingMessage) => string {
+  let count = 0;
+  return ({ headers, socket }) => {
+    const given = headers['x-request-id'];
+    const isGiven = typeof given === 'string' && foreignId.test(given);
+    if (isGiven && isTrusted(socket.remoteAddress, trustedProxies)) return given;
+    count += 1;
+    return `req-${count}`;
+  };
+}
+
 function checkHeaders({ rawHeaders, httpVersion }: IncomingMessage): void {
-  const names = rawHeaders.filter((_text, index) => index % 2 === 0);
-  if (names.length > maxHeaders)
+  if (rawHeaders.length > 2 * maxHeaders)
     throw new ServiceError('invalid', `The request must have at most ${maxHeaders} headers.`);
-  const hosts = names.filter((name) => name.toLowerCase() === 'host');
-  if (hosts.length === 0 && httpVersion === '1.1') throw invalidField('Host', 'must be given.');
-  if (hosts.length > 1) throw invalidField('Host', 'must be given once.');
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) if (rawHeaders[at]?.toLowerCase() === 'host') hosts += 1;
+  if (hosts === 0 && httpVersion === '1.1') throw invalidField('Host', 'must be given.');
+  if (hosts > 1) throw invalidField('Host', 'must be given once.');
 }
 
 function refuseUnknown(request: FastifyRequest, allowedMethods: AllowedMethods): never {
@@ -143,7 +176,7 @@ function sendError(
   const error = asServiceError(thrown);
   noteError(request, error);
   if (error === undefined) request.log.error({ err: thrown }, 'request failed');
-  const response = toErrorResponse(error);
+  const response = toErrorResponse(error, request.id);
   void reply.headers(response.headers);
   return prefersHtml(request.headers.accept)
     ? sendErrorPage(reply, response)

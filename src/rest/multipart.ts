@@ -1,28 +1,18 @@
 // A multipart body → the fields that a route asks for.
 import type { Multipart, MultipartFile } from '@fastify/multipart';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
+import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError, invalidField, tooLarge } from '../errors.ts';
-import type { BodyLimits } from '../http/body-limits.ts';
 import { asServiceError } from '../http/errors.ts';
 import { truncate } from '../lib/text.ts';
-import type { Runtime } from '../runtime.ts';
 import { type Form, type Raw, type RequestedFields, maxParts, maxTextBytes } from './form.ts';
-
-export type MultipartOptions = {
-  readonly maxFileBytes: number;
-  readonly bodyLimits: BodyLimits;
-  readonly runtime: Pick<Runtime, 'yieldToEventLoop'>;
-};
 
 export class MultipartReader {
   readonly #maxFileBytes: number;
-  readonly #bodyLimits: BodyLimits;
-  readonly #runtime: MultipartOptions['runtime'];
 
-  constructor({ maxFileBytes, bodyLimits, runtime }: MultipartOptions) {
+  constructor(maxFileBytes: number) {
     this.#maxFileBytes = maxFileBytes;
-    this.#bodyLimits = bodyLimits;
-    this.#runtime = runtime;
   }
 
   /** Every part is read as bytes, so that text is decoded in one way only. */
@@ -40,13 +30,14 @@ export class MultipartReader {
     };
   }
 
-  async read(request: FastifyRequest, reply: FastifyReply, requested: RequestedFields): Promise<Form> {
+  async read(request: FastifyRequest, requested: RequestedFields): Promise<Form> {
+    const body = request.receivedBody ?? request.raw;
     try {
-      return await this.#bodyLimits.observe(request, reply, () => this.#readParts(request, requested));
+      return await this.#readParts(withRaw(request, body), requested);
     } catch (error) {
       // Without this, the rest of the body would stay on the connection, in front of the next request.
-      request.raw.unpipe();
-      request.raw.resume();
+      body.unpipe();
+      body.resume();
       throw multipartError(error);
     }
   }
@@ -56,7 +47,7 @@ export class MultipartReader {
     const form: Record<string, Raw> = {};
     const seen = new Set<string>();
     try {
-      for await (const part of this.#parts(request)) {
+      for await (const part of partsOf(request)) {
         const name = part.fieldname;
         if (seen.has(name)) throw invalidField(truncate(name), 'is given more than once.');
         seen.add(name);
@@ -80,36 +71,30 @@ export class MultipartReader {
     }
     return form;
   }
-
-  /** Without this, the plugin waits forever when the body ends within the headers of a part. */
-  async *#parts(request: FastifyRequest): AsyncGenerator<Multipart> {
-    const { raw } = request;
-    const ended = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
-    const parts = request.parts()[Symbol.asyncIterator]();
-    for (;;) {
-      const wait = { isOver: false };
-      const nothingLeft = this.#refuseWhenParsed(ended, wait);
-      nothingLeft.catch(() => undefined);
-      try {
-        const next: IteratorResult<Multipart, unknown> = await Promise.race([parts.next(), nothingLeft]);
-        if (next.done) return;
-        wait.isOver = true;
-        yield next.value;
-      } finally {
-        wait.isOver = true;
-      }
-    }
-  }
-
-  async #refuseWhenParsed(ended: Promise<unknown>, wait: { isOver: boolean }): Promise<never> {
-    await ended;
-    for (let turn = 0; !wait.isOver && turn < turnsToParse; turn += 1) await this.#runtime.yieldToEventLoop();
-    throw malformed();
-  }
 }
 
-/** After this many turns of the event loop, the parser has found everything in a body that has arrived. */
-const turnsToParse = 20;
+/** @fastify/multipart 10.1.7 reads `request.raw` and the headers there. It ignores the stream that `preParsing` has returned. */
+function withRaw(request: FastifyRequest, body: Readable): FastifyRequest {
+  if (body === request.raw) return request;
+  const raw = Object.assign(body, { headers: request.raw.headers });
+  return Object.create(request, { raw: { value: raw } }) as FastifyRequest;
+}
+
+/** @fastify/busboy 3.2.5 never ends a form with a part whose headers do not end. */
+async function* partsOf(request: FastifyRequest): AsyncGenerator<Multipart> {
+  const { raw } = request;
+  const ended = raw.readableEnded ? Promise.resolve() : new Promise((resolve) => raw.once('end', resolve));
+  const parts = request.parts();
+  for (;;) {
+    const next = parts.next();
+    // The parser uses no timers and no I/O. If it has no part one turn after the end of the body, it will never have one.
+    const nothingLeft = ended.then(nextTurn).then(() => Promise.reject(malformed()));
+    nothingLeft.catch(() => undefined);
+    const part: IteratorResult<Multipart, unknown> = await Promise.race([next, nothingLeft]);
+    if (part.done) return;
+    yield part.value;
+  }
+}
 
 async function readPart(file: MultipartFile['file'], name: string, most: number): Promise<Buffer> {
   const chunks: Buffer[] = [];

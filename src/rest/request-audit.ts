@@ -1,11 +1,12 @@
 // The audit trail of one request that calls an operation: who acts, on what, and the entry that records it.
-import type { AuditFacts, AuditService } from '../audit/audit-service.ts';
+import type { AuditService } from '../audit/audit-service.ts';
 import type { Actor, AuditEntry } from '../audit/entry.ts';
 import type { Access, Caller, Identity } from '../caller.ts';
 import type { ServiceError } from '../errors.ts';
 import type { ErrorResponse } from '../http/errors.ts';
+import type { Store } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
-import type { AuditedUpdate, Entry } from './resource.ts';
+import type { Entry, UpdateOptions } from './resource.ts';
 
 /** The request as far as it is known: some of it is read after the audit begins. */
 export type AuditedRequest = {
@@ -18,6 +19,7 @@ export type AuditedRequest = {
 };
 
 export class RequestAudit {
+  readonly #store: Pick<Store, 'update'>;
   readonly #service: AuditService;
   readonly #request: AuditedRequest;
   readonly #operation: string;
@@ -28,11 +30,16 @@ export class RequestAudit {
   #namedActor: Actor | undefined;
   #hasRecorded = false;
 
-  constructor(service: AuditService, request: AuditedRequest, operation: string) {
-    this.#service = service;
+  constructor(
+    { store, auditService }: { store: Pick<Store, 'update'>; auditService: AuditService },
+    request: AuditedRequest,
+    operation: string,
+  ) {
+    this.#store = store;
+    this.#service = auditService;
     this.#request = request;
     this.#operation = operation;
-    this.#id = service.newId();
+    this.#id = auditService.newId();
     this.#address = request.address || null;
   }
 
@@ -52,23 +59,24 @@ export class RequestAudit {
   update<T>(
     rule: (transaction: Transaction) => T,
     { requireCaller, needs }: { requireCaller: (transaction: Transaction) => Caller; needs: Needs },
-    { needs: more, target, changes }: AuditedUpdate<T>,
+    { needs: more, target, changes }: UpdateOptions<T>,
   ): Promise<T> {
     this.#recordOnce();
-    return this.#service.update(
+    return this.#store.update(
       (transaction) => {
         const caller = requireCaller(transaction);
         const result = rule(transaction);
-        const facts = { ...(target !== undefined && { target }), changes: changes?.(result) ?? [] };
-        return { result, facts: this.#factsOf(actorOf(caller), { code: 200, ...facts }) };
+        const facts = { code: 200, target: target ?? null, changes: changes?.(result) ?? [] };
+        this.#service.recordWithin(transaction, this.#entry(actorOf(caller), facts));
+        return result;
       },
       { ...needs, ...more, tokens: [...(needs.tokens ?? []), ...(more?.tokens ?? [])] },
     );
   }
 
-  createEntry(facts: Partial<AuditFacts>): AuditEntry {
+  createEntry(facts: Partial<AuditEntry>): AuditEntry {
     this.#recordOnce();
-    return this.#service.createEntry(this.#factsOf(this.actor, { code: 200, ...facts }));
+    return this.#entry(this.actor, { code: 200, ...facts });
   }
 
   /** The result is the id of the entry; undefined if nobody is known to have called. */
@@ -78,7 +86,7 @@ export class RequestAudit {
     const isRefused = response.status < 500 || error?.kind === 'read-only';
     const outcome = isRefused ? ('refused' as const) : ('failed' as const);
     const { code } = response.body.error;
-    return this.#service.record(this.#service.createEntry(this.#factsOf(actor, { outcome, code })));
+    return this.#service.record(this.#entry(actor, { outcome, code }));
   }
 
   get actor(): Actor | undefined {
@@ -88,15 +96,15 @@ export class RequestAudit {
     );
   }
 
-  #factsOf(actor: Actor | undefined, facts: Partial<AuditFacts>): AuditFacts {
-    return {
+  #entry(actor: Actor | undefined, facts: Partial<AuditEntry>): AuditEntry {
+    return this.#service.createEntry({
       id: this.#id,
       address: this.#address,
       operation: this.#operation,
       ...actor,
       ...facts,
       target: facts.target ?? this.#target,
-    };
+    });
   }
 
   /** The path of the resource. Until its ids are found, they may be any text, even a token. */

@@ -1,9 +1,9 @@
 // One request to the form API: its target, and the results of the hooks so far.
 import type { FastifyRequest } from 'fastify';
 import type { Access, Credentials, Identify, Identity } from '../caller.ts';
-import { bearerToken } from '../caller.ts';
 import { prefersHtml } from '../http/accept.ts';
 import { clientAddress } from '../http/client-address.ts';
+import { cookieOf, credentialsOf, sessionCookie } from '../http/credentials.ts';
 import { isXmlText, toNfc } from '../lib/text.ts';
 import { notFound } from '../http/errors.ts';
 import type { Transaction } from '../store/transaction.ts';
@@ -11,8 +11,6 @@ import { type Form, type RequestedFields, emptyForm, parseUrlencoded, textIn } f
 import { type Entry, type RequestContext, accessOf } from './resource.ts';
 import type { RequestAudit } from './request-audit.ts';
 import { type Format, dataFormats, formats, readFormat } from './response.ts';
-
-export const sessionCookie = 'steward_session';
 
 /** Carries a notice to the page that follows a redirect. */
 export const noticeCookie = 'steward_notice';
@@ -99,7 +97,7 @@ export class RestRequest implements RequestContext {
   }
 
   get cookie(): string | undefined {
-    return sessionCookieOf(this.#request);
+    return cookieOf(this.#request, sessionCookie);
   }
 
   get noticeCookie(): string | undefined {
@@ -127,50 +125,6 @@ function readSegments(template: readonly string[], params: Readonly<Record<strin
     if (value === '' || value.includes('%') || !isXmlText(value)) throw notFound();
     return value;
   });
-}
-
-export function credentialsOf(request: FastifyRequest, field: string | undefined): Credentials {
-  return {
-    bearer: bearerToken(request.headers.authorization),
-    field: field?.trim() || undefined,
-    cookie: sessionCookieOf(request),
-    readsOnly: request.method !== 'POST',
-    address: () => clientAddress(request),
-    referer: request.headers.referer,
-  };
-}
-
-/** The session of the browser counts here even where the request needs none, or may not use it. */
-export async function identifySession(
-  request: FastifyRequest,
-  authenticator: Pick<Authenticator, 'identify'>,
-): Promise<Identity | undefined> {
-  const { authorization, cookie } = request.headers;
-  if (authorization === undefined && cookie === undefined) return undefined;
-  try {
-    return await authenticator.identify({ ...credentialsOf(request, undefined), readsOnly: true });
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether a bearer token or a session cookie identifies the caller. A token in the form is known only after the body is read. */
-export async function isSignedIn(
-  request: FastifyRequest,
-  authenticator: Pick<Authenticator, 'identify'>,
-): Promise<boolean> {
-  // The request may belong to another protocol, and then it has no such property.
-  const { rest } = request as Partial<FastifyRequest>;
-  return (rest?.identity ?? (await identifySession(request, authenticator))) !== undefined;
-}
-
-export function sessionCookieOf(request: FastifyRequest): string | undefined {
-  return cookieOf(request, sessionCookie);
-}
-
-function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
-  const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${name}=`));
-  return pair?.trim().slice(name.length + 1) || undefined;
 }
 
 function queryOf({ raw: { url = '' } }: FastifyRequest): string {

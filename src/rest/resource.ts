@@ -31,22 +31,20 @@ export type OperationCall<S, V> = Call<S, V> & {
    * caller again, with the errors of the first check: meanwhile the token may have ended, or the user may have been removed or got another
    * role.
    */
-  readonly update: <T>(rule: (transaction: Transaction) => T, options?: AuditedUpdate<T>) => Promise<T>;
+  readonly update: <T>(rule: (transaction: Transaction) => T, options?: UpdateOptions<T>) => Promise<T>;
   /** The entry of the audit trail for a write that is no update: the port stores it together with the change. */
-  readonly auditEntry: (facts: AuditedFacts) => AuditEntry;
+  readonly auditEntry: (facts: Partial<AuditEntry>) => AuditEntry;
   /** Who acts, as the audit trail records it. */
   readonly actor: Actor | undefined;
 };
 
-export type AuditedUpdate<T> = {
+export type UpdateOptions<T> = {
   readonly needs?: Needs;
   /** The path of what the operation concerns. Default: the path of its resource. */
   readonly target?: string;
   /** Changes that are no rows of the replicated state. */
   readonly changes?: (result: T) => readonly Change[];
 };
-
-export type AuditedFacts = { readonly target?: string; readonly changes: readonly Change[] } & Partial<Actor>;
 
 export type RequestContext = {
   readonly format: Format | undefined;

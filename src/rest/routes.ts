@@ -6,9 +6,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { AuditService } from '../audit/audit-service.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
+import { credentialsOf, identifySession } from '../http/credentials.ts';
 import { noteError } from '../http/request-log.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
 import type { RetryAfterRefresh } from '../store/refresh.ts';
+import type { Store } from '../store/store.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type FieldValues, joinBoxes, readFields, requestedFields } from './fields.ts';
 import { sendCsv } from './csv.ts';
@@ -17,7 +19,7 @@ import type { HtmlResponder } from './html/responder.ts';
 import type { MultipartReader } from './multipart.ts';
 import { pathTemplate } from './path-template.ts';
 import { RequestAudit } from './request-audit.ts';
-import { type Authenticator, RestRequest, credentialsOf, guessFormat, identifySession } from './request.ts';
+import { type Authenticator, RestRequest, guessFormat } from './request.ts';
 import { type Call, type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
 import { readFormat, sendAnswer } from './response.ts';
 
@@ -26,6 +28,7 @@ export type RestOptions = {
   readonly root: Resource;
   /** Precedes the paths of operations in the audit trail. */
   readonly auditPrefix: string;
+  readonly store: Pick<Store, 'update'>;
   readonly auditService: AuditService;
   readonly authenticator: Authenticator;
   readonly retryAfterRefresh: RetryAfterRefresh;
@@ -44,8 +47,12 @@ export async function restRoutes(scope: FastifyInstance, options: RestOptions): 
   await scope.register(multipart, options.multipart.pluginOptions);
   scope.addContentTypeParser('*', acceptEmptyBody);
 
-  scope.addHook('onRequest', (request) => checkTarget(request, options));
-  scope.addHook('preHandler', (request, reply) => checkRequest(request, reply, options));
+  scope.addHook('onRequest', (request, _reply, next) => {
+    const identifying = checkTarget(request, options);
+    if (identifying) identifying.then(() => next(), next);
+    else next();
+  });
+  scope.addHook('preHandler', (request) => checkRequest(request, options));
   scope.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   scope.setNotFoundHandler(() => {
     throw notFound();
@@ -106,21 +113,31 @@ function restOf({ rest }: FastifyRequest): RestRequest {
   return rest;
 }
 
-/** A bad bearer token is refused before the body is read. */
-async function checkTarget(request: FastifyRequest, options: RestOptions): Promise<void> {
+/** A bad bearer token is refused before the body is read. The result is undefined if no token has to be looked up. */
+function checkTarget(request: FastifyRequest, options: RestOptions): Promise<void> | undefined {
   const { rest: route } = request.routeOptions.config;
   if (!route) throw notFound();
   const rest = new RestRequest(request, route);
   request.rest = rest;
   if (rest.showsForm && (!rest.hasPages || guessFormat(request) !== 'html'))
     throw methodNotAllowed(request.method, ['POST']);
-  if (!rest.isPost) return;
+  if (!rest.isPost) return undefined;
   if (route.entry.operation?.isAudited)
-    rest.audit = new RequestAudit(options.auditService, rest, options.auditPrefix + route.entry.route);
+    rest.audit = new RequestAudit(options, rest, options.auditPrefix + route.entry.route);
+  const { authorization, 'content-encoding': coding } = request.headers;
+  if (rest.access !== 'anyone' && authorization !== undefined)
+    return identifyBearer(rest, request, options.authenticator).then(() => refuseEncodedBody(coding));
+  refuseEncodedBody(coding);
+  return undefined;
+}
+
+async function identifyBearer(
+  rest: RestRequest,
+  request: FastifyRequest,
+  { identify }: Authenticator,
+): Promise<void> {
   const credentials = credentialsOf(request, undefined);
-  if (rest.access !== 'anyone' && credentials.bearer !== undefined)
-    rest.identity = await options.authenticator.identify(credentials);
-  refuseEncodedBody(request.headers['content-encoding']);
+  if (credentials.bearer !== undefined) rest.identity = await identify(credentials);
 }
 
 function refuseEncodedBody(coding = 'identity'): void {
@@ -130,14 +147,10 @@ function refuseEncodedBody(coding = 'identity'): void {
   });
 }
 
-async function checkRequest(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  options: RestOptions,
-): Promise<void> {
+async function checkRequest(request: FastifyRequest, options: RestOptions): Promise<void> {
   const rest = restOf(request);
   readForm(rest, request);
-  if (request.isMultipart()) rest.form = await options.multipart.read(request, reply, rest.requestedFields);
+  if (request.isMultipart()) rest.form = await options.multipart.read(request, rest.requestedFields);
   rest.form = joinBoxes(fieldsOf(rest.entry), rest.form);
   rest.format = readFormat(
     textIn(rest.form, 'f') ?? textIn(rest.query, 'f'),
@@ -145,7 +158,7 @@ async function checkRequest(
     rest.formats,
   );
   if (rest.format === undefined) throw invalidField('f', `must be one of ${rest.formats.join(', ')}.`);
-  // The form may carry the token, and a bearer token may have ended while the body arrived.
+  // The form may carry the token.
   rest.identity = await identifyCaller(rest, request, options.authenticator);
   const caller = rest.identity?.caller;
   requireRole(caller, rest.access);
@@ -162,10 +175,11 @@ async function identifyCaller(
   authenticator: Authenticator,
 ): Promise<Identity | undefined> {
   if (rest.access === 'anyone')
-    return rest.isPost || !rest.hasPages ? undefined : identifySession(request, authenticator);
-  return rest.identity
-    ? authenticator.identifyAgain(rest.identity)
-    : authenticator.identify(rest.credentials);
+    return rest.isPost || !rest.hasPages ? undefined : identifySession(request, authenticator.identify);
+  if (!rest.identity) return authenticator.identify(rest.credentials);
+  // A bearer token may have ended while the body arrived.
+  const hasWaited = request.receivedBody !== null && request.receivedBody !== request.raw;
+  return hasWaited ? authenticator.identifyAgain(rest.identity) : rest.identity;
 }
 
 function readForm(rest: RestRequest, request: FastifyRequest): void {
@@ -275,7 +289,7 @@ async function sendError(
   { responder, authenticator, errorStatus200 }: RestOptions,
 ): Promise<FastifyReply> {
   const error = asServiceError(thrown);
-  const response = toErrorResponse(error);
+  const response = toErrorResponse(error, request.id);
   const auditEntry = await request.rest?.audit?.recordError(error, response);
   const address = request.rest?.audit?.address ?? '';
   noteError(request, error, auditEntry === undefined ? undefined : { address, auditEntry });
@@ -283,7 +297,7 @@ async function sendError(
   void reply.headers(response.headers);
   const format = request.rest?.format ?? guessFormat(request);
   if (responder && format === 'html') {
-    const identity = request.rest?.identity ?? (await identifySession(request, authenticator));
+    const identity = request.rest?.identity ?? (await identifySession(request, authenticator.identify));
     return responder.sendError(request.rest, reply, response, { identity, problems: error?.problems ?? [] });
   }
   return sendAnswer(reply, errorStatus200 ? 200 : response.status, response.body, format);

@@ -100,13 +100,20 @@ export function shortName({ name }: XmlElement): string {
 }
 
 export function wrapEnvelope(version: SoapVersion, content: string): string {
-  const open = `<?xml version="1.0" encoding="utf-8"?>\n<soap:Envelope xmlns:soap="${envelopeNamespaces[version]}">`;
-  return `${open}${content}</soap:Envelope>`;
+  return envelopeTags(version).join(content);
 }
 
+/** What precedes and what follows the content of an answer. */
 export function responseFrame(version: SoapVersion, operation: string, namespace: string): [string, string] {
-  const mark = '\0';
-  const response = `<${operation}Response xmlns="${escapeAttribute(namespace)}">${mark}</${operation}Response>`;
-  const [before = '', after = ''] = wrapEnvelope(version, `<soap:Body>${response}</soap:Body>`).split(mark);
-  return [before, after];
+  const element = `${operation}Response`;
+  const [open, close] = envelopeTags(version);
+  return [
+    `${open}<soap:Body><${element} xmlns="${escapeAttribute(namespace)}">`,
+    `</${element}></soap:Body>${close}`,
+  ];
+}
+
+function envelopeTags(version: SoapVersion): [string, string] {
+  const open = `<?xml version="1.0" encoding="utf-8"?>\n<soap:Envelope xmlns:soap="${envelopeNamespaces[version]}">`;
+  return [open, '</soap:Envelope>'];
 }

@@ -12,24 +12,12 @@ export type Fault = {
   readonly code: FaultCode;
   readonly message: string;
   /** Only a fault about the body may have a detail. */
-  readonly detail?: string;
+  readonly detail?: string | undefined;
   readonly headers?: readonly XmlElement[];
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** The element of the request that caused the fault. */
-  readonly element?: string;
+  readonly element?: string | undefined;
 };
-
-export class SoapFaultError extends Error {
-  readonly fault: Fault;
-  readonly version: SoapVersion | undefined;
-
-  constructor(fault: Fault, version?: SoapVersion) {
-    super(fault.message);
-    this.name = 'SoapFaultError';
-    this.fault = fault;
-    this.version = version;
-  }
-}
 
 const table: Record<ErrorKind, { code: 'Client' | 'Server'; errorCode: number; status?: number }> = {
   invalid: { code: 'Client', errorCode: 400 },
@@ -56,7 +44,7 @@ export function toFault(error: ServiceError | undefined, namespace: string): Fau
   const detail =
     `<Error xmlns="${escapeAttribute(namespace)}"><Code>${errorCode}</Code>` +
     `<Message>${escapeText(message)}</Message></Error>`;
-  return { code, message, detail, ...(status !== undefined && { status }) };
+  return { code, message, detail, status, element: error?.element };
 }
 
 export type FaultResponse = {

@@ -13,7 +13,7 @@ import {
   shortName,
   versionOf,
 } from './envelope.ts';
-import { SoapFaultError } from './faults.ts';
+import { type Fault, toFault } from './faults.ts';
 import { decodeXml } from './xml/decode.ts';
 import { type XmlElement, readXml } from './xml/reader.ts';
 
@@ -31,55 +31,79 @@ export type SoapOperation = {
   readonly answer: (call: SoapCall) => Promise<readonly Buffer[]>;
 };
 
-export type SoapRequest = {
-  readonly version: SoapVersion;
-  readonly payload: XmlElement;
-  readonly operation: SoapOperation;
-};
-
+/** What the HTTP headers say about a message. The envelope may contradict the version. */
 export type MessageFormat = {
-  readonly mediaType: string;
   readonly version: SoapVersion;
   readonly charset: string | undefined;
   readonly isGzip: boolean;
 };
 
+/** An envelope in parts. Answers share their content, whatever the namespace of the request. */
+export type AnsweredCall = { readonly version: SoapVersion; readonly parts: readonly Buffer[] };
+
+export type FailedCall = {
+  readonly version: SoapVersion;
+  readonly fault: Fault;
+  /** Undefined for a fault that only SOAP knows. */
+  readonly error: unknown;
+};
+
+type Frame = readonly [before: Buffer, after: Buffer];
+
+type NamedOperation = SoapOperation & {
+  /** The envelope around an answer in the server's own namespace. */
+  readonly frames: Readonly<Record<SoapVersion, Frame>>;
+};
+
 export class SoapHandler {
   readonly namespace: string;
-  readonly #operations: ReadonlyMap<string, SoapOperation>;
+  readonly #operations: ReadonlyMap<string, NamedOperation>;
   readonly #isOurNamespace: (candidate: string) => boolean;
 
   constructor(namespace: string, operations: Readonly<Record<string, SoapOperation>>) {
     this.namespace = namespace;
-    this.#operations = new Map(Object.entries(operations));
+    const named = Object.entries(operations).map(([name, operation]) => {
+      const frames = { '1.1': frameOf('1.1', name, namespace), '1.2': frameOf('1.2', name, namespace) };
+      return [name, { ...operation, frames }] as const;
+    });
+    this.#operations = new Map(named);
     this.#isOurNamespace = namespaceMatcher(namespace);
   }
 
-  /** `onVersion` runs before the rest of the envelope is read, because a fault about the rest needs the version. */
-  read(bytes: Buffer, format: MessageFormat, onVersion: (version: SoapVersion) => void): SoapRequest {
-    const root = readXml(decodeXml(decompress(bytes, format), format.charset));
-    const version = versionOf(root);
-    if (version === undefined) throw refuseRoot(root, format.version);
-    onVersion(version);
-    const { headers, body } = readEnvelope(root, version);
-    const unknown = notUnderstood(headers, version);
-    if (unknown.length > 0) throw refuseHeaders(unknown);
-    const payload = readPayload(body);
-    return { version, payload, operation: this.#findOperation(payload) };
+  /** `identify` is called once, if the operation asks who calls. */
+  async call(
+    bytes: Buffer,
+    format: MessageFormat,
+    identify: () => Promise<Caller>,
+  ): Promise<AnsweredCall | FailedCall> {
+    let { version } = format;
+    let { namespace } = this;
+    try {
+      const root = readXml(decodeXml(decompress(bytes, format), format.charset));
+      const found = versionOf(root);
+      if (found === undefined) return refuseRoot(root, version, namespace);
+      version = found;
+      const { headers, body } = readEnvelope(root, version);
+      const unknown = notUnderstood(headers, version);
+      if (unknown.length > 0) return { version, fault: mustUnderstand(unknown), error: undefined };
+      const payload = readPayload(body);
+      const operation = this.#findOperation(payload);
+      namespace = payload.namespace;
+      const caller = operation.access === 'open' ? undefined : await identify();
+      const content = await operation.answer({
+        arguments: bindArguments(payload, operation.arguments),
+        caller,
+      });
+      const isOwn = namespace === this.namespace;
+      const [before, after] = isOwn ? operation.frames[version] : frameOf(version, payload.name, namespace);
+      return { version, parts: [before, ...content, after] };
+    } catch (error) {
+      const known = error instanceof ServiceError ? error : undefined;
+      return { version, fault: toFault(known, namespace), error };
+    }
   }
 
-  /** Returns the envelope in parts. Answers share the content, whatever the namespace of the request. */
-  async answer({ version, payload, operation }: SoapRequest, caller: Caller): Promise<readonly Buffer[]> {
-    const { name, namespace } = payload;
-    const content = await operation.answer({
-      arguments: bindArguments(payload, operation.arguments),
-      caller,
-    });
-    const [before, after] = responseFrame(version, name, namespace);
-    return [Buffer.from(before), ...content, Buffer.from(after)];
-  }
-
-  #findOperation(payload: XmlElement): SoapOperation {
+  #findOperation(payload: XmlElement): NamedOperation {
     if (!this.#isOurNamespace(payload.namespace)) {
       const given =
         payload.namespace === '' ? 'no namespace' : `the namespace ${truncate(payload.namespace, 200)}`;
@@ -117,23 +141,34 @@ export function requestTooLarge(): ServiceError {
   return new ServiceError('too-large', `A request must be at most ${maxRequestBytes} bytes.`);
 }
 
+function frameOf(version: SoapVersion, operation: string, namespace: string): Frame {
+  const [before, after] = responseFrame(version, operation, namespace);
+  return [Buffer.from(before), Buffer.from(after)];
+}
+
 /** An envelope of an unknown version is answered in 1.1; any other document in the version that the content type names. */
-function refuseRoot(root: XmlElement, version: SoapVersion): Error {
+function refuseRoot(root: XmlElement, version: SoapVersion, namespace: string): FailedCall {
+  const element = shortName(root);
   if (root.name === 'Envelope') {
     const given = root.namespace === '' ? 'no namespace' : truncate(root.namespace, 200);
     const message = `The Envelope is in ${given}; SOAP 1.1 and 1.2 are understood.`;
-    return new SoapFaultError({ code: 'VersionMismatch', message, element: root.name }, '1.1');
+    return { version: '1.1', fault: { code: 'VersionMismatch', message, element }, error: undefined };
   }
-  const message = `The document is a ${shortName(root)}, not a SOAP Envelope.`;
-  return version === '1.1'
-    ? new ServiceError('invalid', message, { element: shortName(root) })
-    : new SoapFaultError({ code: 'VersionMismatch', message, element: shortName(root) });
+  const message = `The document is a ${element}, not a SOAP Envelope.`;
+  if (version === '1.2')
+    return { version, fault: { code: 'VersionMismatch', message, element }, error: undefined };
+  const error = new ServiceError('invalid', message, { element });
+  return { version, fault: toFault(error, namespace), error };
 }
 
-function refuseHeaders(headers: readonly XmlElement[]): SoapFaultError {
-  const message = `These header blocks are not understood: ${headers.map(shortName).join(', ')}.`;
+function mustUnderstand(headers: readonly XmlElement[]): Fault {
   const element = headers.map(shortName).join(', ');
-  return new SoapFaultError({ code: 'MustUnderstand', message, headers, element });
+  return {
+    code: 'MustUnderstand',
+    message: `These header blocks are not understood: ${element}.`,
+    headers,
+    element,
+  };
 }
 
 /** If the namespace ends in a version, the server also serves clients made for another version. */

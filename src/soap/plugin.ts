@@ -1,22 +1,26 @@
 // The SOAP endpoint as a Fastify plugin: POST is a call, GET ?wsdl returns the WSDL, and GET alone shows a page.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
-import { type Caller, type Identify, bearerToken } from '../caller.ts';
+import type { Caller, Identify } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
-import { clientAddress } from '../http/client-address.ts';
+import { credentialsOf } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';
-import { type SoapVersion, contentTypes } from './envelope.ts';
-import { SoapFaultError, toFault, toFaultResponse } from './faults.ts';
-import { type MessageFormat, type SoapHandler, maxRequestBytes, requestTooLarge } from './handler.ts';
+import { contentTypes } from './envelope.ts';
+import { toFault, toFaultResponse } from './faults.ts';
+import {
+  type FailedCall,
+  type MessageFormat,
+  type SoapHandler,
+  maxRequestBytes,
+  requestTooLarge,
+} from './handler.ts';
 
 export type SoapOptions = {
   readonly prefix: string;
   readonly handler: SoapHandler;
   readonly requireTokens: boolean;
   readonly identify: Identify;
-  /** The token of the browser's session. It counts only together with the form token of the page that tries operations. */
-  readonly sessionOf: (request: FastifyRequest) => string | undefined;
   readonly wsdl: () => Buffer;
   readonly sendPage: (reply: FastifyReply) => Promise<FastifyReply>;
 };
@@ -24,49 +28,45 @@ export type SoapOptions = {
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
-    soap: SoapExchange | null;
+    /** The element of a SOAP call that caused its fault. */
+    faultElement: string | null;
   }
 }
-
-type SoapExchange = {
-  readonly format: MessageFormat;
-  version: SoapVersion;
-  namespace: string;
-  /** The element that caused the fault. */
-  faultElement?: string | undefined;
-};
 
 /** The envelope in front of the content, one part of content, and the end of the envelope. */
 const fewParts = 3;
 
 const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
+const empty = Buffer.alloc(0);
+
 export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done: () => void): void {
   const { handler, wsdl, sendPage } = options;
-  scope.decorateRequest('soap', null);
+  scope.decorateRequest('faultElement', null);
   scope.removeAllContentTypeParsers();
   const limits = { parseAs: 'buffer', bodyLimit: maxRequestBytes } as const;
   // Toolkits may send no content type; the hook below refuses all others.
   for (const type of [...mediaTypes, '*'])
     scope.addContentTypeParser(type, limits, (_request, body, parsed) => parsed(null, body));
 
-  scope.addHook('onRequest', (request, _reply, next) => {
-    const format = readFormat(request.headers);
-    request.soap = { format, version: format.version, namespace: handler.namespace };
-    if (request.method === 'POST') refuseMediaType(format, request.headers);
+  scope.addHook('onRequest', ({ method, headers }, _reply, next) => {
+    if (method === 'POST') refuseMediaType(headers);
     next();
   });
-  scope.setErrorHandler((error, request, reply) => sendFault(error, request, reply, options));
+  scope.setErrorHandler((error, request, reply) => answerError(error, request, reply, handler.namespace));
 
   scope.post('', async (request, reply) => {
-    const answer = await call(request, options);
+    const body = (request.body as Buffer | undefined) ?? empty;
+    const result = await handler.call(body, formatOf(request.headers), () => callerOf(request, options));
+    if ('fault' in result) return sendFault(result, request, reply);
+    const { version, parts } = result;
     return reply
-      .header('content-type', contentTypes[versionOf(request)])
+      .header('content-type', contentTypes[version])
       .header(
         'content-length',
-        answer.reduce((sum, part) => sum + part.length, 0),
+        parts.reduce((sum, part) => sum + part.length, 0),
       )
-      .send(toPayload(answer));
+      .send(toPayload(parts));
   });
   scope.route({
     method: ['GET', 'HEAD'],
@@ -85,35 +85,14 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
   done();
 }
 
-async function call(request: FastifyRequest, options: SoapOptions): Promise<readonly Buffer[]> {
-  const { handler } = options;
-  const exchange = request.soap;
-  if (!exchange) throw new Error('The request is not a SOAP call.');
-  const body = (request.body as Buffer | undefined) ?? Buffer.alloc(0);
-  const soapRequest = handler.read(body, exchange.format, (version) => (exchange.version = version));
-  exchange.namespace = soapRequest.payload.namespace;
-  const isOpen = soapRequest.operation.access === 'open';
-  return handler.answer(soapRequest, isOpen ? undefined : await callerOf(request, options));
-}
-
 /** A large answer is sent in its parts: with a copy for each request, clients that do not read would fill the memory. */
 function toPayload(parts: readonly Buffer[]): Buffer | Readable {
   return parts.length <= fewParts ? Buffer.concat(parts) : Readable.from(parts);
 }
 
-async function callerOf(
-  request: FastifyRequest,
-  { identify, sessionOf, requireTokens }: SoapOptions,
-): Promise<Caller> {
-  const credentials = {
-    bearer: bearerToken(request.headers.authorization),
-    field: queryToken(request),
-    cookie: sessionOf(request),
-    readsOnly: false,
-    address: () => clientAddress(request),
-    referer: request.headers.referer,
-  };
-  const identity = await identify(credentials);
+/** The session of a browser counts only together with the form token of the page that tries operations. */
+async function callerOf(request: FastifyRequest, { identify, requireTokens }: SoapOptions): Promise<Caller> {
+  const identity = await identify(credentialsOf(request, queryToken(request)));
   if (!identity && requireTokens) throw new ServiceError('token-missing', 'Token required.');
   return identity?.caller;
 }
@@ -121,63 +100,70 @@ async function callerOf(
 /** Two tokens are joined to one text, which is no known token. */
 function queryToken(request: FastifyRequest): string | undefined {
   const { token } = request.query as Record<string, string | string[] | undefined>;
-  return token?.toString().trim() || undefined;
+  return token?.toString();
 }
 
-function versionOf({ soap, headers }: FastifyRequest): SoapVersion {
-  return soap?.version ?? readFormat(headers).version;
-}
-
-function readFormat(headers: FastifyRequest['headers']): MessageFormat {
+export function formatOf(headers: FastifyRequest['headers']): MessageFormat {
   const contentType = headers['content-type'] ?? '';
-  const mediaType = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   return {
-    mediaType,
-    version: mediaType.startsWith('application/soap+xml') ? '1.2' : '1.1',
+    version: mediaTypeOf(contentType).startsWith('application/soap+xml') ? '1.2' : '1.1',
     charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1],
     isGzip: /gzip/i.test(headers['content-encoding'] ?? ''),
   };
 }
 
-function refuseMediaType({ mediaType }: MessageFormat, headers: FastifyRequest['headers']): void {
-  if (headers['content-type'] !== undefined && !mediaTypes.includes(mediaType)) {
+function mediaTypeOf(contentType: string): string {
+  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+function refuseMediaType(headers: FastifyRequest['headers']): void {
+  const { 'content-type': type, 'content-encoding': encoding } = headers;
+  if (type !== undefined && !mediaTypes.includes(mediaTypeOf(type))) {
     throw new ServiceError(
       'unsupported-media-type',
       `The content type must be one of ${mediaTypes.join(', ')}.`,
     );
   }
-  const coding = headers['content-encoding']?.trim().toLowerCase();
+  const coding = encoding?.trim().toLowerCase();
   if (coding !== undefined && !['identity', 'gzip', 'x-gzip'].includes(coding)) {
     throw new ServiceError('unsupported-media-type', 'The content encoding must be gzip or identity.');
   }
 }
 
-function sendFault(
+/** Answers a request that is refused before its envelope is read. Only the content type names a version then. */
+function answerError(
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { handler }: SoapOptions,
+  namespace: string,
 ): FastifyReply {
-  const version = versionOf(request);
   const error = asServiceError(thrown);
   // An address beneath the endpoint is no SOAP address, so the error handler of the root answers.
   if (request.is404 && error?.kind === 'not-found') throw error;
-  if (!(thrown instanceof SoapFaultError)) {
-    noteError(request, error);
-    if (!error) request.log.error({ err: thrown }, 'request failed');
-  }
-  if (request.soap)
-    request.soap.faultElement = thrown instanceof SoapFaultError ? thrown.fault.element : error?.element;
-  const response =
-    thrown instanceof SoapFaultError
-      ? toFaultResponse(thrown.version ?? version, thrown.fault)
-      : toFaultResponse(version, toFault(error, request.soap?.namespace ?? handler.namespace), error);
+  const fault = toFault(error, namespace);
+  const { version } = formatOf(request.headers);
   // The HTTP body itself is refused, so the status does not depend on the version of SOAP.
   const isBadBody = error?.kind === 'invalid' && statusCodeOf(thrown) === 400;
-  return reply
-    .code(isBadBody ? 400 : response.status)
-    .headers(response.headers)
-    .send(response.body);
+  return sendFault(
+    { version, fault: isBadBody ? { ...fault, status: 400 } : fault, error: error ?? thrown },
+    request,
+    reply,
+  );
+}
+
+function sendFault(
+  { version, fault, error }: FailedCall,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const known = error instanceof ServiceError ? error : undefined;
+  if (error !== undefined) {
+    noteError(request, known);
+    if (!known) request.log.error({ err: error }, 'request failed');
+  }
+  request.faultElement = fault.element ?? null;
+  const { status, headers, body } = toFaultResponse(version, fault, known);
+  return reply.code(status).headers(headers).send(body);
 }
 
 /** Fastify reports a body over the limit, or one that breaks off, by the status of its error. */

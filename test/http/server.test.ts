@@ -237,8 +237,15 @@ it('an internal error is logged with its stack, and the response does not reveal
   expect(rest.statusCode).toBe(500);
   expect(rest.json()).toEqual({
     status: 'error',
-    error: { code: 500, message: 'The server failed to handle this request.', details: [] },
+    error: {
+      code: 500,
+      message: 'The server failed to handle this request.',
+      details: [`The log of the server says more about the request ${String(rest.headers['x-request-id'])}.`],
+    },
   });
+  const page = await own.get('/admin/mode?token=token-of-the-member', { accept: 'text/html' });
+  expect(page.statusCode).toBe(500);
+  expect(page.body).toContain(`about the request ${String(page.headers['x-request-id'])}.`);
   Object.assign(own.store, {
     version: () => {
       throw new Error('the store exploded');
@@ -251,9 +258,37 @@ it('an internal error is logged with its stack, and the response does not reveal
   const logged = own.logLines.filter(
     (line) => line.includes('the store exploded') && line.includes('request failed'),
   );
-  expect(logged).toHaveLength(2);
+  // The page of the error reads the store too, so its request is logged twice.
+  expect(logged).toHaveLength(4);
   expect(logged[0]).toContain('"stack"');
+  expect(logged[0]).toContain(`"requestId":"${String(rest.headers['x-request-id'])}"`);
   await own.close();
+});
+
+describe('the id of a request', () => {
+  const idOf = async (own: Server, headers: Record<string, string> = {}) =>
+    (await own.get('/health', headers)).headers['x-request-id'];
+
+  it('is in the answer and in the log', async () => {
+    const own = await startServer();
+    const [first, second] = [await idOf(own), await idOf(own)];
+    expect(first).not.toBe(second);
+    const lines = own.logLines.filter((line) => line.includes('"path":"/health"'));
+    expect(lines.map((line) => (JSON.parse(line) as { requestId: string }).requestId)).toEqual([
+      first,
+      second,
+    ]);
+    await own.close();
+  });
+
+  it('comes from a trusted proxy only, and only if it is short and visible', async () => {
+    expect(await idOf(server, { 'x-request-id': 'of-a-stranger' })).not.toBe('of-a-stranger');
+    const own = await startServer({ env: { TRUSTED_PROXIES: '127.0.0.1' } });
+    expect(await idOf(own, { 'x-request-id': 'of-the-proxy' })).toBe('of-the-proxy');
+    for (const bad of ['two words', 'x'.repeat(129), ''])
+      expect(await idOf(own, { 'x-request-id': bad })).toMatch(/^req-/);
+    await own.close();
+  });
 });
 
 it.each([

@@ -7,7 +7,7 @@ import { Components } from './components.ts';
 import { errorResponses, refusalsOf } from './errors.ts';
 import { type Parameter, carriers, commonFields, formSchema, queryParameters } from './schemas.ts';
 import { partsOf, pathTemplate } from '../path-template.ts';
-import { sessionCookie } from '../request.ts';
+import { sessionCookie } from '../../http/credentials.ts';
 
 export type Tree = {
   readonly name: string;

@@ -1,0 +1,36 @@
+// The tokens that a request of either protocol carries: a bearer token, a token in a field, and the cookie of a browser's session.
+import type { FastifyRequest } from 'fastify';
+import { type Credentials, type Identify, type Identity, bearerToken } from '../caller.ts';
+import { clientAddress } from './client-address.ts';
+
+export const sessionCookie = 'steward_session';
+
+export function credentialsOf(request: FastifyRequest, field: string | undefined): Credentials {
+  return {
+    bearer: bearerToken(request.headers.authorization),
+    field: field?.trim() || undefined,
+    cookie: cookieOf(request, sessionCookie),
+    readsOnly: request.method !== 'POST',
+    address: () => clientAddress(request),
+    referer: request.headers.referer,
+  };
+}
+
+/** The session of the browser counts here even where the request needs none, or may not use it. */
+export async function identifySession(
+  request: FastifyRequest,
+  identify: Identify,
+): Promise<Identity | undefined> {
+  const { authorization, cookie } = request.headers;
+  if (authorization === undefined && cookie === undefined) return undefined;
+  try {
+    return await identify({ ...credentialsOf(request, undefined), readsOnly: true });
+  } catch {
+    return undefined;
+  }
+}
+
+export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
+  const pair = headers.cookie?.split(';').find((part) => part.trim().startsWith(`${name}=`));
+  return pair?.trim().slice(name.length + 1) || undefined;
+}

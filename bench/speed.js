@@ -74,8 +74,8 @@ async function measureStanding() {
       limit: `${limit.toFixed(0)} ${unit}`,
       ratio,
     });
-    rows.push(makeRow(names.start, { ...format(start, 'ms'), against: atMost(2) }));
-    rows.push(makeRow(names.idle, { ...format(idle, 'MB'), against: atMost(1.6) }));
+    rows.push(makeRow(names.start, { ...format(start, 'ms'), against: atMost(1.8) }));
+    rows.push(makeRow(names.idle, { ...format(idle, 'MB'), against: atMost(1.4) }));
   }
   if (isSelected(names.large)) {
     const megabytes = await measureLargeCatalog();

@@ -134,7 +134,7 @@ export const works = [
   },
   {
     name: 'GetServiceDescriptionsEx with a token, 100 folders',
-    wanted: 0.62,
+    wanted: 0.65,
     body: 'xml',
     connections: 20,
     catalog: regular(100, 10),
@@ -145,7 +145,7 @@ export const works = [
   },
   {
     name: 'webhook settings, POST with token',
-    wanted: 0.57,
+    wanted: 0.45,
     body: 'form',
     connections: 20,
     async requestsTo(server) {
@@ -157,7 +157,7 @@ export const works = [
   },
   {
     name: 'upgrades status with 1,000 messages',
-    wanted: 0.65,
+    wanted: 0.7,
     body: 'nothing',
     connections: 20,
     env: { UPGRADE_STEP_MS: '0' },

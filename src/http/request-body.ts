@@ -30,14 +30,9 @@ export function countBody(source: Readable, { isChunked, onBytes }: CountedBodyO
   source.on('error', onBreak).on('close', onBreak);
   // Without the listener, a client that breaks off after its request is refused would cause an uncaught error.
   body.on('error', () => undefined);
-  body.once('close', () => discard(source, body));
+  // Otherwise the rest of a refused body would stay on the connection, in front of the next request.
+  body.once('close', () => source.unpipe(body).resume());
   return source.pipe(body);
-}
-
-/** Otherwise the rest of a refused body would stay on the connection, in front of the next request. */
-export function discard(source: Readable, body: Transform): void {
-  source.unpipe(body);
-  source.resume();
 }
 
 /** Collects chunks into buffers of up to `maxMergedBytes`. */

@@ -69,7 +69,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const app = fastify({
     loggerInstance: logger,
     genReqId: createRequestIds(trustedProxies),
-
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     trustProxy: (address) => isTrusted(address, trustedProxies),
     bodyLimit: maxBodyBytes,

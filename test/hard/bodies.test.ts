@@ -172,8 +172,9 @@ describe('bodies without a valid bearer token or session cookie', () => {
     const held = (address: string, count: number) =>
       Array.from({ length: count }, () => open(begin(urlencoded, from(address), 'x'.repeat(MiB - 10), MiB)));
     const refused = (some: readonly Wire[]) => statuses(some).filter((status) => status === 503).length;
-    const answered = async (headers: Record<string, string>) =>
-      (await ask(port, write({ method: 'POST', url: '/admin/mode', headers, body: 'f=json' })))?.status;
+    const large = `f=json&other=${'x'.repeat(17_000)}`;
+    const answered = async (headers: Record<string, string>, body = large) =>
+      (await ask(port, write({ method: 'POST', url: '/admin/mode', headers, body })))?.status;
     const type = { 'content-type': urlencoded.contentType };
     const first = held('198.51.100.1', 40);
     await expect.poll(() => refused(first)).toBeGreaterThan(0);
@@ -182,6 +183,9 @@ describe('bodies without a valid bearer token or session cookie', () => {
     await expect.poll(() => refused(second)).toBeGreaterThan(0);
     const third = held('198.51.102.1', 4);
     await expect.poll(() => refused(third)).toBeGreaterThan(0);
+    expect(await answered({ ...type, ...from('198.51.102.1') })).toBe(503);
+    // A small body that arrives with its headers counts against no limit.
+    expect(await answered({ ...type, ...from('198.51.102.1') }, 'f=json')).toBe(401);
     // Signed-in callers have a budget of their own.
     expect(await answered({ ...type, authorization })).toBe(200);
     for (const { socket } of [...first, ...second, ...third]) socket.destroy();

@@ -16,8 +16,8 @@ import {
   serviceOrder,
 } from './listing.ts';
 
-/** UTF-8 in parts. Answers share it, so that it must not be changed. */
-export type Content = readonly Buffer[];
+/** UTF-8. Answers share it, so that it must not be changed. */
+export type Content = Buffer;
 
 /** Rendering a part of this length takes about two milliseconds. */
 const partLength = 64 * 1024;
@@ -72,16 +72,17 @@ export class CatalogCache {
     this.#waiting.delete(key);
     this.#clearAfterChange();
     const contents = this.#contents;
-    const content: Buffer[] = [];
+    const parts: Buffer[] = [];
     let text = '';
     for (const next of texts()) {
       text += next;
       if (text.length < partLength) continue;
-      content.push(Buffer.from(text));
+      parts.push(Buffer.from(text));
       text = '';
       await this.#runtime.yieldToEventLoop();
     }
-    content.push(Buffer.from(text));
+    parts.push(Buffer.from(text));
+    const content = Buffer.concat(parts);
     contents.set(key, content);
     dropOldest(contents);
     return content;
@@ -99,16 +100,12 @@ export class CatalogCache {
   }
 }
 
-export function bytesOf(content: Content): number {
-  return content.reduce((sum, part) => sum + part.length, 0);
-}
-
 /** Keeps the newest, whatever its size. */
 function dropOldest(contents: Map<string, Content>): void {
-  let bytes = [...contents.values()].reduce((sum, content) => sum + bytesOf(content), 0);
+  let bytes = [...contents.values()].reduce((sum, { length }) => sum + length, 0);
   for (const [key, content] of contents) {
     if (bytes <= maxContentBytes || contents.size === 1) return;
     contents.delete(key);
-    bytes -= bytesOf(content);
+    bytes -= content.length;
   }
 }

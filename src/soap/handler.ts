@@ -27,8 +27,8 @@ export type SoapCall = {
 export type SoapOperation = {
   readonly arguments: readonly string[];
   readonly access: 'open' | 'token';
-  /** The content of the response element, in parts. */
-  readonly answer: (call: SoapCall) => Promise<readonly Buffer[]>;
+  /** The content of the response element. */
+  readonly answer: (call: SoapCall) => Promise<Buffer>;
 };
 
 /** What the HTTP headers say about a message. The envelope may contradict the version. */
@@ -96,7 +96,7 @@ export class SoapHandler {
       });
       const isOwn = namespace === this.namespace;
       const [before, after] = isOwn ? operation.frames[version] : frameOf(version, payload.name, namespace);
-      return { version, parts: [before, ...content, after] };
+      return { version, parts: [before, content, after] };
     } catch (error) {
       const known = error instanceof ServiceError ? error : undefined;
       return { version, fault: toFault(known, namespace), error };

@@ -33,8 +33,8 @@ declare module 'fastify' {
   }
 }
 
-/** The envelope in front of the content, one part of content, and the end of the envelope. */
-const fewParts = 3;
+/** A larger answer is not copied for each request: clients that do not read it would fill the memory. */
+const maxCopiedBytes = 64 * 1024;
 
 const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
@@ -60,13 +60,11 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
     const result = await handler.call(body, formatOf(request.headers), () => callerOf(request, options));
     if ('fault' in result) return sendFault(result, request, reply);
     const { version, parts } = result;
+    const bytes = parts.reduce((sum, part) => sum + part.length, 0);
     return reply
       .header('content-type', contentTypes[version])
-      .header(
-        'content-length',
-        parts.reduce((sum, part) => sum + part.length, 0),
-      )
-      .send(toPayload(parts));
+      .header('content-length', bytes)
+      .send(bytes <= maxCopiedBytes ? Buffer.concat(parts) : Readable.from(parts));
   });
   scope.route({
     method: ['GET', 'HEAD'],
@@ -83,11 +81,6 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
     throw notFound();
   });
   done();
-}
-
-/** A large answer is sent in its parts: with a copy for each request, clients that do not read would fill the memory. */
-function toPayload(parts: readonly Buffer[]): Buffer | Readable {
-  return parts.length <= fewParts ? Buffer.concat(parts) : Readable.from(parts);
 }
 
 /** The session of a browser counts only together with the form token of the page that tries operations. */

@@ -3,7 +3,8 @@ import Negotiator from 'negotiator';
 
 /** The order of the types matters: a client that accepts anything gets JSON. */
 export function prefersHtml(accept: string | undefined): boolean {
-  if (accept === undefined) return false;
+  // Most programs send one of these.
+  if (accept === undefined || accept === '*/*') return false;
   const preferred = new Negotiator({ headers: { accept } }).mediaTypes(['application/json', 'text/html']);
   return preferred[0] === 'text/html';
 }

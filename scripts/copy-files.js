@@ -1,5 +1,5 @@
 // Copies the files that the server reads at run time into dist, next to the compiled code. `npm run build` runs it after the compiler.
-import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { URL } from 'node:url';
 
 const copies = [
@@ -14,5 +14,3 @@ for (const [from, to] of copies) {
   rmSync(new URL(to, root), { recursive: true, force: true });
   cpSync(new URL(from, root), new URL(to, root), { recursive: true });
 }
-// scripts/start-build.js compares the time of this mark with those of the sources.
-writeFileSync(new URL('dist/.built', root), '');

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { isBuildCurrent } from '../scripts/start-build.js';
+import { isBuildCurrent } from '../scripts/build.js';
 
 /** A checkout of which everything changed at second 100, built at second 200. */
 function createCheckout(): { root: string; touch: (path: string, seconds: number) => void } {
@@ -12,7 +12,8 @@ function createCheckout(): { root: string; touch: (path: string, seconds: number
   const touch = (path: string, seconds: number) => utimesSync(join(root, path), seconds, seconds);
   for (const directory of ['src/http', 'wsdl', 'scripts', 'dist'])
     mkdirSync(join(root, directory), { recursive: true });
-  const files = ['src/http/server.ts', 'package.json', 'tsconfig.json', 'tsconfig.build.json', 'dist/.built'];
+  const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'];
+  const files = ['src/http/server.ts', ...settings, 'dist/main.js', 'dist/.built'];
   for (const file of files) writeFileSync(join(root, file), '');
   for (const path of [...files, 'src/http', 'src', 'wsdl', 'scripts']) touch(path, 100);
   touch('dist/.built', 200);
@@ -27,9 +28,12 @@ it('is not current without a build, or after one that did not end', () => {
   const { root } = createCheckout();
   rmSync(join(root, 'dist/.built'));
   expect(isBuildCurrent(root)).toBe(false);
+  const other = createCheckout().root;
+  rmSync(join(other, 'dist/main.js'));
+  expect(isBuildCurrent(other)).toBe(false);
 });
 
-it.each(['src/http/server.ts', 'src/http', 'package.json', 'tsconfig.build.json', 'wsdl'])(
+it.each(['src/http/server.ts', 'src/http', 'package-lock.json', 'tsconfig.build.json', 'wsdl'])(
   'is not current after a change of %s',
   (path) => {
     const { root, touch } = createCheckout();

@@ -158,8 +158,8 @@ async function answerByRule(
   { real, ended, catalogNamespace }: ControlHooks,
 ): Promise<FastifyReply | undefined> {
   if (!respond) return undefined;
-  // The hook that adds this header has not run yet.
-  void reply.header('x-content-type-options', 'nosniff');
+  // The hook that adds these headers has not run yet.
+  void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);
   const { delayMs, disconnect, error, fault, status } = respond;
   if (delayMs !== undefined) await real.sleep(delayMs, ended).catch(endDelay);
   if (disconnect === true) {

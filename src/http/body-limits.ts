@@ -1,6 +1,7 @@
-// The limits on all request bodies together. A body counts in bytes until its request is answered, unless it is small and arrives at once. A body of a caller without a valid
-// bearer token or session cookie must also arrive in time: after a second it takes one of the few places of its client network,
-// and after a minute it is refused. Bodies of signed-in callers have a budget of their own, so that others cannot use it up.
+// The limits on all request bodies together. A small body that arrives with its headers is not counted. Every other body counts in
+// bytes until its request is answered. If its caller has no valid bearer token or session cookie, it must also arrive in time: after a
+// second it takes one of the few places of its client network, and after a minute it is refused. Bodies of signed-in callers have a
+// budget of their own, so that others cannot use it up.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';
 import { ServiceError } from '../errors.ts';
@@ -58,10 +59,10 @@ export class BodyLimits {
   async receive(request: FastifyRequest, reply: FastifyReply, payload: Readable): Promise<Readable> {
     // In the next microtask, the payload holds everything that has arrived together with the headers.
     await Promise.resolve();
+    requireOpen(request);
     if (hasArrived(request, payload)) return payload;
     const isSignedIn = await this.#isSignedIn(request);
-    // The client may have closed the connection meanwhile. Then its body never ends, and its network is unknown.
-    if (request.raw.destroyed) throw new ServiceError('invalid', 'The request body cannot be read.');
+    requireOpen(request);
     return this.#count(request, reply, payload, isSignedIn);
   }
 
@@ -161,6 +162,11 @@ class ByteBudget {
     if (ofNetwork > 0) this.#byNetwork.set(network, ofNetwork);
     else this.#byNetwork.delete(network);
   }
+}
+
+/** The client may have closed the connection while a hook waited. Then its body never ends, and its network is unknown. */
+function requireOpen({ raw }: FastifyRequest): void {
+  if (raw.destroyed) throw new ServiceError('invalid', 'The request body cannot be read.');
 }
 
 function hasArrived({ headers }: FastifyRequest, payload: Readable): boolean {

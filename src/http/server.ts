@@ -176,7 +176,7 @@ function sendError(
   noteError(request, error);
   if (error === undefined) request.log.error({ err: thrown }, 'request failed');
   const response = toErrorResponse(error, request.id);
-  void reply.headers(response.headers);
+  void reply.headers(response.headers).header('x-request-id', request.id);
   return prefersHtml(request.headers.accept)
     ? sendErrorPage(reply, response)
     : sendJson(reply, response.status, response.body);

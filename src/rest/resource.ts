@@ -33,7 +33,9 @@ export type OperationCall<S, V> = Call<S, V> & {
    */
   readonly update: <T>(rule: (transaction: Transaction) => T, options?: UpdateOptions<T>) => Promise<T>;
   /** The entry of the audit trail for a write that is no update: the port stores it together with the change. */
-  readonly auditEntry: (facts: Partial<AuditEntry>) => AuditEntry;
+  readonly auditEntry: (
+    facts: Pick<AuditEntry, 'changes'> & Partial<Pick<AuditEntry, 'target' | 'user' | 'role'>>,
+  ) => AuditEntry;
   /** Who acts, as the audit trail records it. */
   readonly actor: Actor | undefined;
 };

@@ -93,8 +93,9 @@ function urlOf({ route, items }: Entry, prefix: string): string {
 }
 
 /** A client may send a POST without a body and without a content type. */
-async function acceptEmptyBody(request: FastifyRequest, payload: NodeJS.ReadableStream): Promise<void> {
-  if (request.headers['content-type'] !== undefined || (await hasBytes(payload)))
+async function acceptEmptyBody({ headers }: FastifyRequest, payload: NodeJS.ReadableStream): Promise<void> {
+  const hasLength = Number(headers['content-length'] ?? 0) > 0;
+  if (headers['content-type'] !== undefined || hasLength || (await hasBytes(payload)))
     throw unsupportedMediaType();
 }
 

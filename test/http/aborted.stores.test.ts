@@ -65,3 +65,38 @@ it.each<[string, Buffer]>([
   await nextTurn();
   expect(server.logLines.filter((line) => line.includes('request failed'))).toEqual([]);
 });
+
+it('ends a request whose small body had arrived already, and the audit trail records it', async () => {
+  const port = Number(new URL(await server.listen()).port);
+  const { tokens } = server.store;
+  const { find } = tokens;
+  let goOn: () => void = () => undefined;
+  const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
+  const isLookedUp = new Promise<void>((resolve) => {
+    tokens.find = async (hash) => {
+      resolve();
+      await mayGoOn;
+      return find(hash);
+    };
+  });
+  const connection = once(server.http.server, 'connection');
+  const wire = openWire(port);
+  const headers = {
+    authorization: `Bearer ${server.token('administrator')}`,
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+  wire.write(write({ method: 'POST', url: '/admin/services/webhooks/settings', headers, body: 'f=json' }));
+  const [socket] = (await connection) as [NodeJS.EventEmitter];
+  await isLookedUp;
+  const isClosed = once(socket, 'close');
+  wire.socket.destroy();
+  await isClosed;
+  goOn();
+  const readOutcomes = async () => {
+    const found: string[] = [];
+    for await (const entries of server.store.audit.read({ operation: 'services/webhooks/settings' }, 0))
+      found.push(...entries.map(({ outcome }) => outcome));
+    return found;
+  };
+  await expect.poll(readOutcomes).toEqual(['refused']);
+});

@@ -45,7 +45,7 @@ export class AuditService {
     return this.#options.runtime.newId();
   }
 
-  /** Completes what the writer of an entry knows: a success of the server itself, unless that says otherwise. */
+  /** Completes an entry. Facts that are not given are those of a success of the server itself. */
   createEntry(facts: Pick<AuditEntry, 'operation'> & Partial<AuditEntry>): AuditEntry {
     const { runtime } = this.#options;
     return {

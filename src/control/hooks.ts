@@ -133,7 +133,7 @@ function recordExchange(
       entry.status = reply.raw.statusCode;
       entry.response = { headers: mask.headers(reply.getHeaders()), body: show(answered.bytes()) };
       if (isSoap && entry.status >= 400) entry.fault = faultReasonOf(answered.bytes()) ?? null;
-      if (isSoap) entry.faultElement = (request as Partial<FastifyRequest>).faultElement ?? null;
+      if (isSoap) entry.faultElement = request.faultElement;
     }
     journal.complete(entry);
   });

@@ -174,6 +174,11 @@ function hasArrived({ headers }: FastifyRequest, payload: Readable): boolean {
   return length <= maxUncountedBytes && payload.readableLength === length;
 }
 
+/** Whether the body, if there is one, had not arrived together with the headers. */
+export function hasWaitedForBody({ receivedBody, raw }: FastifyRequest): boolean {
+  return receivedBody !== null && receivedBody !== raw;
+}
+
 /** Whether a request has a body that must be received. */
 export function hasBody({ method, headers }: FastifyRequest): boolean {
   if (method !== 'POST') return false;

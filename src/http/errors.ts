@@ -36,11 +36,9 @@ export type ErrorResponse = {
 export function toErrorResponse(error: ServiceError | undefined, requestId?: string): ErrorResponse {
   const { status, code } = error ? table[error.kind] : { status: 500, code: 500 };
   const message = error?.message ?? 'The server failed to handle this request.';
-  const details = error
-    ? error.problems.map(formatProblem)
-    : requestId === undefined
-      ? []
-      : [`The log of the server says more about the request ${requestId}.`];
+  const hints =
+    requestId === undefined ? [] : [`The log of the server says more about the request ${requestId}.`];
+  const details = error?.problems.map(formatProblem) ?? hints;
   return {
     status,
     headers: error ? errorHeaders(error) : {},

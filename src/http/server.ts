@@ -32,7 +32,7 @@ import { logRequests, noteError } from './request-log.ts';
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
-    /** The stream that the parsers read. */
+    /** The stream that the parsers read. Null before `preParsing`, and for a request without a body. */
     receivedBody: Readable | null;
   }
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
@@ -176,6 +176,7 @@ function sendError(
   noteError(request, error);
   if (error === undefined) request.log.error({ err: thrown }, 'request failed');
   const response = toErrorResponse(error, request.id);
+  // No hook has added the id if the router has refused the target.
   void reply.headers(response.headers).header('x-request-id', request.id);
   return prefersHtml(request.headers.accept)
     ? sendErrorPage(reply, response)

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { AuditService } from '../audit/audit-service.ts';
 import { type Access, type Caller, type Identity, mayCall } from '../caller.ts';
 import { type Problem, ServiceError, invalid, invalidField, methodNotAllowed } from '../errors.ts';
+import { hasWaitedForBody } from '../http/body-limits.ts';
 import { credentialsOf, identifySession } from '../http/credentials.ts';
 import { noteError } from '../http/request-log.ts';
 import { asServiceError, notFound, toErrorResponse, unsupportedMediaType } from '../http/errors.ts';
@@ -178,9 +179,8 @@ async function identifyCaller(
   if (rest.access === 'anyone')
     return rest.isPost || !rest.hasPages ? undefined : identifySession(request, authenticator.identify);
   if (!rest.identity) return authenticator.identify(rest.credentials);
-  // A bearer token may have ended while the body arrived.
-  const hasWaited = request.receivedBody !== null && request.receivedBody !== request.raw;
-  return hasWaited ? authenticator.identifyAgain(rest.identity) : rest.identity;
+  // A bearer token may have ended while the server waited for the body.
+  return hasWaitedForBody(request) ? authenticator.identifyAgain(rest.identity) : rest.identity;
 }
 
 function readForm(rest: RestRequest, request: FastifyRequest): void {

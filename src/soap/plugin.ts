@@ -28,7 +28,7 @@ export type SoapOptions = {
 declare module 'fastify' {
   // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
-    /** The element of a SOAP call that caused its fault. */
+    /** The element of the envelope that the fault is about. */
     faultElement: string | null;
   }
 }

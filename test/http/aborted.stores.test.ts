@@ -16,30 +16,11 @@ afterEach(() => server.close());
 
 const forwarded = { 'x-forwarded-for': '198.51.100.1' };
 
-it.each<[string, Buffer]>([
-  ...kinds.map((kind): [string, Buffer] => [
-    `a body, ${kind.name}`,
-    begin(kind, { ...forwarded, cookie: 'steward_session=nonsense' }, '', 1000),
-  ]),
-  ['a bound token', write({ url: '/admin', headers: { ...forwarded, authorization: 'Bearer bound' } })],
-])('causes no error of the server: %s', async (_what, bytes) => {
+/** Sends the request, closes the connection while the token is looked up, and returns when the token is found. */
+async function closeDuringLookUp(bytes: Buffer): Promise<void> {
   const port = Number(new URL(await server.listen()).port);
   const { tokens } = server.store;
   const { find } = tokens;
-  await tokens.issue(
-    {
-      hash: hashToken('bound'),
-      id: 'session',
-      username: 'member',
-      credentialId: 'member',
-      createdAt: server.runtime.now(),
-      expires: server.runtime.now() + 60_000,
-      binding: { to: 'address', value: '198.51.100.1' },
-      address: null,
-    },
-    100,
-    auditEntry(),
-  );
   let isFound = false;
   let goOn: () => void = () => undefined;
   const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
@@ -62,36 +43,41 @@ it.each<[string, Buffer]>([
   await isClosed;
   goOn();
   await expect.poll(() => isFound).toBe(true);
+}
+
+it.each<[string, Buffer]>([
+  ...kinds.map((kind): [string, Buffer] => [
+    `a body, ${kind.name}`,
+    begin(kind, { ...forwarded, cookie: 'steward_session=nonsense' }, '', 1000),
+  ]),
+  ['a bound token', write({ url: '/admin', headers: { ...forwarded, authorization: 'Bearer bound' } })],
+])('causes no error of the server: %s', async (_what, bytes) => {
+  await server.store.tokens.issue(
+    {
+      hash: hashToken('bound'),
+      id: 'session',
+      username: 'member',
+      credentialId: 'member',
+      createdAt: server.runtime.now(),
+      expires: server.runtime.now() + 60_000,
+      binding: { to: 'address', value: '198.51.100.1' },
+      address: null,
+    },
+    100,
+    auditEntry(),
+  );
+  await closeDuringLookUp(bytes);
   await nextTurn();
   expect(server.logLines.filter((line) => line.includes('request failed'))).toEqual([]);
 });
 
 it('ends a request whose small body had arrived already, and the audit trail records it', async () => {
-  const port = Number(new URL(await server.listen()).port);
-  const { tokens } = server.store;
-  const { find } = tokens;
-  let goOn: () => void = () => undefined;
-  const mayGoOn = new Promise<void>((resolve) => (goOn = resolve));
-  const isLookedUp = new Promise<void>((resolve) => {
-    tokens.find = async (hash) => {
-      resolve();
-      await mayGoOn;
-      return find(hash);
-    };
-  });
-  const connection = once(server.http.server, 'connection');
-  const wire = openWire(port);
   const headers = {
     authorization: `Bearer ${server.token('administrator')}`,
     'content-type': 'application/x-www-form-urlencoded',
   };
-  wire.write(write({ method: 'POST', url: '/admin/services/webhooks/settings', headers, body: 'f=json' }));
-  const [socket] = (await connection) as [NodeJS.EventEmitter];
-  await isLookedUp;
-  const isClosed = once(socket, 'close');
-  wire.socket.destroy();
-  await isClosed;
-  goOn();
+  const url = '/admin/services/webhooks/settings';
+  await closeDuringLookUp(write({ method: 'POST', url, headers, body: 'f=json' }));
   const readOutcomes = async () => {
     const found: string[] = [];
     for await (const entries of server.store.audit.read({ operation: 'services/webhooks/settings' }, 0))

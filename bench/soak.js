@@ -206,7 +206,7 @@ printTable([
   {
     figure: 'growth of resident memory after warm-up',
     required: '< 1 MB/min',
-    measured: `${growth.toFixed(2)}`,
+    measured: growth.toFixed(2),
     isMet: growth < 1,
   },
   {

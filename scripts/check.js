@@ -1,11 +1,11 @@
-// Runs the compiler, ESLint and Prettier at the same time and prints their reports, for `npm run check`.
+// Runs the compiler, oxlint and Prettier at the same time and prints their reports, for `npm run check`.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { URL, fileURLToPath } from 'node:url';
 
 const tools = [
   ['@typescript/native/bin/tsc', '--noEmit'],
-  ['eslint/bin/eslint.js', '.'],
+  ['oxlint/bin/oxlint'],
   ['prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
 ];
 

@@ -44,7 +44,7 @@ export function readXml(text: string): XmlElement {
 function parse(text: string): Node[] {
   try {
     // Without its check of the text, the parser reads documents that are not well-formed.
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the replacement is a package of its own
+    // oxlint-disable-next-line typescript/no-deprecated -- the replacement is a package of its own
     return parser.parse(text, true) as Node[];
   } catch (error) {
     throw new RequestError(`The answer is not XML: ${(error as Error).message}`, { cause: error });

@@ -8,7 +8,7 @@ import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
 
 declare module 'fastify' {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     warning: RequestWarning | undefined;
   }

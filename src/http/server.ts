@@ -30,12 +30,12 @@ import type { Metrics } from './metrics.ts';
 import { logRequests, noteError } from './request-log.ts';
 
 declare module 'fastify' {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     /** The stream that the parsers read. Null before `preParsing`, and for a request without a body. */
     receivedBody: Readable | null;
   }
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
     /** Probes and assets are needed until the last request is answered. */
     answersWhileClosing?: true;

@@ -1,6 +1,6 @@
 // Rules for text that is stored: characters, normalisation, length.
 
-// eslint-disable-next-line no-control-regex -- the expression looks for them
+// oxlint-disable-next-line no-control-regex -- the expression looks for them
 export const forbiddenInXml = /[\x00-\x08\x0B\x0C\x0E-\x1F\uD800-\uDFFF\uFFFE\uFFFF]/u;
 
 /** A SOAP answer may contain any stored text. */

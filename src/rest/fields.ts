@@ -44,7 +44,7 @@ export type Field<T> = {
   readonly read: (raw: Raw) => Parsed<T>;
 };
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- a record of fields of any types
+// oxlint-disable-next-line typescript/no-explicit-any -- a record of fields of any types
 export type Fields = Readonly<Record<string, Field<any>>>;
 
 export type Values<F extends Fields> = { readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never };

@@ -16,11 +16,11 @@ import { type Format, dataFormats, formats, readFormat } from './response.ts';
 export const noticeCookie = 'steward_notice';
 
 declare module 'fastify' {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     rest: RestRequest | null;
   }
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyContextConfig {
     rest?: RestRoute;
   }

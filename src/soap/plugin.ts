@@ -26,7 +26,7 @@ export type SoapOptions = {
 };
 
 declare module 'fastify' {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- merges with Fastify's own
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- merges with Fastify's own
   interface FastifyRequest {
     /** The element of the envelope that the fault is about. */
     faultElement: string | null;

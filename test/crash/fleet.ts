@@ -95,7 +95,7 @@ export class Fleet<S extends Steward = Steward> {
 
   /** Stops the server when its requests are answered, as a load balancer does. */
   async #drain(steward: S): Promise<void> {
-    await Promise.allSettled([...(this.#openRequests.get(steward) ?? [])]);
+    await Promise.allSettled(this.#openRequests.get(steward) ?? new Set<Promise<Answer>>());
     await steward.stop();
   }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { hasChromium, launchBrowser } from '../kit/browser.ts';
 import { type Scene, type SceneName, assets, folderName, hashScene, mask, playScenes } from './console.ts';
 
@@ -94,6 +94,7 @@ describe('screenshots', { timeout: 120_000 }, () => {
     const stored = readHashes();
     const hashes: Record<string, string> = {};
     let browser: Browser | undefined;
+    onTestFinished(async () => await browser?.close());
     await playScenes(async (scene) => {
       const files = themes.map((theme) => fileOf(scene.name, theme));
       for (const file of files) hashes[file] = scene.hash;
@@ -103,7 +104,7 @@ describe('screenshots', { timeout: 120_000 }, () => {
       expect(hasChromium, 'Chromium takes the pictures: install it, or set CHROMIUM to its path.').toBe(true);
       browser ??= await launchBrowser();
       await takePictures(browser, scene);
-    }).finally(() => browser?.close());
+    });
     if (isUpdate()) writeFileSync(hashesFile, `${JSON.stringify(hashes, null, 2)}\n`);
     expect(Object.keys(readHashes())).toEqual(Object.keys(hashes));
   });

@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- Only an interface can be extended.
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface ProvidedContext {
     /** The file that starts a server process. */
     serverEntry: string;

@@ -6,7 +6,7 @@ import type { TestProject } from 'vitest/node';
 import { createPostgresDirectory, createPostgresServer } from './postgres-server.js';
 
 declare module 'vitest' {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-definitions -- Only an interface can be extended.
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
   interface ProvidedContext {
     databaseUrl: string;
     /** Begins the names of all schemas of this run. */

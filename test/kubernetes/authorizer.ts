@@ -64,11 +64,10 @@ export function rulesOf(storage: Storage, user: string | undefined, namespace: s
     ...(namespace === undefined ? [] : storage.list<RoleBinding>(bindings, namespace)),
   ].filter((binding) => isSubject(binding, user));
   return bound.flatMap(({ roleRef, metadata }) => {
-    const role = (
+    const role: Role | undefined =
       roleRef.kind === 'ClusterRole'
         ? storage.get(clusterRoles, undefined, roleRef.name)
-        : storage.get(roles, metadata.namespace, roleRef.name)
-    ) as Role | undefined;
+        : storage.get(roles, metadata.namespace, roleRef.name);
     return role?.rules ?? [];
   });
 }

@@ -44,7 +44,7 @@ export function createRegistry(storage: Storage) {
 
   function present(target: Target): Loose {
     const { resource, namespace, name = '' } = target;
-    const found = storage.get(resource, namespace, name) as Loose | undefined;
+    const found: Loose | undefined = storage.get(resource, namespace, name);
     if (!found) throw notFound(resource, name);
     return found;
   }

@@ -120,7 +120,7 @@ function groupDocument(name: string, versions: string[]) {
 
 /** Below these paths a 404 has a Status object as its body; elsewhere it is plain text. */
 export const isKnownGroup = (path: string): boolean =>
-  /^\/api\/v1\//.test(path) || versionsByGroup.has(/^\/apis\/([^/]+)\/v/.exec(path)?.[1] ?? '');
+  path.startsWith('/api/v1/') || versionsByGroup.has(/^\/apis\/([^/]+)\/v/.exec(path)?.[1] ?? '');
 
 /** The discovery document at a path, if there is one. */
 export function discover(path: string): object | undefined {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditEntry, AuditFilter } from '../../src/audit/entry.ts';
 import type { Store } from '../../src/store/store.ts';
-import { backends, openElsewhere, openTwice } from './backends.ts';
+import { backends, openElsewhere, openMemory, openTwice } from './backends.ts';
 import { auditEntry, row, rows, token, tryToChange, upload } from './definitions.ts';
 
 const minuteMs = 60_000;
@@ -229,10 +229,8 @@ it('processes that share a database count equal refusals in one entry', async ()
 });
 
 describe('the memory store', () => {
-  const memory = backends[0];
-
   it('keeps 10,000 successes and 2,000 other entries', async () => {
-    const store = await (memory?.[1] ?? Promise.reject)();
+    const store = await openMemory();
     await store.update((transaction) => {
       for (let at = 0; at < 10_010; at += 1) transaction.audit.record(auditEntry({ at }));
     });
@@ -243,7 +241,7 @@ describe('the memory store', () => {
   });
 
   it('lets no user push out the entries of another', async () => {
-    const store = await (memory?.[1] ?? Promise.reject)();
+    const store = await openMemory();
     await store.audit.count(refusal({ id: 'of bob', user: 'bob' }));
     await store.audit.count(refusal({ id: 'unknown', user: null }));
     for (let code = 0; code < 5_000; code += 1) await store.audit.count(refusal({ user: 'flood', code }));

@@ -8,7 +8,7 @@ import type { OutgoingRequest } from '../http-client.ts';
 const maxBodyLength = 32_768;
 
 /** Terminals do not take these from a paste as they are. */
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const controls = /[\0-\x09\x0b-\x1f\x7f]/;
 
 export function isInCommand(body: string): boolean {

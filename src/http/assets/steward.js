@@ -51,7 +51,7 @@ function morph(from, to) {
   }
   // The reader decides which details are open.
   const isKept = (name) => name === 'open' || (name === 'title' && from.nodeName === 'TIME');
-  for (const { name } of Array.from(from.attributes))
+  for (const { name } of [...from.attributes])
     if (!to.hasAttribute(name) && !isKept(name)) from.removeAttribute(name);
   for (const { name, value } of to.attributes)
     if (from.getAttribute(name) !== value && !isKept(name)) from.setAttribute(name, value);

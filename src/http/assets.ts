@@ -1,6 +1,7 @@
 // The stylesheet, script and icon of the pages. Their addresses change with their contents, so that browsers may keep them.
 import type { FastifyInstance } from 'fastify';
 import { createHash } from 'node:crypto';
+import { SharedAnswers } from './compression.ts';
 
 export type AssetFiles = { readonly stylesheet: string; readonly script: string; readonly icon: string };
 
@@ -15,6 +16,7 @@ const kinds: Readonly<Record<AssetName, { file: string; type: string }>> = {
 export class Assets {
   readonly #files: AssetFiles;
   readonly #prefix: string;
+  readonly #answers = new SharedAnswers();
   readonly #versions: Readonly<Record<AssetName, string>>;
 
   constructor(files: AssetFiles, prefix: string) {
@@ -35,6 +37,7 @@ export class Assets {
 
   register(app: FastifyInstance): void {
     for (const name of Object.keys(kinds) as AssetName[]) {
+      const content = Buffer.from(this.#files[name]);
       app.route<{ Querystring: { v?: unknown } }>({
         method: ['GET', 'HEAD'],
         url: this.#path(name),
@@ -42,13 +45,12 @@ export class Assets {
         handler: (request, reply) => {
           // During a rolling upgrade, a request for another version may arrive here. Browsers must not cache its answer.
           const isCurrent = request.query.v === this.#versions[name];
-          return reply
-            .headers({
-              'content-type': kinds[name].type,
-              'cache-control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
-              'cross-origin-resource-policy': 'same-origin',
-            })
-            .send(this.#files[name]);
+          void reply.headers({
+            'content-type': kinds[name].type,
+            'cache-control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
+            'cross-origin-resource-policy': 'same-origin',
+          });
+          return this.#answers.send(reply, [content], content);
         },
       });
     }

@@ -1,7 +1,7 @@
 // JSON answers, with the headers that every one of them carries.
 import type { FastifyReply } from 'fastify';
 
-const headers = {
+export const jsonHeaders = {
   'content-type': 'application/json; charset=utf-8',
   'cache-control': 'no-store',
   'cross-origin-resource-policy': 'same-origin',
@@ -9,8 +9,10 @@ const headers = {
 
 export function sendJson(reply: FastifyReply, status: number, body: string | Buffer | object): FastifyReply {
   const isSerialized = typeof body === 'string' || Buffer.isBuffer(body);
-  return reply
-    .code(status)
-    .headers(headers)
-    .send(isSerialized ? body : JSON.stringify(body));
+  const text = isSerialized ? body : JSON.stringify(body);
+  void reply.code(status).headers(jsonHeaders);
+  // @fastify/compress has prepared only the replies of routes.
+  if (!(reply.compress as unknown)) return reply.send(text);
+  reply.compress(text);
+  return reply;
 }

@@ -1,7 +1,8 @@
 // /health, /ready, /metrics, openapi.json, and the redirect from /.
 import type { FastifyInstance } from 'fastify';
 import type { Json } from '../lib/json.ts';
-import { sendJson } from './json.ts';
+import { jsonHeaders, sendJson } from './json.ts';
+import { SharedAnswers } from './compression.ts';
 import type { Metrics } from './metrics.ts';
 
 export type ProbeOptions = {
@@ -39,11 +40,15 @@ export function registerProbes(
       return reply.header('content-type', contentType).send(text);
     },
   });
-  let document: string | undefined;
+  const documents = new SharedAnswers();
+  let document: Buffer | undefined;
   app.route({
     ...options,
     url: openApi.path,
-    handler: (_request, reply) => sendJson(reply, 200, (document ??= JSON.stringify(openApi.document()))),
+    handler: (_request, reply) => {
+      document ??= Buffer.from(JSON.stringify(openApi.document()));
+      return documents.send(reply.headers(jsonHeaders), [document], document);
+    },
   });
   if (homePath) {
     app.route({ ...options, url: '/', handler: (_request, reply) => reply.redirect(homePath(), 302) });

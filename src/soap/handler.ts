@@ -39,7 +39,12 @@ export type MessageFormat = {
 };
 
 /** An envelope in parts. Answers share their content, whatever the namespace of the request. */
-export type AnsweredCall = { readonly version: SoapVersion; readonly parts: readonly Buffer[] };
+export type AnsweredCall = {
+  readonly version: SoapVersion;
+  readonly parts: readonly Buffer[];
+  /** The part that identifies the whole envelope. Undefined if the request has not used the server's own namespace. */
+  readonly sharedContent: Buffer | undefined;
+};
 
 export type FailedCall = {
   readonly version: SoapVersion;
@@ -96,7 +101,7 @@ export class SoapHandler {
       });
       const isOwn = namespace === this.namespace;
       const [before, after] = isOwn ? operation.frames[version] : frameOf(version, payload.name, namespace);
-      return { version, parts: [before, content, after] };
+      return { version, parts: [before, content, after], sharedContent: isOwn ? content : undefined };
     } catch (error) {
       const known = error instanceof ServiceError ? error : undefined;
       return { version, fault: toFault(known, namespace), error };

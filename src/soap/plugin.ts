@@ -1,8 +1,8 @@
 // The SOAP endpoint as a Fastify plugin: POST is a call, GET ?wsdl returns the WSDL, and GET alone shows a page.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Readable } from 'node:stream';
 import type { Caller, Identify } from '../caller.ts';
 import { ServiceError } from '../errors.ts';
+import { SharedAnswers } from '../http/compression.ts';
 import { credentialsOf } from '../http/credentials.ts';
 import { notFound } from '../http/errors.ts';
 import { noteError } from '../http/request-log.ts';
@@ -33,15 +33,14 @@ declare module 'fastify' {
   }
 }
 
-/** A larger answer is not copied for each request: clients that do not read it would fill the memory. */
-const maxCopiedBytes = 64 * 1024;
-
 const mediaTypes = ['text/xml', 'application/xml', 'application/soap+xml'];
 
 const empty = Buffer.alloc(0);
 
 export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done: () => void): void {
   const { handler, wsdl, sendPage } = options;
+  const answers = { '1.1': new SharedAnswers(), '1.2': new SharedAnswers() };
+  const descriptions = new SharedAnswers();
   scope.decorateRequest('faultElement', null);
   scope.removeAllContentTypeParsers();
   const limits = { parseAs: 'buffer', bodyLimit: maxRequestBytes } as const;
@@ -59,21 +58,21 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
     const body = (request.body as Buffer | undefined) ?? empty;
     const result = await handler.call(body, formatOf(request.headers), () => callerOf(request, options));
     if ('fault' in result) return sendFault(result, request, reply);
-    const { version, parts } = result;
-    const bytes = parts.reduce((sum, part) => sum + part.length, 0);
-    return reply
-      .header('content-type', contentTypes[version])
-      .header('content-length', bytes)
-      .send(bytes <= maxCopiedBytes ? Buffer.concat(parts) : Readable.from(parts));
+    const { version, parts, sharedContent } = result;
+    return answers[version].send(reply.header('content-type', contentTypes[version]), parts, sharedContent);
   });
   scope.route({
     method: ['GET', 'HEAD'],
     url: '',
     handler: (request, reply) => {
       const wantsWsdl = Object.keys(request.query as object).some((key) => key.toLowerCase() === 'wsdl');
-      return wantsWsdl
-        ? reply.header('content-type', 'text/xml; charset=utf-8').send(wsdl())
-        : sendPage(reply);
+      if (!wantsWsdl) return sendPage(reply);
+      const description = wsdl();
+      return descriptions.send(
+        reply.header('content-type', contentTypes['1.1']),
+        [description],
+        description,
+      );
     },
   });
   // Without this, the error handler of the root would answer a wrong method.

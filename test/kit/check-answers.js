@@ -3,6 +3,7 @@
 import { Buffer } from 'node:buffer';
 import { subscribe } from 'node:diagnostics_channel';
 import { isDeepStrictEqual } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 
 /** What was wrong, for a check at the end of a test file. @type {string[]} */
 export const wrongAnswers = [];
@@ -14,9 +15,11 @@ subscribe('fastify.initialization', (message) => {
     const isJson = String(reply.getHeader('content-type')).startsWith('application/json');
     const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
     if (!isJson || !isText || request.method === 'HEAD') return payload;
-    const problem = findProblem(request, reply.statusCode, JSON.parse(payload.toString()));
+    const isCompressed = reply.getHeader('content-encoding') === 'gzip';
+    const json = (isCompressed ? gunzipSync(payload) : payload).toString();
+    const problem = findProblem(request, reply.statusCode, JSON.parse(json));
     if (problem === undefined) return payload;
-    const text = `${request.method} ${request.routeOptions.url} ${reply.statusCode}: ${problem}\n${payload.toString().slice(0, 2000)}`;
+    const text = `${request.method} ${request.routeOptions.url} ${reply.statusCode}: ${problem}\n${json.slice(0, 2000)}`;
     wrongAnswers.push(text);
     throw new Error(`The answer does not have the declared schema. ${text}`);
   });

@@ -88,9 +88,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   await whileStarting(() =>
     store.update((transaction) => loadCatalog(transaction, options.catalog, runtime.now())),
   );
-  const createdAdministrator = await whileStarting(() =>
-    tokenService.ensureAdministrator(config.adminUsername, options.adminHash),
-  );
 
   const admin = adminResource(options, services, urls);
   const tokens = tokensResource({ tokenService, urls, store });
@@ -121,6 +118,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     homePath: config.adminPath === '' ? undefined : () => urls.homePath,
   });
   await http.ready();
+  // As late as possible, because the password is hashed on another thread meanwhile.
+  const createdAdministrator = await whileStarting(() =>
+    tokenService.ensureAdministrator(config.adminUsername, options.adminHash),
+  );
   await whileStarting(services.start);
 
   return {

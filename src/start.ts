@@ -53,16 +53,17 @@ export type StartedServer = {
 
 export async function startServer(options: StartOptions): Promise<StartedServer> {
   const { config, catalog, receivers } = await readSettings(options);
+  const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
+  const hashAdminPassword = () => createPasswords().hash(adminPassword, randomBytes(saltBytes));
+  // Hashing takes about as long as loading and creating the app, so both run at the same time. A database usually has an administrator
+  // already.
+  const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const logger = await options.createLogger(config);
   options.onConfigured?.(logger);
   const runtime = realRuntime;
   const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const { version } = JSON.parse(await read('../package.json')) as { version: string };
-  const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
-  const hashAdminPassword = () => createPasswords().hash(adminPassword, randomBytes(saltBytes));
-  // Hashing takes about as long as loading the app, so both run at the same time. A database usually has an administrator already.
-  const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
   const httpClient = createHttpClient(config.webhookAllowCidrs, receivers);
   const app = await createServer({
     config,

@@ -1,24 +1,11 @@
 // Builds the server into dist. With --if-changed, as `npm start` calls it, only if something has changed since the last build.
-import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const steps = [
-  ['node_modules/@typescript/native/bin/tsc', '-p', 'tsconfig.build.json'],
-  ['scripts/declarations.js'],
-  ['scripts/copy-files.js'],
-];
+const entries = { main: 'src/main.ts', steward: 'src/steward.ts', cli: 'src/cli.ts' };
 
-const inputs = [
-  'src',
-  'wsdl',
-  'scripts',
-  'package.json',
-  'package-lock.json',
-  'tsconfig.json',
-  'tsconfig.build.json',
-];
+const inputs = ['src', 'wsdl', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json'];
 
 /** Its time is that of the start of the last build, so that a file that was saved during the build counts as changed. */
 const mark = 'dist/.built';
@@ -36,18 +23,19 @@ export function isBuildCurrent(root) {
   return inputs.every((input) => changedAt(join(root, input)) < builtAt);
 }
 
-function build() {
+async function build() {
   const startedAt = new Date();
-  for (const step of steps) {
-    const { status } = spawnSync(process.execPath, step, { stdio: 'inherit' });
-    if (status !== 0) return status ?? 1;
-  }
+  const { bundle } = await import('./bundle.js');
+  const { writeDeclarations } = await import('./declarations.js');
+  // The names of the files in a bundle depend on their contents.
+  rmSync('dist', { recursive: true, force: true });
+  await bundle(entries, 'dist');
+  writeDeclarations('dist');
   writeFileSync(mark, '');
   utimesSync(mark, startedAt, startedAt);
-  return 0;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const isWanted = process.argv[2] !== '--if-changed' || !isBuildCurrent(process.cwd());
-  if (isWanted) process.exitCode = build();
+  if (isWanted) await build();
 }

@@ -12,7 +12,7 @@ function createCheckout(): { root: string; touch: (path: string, seconds: number
   const touch = (path: string, seconds: number) => utimesSync(join(root, path), seconds, seconds);
   for (const directory of ['src/http', 'wsdl', 'scripts', 'dist'])
     mkdirSync(join(root, directory), { recursive: true });
-  const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'];
+  const settings = ['package.json', 'package-lock.json', 'tsconfig.json'];
   const files = ['src/http/server.ts', ...settings, 'dist/main.js', 'dist/.built'];
   for (const file of files) writeFileSync(join(root, file), '');
   for (const path of [...files, 'src/http', 'src', 'wsdl', 'scripts']) touch(path, 100);
@@ -33,7 +33,7 @@ it('is not current without a build, or after one that did not end', () => {
   expect(isBuildCurrent(other)).toBe(false);
 });
 
-it.each(['src/http/server.ts', 'src/http', 'package-lock.json', 'tsconfig.build.json', 'wsdl'])(
+it.each(['src/http/server.ts', 'src/http', 'package-lock.json', 'tsconfig.json', 'wsdl'])(
   'is not current after a change of %s',
   (path) => {
     const { root, touch } = createCheckout();

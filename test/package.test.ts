@@ -56,8 +56,8 @@ describe('the packed file', () => {
       [],
     );
     expect(paths.filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([]);
-    expect(packed.size).toBeLessThan(512 * 1024);
-    expect(packed.unpackedSize).toBeLessThan(2 * 1024 ** 2);
+    expect(packed.size).toBeLessThan(1024 ** 2);
+    expect(packed.unpackedSize).toBeLessThan(4 * 1024 ** 2);
   });
 
   it('starts a server in the process, without signal handlers, .env or variables of the process', async () => {

@@ -1,6 +1,7 @@
 // Measures how much processor time the audit trail adds to a write operation, in the server and in all processes of PostgreSQL. Servers with
 // and without the trail take turns: each pair of turns gives a ratio, and the result is the median.
-import { fileURLToPath, URL } from 'node:url';
+import { join } from 'node:path';
+import { bundleVariant } from '../../scripts/bundle.js';
 import { median } from '../kit.js';
 import { startServer } from '../server.js';
 import { withClient } from '../storage/databases.js';
@@ -32,10 +33,16 @@ const writes = {
   ],
 };
 
+const { folder, remove } = await bundleVariant({
+  withoutEntries: 'bench/audit/without-entries.js',
+  withoutToken: 'bench/audit/without-token.js',
+});
+process.on('exit', remove);
+
 const variants = {
   with: undefined,
-  withoutEntries: fileURLToPath(new URL('without-entries.js', import.meta.url)),
-  withoutToken: fileURLToPath(new URL('without-token.js', import.meta.url)),
+  withoutEntries: join(folder, 'withoutEntries.js'),
+  withoutToken: join(folder, 'withoutToken.js'),
 };
 
 export async function measureCost({ databases, rounds, report }) {

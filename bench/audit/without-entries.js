@@ -1,6 +1,6 @@
 // The server without the entries of changes; everything else is the same. A baseline of bench/audit/cost.js.
-import { AuditService } from '../../dist/audit/audit-service.js';
+import { AuditService } from '../../src/audit/audit-service.ts';
 
 AuditService.prototype.newId = () => '';
 AuditService.prototype.recordWithin = () => undefined;
-await import('../../dist/main.js');
+await import('../../src/main.ts');

@@ -1,11 +1,4 @@
-// Catalogs for bench/speed.js in the format of CATALOG_FILE. All services are public, so that requests need no token.
-import { sampleCatalog } from '../../dist/catalog/sample.js';
-
-export const sample = {
-  folders: sampleCatalog.folders,
-  services: sampleCatalog.services.map((service) => ({ ...service, access: 'public' })),
-};
-
+// Catalogs for bench/speed.js in the format of CATALOG_FILE. Services are public by default, so that requests need no token.
 const types = ['MapServer', 'FeatureServer', 'ImageServer', 'GPServer'];
 const number = (n) => String(n).padStart(5, '0');
 

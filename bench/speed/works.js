@@ -1,7 +1,7 @@
 // The requests that bench/speed.js measures, each with the settings of its server and its required ratio.
 import { Buffer } from 'node:buffer';
 import { URLSearchParams } from 'node:url';
-import { folderNamed, regular, sample } from './catalogs.js';
+import { folderNamed, regular } from './catalogs.js';
 import { signIn } from './processes.js';
 
 const namespace = 'http://www.example.com/schemas/Product/10.0';
@@ -111,7 +111,7 @@ export const works = [
     hasPeer: true,
     body: 'xml',
     connections: 20,
-    catalog: sample,
+    catalog: regular(3, 4),
     requestsTo: () => [soap('GetMessageVersion')],
   },
   {
@@ -120,7 +120,7 @@ export const works = [
     hasPeer: true,
     body: 'xml',
     connections: 20,
-    catalog: sample,
+    catalog: regular(3, 4),
     requestsTo: () => [soap('GetServiceDescriptions')],
   },
   {

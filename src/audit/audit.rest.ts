@@ -1,5 +1,5 @@
 // REST resource of the audit trail: `system/audit`.
-import { z } from 'zod';
+import * as z from 'zod';
 import { roles } from '../caller.ts';
 import { formatNumber } from '../lib/format.ts';
 import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';

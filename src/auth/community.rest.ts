@@ -1,5 +1,5 @@
 // REST resource of the signed-in user for clients: `community/self` beneath the token service.
-import { z } from 'zod';
+import * as z from 'zod';
 import { roles } from '../caller.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Resource, folder, resource } from '../rest/resource.ts';

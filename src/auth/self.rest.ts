@@ -1,5 +1,5 @@
 // REST resource of the caller's own account: `security/self`, with the sessions and the password.
-import { z } from 'zod';
+import * as z from 'zod';
 import { compareFields } from '../audit/change.ts';
 import { roles } from '../caller.ts';
 import { type ServiceError, invalidField } from '../errors.ts';

@@ -1,6 +1,6 @@
 // REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Problem, ServiceError } from '../errors.ts';
 import {
   type Operation,

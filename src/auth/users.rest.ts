@@ -1,5 +1,5 @@
 // REST resources of users: `security` and `security/users`.
-import { z } from 'zod';
+import * as z from 'zod';
 import { compareFields } from '../audit/change.ts';
 import { roles } from '../caller.ts';
 import { formatCount } from '../lib/format.ts';

@@ -1,5 +1,5 @@
 // Schemas of the answers about the catalog.
-import { z } from 'zod';
+import * as z from 'zod';
 import { answerObject, time } from '../rest/answer.ts';
 import { accesses } from './catalog.ts';
 

@@ -1,5 +1,5 @@
 // Reads CATALOG_FILE, the catalog of a first start, and lists all its problems at once.
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Problem, problemsOf } from '../errors.ts';
 import { truncate } from '../lib/text.ts';
 import type { Field, Fields, Parsed, Values } from '../rest/fields.ts';

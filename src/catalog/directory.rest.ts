@@ -1,5 +1,5 @@
 // REST resources of the catalog for clients: names and types of the services that the caller may see.
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Caller } from '../caller.ts';
 import { type AnswerOf, answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';

@@ -1,5 +1,5 @@
 // The variables of the server: addresses, catalog, sign-in, uploads, database, test control and logging.
-import { z } from 'zod';
+import * as z from 'zod';
 import { isPassword, passwordRule, usernames } from '../auth/user.ts';
 import { addressRanges, flag, integer, name, path } from './value-schemas.ts';
 

@@ -1,5 +1,5 @@
 // The variables of upgrades: of every job, of the Kubernetes executor and of the simulation.
-import { z } from 'zod';
+import * as z from 'zod';
 import { isRegistryHost } from '../upgrades/executors/kubernetes/image.ts';
 import {
   type TemplateStepId,

@@ -1,6 +1,6 @@
 // Schemas of values that several variables share.
 import { BlockList, isIP } from 'node:net';
-import { z } from 'zod';
+import * as z from 'zod';
 
 const pathRule = 'a path that begins with / and does not end with one, of letters, digits and . _ ~ -';
 export const path = z

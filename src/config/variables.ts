@@ -1,5 +1,5 @@
 // All environment variables: their groups, and the schema that checks each of them.
-import { z } from 'zod';
+import * as z from 'zod';
 import { access, addresses, catalog, database, logging, rest, testing } from './server-variables.ts';
 import { kubernetes, simulation, upgrades } from './upgrade-variables.ts';
 import { webhooks } from './webhook-variables.ts';

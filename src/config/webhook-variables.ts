@@ -1,5 +1,5 @@
 // The variables of webhooks.
-import { z } from 'zod';
+import * as z from 'zod';
 import { headerNameRule, isHeaderName } from '../webhooks/headers.ts';
 import { addressRanges, integer } from './value-schemas.ts';
 

@@ -1,5 +1,5 @@
 // Reads the JSON bodies and queries of the control API. Unknown names are refused: a typing error in a test must not pass unnoticed.
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Problem, ServiceError, formatProblem, invalid } from '../errors.ts';
 
 /** The longest advance: ten years. Every ten minutes of it cost some work. */

@@ -1,5 +1,5 @@
 // Failure rules: what a rule matches, how it responds, and the check of rules that tests send.
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ErrorKind } from '../errors.ts';
 import { stepIds } from '../upgrades/step-ids.ts';
 

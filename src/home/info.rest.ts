@@ -1,5 +1,5 @@
 // REST resource of the server info, which clients read before they sign in.
-import { z } from 'zod';
+import * as z from 'zod';
 import { answerObject } from '../rest/answer.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import type { InstalledVersion } from './root.rest.ts';

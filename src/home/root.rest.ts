@@ -1,5 +1,5 @@
 // REST resource at the root of the administrator directory.
-import { z } from 'zod';
+import * as z from 'zod';
 import { answerObject } from '../rest/answer.ts';
 import { type Resource, type View, resource } from '../rest/resource.ts';
 

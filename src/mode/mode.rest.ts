@@ -1,5 +1,5 @@
 // REST resource of the mode, and the check that refuses requests during a job or in read-only mode.
-import { z } from 'zod';
+import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';

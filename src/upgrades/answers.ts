@@ -1,5 +1,5 @@
 // Schemas of the answers about versions, plans and jobs.
-import { z } from 'zod';
+import * as z from 'zod';
 import { answerList, answerObject, openAnswerObject, time, total } from '../rest/answer.ts';
 import { stepIds } from './step-ids.ts';
 

@@ -1,5 +1,5 @@
 // Reads version manifests: the version object, and the rules that a manifest must meet.
-import { z } from 'zod';
+import * as z from 'zod';
 import { maxProblems } from '../errors.ts';
 import { findExcess } from '../lib/json.ts';
 import { isXmlText, truncate } from '../lib/text.ts';

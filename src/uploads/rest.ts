@@ -1,5 +1,5 @@
 // REST resources of uploads.
-import { z } from 'zod';
+import * as z from 'zod';
 import { ServiceError } from '../errors.ts';
 import { asJson } from '../lib/json.ts';
 import { compareFields } from '../audit/change.ts';

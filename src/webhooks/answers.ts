@@ -1,5 +1,5 @@
 // Schemas of the answers about webhooks and deliveries.
-import { z } from 'zod';
+import * as z from 'zod';
 import { maskedValue } from '../audit/value.ts';
 import { formatNumber } from '../lib/format.ts';
 import { answerObject, time } from '../rest/answer.ts';

@@ -1,5 +1,5 @@
 // The event types in the REST API and in the OpenAPI document.
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Json } from '../lib/json.ts';
 import { type JsonSchema, answerObject, toJsonSchema } from '../rest/answer.ts';
 import type { Components } from '../rest/openapi/components.ts';

@@ -1,5 +1,5 @@
 // The types of events that the server itself sends: their data, and an example of each.
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Json } from '../lib/json.ts';
 
 const time = z.int().describe('Milliseconds since the epoch.');

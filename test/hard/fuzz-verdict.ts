@@ -1,7 +1,7 @@
 // Checks that a response to any request is valid: no internal error, and the documented body.
 import { XmlDocument } from 'libxml2-wasm';
 import { expect } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Answer } from './wire.ts';
 
 const errorBody = z.strictObject({

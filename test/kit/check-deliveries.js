@@ -3,7 +3,7 @@
 // this must be JavaScript.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { URLSearchParams } from 'node:url';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** What was wrong, for a check at the end of a test file. @type {string[]} */
 export const wrongDeliveries = [];

@@ -1,5 +1,5 @@
 // Every environment variable with its description and default, and .env.example, which is generated from them.
-import { z } from 'zod';
+import * as z from 'zod';
 import { variableGroups } from '../../src/config/variables.ts';
 
 export type VariableGroup = {

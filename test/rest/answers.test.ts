@@ -1,5 +1,5 @@
 // Every route declares the schema of its answer, and the test kit refuses an answer that does not have it.
-import { z } from 'zod';
+import * as z from 'zod';
 import { afterEach, describe, expect, it } from 'vitest';
 import { answerFields } from '../../src/rest/answer.ts';
 import { type Resource, answerOf, walk } from '../../src/rest/resource.ts';

@@ -1,6 +1,6 @@
 // Tests of the event types: their schemas, their examples, and pings with a chosen type.
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Hooks, bodyOf, startHooks } from '../kit/hooks.ts';
 
 let hooks: Hooks;

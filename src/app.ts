@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { tokensResource } from './auth/tokens.rest.ts';
-import { loadCatalog } from './catalog/catalog.ts';
+import { type InitialCatalog, loadCatalog } from './catalog/catalog.ts';
 import { Assets } from './http/assets.ts';
 import { BodyLimits } from './http/body-limits.ts';
 import { identifySession } from './http/credentials.ts';
@@ -39,7 +39,9 @@ export type App = {
 /** A hundred years: tests may advance the clock by any time. */
 const adminTokenMinutes = 100 * 365 * 24 * 60;
 
-export async function createApp(options: AppOptions): Promise<App> {
+export type NewApp = AppOptions & { readonly catalog: InitialCatalog };
+
+export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
   const { config, store, runtime } = options;
   const services = createServices(options);
   const { metrics, tokenService } = services;
@@ -85,9 +87,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       ms: patientUntil - runtime.now(),
       onRetry: (error) => options.logger.warn({ err: error }, 'the start waits for the database'),
     });
-  await whileStarting(() =>
-    store.update((transaction) => loadCatalog(transaction, options.catalog, runtime.now())),
-  );
+  await whileStarting(loading(catalog, options));
 
   const admin = adminResource(options, services, urls);
   const tokens = tokensResource({ tokenService, urls, store });
@@ -148,4 +148,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     services.auditService.close();
     await store.close();
   }
+}
+
+/** Outside `createApp`, whose closures would keep the catalog in memory: the store has copied it. */
+function loading(catalog: InitialCatalog, { store, runtime }: AppOptions): () => Promise<void> {
+  return () => store.update((transaction) => loadCatalog(transaction, catalog, runtime.now()));
 }

@@ -12,7 +12,6 @@ import { CatalogCache } from './catalog/catalog-cache.ts';
 import { directoryResource } from './catalog/directory.rest.ts';
 import { catalogResource } from './catalog/rest.ts';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { InitialCatalog } from './catalog/catalog.ts';
 import type { Config } from './config.ts';
 import { isUnavailable } from './errors.ts';
 import type { AssetFiles } from './http/assets.ts';
@@ -62,7 +61,6 @@ export type AppOptions = {
   readonly logger: FastifyBaseLogger;
   readonly wsdl: string;
   readonly assets: AssetFiles;
-  readonly catalog: InitialCatalog;
   readonly version: string;
   readonly adminHash: () => Promise<string>;
   /** The store holds the state of an earlier app of this process, whose job continues. */

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type AddressInfo, isIPv6 } from 'node:net';
 import type { Logger } from 'pino';
-import type { App } from './app.ts';
+import type { App, NewApp } from './app.ts';
 import { createPasswords, saltBytes } from './auth/password.ts';
 import { createExecutor, openStore } from './backends.ts';
 import { type InitialCatalog, findCatalogExcess } from './catalog/catalog.ts';
@@ -12,7 +12,6 @@ import { sampleCatalog } from './catalog/sample.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { formatProblem } from './errors.ts';
 import { realRuntime } from './runtime.ts';
-import type { AppOptions } from './services.ts';
 import { builtInNames } from './upgrades/built-in-manifest.ts';
 import { readRegistryAuth } from './upgrades/executors/kubernetes/registry-auth.ts';
 import { readAuthorities } from './webhooks/authorities-file.ts';
@@ -114,7 +113,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   };
 }
 
-type ServerOptions = Omit<AppOptions, 'store' | 'executor' | 'logger'> & {
+type ServerOptions = Omit<NewApp, 'store' | 'executor' | 'logger'> & {
   readonly logger: Logger;
   readonly leaseMs: number | undefined;
   readonly builtFiles: URL;

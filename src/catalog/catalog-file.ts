@@ -45,8 +45,7 @@ export function readCatalogFile(content: string): CatalogFileResult {
     ...problems,
   ];
   if (allProblems.length > 0) return { problems: allProblems };
-  const services = serviceEntries.valid.map(({ values: { url = null, ...rest } }) => ({ ...rest, url }));
-  return { catalog: { folders: allFolders, services } };
+  return { catalog: { folders: allFolders, services: serviceEntries.valid.map(({ values }) => values) } };
 }
 
 type Entry<T> = { readonly index: number; readonly values: T };
@@ -103,8 +102,9 @@ function repeatedNames<T>(
   const firsts = new Map<string, number>();
   const problems: Problem[] = [];
   for (const { index, values } of entries) {
-    const first = firsts.get(keyOf(values));
-    if (first === undefined) firsts.set(keyOf(values), index);
+    const key = keyOf(values);
+    const first = firsts.get(key);
+    if (first === undefined) firsts.set(key, index);
     else {
       const message = `has the same name as ${listName}[${first}], ignoring case.`;
       problems.push({ field: `${listName}[${index}]`, message });

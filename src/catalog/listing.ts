@@ -49,56 +49,58 @@ export function listCatalog(
   };
 }
 
-type Entry<T> = { readonly row: T; readonly key: string; seenIn: number };
-
 /**
  * Rows in the order of their sort keys. An update looks at every row, but sorts only the new ones: rows are immutable, so a known row has
- * the key that it had before.
+ * the place that it had before.
  */
 export class SortedRows<T> {
   readonly #keyOf: (row: T) => string;
-  readonly #known = new Map<T, Entry<T>>();
-  #sorted: readonly Entry<T>[] = [];
-  #updates = 0;
+  #known: ReadonlySet<T> = new Set();
+  #sorted: readonly T[] = [];
 
   constructor(keyOf: (row: T) => string) {
     this.#keyOf = keyOf;
   }
 
   update(rows: Iterable<T>): readonly T[] {
-    this.#updates += 1;
-    const added: Entry<T>[] = [];
-    for (const row of rows) {
-      const known = this.#known.get(row);
-      if (known) known.seenIn = this.#updates;
-      else added.push({ row, key: this.#keyOf(row), seenIn: this.#updates });
+    const current = new Set(rows);
+    const kept = this.#sorted.filter((row) => current.has(row));
+    const added = [...current]
+      .filter((row) => !this.#known.has(row))
+      .map((row) => ({ row, key: this.#keyOf(row) }))
+      .sort((a, b) => compareKeys(a.key, b.key));
+    this.#sorted = this.#merge(kept, added);
+    this.#known = current;
+    return this.#sorted;
+  }
+
+  #merge(kept: readonly T[], added: readonly { row: T; key: string }[]): readonly T[] {
+    const merged: T[] = [];
+    let next = 0;
+    for (const { row, key } of added) {
+      const end = this.#placeOf(key, kept, next);
+      for (; next < end; next += 1) merged.push(kept[next] as T);
+      merged.push(row);
     }
-    const kept = this.#sorted.filter(
-      ({ row, seenIn }) => seenIn === this.#updates || !this.#known.delete(row),
-    );
-    for (const entry of added) this.#known.set(entry.row, entry);
-    this.#sorted = merge(kept, added.sort(compareKeys));
-    return this.#sorted.map(({ row }) => row);
+    for (; next < kept.length; next += 1) merged.push(kept[next] as T);
+    return merged;
+  }
+
+  /** Where a key belongs among the rows from `low` on, by binary search. */
+  #placeOf(key: string, rows: readonly T[], low: number): number {
+    let high = rows.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#keyOf(rows[middle] as T) < key) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }
 
-function compareKeys<T>(a: Entry<T>, b: Entry<T>): number {
-  if (a.key === b.key) return 0;
-  return a.key < b.key ? -1 : 1;
-}
-
-function merge<T>(some: readonly Entry<T>[], others: readonly Entry<T>[]): readonly Entry<T>[] {
-  if (others.length === 0) return some;
-  const merged: Entry<T>[] = [];
-  let next = 0;
-  for (const entry of some) {
-    for (let other = others[next]; other && other.key < entry.key; other = others[next]) {
-      merged.push(other);
-      next += 1;
-    }
-    merged.push(entry);
-  }
-  return [...merged, ...others.slice(next)];
+function compareKeys(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 export function folderOrder({ folderName }: Folder): string {

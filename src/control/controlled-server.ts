@@ -7,7 +7,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type App, createApp } from '../app.ts';
+import { type App, type NewApp, createApp } from '../app.ts';
 import { SignInLimit } from '../auth/sign-in-limit.ts';
 import { hashToken } from '../auth/token.ts';
 import { users } from '../auth/user.ts';
@@ -15,7 +15,6 @@ import { ServiceError } from '../errors.ts';
 import { createMutex } from '../lib/async.ts';
 import { tables } from '../records.ts';
 import type { Runtime } from '../runtime.ts';
-import type { AppOptions } from '../services.ts';
 import { type MemoryStore, createMemoryStore } from '../store/memory/store.ts';
 import type { Store } from '../store/store.ts';
 import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
@@ -32,7 +31,7 @@ import { type SnapshotState, readSnapshot, writeSnapshot } from './snapshot.ts';
 
 /** The store, the executor and the clock belong to the controlled server. */
 export type ControlledOptions = Omit<
-  AppOptions,
+  NewApp,
   'store' | 'executor' | 'isRestored' | 'signInLimit' | 'extend'
 >;
 

@@ -72,7 +72,7 @@ export const catalogLoaded: Cell<boolean> = {
   auditFields: notAudited,
 };
 
-function bytesOfService(service: NewService): number {
+function bytesOfService(service: ServiceId & ServiceTraits): number {
   const { folderName, serviceName, type, description, capabilities, parentType, url } = service;
   return [folderName, serviceName, type, description, capabilities, parentType, url ?? '']
     .map(xmlBytes)
@@ -231,8 +231,8 @@ export function createService(
   requireWithin(transaction, limits);
 }
 
-function newService(service: NewService, at: number): Service {
-  const { folderName, serviceName, type, description, capabilities, parentType, url = null, access } = service;
+function newService(service: ServiceId & ServiceTraits, at: number): Service {
+  const { folderName, serviceName, type, description, capabilities, parentType, url, access } = service;
   // One literal instead of two spreads gives all services the same hidden class in V8, which takes two thirds of the memory.
   return {
     folderName,
@@ -292,11 +292,9 @@ export function normaliseList(text: string): string {
     .join(',');
 }
 
-type NewService = ServiceId & Omit<ServiceTraits, 'url'> & { readonly url?: string | null | undefined };
-
 export type InitialCatalog = {
   readonly folders: readonly Folder[];
-  readonly services: readonly NewService[];
+  readonly services: readonly (ServiceId & ServiceTraits)[];
 };
 
 /** The catalog has passed `findCatalogExcess`, and its names are unique. */

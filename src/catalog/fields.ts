@@ -73,7 +73,11 @@ export const editFields = {
 };
 
 /** The folder of a service in the catalog file need not exist yet, so the name must be one that a folder may have. */
-export const fileServiceFields = { ...createFields, folderName: folderOrRoot(fields.folderName) };
+export const fileServiceFields = {
+  ...createFields,
+  folderName: folderOrRoot(fields.folderName),
+  url: defaultTo<string | null>(fields.url, null),
+};
 
 function folderOrRoot(folderName: Field<string | undefined>): Field<string> {
   const field = defaultTo(folderName, rootFolder);

@@ -30,10 +30,7 @@ import { FailureRules, type KnownRoute } from './rule.ts';
 import { type SnapshotState, readSnapshot, writeSnapshot } from './snapshot.ts';
 
 /** The store, the executor and the clock belong to the controlled server. */
-export type ControlledOptions = Omit<
-  NewApp,
-  'store' | 'executor' | 'isRestored' | 'signInLimit' | 'extend'
->;
+export type ControlledOptions = Omit<NewApp, 'store' | 'executor' | 'isRestored' | 'signInLimit' | 'extend'>;
 
 /** What `reset` and `restore` replace. */
 type World = {

@@ -1,20 +1,29 @@
-// Compresses answers for clients that accept gzip. Bytes that many answers share are compressed once, when the first client asks for them;
-// @fastify/compress compresses the JSON of a single answer (json.ts). Pages are not compressed: they hold form tokens beside texts that
-// strangers can choose, and the length of a compressed page would reveal a token to an observer who changes those texts.
+// Compresses answers for clients that accept gzip. Bytes that many answers share are compressed once, when the first client asks for them.
+// Pages are not compressed: they hold form tokens beside texts that strangers can choose, and the length of a compressed page would
+// reveal a token to an observer who changes those texts.
 import type { FastifyReply } from 'fastify';
 import Negotiator from 'negotiator';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { createGzip } from 'node:zlib';
+import { createGzip, gzip } from 'node:zlib';
 
 /** Shorter texts are hardly smaller after compression. */
 const minBytes = 1024;
 
+const compressedHeaders = { 'content-encoding': 'gzip', vary: 'accept-encoding' };
+
 /** A larger answer is not copied for each request: clients that do not read it would fill the memory. */
 const maxCopiedBytes = 64 * 1024;
 
-export const compressOptions = { global: false, encodings: ['gzip' as const], threshold: minBytes };
+/** Sends the text of a single answer. */
+export function sendText(reply: FastifyReply, text: string | Buffer): FastifyReply {
+  if (Buffer.byteLength(text) <= minBytes || !acceptsGzip(reply)) return reply.send(text);
+  void reply.headers(compressedHeaders);
+  gzip(text, (error, bytes) => void reply.send(error ?? bytes));
+  return reply;
+}
 
+/** Sends answers that many clients get. */
 export class SharedAnswers {
   readonly #compressed = new WeakMap<Buffer, Promise<Buffer>>();
 
@@ -22,9 +31,9 @@ export class SharedAnswers {
   async send(reply: FastifyReply, parts: readonly Buffer[], key: Buffer | undefined): Promise<FastifyReply> {
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
     if (key !== undefined && bytes > minBytes) {
-      void reply.header('vary', 'accept-encoding');
-      if (acceptsGzip(reply.request.headers['accept-encoding']))
-        return reply.header('content-encoding', 'gzip').send(await this.#compress(parts, key));
+      if (acceptsGzip(reply)) return reply.headers(compressedHeaders).send(await this.#compress(parts, key));
+      // A cache must not send this answer to every client.
+      void reply.header('vary', compressedHeaders.vary);
     }
     return reply
       .header('content-length', bytes)
@@ -38,8 +47,8 @@ export class SharedAnswers {
   }
 }
 
-function acceptsGzip(header: string | undefined): boolean {
-  if (header === undefined) return false;
-  const negotiator = new Negotiator({ headers: { 'accept-encoding': header } });
+function acceptsGzip({ request: { headers } }: FastifyReply): boolean {
+  if (headers['accept-encoding'] === undefined) return false;
+  const negotiator = new Negotiator({ headers });
   return negotiator.encoding(['gzip', 'identity']) === 'gzip';
 }

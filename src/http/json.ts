@@ -1,5 +1,6 @@
 // JSON answers, with the headers that every one of them carries.
 import type { FastifyReply } from 'fastify';
+import { sendText } from './compression.ts';
 
 export const jsonHeaders = {
   'content-type': 'application/json; charset=utf-8',
@@ -10,9 +11,5 @@ export const jsonHeaders = {
 export function sendJson(reply: FastifyReply, status: number, body: string | Buffer | object): FastifyReply {
   const isSerialized = typeof body === 'string' || Buffer.isBuffer(body);
   const text = isSerialized ? body : JSON.stringify(body);
-  void reply.code(status).headers(jsonHeaders);
-  // @fastify/compress has prepared only the replies of routes.
-  if (!(reply.compress as unknown)) return reply.send(text);
-  reply.compress(text);
-  return reply;
+  return sendText(reply.code(status).headers(jsonHeaders), text);
 }

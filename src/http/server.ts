@@ -1,5 +1,4 @@
 // The Fastify instance: its limits, the hooks of every request, and errors outside the protocols' own scopes.
-import compress from '@fastify/compress';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -15,7 +14,6 @@ import { isListed, plainAddress } from '../lib/address.ts';
 import { prefersHtml } from './accept.ts';
 import { AllowedMethods } from './allowed-methods.ts';
 import { type BodyLimits, hasBody } from './body-limits.ts';
-import { compressOptions } from './compression.ts';
 import { type ErrorResponse, answerBadHttp, asServiceError, notFound, toErrorResponse } from './errors.ts';
 import { sendJson } from './json.ts';
 import {
@@ -101,7 +99,6 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.server.maxHeadersCount = maxHeaders + 1;
 
   const allowedMethods = new AllowedMethods(app);
-  void app.register(compress, compressOptions);
   options.extend?.(app);
   logRequests(app, options.metrics);
   app.addHook('onRequest', (request, reply, done) => {

@@ -68,11 +68,7 @@ export function soapEndpoint(scope: FastifyInstance, options: SoapOptions, done:
       const wantsWsdl = Object.keys(request.query as object).some((key) => key.toLowerCase() === 'wsdl');
       if (!wantsWsdl) return sendPage(reply);
       const description = wsdl();
-      return descriptions.send(
-        reply.header('content-type', contentTypes['1.1']),
-        [description],
-        description,
-      );
+      return descriptions.send(reply.header('content-type', contentTypes['1.1']), [description], description);
     },
   });
   // Without this, the error handler of the root would answer a wrong method.

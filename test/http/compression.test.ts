@@ -18,7 +18,9 @@ const many = Array.from({ length: 100 }, (_, n) => ({ ...service, serviceName: `
 
 let server: Server;
 beforeAll(async () => {
-  server = await startServer({ catalog: { ...sampleCatalog, services: [...sampleCatalog.services, ...many] } });
+  server = await startServer({
+    catalog: { ...sampleCatalog, services: [...sampleCatalog.services, ...many] },
+  });
 });
 afterAll(() => server.close());
 
@@ -53,7 +55,9 @@ it.each(['1.1', '1.2'])('a SOAP answer of version %s is compressed once per chan
   expect(gunzipSync(first.rawPayload).equals(plain.rawPayload)).toBe(true);
   expect((await post(text, gzip)).rawPayload.equals(first.rawPayload)).toBe(true);
   const changed = { folderName: '/', serviceName: `New in ${version}`, type: 'MapServer' };
-  expect((await server.post('/admin/services/createService', changed, asAdministrator())).statusCode).toBe(200);
+  expect((await server.post('/admin/services/createService', changed, asAdministrator())).statusCode).toBe(
+    200,
+  );
   expect(gunzipSync((await post(text, gzip)).rawPayload).toString()).toContain(`New in ${version}`);
 });
 
@@ -66,10 +70,16 @@ it('a SOAP answer in another namespace is not compressed', async () => {
 
 it.each([
   ['a client that refuses gzip', '/admin/openapi.json', { 'accept-encoding': 'gzip;q=0, br' }],
-  ['a client that prefers the plain text', '/admin/openapi.json', { 'accept-encoding': 'identity, gzip;q=0.5' }],
+  [
+    'a client that prefers the plain text',
+    '/admin/openapi.json',
+    { 'accept-encoding': 'identity, gzip;q=0.5' },
+  ],
   ['a short answer', '/health', gzip],
   ['a page', '/admin/services', { ...gzip, accept: 'text/html' }],
   ['an unknown path', '/none', gzip],
 ])('%s gets no compressed answer', async (_kind, url, headers) => {
-  expect((await get(url, { ...asAdministrator(), ...headers })).headers).not.toHaveProperty('content-encoding');
+  expect((await get(url, { ...asAdministrator(), ...headers })).headers).not.toHaveProperty(
+    'content-encoding',
+  );
 });

@@ -28,10 +28,15 @@ export class SharedAnswers {
   readonly #compressed = new WeakMap<Buffer, Promise<Buffer>>();
 
   /** Equal keys have equal parts. Without a key, the answer is not compressed. */
-  async send(reply: FastifyReply, parts: readonly Buffer[], key: Buffer | undefined): Promise<FastifyReply> {
+  send(reply: FastifyReply, parts: readonly Buffer[], key: Buffer | undefined): FastifyReply {
     const bytes = parts.reduce((sum, { length }) => sum + length, 0);
     if (key !== undefined && bytes > minBytes) {
-      if (acceptsGzip(reply)) return reply.headers(compressedHeaders).send(await this.#compress(parts, key));
+      if (acceptsGzip(reply)) {
+        void reply.headers(compressedHeaders);
+        const send = (payload: unknown) => void reply.send(payload);
+        this.#compress(parts, key).then(send, send);
+        return reply;
+      }
       // A cache must not send this answer to every client.
       void reply.header('vary', compressedHeaders.vary);
     }

@@ -94,7 +94,7 @@ function queryToken(request: FastifyRequest): string | undefined {
 export function formatOf(headers: FastifyRequest['headers']): MessageFormat {
   const contentType = headers['content-type'] ?? '';
   return {
-    version: mediaTypeOf(contentType).startsWith('application/soap+xml') ? '1.2' : '1.1',
+    version: /^\s*application\/soap\+xml/i.test(contentType) ? '1.2' : '1.1',
     charset: /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1],
     isGzip: /gzip/i.test(headers['content-encoding'] ?? ''),
   };

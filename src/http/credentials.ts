@@ -1,6 +1,7 @@
 // The tokens that a request of either protocol carries: a bearer token, a token in a field, and the cookie of a browser's session.
 import type { FastifyRequest } from 'fastify';
 import { type Credentials, type Identify, type Identity, bearerToken } from '../caller.ts';
+import { ServiceError } from '../errors.ts';
 import { clientAddress } from './client-address.ts';
 
 export const sessionCookie = 'steward_session';
@@ -25,8 +26,9 @@ export async function identifySession(
   if (authorization === undefined && cookie === undefined) return undefined;
   try {
     return await identify({ ...credentialsOf(request, undefined), readsOnly: true });
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
   }
 }
 

@@ -6,14 +6,14 @@ import type { Transaction } from '../store/transaction.ts';
 export type ModeSetting = {
   readonly isReadOnly: boolean;
   readonly message: string;
-  /** Who has set it and when. Version 0.1 did not store these two. */
-  readonly setBy?: string;
-  readonly setAt?: number;
+  /** Who has set it and when. Null until somebody has. */
+  readonly setBy: string | null;
+  readonly setAt: number | null;
 };
 
 export const modeSetting: Cell<ModeSetting> = {
   name: 'mode',
-  initial: { isReadOnly: false, message: '' },
+  initial: { isReadOnly: false, message: '', setBy: null, setAt: null },
   auditFields: ({ isReadOnly, message }) => ({ isReadOnly, message }),
 };
 
@@ -50,13 +50,8 @@ export function changeMode(transaction: Transaction, change: ModeChange, isJobRu
   }
   const before = transaction.read(modeSetting);
   const message = change.message ?? (isReadOnly ? before.message : '');
-  const set = before.isReadOnly === isReadOnly ? before : { setBy: by, setAt: at };
-  transaction.write(modeSetting, {
-    isReadOnly,
-    message,
-    ...(set.setBy !== undefined && { setBy: set.setBy }),
-    ...(set.setAt !== undefined && { setAt: set.setAt }),
-  });
+  const { setBy, setAt } = before.isReadOnly === isReadOnly ? before : { setBy: by, setAt: at };
+  transaction.write(modeSetting, { isReadOnly, message, setBy, setAt });
 }
 
 export function refuseWhileReadOnly({ isReadOnly, message }: Mode): void {

@@ -25,8 +25,7 @@ const progressAnswer = answerObject('Progress', 'How far a job is.', {
   total: z.int().nonnegative().describe('All workloads of the job.'),
   steps: z
     .strictObject({ done: z.int().nonnegative(), total: z.int().nonnegative() })
-    .nullable()
-    .describe('Steps of the plan. Null for a job that version 0.1 has ended.'),
+    .describe('Steps of the plan.'),
   percent: z
     .int()
     .min(0)

@@ -7,7 +7,7 @@
 import { formatList } from '../lib/format.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
-import { progressOf, startOfHop } from './job-steps.ts';
+import { startOfHop } from './job-hops.ts';
 import type { Job, Reverting } from './job-table.ts';
 import type { Plan, Step } from './plan.ts';
 import { beginReverting, revertProgress } from './progress.ts';
@@ -16,10 +16,14 @@ import { formatImages } from './workloads.ts';
 export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
   const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
   const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
-  const reverting = { before: job.next, then: 'cancelled', since: at, reason } as const;
-  const progress = job.progress && beginReverting(job.progress, false, at);
-  const cancelled = { ...job, reason, announced: true, isBegun: false, reverting };
-  return record(transaction, { ...cancelled, ...(progress && { progress }) }, lines, at);
+  const reverting = startReverting({ before: job.next, then: 'cancelled', since: at, reason });
+  const progress = beginReverting(job.progress, false, at);
+  const cancelled = { ...job, reason, announced: true, isBegun: false, reverting, progress };
+  return record(transaction, cancelled, lines, at);
+}
+
+export function startReverting(start: Pick<Reverting, 'before' | 'then' | 'since' | 'reason'>): Reverting {
+  return { ...start, again: [], refused: [] };
 }
 
 export function nextToRevert(job: Job, plan: Plan): AppliedStep | undefined {
@@ -78,15 +82,15 @@ export function revertStep(
   } else if (cause !== undefined) lines.push([2901, { name: `Put back ${step.subject}`, cause }]);
   // The step right before an `apply` step begins the same workload, so a resumed job continues there.
   const next = Math.min(job.next, index - 1);
-  const progress = revertProgress(progressOf(job, plan, at), plan, { index: next, isPutBack }, at);
-  const reverting = recordTry(job.reverting, index, outcome === 'refused');
+  const progress = revertProgress(job.progress, plan, { index: next, isPutBack }, at);
+  const reverting = job.reverting && recordTry(job.reverting, index, outcome === 'refused');
   return record(transaction, { ...job, next, workloadsDone, progress, reverting }, lines, at);
 }
 
-function recordTry(reverting: Reverting | null, index: number, isRefused: boolean): Reverting {
-  const { before = index, again = [], refused = [], ...rest } = reverting ?? { then: 'failed' as const };
+function recordTry(reverting: Reverting, index: number, isRefused: boolean): Reverting {
+  const { before, again, refused } = reverting;
   return {
-    ...rest,
+    ...reverting,
     before: Math.min(before, index),
     again: again.filter((other) => other !== index),
     refused: isRefused ? [...refused, index] : refused,
@@ -116,8 +120,8 @@ export function stopReverting(transaction: Transaction, job: Job, plan: Plan, wh
 }
 
 export function restartReverting(
-  { stoppedBy: _stoppedBy, again = [], refused = [], ...reverting }: Reverting,
+  { stoppedBy: _stoppedBy, again, refused, ...reverting }: Reverting,
   at: number,
 ): Reverting {
-  return { ...reverting, again: [...again, ...refused].sort((a, b) => b - a), since: at };
+  return { ...reverting, again: [...again, ...refused].sort((a, b) => b - a), refused: [], since: at };
 }

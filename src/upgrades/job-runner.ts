@@ -33,7 +33,6 @@ import { type Job, type StoredPlan, newestJob } from './job-table.ts';
 import { RevertRunner } from './revert-runner.ts';
 import { RunningJobService } from './running-job-service.ts';
 import { StepRunner } from './step-runner.ts';
-import { completePlan } from './stored-plan.ts';
 
 export type JobRunnerOptions = {
   store: Store;
@@ -53,7 +52,8 @@ export class JobRunner {
   readonly #jobs: RunningJobService;
   readonly #steps: StepRunner;
   readonly #reverts: RevertRunner;
-  readonly #started = new Set<string>();
+  /** The run that this process has started last. Only the newest job can be in progress. */
+  #lastStarted: string | undefined;
   #accepting = 0;
   #isTakingOver = false;
 
@@ -72,7 +72,7 @@ export class JobRunner {
     try {
       const job = await accept();
       if (job) {
-        this.#started.add(runName(job));
+        this.#lastStarted = runName(job);
         this.#tasks.start(`job ${job.id}`, (signal) => this.#runToEnd(job, signal));
       }
       return job;
@@ -110,7 +110,7 @@ export class JobRunner {
     let failure = new Error(`The plan of the job ${job.id} is missing.`);
     try {
       const plan = await this.#store.jobs.plan(job.id);
-      if (plan) return completePlan(plan);
+      if (plan) return plan;
     } catch (error) {
       if (isUnavailable(error)) throw error;
       failure = error as Error;
@@ -168,7 +168,7 @@ export class JobRunner {
     const job = this.#store.read(newestJob);
     if (job?.state !== 'in_progress') return undefined;
     const isOwn = job.runner === this.#store.self;
-    const isRunning = isOwn ? this.#started.has(runName(job)) : this.#store.isAlive(job.runner);
+    const isRunning = isOwn ? this.#lastStarted === runName(job) : this.#store.isAlive(job.runner);
     return isRunning ? undefined : job;
   }
 

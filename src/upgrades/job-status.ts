@@ -19,17 +19,15 @@ export function jobStatus(job: Job, { messages, count }: JobMessages, at: number
   };
 }
 
-/** A job that version 0.1 has ended has no steps here: its plan is deleted. */
 export function jobProgress(job: Job, at: number) {
   const { state, workloadsDone: done, workloads: total, progress, runStartedAt, endedAt } = job;
   const elapsedMs = Math.max(0, (endedAt ?? at) - runStartedAt);
-  const workloadPercent = total === 0 ? 0 : Math.floor((100 * done) / total);
-  const estimate = progress && remainingMs(progress, job.reverting !== null, at);
+  const estimate = remainingMs(progress, job.reverting !== null, at);
   return {
     done,
     total,
-    steps: progress ? { done: progress.done, total: progress.total } : null,
-    percent: state === 'success' ? 100 : (progress?.percent ?? workloadPercent),
+    steps: { done: progress.done, total: progress.total },
+    percent: state === 'success' ? 100 : progress.percent,
     elapsedMs,
     remainingMs: state === 'in_progress' ? (estimate ?? null) : 0,
   };

@@ -8,14 +8,14 @@
 // The final check of a resumed job repairs the workloads that differ, one after another. Each is recorded when it is repaired, and
 // `repaired` says how many of the moved workloads are behind it. One that differs again after that fails the job.
 import type { Transaction } from '../store/transaction.ts';
-import { deployment } from './deployment.ts';
+import { endsHop, finishHop } from './job-hops.ts';
 import { type Line, record } from './job-record.ts';
 import { type Job, newestJob } from './job-table.ts';
 import { type Code, type Facts, announcesStart } from './messages.ts';
 import { nameOfStepJob } from './performers.ts';
-import type { Plan, PlannedHop, Step } from './plan.ts';
-import { type Progress, advanceProgress, completeProgress } from './progress.ts';
-import { addStepTime, keepMoves } from './timeline.ts';
+import type { Plan, Step } from './plan.ts';
+import { advanceProgress } from './progress.ts';
+import { addStepTime } from './timeline.ts';
 import { type Workload, formatImages } from './workloads.ts';
 
 /** What a step has done, as far as its messages depend on it. */
@@ -37,12 +37,12 @@ export type Repair = {
 };
 
 /** Attempts of a step count from 1. */
-export function attemptOf({ attempts = {} }: Job, { seqNum }: Step): number {
+export function attemptOf({ attempts }: Job, { seqNum }: Step): number {
   return (attempts[seqNum] ?? 0) + 1;
 }
 
 export function needsBegin(job: Job, { codes, isSkipped }: Step): boolean {
-  return job.isBegun !== true && !isSkipped && codes.some(announcesStart);
+  return !job.isBegun && !isSkipped && codes.some(announcesStart);
 }
 
 export function beginStep(transaction: Transaction, job: Job, step: Step, at: number): Job {
@@ -65,17 +65,20 @@ export function advanceJob(
     next: job.next + 1,
     // A workload that could not be put back is still done when a resumed job repeats its steps.
     workloadsDone: Math.max(job.workloadsDone, step.counts?.done ?? 0),
-    progress: advanceProgress(progressOf(job, plan, at), plan, job.next, at),
+    progress: advanceProgress(job.progress, plan, job.next, at),
     ...timelineAfterStep(job, at),
     announced: job.announced || step.codes.some(isAnnouncement),
   };
-  const finished = endOfHop(plan, job.next) ? plan.hops?.[job.hopsDone ?? 0] : undefined;
-  if (finished) transaction.write(deployment, finished.after);
   const isRecorded = (code: Code) =>
-    (job.announced && isAnnouncement(code)) || (job.isBegun === true && announcesStart(code));
+    (job.announced && isAnnouncement(code)) || (job.isBegun && announcesStart(code));
   const facts = { ...factsOf(job, step), databases: describeDatabases(plan, step), ...outcome };
   const lines = step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]);
-  return record(transaction, finished ? finishHop(moved, plan, finished, at) : moved, lines, at);
+  return record(
+    transaction,
+    endsHop(plan, job.next) ? finishHop(transaction, moved, plan, at) : moved,
+    lines,
+    at,
+  );
 }
 
 /** The final check is not done: it continues with the next workload. */
@@ -104,7 +107,7 @@ export function stopStep(transaction: Transaction, job: Job, cause: string): Job
 export function endStep(job: Job, step: Step): Job {
   const hasAttempts = (step.action === 'run-template' && !step.isSkipped) || step.action === 'check';
   const attempts = hasAttempts ? { ...job.attempts, [step.seqNum]: attemptOf(job, step) } : job.attempts;
-  return { ...job, ...(attempts && { attempts }), isBegun: false, stopping: null };
+  return { ...job, attempts, isBegun: false, stopping: null };
 }
 
 function factsOf(job: Job, step: Step): Partial<Facts> {
@@ -127,34 +130,7 @@ function describeDatabases({ databases }: Plan, { isSkipped }: Step): string {
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, { status }])));
 }
 
-export function progressOf(job: Job, plan: Plan, at: number): Progress {
-  return job.progress ?? completeProgress(plan, job.next, at);
-}
-
 /** With the time that the current step has taken. */
 export function timelineAfterStep({ timeline, progress, next }: Job, at: number): Pick<Job, 'timeline'> {
-  if (!timeline || !progress) return {};
   return { timeline: addStepTime(timeline, next, at - progress.stepStartedAt) };
-}
-
-/** Whether the step at `index` is the last one of a hop, and another hop follows. The last hop is recorded when the job succeeds. */
-function endOfHop({ steps }: Plan, index: number): boolean {
-  const [hop, next] = [steps[index]?.hop, steps[index + 1]?.hop];
-  return hop !== undefined && next !== undefined && next !== hop;
-}
-
-function finishHop(job: Job, plan: Plan, { installs }: PlannedHop, at: number): Job {
-  const { hopsDone = 0, installed = [], installedAt = {}, timeline } = job;
-  return {
-    ...job,
-    ...(timeline && { timeline: keepMoves(timeline, plan, job.next) }),
-    hopsDone: hopsDone + 1,
-    installed: [...installed, ...installs],
-    installedAt: { ...installedAt, ...Object.fromEntries(installs.map((id) => [id, at])) },
-  };
-}
-
-/** The steps before it belong to finished hops. */
-export function startOfHop({ hopsDone = 0 }: Job, { steps }: Plan): number {
-  return hopsDone === 0 ? 0 : steps.findIndex(({ hop }) => hop === hopsDone);
 }

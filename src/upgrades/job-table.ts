@@ -26,38 +26,33 @@ export type Job = {
   readonly runner: string;
   /** Goes up when a job is resumed or taken over. Updates with an older fence change nothing. */
   readonly fence: number;
-  /** Goes up when the job is resumed. Jobs of version 0.1 have none. */
-  readonly run?: number;
+  /** Goes up with every update of the runner. An update that was made for an older revision changes nothing. */
+  readonly revision: number;
+  /** Goes up when the job is resumed. */
+  readonly run: number;
   readonly runStartedAt: number;
   /** Whether this run has announced read-only mode. */
   readonly announced: boolean;
   readonly next: number;
-  /** Whether the start messages of the step `next` are recorded. Jobs of version 0.1 have none of these three fields. */
-  readonly isBegun?: boolean;
+  /** Whether the start messages of the step `next` are recorded. */
+  readonly isBegun: boolean;
   /** The attempts that have ended, by the `seqNum` of their step. */
-  readonly attempts?: Readonly<Record<number, number>>;
+  readonly attempts: Readonly<Record<number, number>>;
   /** Why the step `next` must end. Its Job may still exist. */
-  readonly stopping?: string | null;
+  readonly stopping: string | null;
   /** The final check of this run has repaired those of the first `repaired` moved workloads that differed. */
-  readonly repaired?: number;
+  readonly repaired: number;
   readonly workloadsDone: number;
   readonly workloads: number;
-  /** Only if the job has several hops, like the three fields below. */
-  readonly hops?: readonly JobHop[];
-  readonly hopsDone?: number;
-  /** The ids of the versions of finished hops. They stay installed, however the job ends. */
-  readonly installed?: readonly string[];
-  /** When their hop ended, by their ids. */
-  readonly installedAt?: Readonly<Record<string, number>>;
-  /** Jobs that version 0.1 has ended have none. */
-  readonly progress?: Progress;
-  /** Jobs that version 0.1 has started have none. */
-  readonly timeline?: Timeline;
+  /** Null if the job has one hop. */
+  readonly hops: JobHops | null;
+  readonly progress: Progress;
+  readonly timeline: Timeline;
   /** Set when an administrator asks to cancel. The job still runs then. */
   readonly cancelledBy: string | null;
   readonly reason: string | null;
   /** The number of the step that has failed last. `next` may be an earlier one, because the job has reverted workloads since. */
-  readonly failedAt?: number;
+  readonly failedAt: number | null;
   /** Set while the job reverts workloads, and in a failed job that stopped before it had reverted all of them. */
   readonly reverting: Reverting | null;
   /** These uploads must not be deleted while the job runs. */
@@ -65,6 +60,13 @@ export type Job = {
   readonly lastMessageAt: number;
   /** All messages that the job has recorded, even if the store has removed them since. */
   readonly messageCount: number;
+};
+
+export type JobHops = {
+  readonly all: readonly JobHop[];
+  readonly done: number;
+  /** When finished hops ended, by the ids of their versions. These stay installed, however the job ends. */
+  readonly installedAt: Readonly<Record<string, number>>;
 };
 
 export type JobHop = {
@@ -77,14 +79,14 @@ export type Reverting = {
   /** Steps before this index are not reverted yet. */
   readonly before: number;
   /** Steps after it that an earlier run was refused, newest first. This run reverts them before the others. */
-  readonly again?: readonly number[];
+  readonly again: readonly number[];
   /** Steps that this run was refused, newest first. */
-  readonly refused?: readonly number[];
+  readonly refused: readonly number[];
   /** The state in which the job ends when all workloads are reverted. */
   readonly then: 'failed' | 'cancelled';
-  /** The start of the deadline, in this run. Absent in a job that version 0.1 has begun to revert. */
-  readonly since?: number;
-  readonly reason?: string | null;
+  /** The start of the deadline, in this run. */
+  readonly since: number;
+  readonly reason: string | null;
   /** Set when an administrator asks to stop. The job still reverts the current workload then. */
   readonly stoppedBy?: string;
 };
@@ -111,7 +113,7 @@ export const newestJob: Cell<Job | null> = {
 
 /**
  * The failed job that had to be repaired when the newest one started, if there was one. If the newest has not repaired it, this one decides
- * what may start. Version 0.1 stored the newest job that was not cancelled, in whatever state.
+ * what may start.
  */
 export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, auditFields: notAudited };
 
@@ -135,11 +137,16 @@ export function isJobRunning(reader: Reader): boolean {
   return reader.read(newestJob)?.state === 'in_progress';
 }
 
-export function hasInstalled({ state, installs, installed = [] }: Job, versionId: string): boolean {
-  return state === 'success' ? installs.includes(versionId) : installed.includes(versionId);
+export function hasInstalled({ state, installs, hops }: Job, versionId: string): boolean {
+  return state === 'success' ? installs.includes(versionId) : hops?.installedAt[versionId] !== undefined;
 }
 
 /** The last hop ends with the job. Null if it has not. */
-export function timeOfInstalling({ endedAt, installedAt = {} }: Job, versionId: string): number | null {
-  return installedAt[versionId] ?? endedAt;
+export function timeOfInstalling({ endedAt, hops }: Job, versionId: string): number | null {
+  return hops?.installedAt[versionId] ?? endedAt;
+}
+
+/** The current hop. Undefined if the job has one hop. */
+export function currentHop({ hops }: Job): JobHop | undefined {
+  return hops?.all[hops.done];
 }

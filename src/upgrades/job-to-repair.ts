@@ -1,6 +1,6 @@
 // Which failed job must be repaired before other jobs may start, and which upgrades repair it.
 import type { Reader } from '../store/state.ts';
-import { type Job, hasInstalled, jobBefore, newestJob } from './job-table.ts';
+import { type Job, currentHop, hasInstalled, jobBefore, newestJob } from './job-table.ts';
 
 /**
  * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch leaves one
@@ -52,8 +52,8 @@ function hasRepaired(job: Job, failed: Job): boolean {
 }
 
 /** The release of the hop that has failed, or the last of its patches. */
-function failedVersion({ targetId, hops = [], hopsDone = 0 }: Job): string {
-  return hops[hopsDone]?.version ?? targetId;
+function failedVersion(job: Job): string {
+  return currentHop(job)?.version ?? job.targetId;
 }
 
 /** Whether an upgrade to this version repairs the failed job. */
@@ -63,8 +63,8 @@ export function repairs(failed: Job, targetId: string): boolean {
 
 /** The target, and the release of the hop that has failed. */
 function repairTargets(failed: Job): string[] {
-  const { kind, targetId, hops = [], hopsDone = 0 } = failed;
+  const { kind, targetId } = failed;
   if (kind !== 'release') return [];
-  const isPatchHop = hops[hopsDone]?.isRelease === false;
+  const isPatchHop = currentHop(failed)?.isRelease === false;
   return isPatchHop ? [targetId] : [...new Set([targetId, failedVersion(failed)])];
 }

@@ -17,8 +17,9 @@ import type { Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { type Deployment, deployment } from './deployment.ts';
 import { type Line, announcement, endJob, record } from './job-record.ts';
-import { restartReverting } from './job-reverting.ts';
-import { endStep, startOfHop, timelineAfterStep } from './job-steps.ts';
+import { startHops, startOfHop } from './job-hops.ts';
+import { restartReverting, startReverting } from './job-reverting.ts';
+import { endStep, timelineAfterStep } from './job-steps.ts';
 import { type Job, type StoredPlan, jobBefore, newestJob } from './job-table.ts';
 import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
 import type { Code } from './messages.ts';
@@ -62,24 +63,20 @@ export function startJob(transaction: Transaction, newJob: NewJob, at: number): 
     runStartedAt: at,
     announced: false,
     fence: 1,
+    revision: 1,
     next: 0,
     isBegun: false,
     attempts: {},
     stopping: null,
+    repaired: 0,
     workloadsDone: 0,
     workloads: plan.workloads,
     progress: startProgress(plan, last?.progress, at),
     timeline: startTimeline(plan),
-    ...(plan.hops && {
-      hops: plan.hops.map(({ isRelease, installs }) => ({
-        version: (isRelease ? installs[0] : installs.at(-1)) ?? targetId,
-        isRelease,
-      })),
-      hopsDone: 0,
-      installed: [],
-    }),
+    hops: plan.hops ? startHops(plan.hops, targetId) : null,
     cancelledBy: null,
     reason: null,
+    failedAt: null,
     reverting: null,
     lastMessageAt: at,
     messageCount: 0,
@@ -110,10 +107,9 @@ export function failJob(transaction: Transaction, job: Job, step: Step, cause: s
   const reason = `${step.name}: ${cause}`;
   const failed = { ...endStep(job, step), ...timelineAfterStep(job, at), reason, failedAt: job.next };
   if (job.kind === 'patch') {
-    const reverting = { before, then: state, since: at, reason } as const;
-    const progress = failed.progress && beginReverting(failed.progress, step.action === 'apply', at);
-    const started = { ...failed, announced: true, reverting, ...(progress && { progress }) };
-    return record(transaction, started, lines, at);
+    const reverting = startReverting({ before, then: state, since: at, reason });
+    const progress = beginReverting(failed.progress, step.action === 'apply', at);
+    return record(transaction, { ...failed, announced: true, reverting, progress }, lines, at);
   }
   return endJob(transaction, failed, state, [...lines, [2166]], at);
 }
@@ -169,14 +165,14 @@ export function resumeJob(
     fence: job.fence + 1,
     state: 'in_progress',
     endedAt: null,
-    run: (job.run ?? 1) + 1,
+    run: job.run + 1,
     runStartedAt: at,
     announced: true,
     repaired: 0,
     cancelledBy: null,
     reason: null,
     reverting: job.reverting && restartReverting(job.reverting, at),
-    ...(job.progress && { progress: restartStep(job.progress, at, job.reverting?.refused?.length) }),
+    progress: restartStep(job.progress, at, job.reverting?.refused.length),
   };
   const aim = job.reverting ? ' to put its workloads back' : '';
   return record(transaction, resumed, [[2902, { cause: `by ${by}${aim}` }], [2165]], at);
@@ -188,11 +184,6 @@ export function reasonNotToResume(reader: Reader, job: Job): string | undefined 
 }
 
 export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
-  const taken = {
-    ...job,
-    runner,
-    fence: job.fence + 1,
-    ...(job.progress && { progress: restartStep(job.progress, at) }),
-  };
+  const taken = { ...job, runner, fence: job.fence + 1, progress: restartStep(job.progress, at) };
   return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
 }

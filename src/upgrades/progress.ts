@@ -52,13 +52,6 @@ export function startProgress({ steps }: Plan, earlier: Progress | undefined, at
   };
 }
 
-/** For a job that version 0.1 has started. */
-export function completeProgress({ steps }: Plan, done: number, at: number): Progress {
-  const started = startProgress({ steps, workloads: 0 }, undefined, at);
-  const kinds = countLeft(started.kinds, steps, done);
-  return { ...started, done, kinds, ...currentOf(steps[done]) };
-}
-
 /** The step at `index` is done. */
 export function advanceProgress(progress: Progress, { steps }: Plan, index: number, at: number): Progress {
   const step = steps[index];

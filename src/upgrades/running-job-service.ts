@@ -34,7 +34,7 @@ export class RunningJobService {
   }
 
   execute<T>(
-    { id: jobId, fence, run = 1, runStartedAt }: Job,
+    { id: jobId, fence, run, runStartedAt }: Job,
     { action, seqNum }: Pick<Step, 'action' | 'seqNum'>,
     call: (context: StepContext) => Promise<T>,
     { stopping, remainingMs = Infinity }: { stopping: AbortSignal; remainingMs?: number },
@@ -67,12 +67,8 @@ export class RunningJobService {
     return this.#store.update((transaction) => {
       const job = transaction.read(newestJob);
       if (job?.id !== seen.id || job.state !== 'in_progress' || job.fence !== seen.fence) return undefined;
-      if (job.next !== seen.next || job.isBegun !== seen.isBegun || job.stopping !== seen.stopping)
-        return undefined;
-      if (job.reverting?.before !== seen.reverting?.before || job.repaired !== seen.repaired)
-        return undefined;
-      if (job.reverting?.again?.length !== seen.reverting?.again?.length) return undefined;
-      const changed = rule(transaction, job, at);
+      if (job.revision !== seen.revision) return undefined;
+      const changed = rule(transaction, { ...job, revision: job.revision + 1 }, at);
       if (changed.state !== 'in_progress') this.#notify(transaction, changed, at);
       return changed;
     });

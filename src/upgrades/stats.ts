@@ -16,12 +16,11 @@ export function upgradeStats(reader: Reader, at: number) {
   };
 }
 
-/** NaN until a job that version 0.1 has started is recorded again. */
-function runningStats({ next, lastMessageAt, progress }: Job, at: number) {
+function runningStats({ progress }: Job, at: number) {
   return {
     running: true,
-    stepsDone: progress?.done ?? next,
-    stepsTotal: progress?.total ?? NaN,
-    stepAgeSeconds: Math.max(0, at - (progress?.stepStartedAt ?? lastMessageAt)) / 1000,
+    stepsDone: progress.done,
+    stepsTotal: progress.total,
+    stepAgeSeconds: Math.max(0, at - progress.stepStartedAt) / 1000,
   };
 }

@@ -92,7 +92,7 @@ export class StepRunner {
     const { deviations, repaired } = await this.#executor.check(moved, which, context);
     const byName = new Map(deviations.map((deviation) => [deviation.workload.name, deviation]));
     const index = moved.findIndex(
-      ({ name }, at) => at >= (job.repaired ?? 0) && (byName.has(name) || repaired.includes(name)),
+      ({ name }, at) => at >= job.repaired && (byName.has(name) || repaired.includes(name)),
     );
     const workload = moved[index];
     const next = workload && byName.get(workload.name);

@@ -102,10 +102,11 @@ it('names the rows if there are several, and limits the list', async () => {
 
 it('compares a cell with its value before the update', async () => {
   const changes = await changesAfter(
-    (transaction) => transaction.write(modeSetting, { isReadOnly: true, message: 'a' }),
+    (transaction) =>
+      transaction.write(modeSetting, { isReadOnly: true, message: 'a', setBy: null, setAt: null }),
     (transaction) => {
-      transaction.write(modeSetting, { isReadOnly: true, message: 'b' });
-      transaction.write(modeSetting, { isReadOnly: true, message: 'c' });
+      transaction.write(modeSetting, { isReadOnly: true, message: 'b', setBy: null, setAt: null });
+      transaction.write(modeSetting, { isReadOnly: true, message: 'c', setBy: null, setAt: null });
     },
   );
   expect(changes).toEqual([{ field: 'message', before: 'a', after: 'c' }]);

@@ -1,29 +1,13 @@
 // Tests the PostgreSQL database itself: encryption of secrets, migrations, and values that PostgreSQL rejects.
 import { describe, expect, it } from 'vitest';
-import type { User } from '../../src/auth/user.ts';
-import { users } from '../../src/auth/user.ts';
-import { folders, services } from '../../src/catalog/catalog.ts';
 import { isUnavailable } from '../../src/errors.ts';
 import { tables } from '../../src/records.ts';
 import type { Store } from '../../src/store/store.ts';
-import { jobBefore, newestJob } from '../../src/upgrades/job-table.ts';
-import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { migrations } from '../kit/store.ts';
 import { type TestDatabase, createTestDatabase } from './backends.ts';
-import {
-  auditEntry,
-  type Keepsake,
-  cell,
-  job,
-  keepsakes,
-  row,
-  rows,
-  token,
-  upload,
-  webhook,
-} from './definitions.ts';
-import { claimAll, claimed, delivery, end, enqueue, list, publish } from './deliveries.ts';
+import { type Keepsake, cell, keepsakes, row, rows, webhook } from './definitions.ts';
+import { delivery, enqueue, list, publish } from './deliveries.ts';
 
 const soon = { interval: 10 };
 const keepsake = (id: string, data: unknown, signatureID: unknown = null): Keepsake => ({
@@ -140,287 +124,6 @@ describe('secrets in PostgreSQL', () => {
   });
 });
 
-/** Creates the database as an older version left it. */
-async function applyFirst(database: TestDatabase, count: number): Promise<void> {
-  await database.ask('create table migrations (number bigint primary key, applied_at timestamptz)');
-  for (const [index, sql] of migrations.slice(0, count).entries()) {
-    await database.ask(sql);
-    await database.ask('insert into migrations values ($1, now())', [index + 1]);
-  }
-}
-
-describe('a database of version 0.1.0', () => {
-  /** Inserts a row; the names of the columns are those of the database. */
-  const insert = (database: TestDatabase, table: string, columns: Record<string, unknown>) =>
-    database.ask(`insert into ${table} select r.* from json_populate_record(null::${table}, $1) r`, [
-      JSON.stringify(columns),
-    ]);
-
-  async function openMigrated(
-    fill: (add: (table: string, columns: Record<string, unknown>) => Promise<unknown>) => Promise<void>,
-  ) {
-    const database = await createTestDatabase();
-    await applyFirst(database, 3);
-    await fill((table, columns) => insert(database, table, columns));
-    return database.open({ tables, secretKey: undefined });
-  }
-
-  it('keeps users, folders, services and cells', async () => {
-    const ann: User = {
-      username: 'Ann',
-      role: 'administrator',
-      passwordHash: 'hash',
-      credentialId: 'c',
-      createdAt: 5,
-    };
-    const service = {
-      folderName: 'Maps',
-      serviceName: 'World',
-      type: 'MapServer',
-      description: 'Ünïcode',
-      capabilities: 'Map',
-      parentType: '',
-      url: null,
-      access: 'public',
-      createdAt: 1,
-      updatedAt: 2,
-    } as const;
-    const store = await openMigrated(async (add) => {
-      await add('users', {
-        key: 'ann',
-        username: 'Ann',
-        role: 'administrator',
-        password_hash: 'hash',
-        credential_id: 'c',
-        created_at: 5,
-        last_sign_in: 7,
-      });
-      await add('folders', { key: 'maps', folder_name: 'Maps', description: 'All' });
-      await add('services', {
-        key: 'maps/world.mapserver',
-        folder_name: 'Maps',
-        service_name: 'World',
-        type: 'MapServer',
-        description: 'Ünïcode',
-        capabilities: 'Map',
-        parent_type: '',
-        url: null,
-        access: 'public',
-        created_at: 1,
-        updated_at: 2,
-      });
-      await add('cells', {
-        key: 'webhookSettings',
-        value: { ...webhookSettings.initial, notificationAttempts: 5 },
-      });
-    });
-    expect([...store.all(users)]).toEqual([ann]);
-    expect([...store.all(folders)]).toEqual([{ folderName: 'Maps', description: 'All' }]);
-    expect([...store.all(services)]).toEqual([service]);
-    expect(store.read(webhookSettings).notificationAttempts).toBe(5);
-    expect(await store.tokens.lastSignIns()).toEqual(new Map([['ann', 7]]));
-  });
-
-  it('keeps tokens and uploads', async () => {
-    const binding = { to: 'address', value: '1.2.3.4' } as const;
-    const store = await openMigrated(async (add) => {
-      await add('tokens', { key: 'h', username: 'Ann', credential_id: 'c', expires: 50, binding });
-      for (const [key, date] of Object.entries({ u1: 9, u2: 8 })) {
-        await add('uploads', {
-          key,
-          item_name: `${key}.txt`,
-          description: '',
-          date,
-          committed: true,
-          content_type: 'text/plain',
-          size: 3,
-        });
-        await add('upload_contents', { key, bytes: '\\x000102' });
-      }
-    });
-    const migrated = token('h', 0, { id: expect.any(String) as string, expires: 50, binding });
-    expect(await store.tokens.find('h')).toEqual({ ...migrated, createdAt: expect.any(Number) as number });
-    expect(await store.uploads.list()).toEqual([upload('u2', 3, { date: 8 }), upload('u1', 3, { date: 9 })]);
-    expect([...((await store.uploads.content('u1')) ?? [])]).toEqual([0, 1, 2]);
-    expect(
-      await store.uploads.add(
-        { upload: upload('u3', 3), bytes: Buffer.from('abc') },
-        { bytes: 8, count: 9 },
-        auditEntry(),
-      ),
-    ).toBe('bytes');
-    expect(
-      await store.uploads.add(
-        { upload: upload('u3', 3), bytes: Buffer.from('abc') },
-        { bytes: 9, count: 3 },
-        auditEntry(),
-      ),
-    ).toBe('stored');
-  });
-
-  const jobRow = (number: number, state: string) => {
-    const all = job(number, { state: 'failed', installs: ['v'], uploads: ['u'] });
-    // Version 0.1.0 has a field that later versions do not read.
-    const columns = Object.entries({ ...all, state, doneBeforeRun: 0 }).map(([field, value]) => [
-      field === 'id' ? 'key' : field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      value,
-    ]);
-    return Object.fromEntries(columns) as Record<string, unknown>;
-  };
-  const addJob = async (
-    add: (table: string, columns: Record<string, unknown>) => Promise<unknown>,
-    number: number,
-    state: string,
-  ) => {
-    await add('jobs', jobRow(number, state));
-    await add('plans', { key: `job-${number}`, steps: [], workloads: number, after: {} });
-    for (const n of [0, 1]) {
-      const text = `message ${n} of ${number}`;
-      await add('messages', { key: `job-${number}`, number: n, code: n, message: text, when: n });
-    }
-  };
-
-  it('keeps jobs and messages, and the plan of a job that can be resumed', async () => {
-    const store = await openMigrated(async (add) => {
-      await addJob(add, 1, 'success');
-      await addJob(add, 2, 'failed');
-      await addJob(add, 3, 'cancelled');
-      await addJob(add, 4, 'failed');
-    });
-    const migrated = (number: number, state: 'success' | 'failed' | 'cancelled') => ({
-      ...job(number, { state, installs: ['v'], uploads: ['u'], messageCount: 2 }),
-      doneBeforeRun: 0,
-    });
-    expect(store.read(newestJob)).toEqual(migrated(4, 'failed'));
-    expect(store.read(jobBefore)).toEqual(migrated(2, 'failed'));
-    expect((await store.jobs.page(4, 0, 10)).jobs).toEqual([
-      migrated(3, 'cancelled'),
-      migrated(2, 'failed'),
-      migrated(1, 'success'),
-    ]);
-    expect(await store.jobs.find('job-4')).toBeUndefined();
-    expect((await store.jobs.findInstalling('v'))?.number).toBe(1);
-    expect(await store.jobs.messages('job-2')).toEqual([
-      { code: 0, message: 'message 0 of 2', when: 0 },
-      { code: 1, message: 'message 1 of 2', when: 1 },
-    ]);
-    expect(await store.jobs.plan('job-4')).toEqual({ jobId: 'job-4', steps: [], workloads: 4, after: {} });
-    for (const number of [1, 2, 3]) expect(await store.jobs.plan(`job-${number}`)).toBeUndefined();
-    await store.update((transaction) =>
-      transaction.jobs.appendMessages('job-4', 2, [{ code: 9, message: 'next', when: 9 }]),
-    );
-    expect(await store.jobs.messages('job-4')).toHaveLength(3);
-  });
-
-  it('has no newest job if there was none', async () => {
-    const store = await openMigrated(() => Promise.resolve());
-    expect(store.read(newestJob)).toBeNull();
-    expect(store.read(jobBefore)).toBeNull();
-  });
-
-  it('keeps the plan of a job that an earlier version of 0.1.0 has stored', async () => {
-    const database = await createTestDatabase();
-    await applyFirst(database, 2);
-    await insert(database, 'jobs', jobRow(1, 'failed'));
-    const workload = { name: 'MAP_SERVER', image: 'm:2', checksum: 'N/A', formerImage: 'm:1' };
-    const steps = [
-      { name: 'Launch', workload: null },
-      { name: 'Update', workload, counts: null },
-    ];
-    await insert(database, 'plans', { key: 'job-1', steps, workloads: 1, after: {} });
-    const store = await database.open({ tables });
-    expect((await store.jobs.plan('job-1'))?.steps).toEqual([
-      { name: 'Launch', workload: null },
-      {
-        name: 'Update',
-        workload: {
-          name: 'MAP_SERVER',
-          component: 'MAP',
-          parts: [{ container: 'MAP_SERVER', image: 'm:2', formerImage: 'm:1' }],
-        },
-        counts: null,
-      },
-    ]);
-  });
-
-  it('keeps webhooks with their keys and failure windows', async () => {
-    const store = await openMigrated(async (add) => {
-      for (const [key, window] of Object.entries({ w1: { start: 5, count: 2 }, w2: null }))
-        await add('webhooks', {
-          key,
-          name: `webhook ${key}`,
-          hook_url: 'https://receiver.test/',
-          change_types: ['*'],
-          service: null,
-          content_type: 'application/json',
-          active: true,
-          created_at: 1,
-          updated_at: 2,
-          deactivated_at: null,
-          deactivated_by: null,
-          deactivations: 0,
-          window,
-          signature_key: 'plain:"whsec_now"',
-          previous_keys: 'plain:[{"key":"whsec_before","until":3}]',
-        });
-    });
-    const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1);
-    const expected = ['w1', 'w2'].map((id) => webhook(id, { headers: [] }));
-    expect([...store.all(webhooks)].sort(byId)).toEqual(expected);
-    expect(await store.deliveries.failureWindows()).toEqual(new Map([['w1', { start: 5, count: 2 }]]));
-  });
-
-  it('keeps deliveries with their attempts, in the order of their claims', async () => {
-    const attempt = { durationMs: 3, status: 500, error: 'no', response: null };
-    const store = await openMigrated(async (add) => {
-      const addDelivery = (key: string, placed: number, columns: Record<string, unknown>) => {
-        const { event, createdAt } = delivery(key, placed);
-        const isPending = columns.state === 'pending';
-        return add('deliveries', {
-          key,
-          owner: key.charAt(0),
-          event,
-          is_ping: false,
-          created_at: createdAt,
-          ended_at: null,
-          due_at: isPending ? 1 : null,
-          urgent: false,
-          dull: false,
-          placed,
-          ...columns,
-        });
-      };
-      await addDelivery('a1', 1, { state: 'failed', ended_at: 9, finished: 1 });
-      await addDelivery('a2', 2, { state: 'pending' });
-      await addDelivery('a3', 3, { state: 'pending', urgent: true, next_attempt_at: 99 });
-      await addDelivery('a4', 4, { state: 'pending', is_ping: true, urgent: true });
-      await addDelivery('a5', 5, { state: 'discarded', ended_at: 9, dull: true, finished: 2 });
-      for (const [number, when] of [20, 40].entries())
-        await add('attempts', { key: 'a3', number, when, duration_ms: 3, status: 500, error: 'no' });
-      await add('publications', { key: 'e', deliveries: 4, published_at: 7 });
-    });
-    const expected = [
-      delivery('a5', 5, { state: 'discarded', endedAt: 9 }),
-      delivery('a4', 4, { isPing: true }),
-      delivery('a3', 3, {
-        attempts: [
-          { when: 20, ...attempt },
-          { when: 40, ...attempt },
-        ],
-      }),
-      delivery('a2', 2),
-      delivery('a1', 1, { state: 'failed', endedAt: 9 }),
-    ];
-    expect((await store.deliveries.page({ webhookId: 'a' }, 0, 10)).deliveries).toEqual(expected);
-    expect(store.deliveries.pending().count).toBe(3);
-    expect(await store.deliveries.findEvent('e', 8)).toEqual({ eventId: 'e', deliveries: 4, publishedAt: 7 });
-    expect((await claimAll(store, 53)).ids).toEqual(['a4', 'a3', 'a2']);
-    for (const id of ['a4', 'a3', 'a2']) await end(store, id, 60);
-    expect(store.deliveries.pending()).toEqual({ count: 0, bytes: 0 });
-    expect(claimed(store, 'a3').attempts).toHaveLength(2);
-  });
-});
-
 describe('migrations of PostgreSQL', () => {
   it('run once when several processes start together', async () => {
     const database = await createTestDatabase();
@@ -431,7 +134,7 @@ describe('migrations of PostgreSQL', () => {
       ),
     );
     for (const store of stores) await expect.poll(() => store.read(cell), soon).toEqual({ n: 3 });
-    const applied = await database.ask('select number from migrations order by number');
+    const applied = await database.ask('select number from schema_migrations order by number');
     expect(applied.map(({ number }) => Number(number))).toEqual(migrations.map((_, index) => index + 1));
   });
 
@@ -459,6 +162,16 @@ describe('migrations of PostgreSQL', () => {
     const next = await database.open({ migrations: [...known, 'create table more (key text)'] });
     expect(next.get(rows, 'a')).toEqual(row('a', 1));
     expect(await database.ask('select * from more')).toEqual([]);
+  });
+
+  it('refuse the database of an earlier build', async () => {
+    const database = await createTestDatabase();
+    await database.ask('create table migrations (number bigint)');
+    await database.ask('create table clock (version bigint)');
+    await expect(database.open()).rejects.toThrow(
+      'The database was created by a build before 0.2.0, which this version cannot read. Use an empty database or another schema.',
+    );
+    await expect(database.ask('select * from state')).rejects.toThrow('does not exist');
   });
 
   it('change nothing if one of them fails', async () => {

@@ -156,8 +156,8 @@ describe('a job of several hops', () => {
     await server.runtime.advance(hour);
     const failed = await open();
     expect(failed).toContain('The version is now 10.9.2.2000.');
-    const { endedAt, installedAt } = server.store.read(newestJob) ?? {};
-    const at = installedAt?.rel_2000 ?? 0;
+    const { endedAt, hops } = server.store.read(newestJob) ?? {};
+    const at = hops?.installedAt.rel_2000 ?? 0;
     expect(at).toBeLessThan((endedAt ?? 0) - 5000);
     expect(failed).toMatch(
       new RegExp(`<dt>Since</dt>\\s*<dd><time datetime="${new Date(at).toISOString()}"`),

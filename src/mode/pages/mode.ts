@@ -22,8 +22,8 @@ export function modeView(mode: Mode, setting: ModeSetting, page: PageContext<unk
 
 function setByView({ setBy, setAt, isReadOnly }: ModeSetting, { now }: PageContext<unknown>): Html | false {
   return (
-    setBy !== undefined &&
-    setAt !== undefined &&
+    setBy !== null &&
+    setAt !== null &&
     html`Turned ${isReadOnly ? 'on' : 'off'} by ${setBy} ${renderAgo(setAt, now)}.`
   );
 }

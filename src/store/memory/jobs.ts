@@ -1,5 +1,5 @@
 // Archived jobs, plans and messages in memory.
-import type { Job, StoredPlan } from '../../upgrades/job-table.ts';
+import { type Job, type StoredPlan, hasInstalled } from '../../upgrades/job-table.ts';
 import type { Message } from '../../upgrades/messages.ts';
 import { freeze } from '../changes.ts';
 import type { JobStore } from '../job-store.ts';
@@ -25,13 +25,7 @@ export class MemoryJobs {
         const jobs = this.#newestFirst().filter(({ number }) => number < below);
         return { jobs: jobs.slice(start, start + num), total: jobs.length };
       }),
-    findInstalling: (versionId) =>
-      run(() =>
-        this.#newestFirst().find(
-          ({ state, installs, installed = [] }) =>
-            (state === 'success' && installs.includes(versionId)) || installed.includes(versionId),
-        ),
-      ),
+    findInstalling: (versionId) => run(() => this.#newestFirst().find((job) => hasInstalled(job, versionId))),
     plan: (jobId) => run(() => this.#plans.get(jobId)),
     messages: (jobId, after = 0) => run(() => this.#messages.get(jobId)?.slice(after) ?? []),
   };

@@ -38,11 +38,16 @@ export class Batcher<I, O> {
 
   async #runAll(): Promise<void> {
     this.#isRunning = true;
-    while (this.#waiting.length > 0) {
-      if (this.#options.waitForMore) await this.#options.waitForMore();
-      await this.#runBatch(this.#nextBatch());
+    try {
+      while (this.#waiting.length > 0) {
+        await this.#options.waitForMore?.();
+        await this.#runBatch(this.#nextBatch());
+      }
+    } catch (error) {
+      for (const { reject } of this.#waiting.splice(0)) reject(error);
+    } finally {
+      this.#isRunning = false;
     }
-    this.#isRunning = false;
   }
 
   #nextBatch(): Call<I, O>[] {

@@ -107,14 +107,22 @@ export class Database {
   }
 
   /** Runs one statement that reads. */
-  ask<R extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<R[]> {
-    return this.use(async (client) => (await query<R>(client, text, values)).rows);
+  ask<R extends pg.QueryResultRow>(
+    text: string,
+    values?: readonly unknown[],
+    options?: QueryOptions,
+  ): Promise<R[]> {
+    return this.use(async (client) => (await query<R>(client, text, values, options)).rows);
   }
 
   /** Runs one statement that writes. */
-  async write<R extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<R[]> {
+  async write<R extends pg.QueryResultRow>(
+    text: string,
+    values?: readonly unknown[],
+    options?: QueryOptions,
+  ): Promise<R[]> {
     this.requireWritable();
-    return this.ask<R>(text, values);
+    return this.ask<R>(text, values, options);
   }
 
   /** Runs the work on one connection. The connection is closed if the work fails. */
@@ -255,22 +263,30 @@ type TimedQuery = pg.QueryConfig<unknown[]> & { query_timeout: number };
 /** A timeout for fast queries, so that an unresponsive server is detected quickly. */
 export const soonMs = 3_000;
 
-/** Runs a prepared statement: every connection plans a text once. */
+/** A text of many shapes, such as a search, must not be prepared: every connection would keep every shape. */
+export type QueryOptions = { readonly withinMs?: number; readonly isPrepared?: boolean };
+
+/** Runs a prepared statement by default: every connection plans a text once. */
 export async function query<R extends pg.QueryResultRow>(
   client: Client,
   text: string,
   values: readonly unknown[] = [],
-  withinMs = limits.query_timeout,
+  { withinMs = limits.query_timeout, isPrepared = true }: QueryOptions = {},
 ): Promise<pg.QueryResult<R>> {
-  const name = names.get(text) ?? `q${names.size}`;
-  names.set(text, name);
-  const config: TimedQuery = { name, text, values: values as unknown[], query_timeout: withinMs };
+  const config: TimedQuery = { text, values: values as unknown[], query_timeout: withinMs };
+  if (isPrepared) config.name = nameOf(text);
   try {
     return await client.query<R>(config);
   } catch (error) {
     noteFailure(client, error);
     throw error;
   }
+}
+
+function nameOf(text: string): string {
+  const name = names.get(text) ?? `q${names.size}`;
+  names.set(text, name);
+  return name;
 }
 
 function noteFailure(client: Client, error: unknown): void {

@@ -23,7 +23,7 @@ import { Completing, type CompletingOptions } from './completing.ts';
 import type { Client } from './database.ts';
 import { Trimmer } from './delivery-retention.ts';
 import { type Counts, type DeliveryRow, deliveryColumns, toDelivery } from './delivery-rows.ts';
-import { DeliverySearch, searchRedelivery } from './delivery-search.ts';
+import { DeliverySearch, ofManyShapes, searchRedelivery } from './delivery-search.ts';
 import { TransactionDeliveries } from './delivery-writes.ts';
 import { readFailureWindows } from './failure-windows.ts';
 import { PendingCount } from './pending-count.ts';
@@ -111,12 +111,12 @@ export class PostgresDeliveries implements DeliveryQueue {
     const { length } = search.values;
     const range = { start: `$${length + 1}::bigint`, num: `$${length + 2}::bigint` };
     const [rows, [counted]] = await Promise.all([
-      database.ask<DeliveryRow>(search.select(deliveryColumns, 'newest', range), [
-        ...search.values,
-        start,
-        num,
-      ]),
-      database.ask<{ count: number }>(search.countSome, search.values),
+      database.ask<DeliveryRow>(
+        search.select(deliveryColumns, 'newest', range),
+        [...search.values, start, num],
+        ofManyShapes,
+      ),
+      database.ask<{ count: number }>(search.countSome, search.values, ofManyShapes),
     ]);
     const count = counted?.count ?? 0;
     return {
@@ -131,6 +131,7 @@ export class PostgresDeliveries implements DeliveryQueue {
     const rows = await this.#options.database.ask<{ webhook_id: string; count: number }>(
       search.countByWebhook,
       search.values,
+      ofManyShapes,
     );
     return new Map(rows.map(({ webhook_id: id, count }) => [id, count]));
   }

@@ -1,15 +1,18 @@
 // Finds deliveries by filter.
 //
 // A search reads the newest or oldest deliveries of each state, in the order of the index that fits the filter, and merges them. It finds the
-// keys first, and then reads the rows of one page: an index may contain all that the filter needs. Every statement is planned once for all
-// values (database.ts), so its text alone must lead to the right index: the state is a constant, because most indexes have no pending
-// deliveries. The finished deliveries of an event are few, and are read before the other conditions are checked.
+// keys first, and then reads the rows of one page: an index may contain all that the filter needs. The text alone must lead to the right
+// index: the state is a constant, because most indexes have no pending deliveries. The finished deliveries of an event are few, and are read before the other conditions are checked.
+import type { QueryOptions } from './database.ts';
 import { type DeliveryFilter, mostCounted } from '../../webhooks/delivery-filter.ts';
 import { type DeliveryState, deliveryStates } from '../../webhooks/delivery.ts';
 import { toStatusColumn } from './delivery-rows.ts';
 
 /** The value replaces every `?` in the text. */
 type Condition = { readonly text: string; readonly value: unknown };
+
+/** There are thousands of combinations of filters. */
+export const ofManyShapes: QueryOptions = { isPrepared: false };
 
 export class DeliverySearch {
   readonly #states: readonly DeliveryState[];

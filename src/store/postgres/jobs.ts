@@ -39,7 +39,7 @@ export class PostgresJobs implements JobStore {
   async findInstalling(versionId: string): Promise<Job | undefined> {
     const [row] = await this.#database.ask<{ job: Job }>(
       `select job from jobs where (job ->> 'state' = 'success' and $1 in (select json_array_elements_text(job -> 'installs')))
-       or $1 in (select json_array_elements_text(job -> 'installed')) order by number desc limit 1`,
+       or job -> 'hops' -> 'installedAt' ->> $1 is not null order by number desc limit 1`,
       [versionId],
     );
     return row?.job;

@@ -25,15 +25,16 @@ export async function migrate(database: Database, migrations: readonly string[])
     await client.query('begin');
     await checkServer(client);
     await query(client, `select pg_advisory_xact_lock(${lockName})`);
+    await refuseEarlierBuild(client);
     await client.query(
-      'create table if not exists migrations (number bigint primary key, applied_at timestamptz not null default now())',
+      'create table if not exists schema_migrations (number bigint primary key, applied_at timestamptz not null default now())',
     );
     const applied = await findApplied(client);
     if (applied > migrations.length) await requireKnown(client, migrations.length);
     for (const [index, sql] of migrations.entries()) {
       if (index < applied) continue;
       await client.query(sql);
-      await query(client, 'insert into migrations (number) values ($1)', [index + 1]);
+      await query(client, 'insert into schema_migrations (number) values ($1)', [index + 1]);
       if (sql.startsWith(contractMark))
         await query(client, 'update clock set oldest_writer = $1, version = version + 1', [index + 1]);
     }
@@ -51,16 +52,29 @@ async function requireKnown(client: Client, known: number): Promise<void> {
   );
 }
 
+/** Builds before 0.2.0 had other tables, and recorded their migrations in `migrations`. */
+async function refuseEarlierBuild(client: Client): Promise<void> {
+  if ((await hasTable(client, 'schema_migrations')) || !(await hasTable(client, 'clock'))) return;
+  throw new Error(
+    'The database was created by a build before 0.2.0, which this version cannot read. Use an empty database or another schema.',
+  );
+}
+
+async function hasTable(client: Client, name: string): Promise<boolean> {
+  const { rows } = await query<{ found: boolean }>(
+    client,
+    `select to_regclass(quote_ident(current_schema()) || '.' || quote_ident($1)) is not null as found`,
+    [name],
+  );
+  return rows[0]?.found === true;
+}
+
 /** The number of the newest applied migration; 0 if there is none. */
 async function findApplied(client: Client): Promise<number> {
-  const { rows: tables } = await query<{ name: string | null }>(
-    client,
-    `select to_regclass(quote_ident(current_schema()) || '.migrations') as name`,
-  );
-  if (!tables[0]?.name) return 0;
+  if (!(await hasTable(client, 'schema_migrations'))) return 0;
   const { rows } = await query<{ number: number | null }>(
     client,
-    'select max(number) as number from migrations',
+    'select max(number) as number from schema_migrations',
   );
   return rows[0]?.number ?? 0;
 }

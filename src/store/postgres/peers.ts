@@ -42,7 +42,7 @@ export class Peers {
          on conflict (id) do update set alive_until = excluded.alive_until,
            since = case when p.alive_until < clock_timestamp() then clock_timestamp() else p.since end`,
         [this.#self, this.#leaseMs],
-        soonMs,
+        { withinMs: soonMs },
       );
       if (this.#database.isOutdated) return false;
       // A process that ended before it released the claims of a dead one leaves the counts of that one. The release may also fail, or
@@ -56,7 +56,7 @@ export class Peers {
          select d.claimed_by from deliveries d where d.claimed_by is not null
            and not exists (select from processes p where p.id = d.claimed_by)`,
         [this.#self, this.#leaseMs],
-        soonMs,
+        { withinMs: soonMs },
       );
       if (dead.length === 0) return false;
       return this.#release(
@@ -72,7 +72,7 @@ export class Peers {
       client,
       `select p.id from processes p where not (${isDead})`,
       [this.#self, this.#leaseMs],
-      soonMs,
+      { withinMs: soonMs },
     );
     const before = this.#alive;
     this.#alive = new Set(rows.map(({ id }) => id));
@@ -82,7 +82,7 @@ export class Peers {
   /** Deletes this process and releases its claims. */
   async leave(): Promise<void> {
     await this.#database.use(async (client) => {
-      await query(client, 'delete from processes where id = $1', [this.#self], soonMs);
+      await query(client, 'delete from processes where id = $1', [this.#self], { withinMs: soonMs });
       await this.#release(client, [this.#self]);
     });
   }

@@ -5,7 +5,7 @@ import { webhooks } from '../../webhooks/webhook.ts';
 import type { Redelivered, RedeliveryPortion } from '../delivery-queue.ts';
 import { outdatedProgram } from './database.ts';
 import { countPending } from './delivery-rows.ts';
-import { type DeliverySearch, searchRedelivery } from './delivery-search.ts';
+import { type DeliverySearch, ofManyShapes, searchRedelivery } from './delivery-search.ts';
 import type { PublishingOptions } from './publishing.ts';
 import { anyVersion, arePublicationsOutdated } from './staleness.ts';
 
@@ -55,6 +55,7 @@ export class Redelivering {
     const [row] = await database.write<{ is_outdated: boolean; count: number; bytes: number }>(
       createStatement(search),
       [...search.values, Array.from({ length: most }, newId), at, self, seen, database.knownSchema],
+      ofManyShapes,
     );
     if (!row || row.is_outdated) return undefined;
     pending.add({ count: row.count, bytes: row.bytes });
@@ -67,6 +68,7 @@ export class Redelivering {
     const [left] = await this.#options.database.ask(
       search.select('d.id', 'oldest', { start: '0', num: '1' }),
       search.values,
+      ofManyShapes,
     );
     return left === undefined;
   }

@@ -240,8 +240,8 @@ function actions(
   </div>`;
 }
 
-function hasNextHop({ hops = [], hopsDone = 0 }: Job): boolean {
-  return hopsDone + 1 < hops.length;
+function hasNextHop({ hops }: Job): boolean {
+  return hops !== null && hops.done + 1 < hops.all.length;
 }
 
 const removedMessages = html`<p>

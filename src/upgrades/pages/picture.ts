@@ -35,10 +35,8 @@ export type PictureOptions = {
 };
 
 /** With several hops: one item for each hop, and the phases of the current one. */
-export function phasesView(job: Job, plan: Plan | undefined, now: number): Html | false {
-  const { timeline } = job;
-  if (!timeline) return false;
-  const parts = timeline.phases.map((phase): Part => {
+export function phasesView(job: Job, plan: Plan | undefined, now: number): Html {
+  const parts = job.timeline.phases.map((phase): Part => {
     const state = stateOfPhase(job, phase);
     const ms = state === 'current' ? phase.ms + sinceStep(job, now) : phase.ms;
     return { label: phaseLabels[phase.name], state, ms, hop: phase.hop };
@@ -97,7 +95,7 @@ export type PhaseSummary = {
 };
 
 export function phaseSummaries(job: Job): PhaseSummary[] {
-  const phases = job.timeline?.phases ?? [];
+  const { phases } = job.timeline;
   return phases.map((phase) => {
     const state = stateOfPhase(job, phase);
     const reached = Math.min(Math.max(job.next - phase.first, 0), phase.steps);
@@ -118,7 +116,7 @@ function phaseLabel({ name, hop }: Phase, all: readonly Phase[]): string {
 }
 
 function sinceStep({ progress }: Job, now: number): number {
-  return progress ? Math.max(0, now - progress.stepStartedAt) : 0;
+  return Math.max(0, now - progress.stepStartedAt);
 }
 
 function stateOfPhase({ state, next }: Job, { first, steps, ms }: Phase): PartState {
@@ -131,7 +129,7 @@ function stateOfPhase({ state, next }: Job, { first, steps, ms }: Phase): PartSt
 export function tilesOf(job: Job, plan: Plan | undefined): ComponentProgress[] {
   if (plan) return componentProgress(plan, job.next);
   const isDone = job.state === 'success';
-  return (job.timeline?.components ?? []).map((component) => ({
+  return job.timeline.components.map((component) => ({
     ...component,
     done: isDone ? component.total : (component.kept ?? 0),
     isCurrent: false,

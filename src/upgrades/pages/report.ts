@@ -49,7 +49,7 @@ function factsOf(job: Job, now: number): [string, Html | string][] {
     ['Deployments', `${workloadsDone} of ${workloads}`],
   ];
   if (runStartedAt !== startedAt) facts.push(['Last resumed', renderTime(runStartedAt)]);
-  if (job.progress) facts.push(['Steps', `${job.progress.done} of ${job.progress.total}`]);
+  facts.push(['Steps', `${job.progress.done} of ${job.progress.total}`]);
   if (reason !== null) facts.push(['Reason', reason]);
   return facts;
 }

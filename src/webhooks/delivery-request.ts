@@ -51,7 +51,6 @@ export function requestToJson(
   options: RequestOptions,
 ): OutgoingRequest {
   const last = delivery.attempts.at(-1);
-  // Attempts of version 0.1 have not stored their request.
   const { url, headers, webhookName } =
     last?.request ?? toSentRequest(composeRequest(delivery, webhook, last?.when ?? at, options), webhook);
   const contentType = contentTypes.find((type) => type === headers['content-type']) ?? webhook.contentType;

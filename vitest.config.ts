@@ -7,7 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const crash = ['test/crash/**/*.test.ts', 'test/deployment/**/*.test.ts'];
 
 /** Tests that repeat, more often, what others cover. Only `--mode long` runs them. */
-const long = ['test/crash/deliveries.test.ts', 'test/control/rounds.test.ts'];
+const long = ['test/crash/deliveries.test.ts', 'test/testing/rounds.test.ts'];
 
 /**
  * Tests of documents (generated pages, pictures, examples, and pages whose commands they run), of the package and of accessibility. Only
@@ -28,7 +28,7 @@ const inCi = [
 const slow = [
   'test/{browser,docs,hard,interop,kubernetes,store}/**/*.test.ts',
   'test/{kit/postgres,main,start}.test.ts',
-  'test/{control/state,upgrades/executor-contract,upgrades/model}.test.ts',
+  'test/{testing/state,upgrades/executor-contract,upgrades/model}.test.ts',
 ];
 
 /**
@@ -108,7 +108,7 @@ const isMode = (mode: string): mode is keyof typeof modes => Object.hasOwn(modes
 
 export default defineConfig(({ mode }) => ({
   // Examples import the package.
-  resolve: { alias: { steward: fileURLToPath(new URL('dist/steward.js', import.meta.url)) } },
+  resolve: { alias: { steward: fileURLToPath(new URL('dist/package.js', import.meta.url)) } },
   test: {
     setupFiles: ['test/kit/warnings.setup.ts', 'test/kit/cleanup.setup.ts', 'test/kit/answers.setup.ts'],
     pool: 'threads',

@@ -7,7 +7,7 @@ import { URL, URLSearchParams, fileURLToPath } from 'node:url';
 const rounds = 15;
 const bounds = { import: 250, first: 300, example: 1000 };
 const dayMs = 86_400_000;
-const module = new URL('../dist/steward.js', import.meta.url).href;
+const module = new URL('../dist/package.js', import.meta.url).href;
 
 async function measureOnce() {
   const began = performance.now();

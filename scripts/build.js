@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const entries = { main: 'src/main.ts', steward: 'src/steward.ts', cli: 'src/cli.ts' };
+const entries = { main: 'src/main.ts', package: 'src/package.ts', cli: 'src/cli.ts' };
 
 const inputs = ['src', 'wsdl', 'scripts', 'package.json', 'package-lock.json', 'tsconfig.json'];
 

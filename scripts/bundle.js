@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 /** The files that the server reads at run time, and their places beside the bundle. */
 const runtimeFiles = [
   ['wsdl', 'wsdl'],
-  ['src/http/assets', 'http/assets'],
+  ['src/console/assets', 'console/assets'],
   ['src/store/postgres/migrations', 'store/postgres/migrations'],
 ];
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { URL } from 'node:url';
 import ts from 'typescript';
 
-const files = ['steward', 'control/control-client', 'errors'];
+const files = ['package', 'testing/control-client', 'lib/errors'];
 
 export function writeDeclarations(folder) {
   for (const file of files) {

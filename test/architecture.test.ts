@@ -2,17 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { layerOf, layers, sources } from './kit/layers.ts';
+import { folderOf, layerOf, layers, sources } from './kit/layers.ts';
 
 const root = new URL('../', import.meta.url);
 const textOf = (name: string) => readFileSync(new URL(`src/${name}`, root), 'utf8');
 
 const levelOf = (name: string) => layers.indexOf(layerOf(name));
-const folderOf = (name: string) => (name.includes('/') ? (name.split('/')[0] ?? '') : '');
 
-/** Folders that import no feature. */
-const shared = ['', 'lib', 'audit', 'http', 'rest', 'soap'];
-const isOfFeature = (name: string) => ![...shared, 'store'].includes(folderOf(name));
+/** The audit trail is no feature here: every operation writes to it. */
+const isOfFeature = (name: string) =>
+  ['features', 'edges'].includes(layerOf(name)) && folderOf(name) !== 'audit';
 
 function importsOf(name: string): string[] {
   const found = textOf(name).matchAll(/^(?:import|export)\s[^;]*?from '([^']+)';|import\('([^']+)'\)/gms);
@@ -38,7 +37,7 @@ const findInTexts = (pattern: RegExp, ...except: readonly string[]) =>
 describe('a file of src', () => {
   it('is found', () => {
     expect(sources.length).toBeGreaterThan(200);
-    expect(localImportsOf('process.ts')).toContain('start.ts');
+    expect(localImportsOf('app/process.ts')).toContain('app/start.ts');
   });
 
   it('imports only from its own layer and those below', () => {
@@ -49,27 +48,21 @@ describe('a file of src', () => {
   });
 
   it('imports no feature if it is shared', () => {
-    const isShared = (name: string) =>
-      shared.includes(folderOf(name)) && layerOf(name) !== 'process' && name !== 'records.ts';
+    const isShared = (name: string) => ['lib', 'store', 'protocols'].includes(layerOf(name));
     const offenders = findOffenders((name) =>
       isShared(name) ? localImportsOf(name).filter(isOfFeature) : [],
     );
     expect(offenders).toEqual({});
   });
 
-  it('imports only rules of features if it belongs to the storage layer', () => {
-    const isForbidden = (target: string) => isOfFeature(target) && layerOf(target) !== 'rules';
-    const offenders = findOffenders((name) =>
-      folderOf(name) === 'store' ? localImportsOf(name).filter(isForbidden) : [],
-    );
-    expect(offenders).toEqual({});
-  });
-
-  it('does no I/O if it is a rule', () => {
+  it('does no I/O in a feature, except where it stores, sends and performs steps', () => {
+    const doesIo = /\/(sending|executors|executors\/kubernetes|postgres)$/;
     const allowed = ['zod', 'node:crypto', 'node:net'];
     const isForbidden = (path: string) => !path.startsWith('.') && !allowed.includes(path);
     const offenders = findOffenders((name) =>
-      layerOf(name) === 'rules' ? importsOf(name).filter(isForbidden) : [],
+      layerOf(name) === 'features' && !doesIo.test(posix.dirname(name))
+        ? importsOf(name).filter(isForbidden)
+        : [],
     );
     expect(offenders).toEqual({});
   });
@@ -78,7 +71,7 @@ describe('a file of src', () => {
     // The timeout of a socket belongs to the connection, which is real even in tests.
     const reads =
       /\bDate\.now|\bnew Date\(\)|(?<!\bsocket\.)\bset(Timeout|Interval)\(|\bMath\.random|\bprocess\./g;
-    expect(findInTexts(reads, 'runtime.ts', 'main.ts', 'process.ts', 'cli.ts')).toEqual({});
+    expect(findInTexts(reads, 'lib/runtime.ts', 'main.ts', 'app/process.ts', 'cli.ts')).toEqual({});
   });
 
   it('opens with a sentence that says what it is', () => {
@@ -99,10 +92,10 @@ describe('a file of src', () => {
 it('only the start imports the test control', () => {
   const importers = sources.filter(
     (name) =>
-      folderOf(name) !== 'control' && localImportsOf(name).some((target) => folderOf(target) === 'control'),
+      folderOf(name) !== 'testing' && localImportsOf(name).some((target) => folderOf(target) === 'testing'),
   );
   // The package re-exports the client, which is no part of the server.
-  expect(importers.sort()).toEqual(['start.ts', 'steward.ts']);
+  expect(importers.sort()).toEqual(['app/start.ts', 'package.ts']);
 });
 
 it('no file imports itself through others', () => {

@@ -1,7 +1,6 @@
 // Tests the configuration: defaults, rules, the list of all problems, and .env.example.
 import { describe, expect, it } from 'vitest';
-import type { ConfigError } from '../src/config.ts';
-import { readConfig } from '../src/config.ts';
+import { type ConfigError, readConfig } from '../src/config/config.ts';
 import { formatEnvExample, variableNames } from './kit/variables.ts';
 
 function problemsOf(env: Record<string, string>, fileProblems: string[] = []): readonly string[] {

@@ -48,8 +48,8 @@ describe('the packed file', () => {
         'LICENSE',
         'README.md',
         'bin/steward.js',
-        'dist/steward.js',
-        'dist/steward.d.ts',
+        'dist/package.js',
+        'dist/package.d.ts',
       ]),
     );
     expect(paths.filter((path) => !/^(bin|dist)\/|^(LICENSE|README\.md|package\.json)$/.test(path))).toEqual(

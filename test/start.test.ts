@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { ConfigError } from '../src/config.ts';
-import { startServer } from '../src/start.ts';
+import type { ConfigError } from '../src/config/config.ts';
+import { startServer } from '../src/app/start.ts';
 
 /** Writes a file of this test and returns its path. */
 function writeTemporary(content: unknown): string {

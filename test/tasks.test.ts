@@ -2,8 +2,8 @@
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
 import { withTimeout } from '../src/lib/async.ts';
-import { realRuntime } from '../src/runtime.ts';
-import { createTasks } from '../src/tasks.ts';
+import { realRuntime } from '../src/lib/runtime.ts';
+import { createTasks } from '../src/lib/tasks.ts';
 
 /** More than Node allows by default; test/kit/warnings.setup.ts fails the file if Node warns. */
 const many = Array.from({ length: 20 });

@@ -1,6 +1,6 @@
 // REST resource of the audit trail: `system/audit`.
 import * as z from 'zod';
-import { roles } from '../caller.ts';
+import { roles } from '../lib/caller.ts';
 import { formatNumber } from '../lib/format.ts';
 import { type AnswerOf, answerObject, time, total } from '../rest/answer.ts';
 import { type Values, choice, integer, moment, text } from '../rest/fields.ts';

@@ -1,6 +1,6 @@
 // REST resource of the signed-in user for clients: `community/self` beneath the token service.
 import * as z from 'zod';
-import { roles } from '../caller.ts';
+import { roles } from '../lib/caller.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Resource, folder, resource } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';

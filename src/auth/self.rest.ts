@@ -1,8 +1,8 @@
 // REST resource of the caller's own account: `security/self`, with the sessions and the password.
 import * as z from 'zod';
 import { compareFields } from '../audit/change.ts';
-import { roles } from '../caller.ts';
-import { type ServiceError, invalidField } from '../errors.ts';
+import { roles } from '../lib/caller.ts';
+import { type ServiceError, invalidField } from '../lib/errors.ts';
 import { type AnswerOf, answerObject, time } from '../rest/answer.ts';
 import { labelled, required, text } from '../rest/fields.ts';
 import {
@@ -13,7 +13,7 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';
 import { type Account, accountView } from './pages/account.ts';

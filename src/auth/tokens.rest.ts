@@ -1,7 +1,7 @@
 // REST resource of the token service: `generateToken` and `revokeToken`.
 import { isIP } from 'node:net';
 import * as z from 'zod';
-import { type Problem, ServiceError } from '../errors.ts';
+import { type Problem, ServiceError } from '../lib/errors.ts';
 import {
   type Operation,
   type Outcome,

@@ -1,7 +1,7 @@
 // Users and the rules for changing them: names are unique, ignoring case, and at least one administrator remains.
-import { Secret } from '../audit/value.ts';
-import type { Caller, Role } from '../caller.ts';
-import { type Problem, ServiceError, invalid } from '../errors.ts';
+import { Secret } from '../lib/audit-fields.ts';
+import type { Caller, Role } from '../lib/caller.ts';
+import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 import { isXmlText } from '../lib/text.ts';

@@ -1,7 +1,7 @@
 // REST resources of users: `security` and `security/users`.
 import * as z from 'zod';
 import { compareFields } from '../audit/change.ts';
-import { roles } from '../caller.ts';
+import { roles } from '../lib/caller.ts';
 import { formatCount } from '../lib/format.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import {
@@ -14,7 +14,7 @@ import {
   succeeded,
 } from '../rest/resource.ts';
 import { choice, labelled, required, text } from '../rest/fields.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { lastSignInOf } from './last-sign-in.ts';

@@ -4,7 +4,7 @@
 // takes hundreds of milliseconds. One text is rendered at a time, and callers share a rendering that has not begun: it will show every
 // change that was made before their calls.
 import { type Mutex, createMutex } from '../lib/async.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { type Folder, type Service, folders, services } from './catalog.ts';
 import {

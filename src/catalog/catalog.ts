@@ -1,7 +1,7 @@
 // Folders and services, and the rules for changing them.
-import { SecretUrl, notAudited } from '../audit/value.ts';
-import type { Caller } from '../caller.ts';
-import { type Problem, ServiceError, invalid } from '../errors.ts';
+import { SecretUrl, notAudited } from '../lib/audit-fields.ts';
+import type { Caller } from '../lib/caller.ts';
+import { type Problem, ServiceError, invalid } from '../lib/errors.ts';
 import { xmlBytes } from '../lib/text.ts';
 import type { Cell, Reader, Table } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';

@@ -1,6 +1,6 @@
 // REST resources of the catalog for clients: names and types of the services that the caller may see.
 import * as z from 'zod';
-import type { Caller } from '../caller.ts';
+import type { Caller } from '../lib/caller.ts';
 import { type AnswerOf, answerObject } from '../rest/answer.ts';
 import { type Resource, items, resource } from '../rest/resource.ts';
 import { folderOrServiceNotFound, fullNameOf, rootFolder } from './catalog.ts';

@@ -1,5 +1,5 @@
 // The part of the catalog that one kind of caller may see, sorted: root first, then by folder, name and type.
-import type { Caller } from '../caller.ts';
+import type { Caller } from '../lib/caller.ts';
 import { type Folder, type Service, type ServiceAccess, mayList, rootFolder } from './catalog.ts';
 
 export type Listing = {

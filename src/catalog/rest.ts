@@ -1,5 +1,5 @@
 // REST resources of the catalog: `services`, its folders and services, and the operations that change them.
-import type { Caller } from '../caller.ts';
+import type { Caller } from '../lib/caller.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { definedOnly } from '../rest/fields.ts';
 import {
@@ -11,9 +11,9 @@ import {
   resource,
   succeeded,
 } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { catalogAnswer, folderAnswer, serviceAnswer } from './answers.ts';
+import { catalogAnswer, folderAnswer, serviceAnswer } from './answers.rest.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import {
   type CatalogLimits,
@@ -35,7 +35,7 @@ import {
   serviceInFolder,
   unknownFolder,
 } from './catalog.ts';
-import { createFields, editFields, folderFields } from './fields.ts';
+import { createFields, editFields, folderFields } from './fields.rest.ts';
 import { audienceOf } from './listing.ts';
 import { createCatalogViews } from './pages/browse.ts';
 import { type ServiceViewOptions, deleteWarning } from './pages/service.ts';

@@ -1,5 +1,5 @@
 // The seven SOAP operations of the catalog.
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { toNfc, truncate } from '../lib/text.ts';
 import type { SoapOperation } from '../soap/handler.ts';
 import { escapeText } from '../soap/xml/escape.ts';

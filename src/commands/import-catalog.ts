@@ -1,7 +1,7 @@
 // `steward import-catalog`: reads the catalog of another server over SOAP and returns the text of a catalog file.
 import { type ServiceAccess, addressOfService, rootFolder } from '../catalog/catalog.ts';
-import { readCatalogFile } from '../catalog/catalog-file.ts';
-import { formatProblem } from '../errors.ts';
+import { readCatalogFile } from '../app/catalog-file.ts';
+import { formatProblem } from '../lib/errors.ts';
 import { CatalogClient, type ServiceDescription } from './catalog-client.ts';
 import { CommandError } from './command-error.ts';
 import { answerLimits, readAddress, withRemote } from './remote.ts';

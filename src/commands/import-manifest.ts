@@ -1,7 +1,7 @@
 // `steward import-manifest`: reads a version manifest from a file or an address and returns it as importManifest would store it.
 import { readFile } from 'node:fs/promises';
-import { deployment, installedVersions } from '../upgrades/deployment.ts';
-import { readManifest } from '../upgrades/manifest.ts';
+import { deployment, installedVersions } from '../upgrades/versions/deployment.ts';
+import { readManifest } from '../upgrades/versions/manifest.ts';
 import { CommandError } from './command-error.ts';
 import { answerLimits, readAddress, withRemote } from './remote.ts';
 

@@ -7,7 +7,7 @@ import {
   stepIds,
   templateStepIds,
   templateSteps,
-} from '../upgrades/step-ids.ts';
+} from '../upgrades/planning/step-ids.ts';
 import { integer, splitList } from './value-schemas.ts';
 
 export const upgrades = {

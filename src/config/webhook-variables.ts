@@ -1,6 +1,6 @@
 // The variables of webhooks.
 import * as z from 'zod';
-import { headerNameRule, isHeaderName } from '../webhooks/headers.ts';
+import { headerNameRule, isHeaderName } from '../webhooks/sending/headers.ts';
 import { addressRanges, integer } from './value-schemas.ts';
 
 export const webhooks = {

@@ -4,10 +4,10 @@
 // budget of their own, so that others cannot use it up.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Readable } from 'node:stream';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { networkOf } from '../lib/address.ts';
 import { EarliestTimer } from '../lib/async.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import { clientAddress } from './client-address.ts';
 import { anonymousBodies, maxBodyBytes, maxUncountedBytes, signedInBodies } from './limits.ts';
 import { countBody } from './request-body.ts';

@@ -1,7 +1,7 @@
 // Errors over HTTP: the JSON body and status of each kind, errors of Fastify and its parsers, and bytes that are no HTTP.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorKind, ServiceError, errorHeaders, formatProblem, tooLarge } from '../errors.ts';
+import { type ErrorKind, ServiceError, errorHeaders, formatProblem, tooLarge } from '../lib/errors.ts';
 import { lingerMs, maxBodyBytes } from './limits.ts';
 
 /** `code` differs from the status only where clients of this family of APIs expect it. */

@@ -3,7 +3,7 @@
 // A request that is refused for security, that fails, or that the audit trail records as refused is logged as a warning. So these lines
 // do not depend on the level `info`.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { ErrorKind, ServiceError } from '../errors.ts';
+import type { ErrorKind, ServiceError } from '../lib/errors.ts';
 import { clientAddress } from './client-address.ts';
 import type { Metrics } from './metrics.ts';
 

@@ -9,7 +9,7 @@ import fastify, {
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
 import type { Readable } from 'node:stream';
-import { ServiceError, invalidField, methodNotAllowed } from '../errors.ts';
+import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
 import { isListed, plainAddress } from '../lib/address.ts';
 import { prefersHtml } from './accept.ts';
 import { AllowedMethods } from './allowed-methods.ts';

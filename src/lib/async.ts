@@ -1,7 +1,7 @@
 // Small tools for asynchronous work: a mutex, a limiter, a timeout, a timer for many moments, and retries while the store is unavailable.
 import { setMaxListeners } from 'node:events';
-import { isUnavailable } from '../errors.ts';
-import type { Runtime } from '../runtime.ts';
+import { isUnavailable } from './errors.ts';
+import type { Runtime } from './runtime.ts';
 
 export type Mutex = <T>(work: () => Promise<T>) => Promise<T>;
 export type Limiter = Mutex;

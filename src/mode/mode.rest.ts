@@ -1,10 +1,10 @@
 // REST resource of the mode, and the check that refuses requests during a job or in read-only mode.
 import * as z from 'zod';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { answerObject } from '../rest/answer.ts';
 import { type Entry, type Resource, operation, resource, succeeded } from '../rest/resource.ts';
 import { boolean, clearable, labelled, required, text } from '../rest/fields.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { modeView } from './pages/mode.ts';

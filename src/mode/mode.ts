@@ -1,5 +1,5 @@
 // Read-only mode: the system is read-only while an upgrade job runs, or when an administrator has set it so.
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import type { Cell, Reader } from '../store/state.ts';
 import type { Transaction } from '../store/transaction.ts';
 

@@ -1,7 +1,7 @@
 // Form fields. One descriptor defines the parser, the type, the HTML control and the JSON Schema of a field.
 import { findExcess } from '../lib/json.ts';
 import { httpUrlRule, isHttpUrl, isXmlText } from '../lib/text.ts';
-import { type Problem, problemsOf } from '../errors.ts';
+import { type Problem, problemsOf } from '../lib/errors.ts';
 import type { Form, FormFile, Raw, RequestedFields } from './form.ts';
 
 /** A file may have many problems; other fields have one. */

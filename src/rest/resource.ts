@@ -2,12 +2,12 @@
 // are derived from it.
 import type { Change } from '../audit/change.ts';
 import type { Actor, AuditEntry } from '../audit/entry.ts';
-import type { Access, Caller } from '../caller.ts';
-import type { ErrorKind, Problem } from '../errors.ts';
+import type { Access, Caller } from '../lib/caller.ts';
+import type { ErrorKind, Problem } from '../lib/errors.ts';
 import type { CachedJson, Json } from '../lib/json.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
 import type { Field, Fields, Values } from './fields.ts';
-import type { Html } from './html/html.ts';
+import type { Html } from '../console/html.ts';
 import { type AnswerSchema, resourceListAnswer, successAnswer } from './answer.ts';
 import type { Form } from './form.ts';
 import type { Format } from './response.ts';

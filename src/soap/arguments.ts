@@ -1,5 +1,5 @@
 // The arguments of an operation: the children of its element.
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { shortName, refuseText } from './envelope.ts';
 import type { XmlElement } from './xml/reader.ts';
 

@@ -1,5 +1,5 @@
 // SOAP envelopes, versions 1.1 and 1.2: the parts of a request, and the envelope of an answer.
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 import { escapeAttribute } from './xml/escape.ts';
 import type { XmlElement } from './xml/reader.ts';

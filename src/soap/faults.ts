@@ -1,6 +1,5 @@
 // SOAP faults, in the form of each version.
-import type { ServiceError } from '../errors.ts';
-import { type ErrorKind, errorHeaders, formatProblem } from '../errors.ts';
+import { type ErrorKind, type ServiceError, errorHeaders, formatProblem } from '../lib/errors.ts';
 import { type SoapVersion, contentTypes, envelopeNamespaces, wrapEnvelope } from './envelope.ts';
 import { escapeAttribute, escapeText } from './xml/escape.ts';
 import { XML_URI } from './xml/namespaces.ts';

@@ -1,7 +1,7 @@
 // A SOAP call: bytes → envelope → operation → envelope. Document/literal: the name of the body's element selects the operation.
 import { gunzipSync } from 'node:zlib';
-import type { Caller } from '../caller.ts';
-import { ServiceError } from '../errors.ts';
+import type { Caller } from '../lib/caller.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { truncate } from '../lib/text.ts';
 import { type Arguments, bindArguments } from './arguments.ts';
 import {

@@ -1,9 +1,9 @@
 // Holds the replicated state in memory. The memory store keeps its state here; the PostgreSQL store reads from it and keeps it up to date.
-import type { Changes, Rows } from './changes.ts';
+import type { Rows, StateChanges } from './changes.ts';
 import type { Cell, Reader, Table } from './state.ts';
 
 export type Copy = Reader & {
-  apply: (changes: Changes) => void;
+  apply: (changes: StateChanges) => void;
   clear: () => void;
   /** The rows and values by name. */
   dump: () => { tables: Record<string, readonly unknown[]>; cells: Record<string, unknown> };

@@ -1,5 +1,5 @@
 // Repeats a read once after a refresh of the store.
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 
 /** Repeats a read that found nothing: without this, a token or resource that another process created a moment ago would be missing. */
 export type RetryAfterRefresh = <T>(read: () => T | Promise<T>) => Promise<T>;

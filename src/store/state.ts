@@ -2,7 +2,7 @@
 //
 // A table holds rows by key; a cell holds one value that always exists. All values are immutable. `Store.update` is the only way to change
 // them (transaction.ts).
-import type { AuditFields } from '../audit/value.ts';
+import type { AuditFields } from '../lib/audit-fields.ts';
 
 export type Table<T> = {
   readonly name: string;

@@ -5,20 +5,20 @@
 //
 // All other data grows with use, so it is never copied. Its ports read by key or page, and every call returns a promise. While the database
 // is unavailable, every asynchronous method except `refresh` throws `unavailable`.
-import type { AuditStore } from './audit-store.ts';
-import type { DeliveryQueue } from './delivery-queue.ts';
-import type { JobStore } from './job-store.ts';
 import type { AnyCell, Reader, Table } from './state.ts';
-import type { TokenStore } from './token-store.ts';
 import type { Needs, Transaction } from './transaction.ts';
-import type { UploadStore } from './upload-store.ts';
 
-export type Store = Reader & {
-  readonly audit: AuditStore;
-  readonly deliveries: DeliveryQueue;
-  readonly jobs: JobStore;
-  readonly tokens: TokenStore;
-  readonly uploads: UploadStore;
+/** The ports of the features. Each feature adds its own, next to the type of the port. */
+// oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
+export interface StorePorts {}
+
+/** What resources see of the ports, if it is not all. */
+// oxlint-disable-next-line typescript/consistent-type-definitions, typescript/no-empty-object-type -- features extend it
+export interface ReadablePorts {}
+
+export type Store = Reader & StorePorts & StoreCore;
+
+type StoreCore = {
   /** The id of this process among the processes that share the store. */
   readonly self: string;
   /**
@@ -40,21 +40,7 @@ export type Store = Reader & {
 };
 
 /** The store as the resources see it. They change it through `OperationCall.update`, which records the change in the audit trail. */
-export type ReadableStore = Omit<Store, 'update' | 'tokens'> & {
-  readonly tokens: Pick<TokenStore, 'list' | 'lastSignIn' | 'lastSignIns'>;
-};
-
-/** How much finished data a store keeps. It removes the rest in the background. */
-export type Retention = {
-  readonly deliveries: DeliveryRetention;
-  /** Jobs before the newest that keep their messages. */
-  readonly jobs: number;
-};
-
-/** Finished deliveries of each webhook. */
-export type DeliveryRetention = {
-  /** Those that need no recovery: delivered, redelivered, and pings. */
-  readonly history: number;
-  /** Those that a redelivery can recover. */
-  readonly recoverable: number;
-};
+export type ReadableStore = Reader &
+  Omit<StoreCore, 'update'> &
+  Omit<StorePorts, keyof ReadablePorts> &
+  ReadablePorts;

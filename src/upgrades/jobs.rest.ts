@@ -1,17 +1,17 @@
 // REST resources of jobs: the history beneath the upgrades resource, and `system/jobs`, which is readable while a job runs.
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { type Json, asJson } from '../lib/json.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
 import { type Items, type Operation, type Resource, items, operation, resource } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.ts';
-import { reasonNotToResume, requestCancel, resumeJob } from './job.ts';
-import type { JobRunner } from './job-runner.ts';
-import type { JobService } from './job-service.ts';
-import { jobStatus, jobToHistoryEntry } from './job-status.ts';
-import { type Job, newestJob } from './job-table.ts';
+import { historyAnswer, jobsAnswer, pastJobAnswer, statusAnswer } from './answers.rest.ts';
+import { reasonNotToResume, requestCancel, resumeJob } from './jobs/job.ts';
+import type { JobRunner } from './jobs/job-runner.ts';
+import type { JobService } from './jobs/job-service.ts';
+import { jobStatus, jobToHistoryEntry } from './jobs/job-status.ts';
+import { type Job, newestJob } from './jobs/job-table.ts';
 import { jobTitle } from './pages/job-parts.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
 import { reportView } from './pages/report.ts';

@@ -1,5 +1,5 @@
 // REST operations beneath the upgrades resource: settings, plan, upgrade, rollback, and the imported manifest.
-import { ServiceError, formatProblem, invalid } from '../errors.ts';
+import { ServiceError, formatProblem, invalid } from '../lib/errors.ts';
 import { formatCount } from '../lib/format.ts';
 import { asJson } from '../lib/json.ts';
 import { type Field, boolean, file, jsonObject, reference, refine, required, text } from '../rest/fields.ts';
@@ -11,29 +11,29 @@ import {
   operation,
   succeeded,
 } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
 import type { Needs, Transaction } from '../store/transaction.ts';
-import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.ts';
-import { currentManifest, deployment, importedManifest, installedVersions } from './deployment.ts';
+import { planAnswer, statusAnswer, upgradeSettingsAnswer } from './answers.rest.ts';
+import { currentManifest, deployment, importedManifest, installedVersions } from './versions/deployment.ts';
 import type { Executor } from './executors/executor.ts';
-import { findPath } from './hops.ts';
-import { type OnJobChange, startJob } from './job.ts';
-import type { JobRunner } from './job-runner.ts';
-import type { JobService } from './job-service.ts';
-import { jobStatus } from './job-status.ts';
-import { type Version, readManifest } from './manifest.ts';
-import { planToJson } from './plan.ts';
-import { digestPlan } from './plan-digest.ts';
-import { type PreparedJob, noSuchVersion, prepareRollback } from './preflight.ts';
-import { settingsOf } from './settings.ts';
+import { findPath } from './versions/hops.ts';
+import { type OnJobChange, startJob } from './jobs/job.ts';
+import type { JobRunner } from './jobs/job-runner.ts';
+import type { JobService } from './jobs/job-service.ts';
+import { jobStatus } from './jobs/job-status.ts';
+import { type Version, readManifest } from './versions/manifest.ts';
+import { planToJson } from './planning/plan.ts';
+import { digestPlan } from './planning/plan-digest.ts';
+import { type PreparedJob, noSuchVersion, prepareRollback } from './planning/preflight.ts';
+import { settingsOf } from './planning/settings.ts';
 import {
   type UpgradeInputs,
   type UpgradeValues,
   planUpgrade,
   prepare,
   readUpgradeInputs,
-} from './upgrade-request.ts';
+} from './planning/upgrade-request.ts';
 
 export type OperationsOptions = {
   store: ReadableStore;

@@ -10,26 +10,26 @@ import {
   folder,
   resource,
 } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import {
   availableAnswer,
   currentVersionAnswer,
   manifestStatusAnswer,
   statusAnswer,
   versionsAnswer,
-} from './answers.ts';
+} from './answers.rest.ts';
 import {
   deployment,
   importedManifest,
   installedVersions,
   newestInstalled,
   rollbackTargets,
-} from './deployment.ts';
-import { availableVersions } from './hops.ts';
-import { JobService } from './job-service.ts';
-import { jobStatus, noUpgradeStatus } from './job-status.ts';
-import { type Job, isJobRunning, newestJob } from './job-table.ts';
-import type { JobWatcher } from './job-watcher.ts';
+} from './versions/deployment.ts';
+import { availableVersions } from './versions/hops.ts';
+import { JobService } from './jobs/job-service.ts';
+import { jobStatus, noUpgradeStatus } from './jobs/job-status.ts';
+import { type Job, isJobRunning, newestJob } from './jobs/job-table.ts';
+import type { JobWatcher } from './jobs/job-watcher.ts';
 import { historyResource, jobsResource } from './jobs.rest.ts';
 import { type OperationsOptions, upgradeOperations } from './operations.rest.ts';
 import { isWizard, upgradesPage } from './pages/upgrades.ts';

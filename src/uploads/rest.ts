@@ -1,14 +1,14 @@
 // REST resources of uploads.
 import * as z from 'zod';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import { asJson } from '../lib/json.ts';
 import { compareFields } from '../audit/change.ts';
-import { type AuditFields } from '../audit/value.ts';
+import { type AuditFields } from '../lib/audit-fields.ts';
 import { isXmlText } from '../lib/text.ts';
 import { answerObject, time } from '../rest/answer.ts';
 import { defaultTo, file, labelled, required, text } from '../rest/fields.ts';
 import { type Operation, type Resource, items, operation, resource, succeeded } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { Reader } from '../store/state.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { uploadView, uploadsView } from './pages/uploads.ts';

@@ -1,9 +1,9 @@
 // REST operations that activate or deactivate all webhooks of a list.
 import { formatCount } from '../lib/format.ts';
 import { type Operation, operation } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { allWebhooksAnswer } from './answers.ts';
+import { allWebhooksAnswer } from './answers.rest.ts';
 import { discardedText, wasOrWere, webhookList } from './pages/notices.ts';
 import { activateAll, deactivateAll } from './registry.ts';
 import { deactivateAllWarning } from './pages/warnings.ts';

@@ -1,14 +1,14 @@
 // REST resources of deliveries: those of all webhooks, those of one, and one delivery.
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../lib/errors.ts';
 import type { AnswerOf } from '../rest/answer.ts';
 import { defaultTo, integer } from '../rest/fields.ts';
 import { type Items, type Resource, items, resource } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { deliveriesAnswer, deliveryAnswer } from './answers.ts';
-import { filterFields, filterOf } from './deliveries.fields.ts';
-import { type Attempt, type Delivery, nextAttemptAt } from './delivery.ts';
-import { type RequestOptions, requestToJson } from './delivery-request.ts';
+import { deliveriesAnswer, deliveryAnswer } from './answers.rest.ts';
+import { filterFields, filterOf } from './deliveries-fields.rest.ts';
+import { type Attempt, type Delivery, nextAttemptAt } from './queue/delivery.ts';
+import { type RequestOptions, requestToJson } from './sending/delivery-request.ts';
 import { showDeliveries } from './pages/deliveries.ts';
 import { showDelivery } from './pages/delivery.ts';
 import { redeliverOperation } from './redeliver.rest.ts';

@@ -3,14 +3,14 @@ import { compareFields } from '../audit/change.ts';
 import { formatCount } from '../lib/format.ts';
 import { definedOnly } from '../rest/fields.ts';
 import { type Operation, operation } from '../rest/resource.ts';
-import type { Runtime } from '../runtime.ts';
+import type { Runtime } from '../lib/runtime.ts';
 import type { ReadableStore } from '../store/store.ts';
-import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.ts';
-import { filterOf, noStatus, redeliverFields } from './deliveries.fields.ts';
-import type { DeliveryFilter } from './delivery-filter.ts';
-import { type Delivery, recoverableStates, redeliveryOf } from './delivery.ts';
+import { deliveryCreatedAnswer, redeliveryAnswer } from './answers.rest.ts';
+import { filterOf, noStatus, redeliverFields } from './deliveries-fields.rest.ts';
+import type { DeliveryFilter } from './queue/delivery-filter.ts';
+import { type Delivery, recoverableStates, redeliveryOf } from './queue/delivery.ts';
 import { deliveriesLink, deliveryLink, wasOrWere } from './pages/notices.ts';
-import { requestRedeliveries } from './redelivery.ts';
+import { requestRedeliveries } from './queue/redelivery.ts';
 import { type Webhook, requireActive } from './webhook.ts';
 
 export function redeliverOperation(runtime: Runtime): Operation<Delivery> {

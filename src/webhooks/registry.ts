@@ -1,9 +1,9 @@
 // The rules for changing webhooks and their settings.
-import { ServiceError, invalid, problemsOf } from '../errors.ts';
+import { ServiceError, invalid, problemsOf } from '../lib/errors.ts';
 import type { Transaction } from '../store/transaction.ts';
-import { type CustomHeader, keepMasked } from './headers.ts';
+import { type CustomHeader, keepMasked } from './sending/headers.ts';
 import { type WebhookSettings, webhookSettings } from './settings.ts';
-import { endRedeliveries } from './redelivery.ts';
+import { endRedeliveries } from './queue/redelivery.ts';
 import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
 
 export type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;

@@ -1,5 +1,5 @@
 // Computes the numbers about webhooks for the metrics and the home page.
-import { isUnavailable } from '../errors.ts';
+import { isUnavailable } from '../lib/errors.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { webhooks } from './webhook.ts';
 

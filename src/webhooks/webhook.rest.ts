@@ -18,12 +18,12 @@ import {
   editedAnswer,
   keyRotatedAnswer,
   webhookAnswer,
-} from './answers.ts';
+} from './answers.rest.ts';
 import { type DeliveryDeps, deliveriesResource } from './deliveries.rest.ts';
-import { newDelivery } from './delivery.ts';
+import { newDelivery } from './queue/delivery.ts';
 import { eventOf } from './event.ts';
-import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.ts';
-import { maskHeaders } from './headers.ts';
+import { type WebhookRules, headerProblems, serviceProblems, webhookFields } from './fields.rest.ts';
+import { maskHeaders } from './sending/headers.ts';
 import { servicePaths } from './pages/suggestions.ts';
 import { eventTypeNames, pingType } from './event-types.ts';
 import { exampleEvent } from './own-events.ts';
@@ -32,7 +32,7 @@ import { deliveryLink, discardedText, webhookLink, webhookList } from './pages/n
 import { redeliverToOneOperation } from './redeliver.rest.ts';
 import { activateWebhook, deactivateWebhook, deleteWebhook, editWebhook, rotateKey } from './registry.ts';
 import { webhookSettings } from './settings.ts';
-import { makeSignatureKey, signatureKeyBytes } from './signature.ts';
+import { makeSignatureKey, signatureKeyBytes } from './sending/signature.ts';
 import { deactivationWarning, deletionWarning } from './pages/warnings.ts';
 import { type Webhook, previousKeyUntil, requireWebhook, webhookNotFound, webhookToJson } from './webhook.ts';
 

@@ -1,10 +1,10 @@
 // Webhooks: their receivers, subscriptions, states and keys. registry.ts has the rules for changing them.
-import { Secret, SecretEntries, SecretUrl } from '../audit/value.ts';
-import { ServiceError } from '../errors.ts';
+import { Secret, SecretEntries, SecretUrl } from '../lib/audit-fields.ts';
+import { ServiceError } from '../lib/errors.ts';
 import type { Reader, Table } from '../store/state.ts';
 import type { EventDraft } from './event.ts';
-import { type CustomHeader, maskHeaders } from './headers.ts';
-import { type FailurePolicy, type FailureWindow, endOfWindow, isFailing } from './failure-window.ts';
+import { type CustomHeader, maskHeaders } from './sending/headers.ts';
+import { type FailurePolicy, type FailureWindow, endOfWindow, isFailing } from './sending/failure-window.ts';
 
 export const contentTypes = ['application/json', 'application/x-www-form-urlencoded'] as const;
 

@@ -13,12 +13,12 @@ import {
 } from '../rest/resource.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { allWebhooksOperations } from './all-webhooks.rest.ts';
-import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.ts';
+import { eventPublishedAnswer, settingsAnswer, webhookCreatedAnswer, webhooksAnswer } from './answers.rest.ts';
 import { deliveriesResource } from './deliveries.rest.ts';
 import { changeTypeRule, eventIdRule, maxPayloadBytes } from './event.ts';
 import { eventTypesResource } from './event-types.rest.ts';
-import type { EventPublisher } from './event-publisher.ts';
-import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.ts';
+import type { EventPublisher } from './queue/event-publisher.ts';
+import { headerProblems, serviceField, serviceProblems, webhookFields } from './fields.rest.ts';
 import { showSettings } from './pages/settings.ts';
 import { showWebhooks } from './pages/webhooks.ts';
 import { deliveriesLink, pingStep, webhookLink } from './pages/notices.ts';

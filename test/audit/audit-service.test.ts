@@ -2,8 +2,8 @@
 import { beforeEach, expect, it } from 'vitest';
 import { AuditService } from '../../src/audit/audit-service.ts';
 import type { AuditEntry } from '../../src/audit/entry.ts';
-import { ServiceError } from '../../src/errors.ts';
-import { createTasks } from '../../src/tasks.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
+import { createTasks } from '../../src/lib/tasks.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { createTestStore } from '../kit/store.ts';
 import { auditEntry } from '../store/definitions.ts';

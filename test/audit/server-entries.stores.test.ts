@@ -1,6 +1,6 @@
 // Entries of sign-ins and of what the server does itself; entries while the database is unavailable; retention; log lines.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { startHooks } from '../kit/hooks.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { entriesOf, newEntries } from './kit.ts';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hashToken } from '../../src/auth/token.ts';
 import { findUser, users } from '../../src/auth/user.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import { newestJob } from '../../src/upgrades/job-table.ts';
+import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { openWire } from '../hard/wire.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { type Server, startServer } from '../kit/server.ts';

@@ -4,7 +4,7 @@ import { networkOf, subnetOf } from '../../src/lib/address.ts';
 import { createPasswords } from '../../src/auth/password.ts';
 import { SignInLimit } from '../../src/auth/sign-in-limit.ts';
 import { FairLimiter } from '../../src/auth/fair-limiter.ts';
-import { bearerToken } from '../../src/caller.ts';
+import { bearerToken } from '../../src/lib/caller.ts';
 
 describe('bearer tokens', () => {
   it.each([

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, get, request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Role } from '../../src/caller.ts';
+import type { Role } from '../../src/lib/caller.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import type { Failure } from './tokens-kit.ts';
 

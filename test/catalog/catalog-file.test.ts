@@ -1,9 +1,9 @@
 // CATALOG_FILE and the built-in sample.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { accesses } from '../../src/catalog/catalog.ts';
-import { formatProblem } from '../../src/errors.ts';
+import { formatProblem } from '../../src/lib/errors.ts';
 import { type Server, startServer } from '../kit/server.ts';
-import { readCatalogFile } from '../../src/catalog/catalog-file.ts';
+import { readCatalogFile } from '../../src/app/catalog-file.ts';
 import { sortKey } from '../../src/catalog/listing.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 

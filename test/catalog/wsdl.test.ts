@@ -5,8 +5,8 @@ import { expect, it } from 'vitest';
 import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { fillWsdl, catalogNames } from '../../src/catalog/wsdl.ts';
 import { catalogOperations } from '../../src/catalog/soap.ts';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
-import { realRuntime } from '../../src/runtime.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { defaultStoreOptions } from '../kit/store.ts';
 
 const template = readFileSync(new URL('../../wsdl/ServiceCatalog.wsdl', import.meta.url), 'utf8');

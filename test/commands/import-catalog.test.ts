@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import type { InitialCatalog } from '../../src/catalog/catalog.ts';
-import { readCatalogFile } from '../../src/catalog/catalog-file.ts';
+import { readCatalogFile } from '../../src/app/catalog-file.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
 import type { CommandError } from '../../src/commands/command-error.ts';
 import { importCatalog } from '../../src/commands/import-catalog.ts';

@@ -1,9 +1,9 @@
 // A process whose copy of the state is behind loses nothing and records nothing wrong.
 import { expect, it } from 'vitest';
-import { realRuntime } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import type { Store } from '../../src/store/store.ts';
-import { DeliveryWorker } from '../../src/webhooks/delivery-worker.ts';
-import { newDelivery } from '../../src/webhooks/delivery.ts';
+import { DeliveryWorker } from '../../src/webhooks/sending/delivery-worker.ts';
+import { newDelivery } from '../../src/webhooks/queue/delivery.ts';
 import { eventOf } from '../../src/webhooks/event.ts';
 import {
   activateWebhook,

@@ -1,14 +1,14 @@
 // Two simulated processes on one database, which die in turn at chosen points while they run a job.
 import { expect, onTestFinished } from 'vitest';
-import { notAudited } from '../../src/audit/value.ts';
+import { notAudited } from '../../src/lib/audit-fields.ts';
 import type { Cell } from '../../src/store/state.ts';
-import { deployment } from '../../src/upgrades/deployment.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { startJob } from '../../src/upgrades/job.ts';
-import { newestJob } from '../../src/upgrades/job-table.ts';
-import type { Version } from '../../src/upgrades/manifest.ts';
-import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
-import { type Inventory, simulatedInventory } from '../../src/upgrades/workloads.ts';
+import { startJob } from '../../src/upgrades/jobs/job.ts';
+import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
+import { prepareRollback, prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
+import { type Inventory, simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
 import { createDatabase } from '../kit/postgres.ts';
 import { type Message, timesResumed } from './messages.ts';
 import { type HaltPoint, startPeer } from './peer.ts';

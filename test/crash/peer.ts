@@ -1,13 +1,13 @@
 // A simulated process: a store and a job runner of its own, which can be halted at a chosen point and declared dead. It does not use
 // the clock, so that every death happens at an exact point and the next one can follow at once.
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Needs, Transaction } from '../../src/store/transaction.ts';
-import { createTasks } from '../../src/tasks.ts';
+import { createTasks } from '../../src/lib/tasks.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { JobRunner } from '../../src/upgrades/job-runner.ts';
-import { simulatedInventory } from '../../src/upgrades/workloads.ts';
-import { realRuntime } from '../../src/runtime.ts';
+import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
+import { simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { openPeerStore } from './store-kit.ts';
 
 /**

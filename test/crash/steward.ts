@@ -4,7 +4,7 @@ import { Client as DatabaseClient } from 'pg';
 import { pino } from 'pino';
 import { expect, onTestFailed, onTestFinished } from 'vitest';
 import { users } from '../../src/auth/user.ts';
-import { type StartOptions, startServer } from '../../src/start.ts';
+import { type StartOptions, startServer } from '../../src/app/start.ts';
 import { checkSentDeliveries } from '../kit/check-deliveries.js';
 import { noteRecord, noteSecret } from '../kit/leaks.ts';
 import { hashCheaply } from '../kit/password.ts';

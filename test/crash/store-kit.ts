@@ -1,12 +1,12 @@
 // Stores on one database without a server, and deliveries in them.
 import { expect, onTestFinished } from 'vitest';
-import { tables } from '../../src/records.ts';
-import { type Runtime, realRuntime } from '../../src/runtime.ts';
-import { openPostgresStore } from '../../src/store/postgres/store.ts';
+import { tables } from '../../src/app/tables.ts';
+import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
+import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createTasks } from '../../src/tasks.ts';
-import type { Delivery } from '../../src/webhooks/delivery.ts';
-import { EventPublisher } from '../../src/webhooks/event-publisher.ts';
+import { createTasks } from '../../src/lib/tasks.ts';
+import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
+import { EventPublisher } from '../../src/webhooks/queue/event-publisher.ts';
 import { createWebhook } from '../../src/webhooks/registry.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { defaultStoreOptions, migrations, noPauses } from '../kit/store.ts';

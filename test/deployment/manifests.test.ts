@@ -7,16 +7,16 @@ import { fileURLToPath } from 'node:url';
 import { parseEnv, promisify } from 'node:util';
 import type * as client from '@kubernetes/client-node';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type ConfigError, readConfig } from '../../src/config.ts';
+import { type ConfigError, readConfig } from '../../src/config/config.ts';
 import { variableNames } from '../kit/variables.ts';
-import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
+import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import {
   neededPermissions,
   optionalPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
 import { selectTemplates } from '../../src/upgrades/executors/kubernetes/step-templates.ts';
-import { readManifest } from '../../src/upgrades/manifest.ts';
+import { readManifest } from '../../src/upgrades/versions/manifest.ts';
 import { type Manifest, problemsOf, readManifests } from '../kit/manifests.ts';
 import { startApiServer } from '../kubernetes/api-server.ts';
 
@@ -178,7 +178,7 @@ describe('the Deployment', () => {
   });
 
   it('gives the server enough time to close', () => {
-    const times = [...textOf('src/process.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
+    const times = [...textOf('src/app/process.ts').matchAll(/^const \w+Ms = ([0-9_]+);$/gm)];
     expect(times).toHaveLength(2);
     const [command, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
     expect(command).toBe('sleep');
@@ -260,7 +260,7 @@ describe('the image', () => {
 
   it('contains every file that the server reads', () => {
     expect(intoImage).toEqual(['package.json', 'LICENSE', 'node_modules', 'dist']);
-    const sources = textOf('src/start.ts') + textOf('src/backends.ts');
+    const sources = textOf('src/app/start.ts') + textOf('src/app/backends.ts');
     const paths = [...sources.matchAll(/(?:new URL|\bread)\('([^']+)'/g)].map(([, path = '']) => path);
     expect(paths).toHaveLength(7);
     expect(paths.filter((path) => !existsSync(join(checkout, 'dist', path)))).toEqual([]);

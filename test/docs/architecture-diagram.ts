@@ -26,7 +26,7 @@ const boxes = {
   toolkits: box(clients, 292, 'SOAP toolkits', 'generated', 'from the WSDL'),
 
   rest: box(protocols, 92, 'REST API', 'form fields in, JSON out', 'src/rest'),
-  pages: box(protocols, 192, 'Pages', 'the same tree as HTML', 'src/rest/html'),
+  pages: box(protocols, 192, 'Pages', 'the same tree as HTML', 'src/console'),
   soap: box(protocols, 292, 'SOAP endpoint', 'seven operations', 'src/soap'),
 
   tokens: box(services, 72, 'Tokens and users', 'sign-in, roles, limits', 'src/auth'),

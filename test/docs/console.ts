@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { type Server, namespace, password, startServer } from '../kit/server.ts';
 
 const readAsset = (name: string) =>
-  readFileSync(new URL(`../../src/http/assets/${name}`, import.meta.url), 'utf8');
+  readFileSync(new URL(`../../src/console/assets/${name}`, import.meta.url), 'utf8');
 
 /** The stylesheet and the script of the pages. The test server itself has neither. */
 export const assets = { stylesheet: readAsset('steward.css'), script: readAsset('steward.js') };

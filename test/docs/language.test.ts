@@ -1,6 +1,6 @@
 // Tests that documents and texts for users do not use phrases that need a second reading.
 import { describe, expect, it } from 'vitest';
-import { codes } from '../../src/upgrades/messages.ts';
+import { codes } from '../../src/upgrades/jobs/messages.ts';
 import { proseOf, readDocument, readDocuments } from './documents.ts';
 import { forbiddenPhrases } from './language.ts';
 import { textsOf } from './reference/errors.ts';

@@ -1,15 +1,15 @@
-// The picture of the layers, from the folders and names of the files of src.
+// The picture of the layers, from the folders of src.
 import { posix } from 'node:path';
 import { type Layer, layerOf, layers, sources } from '../kit/layers.ts';
 import { arrow, drawing, rect, text } from './svg.ts';
 
 const purposes: Readonly<Record<Layer, readonly string[]>> = {
   process: ['reads the environment,', 'builds and connects the rest'],
-  edges: ['what a feature offers:', 'REST, SOAP, pages, files'],
-  protocols: ['HTTP, forms, pages, XML;', 'import no feature'],
-  services: ['state over time and I/O'],
-  ports: ['interfaces to the outside'],
-  rules: ['(state, …, at) → state;', 'no I/O, no clock'],
+  edges: ['what a feature offers:', 'REST, SOAP, pages'],
+  protocols: ['HTTP, forms, console, XML;', 'import no feature'],
+  features: ['rules, workers, ports and', 'what they store'],
+  store: ['transactions, the copy in', 'memory, the database'],
+  lib: ['errors, clock, small tools'],
 };
 
 const width = 1040;

@@ -10,7 +10,7 @@ import { type Scene, type SceneName, assets, folderName, hashScene, mask, playSc
 const images = new URL('../../docs/images/', import.meta.url);
 const hashesFile = new URL('screenshots.json', images);
 
-const icon = readFileSync(new URL('../../src/http/assets/steward.svg', import.meta.url), 'utf8');
+const icon = readFileSync(new URL('../../src/console/assets/steward.svg', import.meta.url), 'utf8');
 
 const width = 1280;
 

@@ -1,6 +1,6 @@
 // Tests the webhook receivers in examples/: they accept what Steward delivers, and refuse forged and old deliveries.
 import { describe, expect, it } from 'vitest';
-import { makeSignatureKey, signBody } from '../../src/webhooks/signature.ts';
+import { makeSignatureKey, signBody } from '../../src/webhooks/sending/signature.ts';
 import { startProcess } from '../kit/process.ts';
 import { startSteward } from '../kit/steward.ts';
 import { pathOf, patience, succeeds } from './kit.ts';

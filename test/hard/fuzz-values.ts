@@ -1,7 +1,7 @@
 // Generates values for the fields of the directories: valid, just past the limits, and random. All are bytes.
 import fc from 'fast-check';
 import type { Control, Field } from '../../src/rest/fields.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import { among, anyBytes, bytesOf, mostly, mutated, stretch } from './fuzz-bytes.ts';
 import { password } from '../kit/server.ts';
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { currentMode } from '../../src/mode/mode.ts';
-import { isJobRunning } from '../../src/upgrades/job-table.ts';
+import { isJobRunning } from '../../src/upgrades/jobs/job-table.ts';
 import type { FuzzRequest } from './fuzz-http.ts';
 import { isSlowOnPurpose, pagesOf, requestsTo } from './fuzz-requests.ts';
 import { type Target, idsIn, isComplete, send, startTarget, stopTarget } from './fuzz-session.ts';

@@ -7,7 +7,7 @@ import { type InitialCatalog, editService, loadCatalog, services } from '../../s
 import { CatalogCache } from '../../src/catalog/catalog-cache.ts';
 import { catalogOperations } from '../../src/catalog/soap.ts';
 import { catalogNames } from '../../src/catalog/wsdl.ts';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import { checkCost, cpuMs } from '../kit/cost.ts';
 import { startProcess } from '../kit/process.ts';
 import { namespace } from '../kit/server.ts';

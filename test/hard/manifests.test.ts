@@ -1,8 +1,8 @@
 // Version manifests, settings and license files that are made to cost as much as possible: each gets a short answer that names the limit, or the complete one.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
-import { deployment } from '../../src/upgrades/deployment.ts';
-import type { Version } from '../../src/upgrades/manifest.ts';
+import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import { judge } from './fuzz-verdict.ts';
 import { expectCost } from '../kit/cost.ts';
 import { authorization, nest, postForm, postParts, releases, text, upload } from './limit-requests.ts';

@@ -1,6 +1,6 @@
 // The home page and what each role sees there.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Role } from '../../src/caller.ts';
+import type { Role } from '../../src/lib/caller.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';
 
 let server: Hooks;

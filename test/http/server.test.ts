@@ -1,7 +1,7 @@
 // Addresses outside the two APIs, the log, time limits and internal errors.
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { ask } from '../hard/wire.ts';
 import { type Server, namespace, password, startServer } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';

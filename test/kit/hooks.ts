@@ -1,6 +1,6 @@
 // Starts a server for webhook tests: with requests as an administrator, and a receiver that records what it gets.
 import { expect } from 'vitest';
-import type { OutgoingRequest } from '../../src/webhooks/http-client.ts';
+import type { OutgoingRequest } from '../../src/webhooks/sending/http-client.ts';
 import type { Answer } from './http-client.ts';
 import { type ServerOptions, startServer } from './server.ts';
 

@@ -1,6 +1,10 @@
 // A fake HTTP client for webhook deliveries: a function of the test answers in place of the receivers.
-import type { Runtime } from '../../src/runtime.ts';
-import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../../src/webhooks/http-client.ts';
+import type { Runtime } from '../../src/lib/runtime.ts';
+import type {
+  HttpClient,
+  OutgoingRequest,
+  ReceivedResponse,
+} from '../../src/webhooks/sending/http-client.ts';
 import { checkDelivery } from './check-deliveries.js';
 
 /** A response, or its status only. */

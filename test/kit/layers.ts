@@ -1,7 +1,8 @@
 // The layers of the code: which files of src there are, and which layer each belongs to.
 import { readdirSync } from 'node:fs';
+import { posix } from 'node:path';
 
-/** The files of src, such as `webhooks/delivery.ts`. */
+/** The files of src, such as `webhooks/queue/delivery.ts`. */
 export const sources = readdirSync(new URL('../../src/', import.meta.url), {
   recursive: true,
   encoding: 'utf8',
@@ -9,30 +10,33 @@ export const sources = readdirSync(new URL('../../src/', import.meta.url), {
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.replaceAll('\\', '/'));
 
-/** From the bottom to the top. A file's layer follows from its folder and name alone. */
-export const layers = ['rules', 'ports', 'services', 'protocols', 'edges', 'process'] as const;
+/** From the bottom to the top. */
+export const layers = ['lib', 'store', 'features', 'protocols', 'edges', 'process'] as const;
 export type Layer = (typeof layers)[number];
 
-/** The first pattern that matches decides; everything else is a rule. */
-const patterns: readonly [RegExp, Layer][] = [
-  [
-    /^(main|process|cli|steward|start|backends|app|services|mounts|config)\.ts$|^(commands|config)\//,
-    'process',
-  ],
-  [/^control\/(?!control-client\.ts$)/, 'process'],
-  [/^(http|rest|soap)\//, 'protocols'],
-  [/(^|[/.])(rest|soap|fields|answers)\.ts$|\/pages\/|-file\.ts$/, 'edges'],
-  [/^store\/(state|transaction)\.ts$/, 'rules'],
-  [/^store\/([a-z]+-)?(store|queue)\.ts$|^runtime\.ts$|\/executor\.ts$/, 'ports'],
-  [/^store\/|^tasks\.ts$|^lib\/async\.ts$|\/executors\//, 'services'],
-  [
-    /-(worker|runner|watcher|service|publisher|cache|client|limiter)\.ts$|\/(stats|resolver)\.ts$/,
-    'services',
-  ],
-  [/-request\.ts$/, 'services'],
-];
+const layersOfFolders: Readonly<Record<string, Layer>> = {
+  lib: 'lib',
+  store: 'store',
+  http: 'protocols',
+  soap: 'protocols',
+  rest: 'protocols',
+  console: 'protocols',
+  config: 'process',
+  app: 'process',
+  commands: 'process',
+  testing: 'process',
+  '': 'process',
+};
 
+/** The first folder of the file. Empty for an entry point. */
+export function folderOf(name: string): string {
+  return name.includes('/') ? (name.split('/')[0] ?? '') : '';
+}
+
+/** The layer follows from the folder. The edges of a feature are its pages, and the files that its protocols name. */
 export function layerOf(name: string): Layer {
-  if (name.startsWith('upgrades/executors/kubernetes/')) return 'services';
-  return patterns.find(([pattern]) => pattern.test(name))?.[1] ?? 'rules';
+  const layer = layersOfFolders[folderOf(name)];
+  if (layer !== undefined) return layer;
+  const isEdge = posix.dirname(name).endsWith('/pages') || /(^|[/.])(rest|soap)\.ts$/.test(name);
+  return isEdge ? 'edges' : 'features';
 }

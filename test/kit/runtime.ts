@@ -1,6 +1,6 @@
 // A fake runtime: its clock moves only when a test advances it, and sleepers wake in the order of their times.
 import { randomBytes } from 'node:crypto';
-import { type Runtime, realRuntime } from '../../src/runtime.ts';
+import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
 import { noteSecretBytes } from './leaks.ts';
 
 export type FakeRuntime = Runtime & {

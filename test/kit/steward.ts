@@ -2,15 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { expect, onTestFinished } from 'vitest';
-import { type App, createApp } from '../../src/app.ts';
-import { createExecutor, openStore } from '../../src/backends.ts';
+import { type App, createApp } from '../../src/app/app.ts';
+import { createExecutor, openStore } from '../../src/app/backends.ts';
 import { type InitialCatalog } from '../../src/catalog/catalog.ts';
-import { readCatalogFile } from '../../src/catalog/catalog-file.ts';
+import { readCatalogFile } from '../../src/app/catalog-file.ts';
 import { sampleCatalog } from '../../src/catalog/sample.ts';
-import { readConfig } from '../../src/config.ts';
-import { startControlled } from '../../src/control/start.ts';
-import { realRuntime } from '../../src/runtime.ts';
-import { type HttpClient, createHttpClient } from '../../src/webhooks/http-client.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { startControlled } from '../../src/testing/start.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
+import { type HttpClient, createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 import { checkDelivery } from './check-deliveries.js';
 import { noteRecord, noteSecret } from './leaks.ts';
 import { createTestPasswords, hashCheaply } from './password.ts';
@@ -22,9 +22,9 @@ type Variables = Readonly<Record<string, string>>;
 
 const readSource = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const assets = {
-  stylesheet: readSource('src/http/assets/steward.css'),
-  script: readSource('src/http/assets/steward.js'),
-  icon: readSource('src/http/assets/steward.svg'),
+  stylesheet: readSource('src/console/assets/steward.css'),
+  script: readSource('src/console/assets/steward.js'),
+  icon: readSource('src/console/assets/steward.svg'),
 };
 const wsdl = readSource('wsdl/ServiceCatalog.wsdl');
 const { version } = JSON.parse(readSource('package.json')) as { version: string };

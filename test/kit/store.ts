@@ -1,10 +1,11 @@
 // Creates an empty store of the kind that TEST_STORE selects. It reports when no call is running.
-import type { Config } from '../../src/config.ts';
-import { tables } from '../../src/records.ts';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
-import { openPostgresStore, readMigrations } from '../../src/store/postgres/store.ts';
-import type { Retention, Store } from '../../src/store/store.ts';
-import { realRuntime } from '../../src/runtime.ts';
+import type { Config } from '../../src/config/config.ts';
+import { tables } from '../../src/app/tables.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { openPostgresStore, readMigrations } from '../../src/app/stores/postgres-store.ts';
+import type { Retention } from '../../src/app/stores/retention.ts';
+import type { Store } from '../../src/store/store.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { type Database, claimDatabase, releaseDatabase, takeDatabase } from './postgres.ts';
 
 export type TestStore = Store & {

@@ -1,6 +1,6 @@
 // Helpers for the tests of the XML reader: documents, trees as text, and expected errors.
 import { expect } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import type { XmlElement } from '../../src/soap/xml/reader.ts';
 
 export const XML_NAMESPACE = 'http://www.w3.org/XML/1998/namespace';

@@ -1,6 +1,6 @@
 // A namespace in which a job has left changed workloads behind, because its store is lost or its reverting failed: the next job recognises them.
 import { afterEach, expect, it } from 'vitest';
-import { findJobEnd } from '../../src/upgrades/job-service.ts';
+import { findJobEnd } from '../../src/upgrades/jobs/job-service.ts';
 import { type Server, startServer } from '../kit/server.ts';
 import type { Cluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { KubernetesOptions } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { StepContext, Executor } from '../../src/upgrades/executors/executor.ts';
-import type { WorkloadContainer, Workload } from '../../src/upgrades/workloads.ts';
+import type { WorkloadContainer, Workload } from '../../src/upgrades/planning/workloads.ts';
 import { type Cluster, type Kind, type NewWorkload, openCluster } from './cluster.ts';
 import { createTestExecutor } from './executor.ts';
 

@@ -6,7 +6,7 @@ import {
   createKubernetesExecutor,
 } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { type Runtime, realRuntime } from '../../src/runtime.ts';
+import { type Runtime, realRuntime } from '../../src/lib/runtime.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import type { Cluster } from './cluster.ts';
 

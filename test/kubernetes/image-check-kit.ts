@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { formatProblem } from '../../src/errors.ts';
+import { formatProblem } from '../../src/lib/errors.ts';
 import {
   ImageChecker,
   type ImageCheckerOptions,
 } from '../../src/upgrades/executors/kubernetes/image-check.ts';
-import { realRuntime } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 
 export type CheckOptions = Partial<Omit<ImageCheckerOptions, 'insecureHosts'>> & {
   readonly insecure?: readonly string[];

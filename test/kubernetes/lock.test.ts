@@ -1,6 +1,6 @@
 // The lock on a namespace: which jobs acquire it, and which wait or fail.
 import { describe, expect, it } from 'vitest';
-import { formatProblem } from '../../src/errors.ts';
+import { formatProblem } from '../../src/lib/errors.ts';
 import type { Cluster } from './cluster.ts';
 import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ClusterWorkload } from '../../src/upgrades/executors/kubernetes/workload.ts';
 import { findImageProblem, locateImage, pinImage } from '../../src/upgrades/executors/kubernetes/image.ts';
 import { matchContainers } from '../../src/upgrades/executors/kubernetes/matching.ts';
-import type { Container } from '../../src/upgrades/manifest.ts';
+import type { Container } from '../../src/upgrades/versions/manifest.ts';
 import { expectCost } from '../kit/cost.ts';
 import { found } from './workload.ts';
 

@@ -1,6 +1,6 @@
 // How the executor behaves while the API server is down, slow, or refuses requests for a while.
 import { describe, expect, it } from 'vitest';
-import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
+import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Act } from './faults.ts';
 import { contextOf, fast, openDeployment, workload } from './single-deployment.ts';
 

@@ -2,16 +2,16 @@
 import { afterEach, expect, it } from 'vitest';
 import { type KubernetesOptions, connectCluster } from '../../src/upgrades/executors/kubernetes/executor.ts';
 import {
+  type Permission,
   neededPermissions,
   optionalPermissions,
   templatePermissions,
 } from '../../src/upgrades/executors/kubernetes/permissions.ts';
-import type { Permission } from '../../src/upgrades/executors/kubernetes/permissions.ts';
-import { realRuntime } from '../../src/runtime.ts';
-import { formatProblem } from '../../src/errors.ts';
-import { freshRelease } from '../../src/upgrades/built-in-manifest.ts';
-import type { Version } from '../../src/upgrades/manifest.ts';
-import type { JobEnd } from '../../src/upgrades/workloads.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
+import { formatProblem } from '../../src/lib/errors.ts';
+import { freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
+import type { JobEnd } from '../../src/upgrades/planning/workloads.ts';
 import { type Cluster, type NewWorkload, openCluster } from './cluster.ts';
 import { createFastRuntime, createTestExecutor } from './executor.ts';
 

@@ -1,6 +1,6 @@
 // The frame of all pages: navigation, breadcrumb, the banner of read-only mode, and error pages that lead on.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Role } from '../../src/caller.ts';
+import type { Role } from '../../src/lib/caller.ts';
 import { type Server, startServer } from '../kit/server.ts';
 
 let server: Server;

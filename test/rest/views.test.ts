@@ -1,6 +1,6 @@
 // The pages of users, the own account, uploads, the mode, versions and the audit trail, in a browser without scripts.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Role } from '../../src/caller.ts';
+import type { Role } from '../../src/lib/caller.ts';
 import { type Server, password, startServer } from '../kit/server.ts';
 import { formOf, plain } from '../upgrades/page-kit.ts';
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import * as libxml2 from 'libxml2-wasm';
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { decodeXml } from '../../src/soap/xml/decode.ts';
 import { type XmlElement, readXml } from '../../src/soap/xml/reader.ts';
 import { print } from '../kit/xml.ts';

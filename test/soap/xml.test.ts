@@ -1,7 +1,7 @@
 // Tests the XML reader and the escaping of text.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { escapeAttribute, escapeText } from '../../src/soap/xml/escape.ts';
 import { readXml } from '../../src/soap/xml/reader.ts';
 import { isXmlText } from '../../src/lib/text.ts';

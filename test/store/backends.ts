@@ -1,10 +1,11 @@
 // Opens the stores that the suites run on. Every store is closed at the end of its test, also if the test fails.
 import { Client } from 'pg';
 import { onTestFinished } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
-import { openPostgresStore } from '../../src/store/postgres/store.ts';
-import type { Retention, Store } from '../../src/store/store.ts';
-import { realRuntime } from '../../src/runtime.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { openPostgresStore } from '../../src/app/stores/postgres-store.ts';
+import type { Retention } from '../../src/app/stores/retention.ts';
+import type { Store } from '../../src/store/store.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { createDatabase, releaseDatabase, takeDatabase } from '../kit/postgres.ts';
 import { migrations, noPauses } from '../kit/store.ts';
 import { tables } from './definitions.ts';

@@ -1,11 +1,11 @@
 // Defines the tables and cells of the suites, and sample records of every port.
-import { notAudited } from '../../src/audit/value.ts';
+import { notAudited } from '../../src/lib/audit-fields.ts';
 import type { AuditEntry } from '../../src/audit/entry.ts';
 import type { Token } from '../../src/auth/token.ts';
 import type { Cell, Table } from '../../src/store/state.ts';
-import type { Job, StoredPlan } from '../../src/upgrades/job-table.ts';
+import type { Job, StoredPlan } from '../../src/upgrades/jobs/job-table.ts';
 import type { Upload } from '../../src/uploads/upload.ts';
-import { redeliveries } from '../../src/webhooks/redelivery.ts';
+import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { type Webhook, webhooks } from '../../src/webhooks/webhook.ts';
 
 export type Row = { readonly id: string; readonly inner: { readonly n: number } };

@@ -1,9 +1,9 @@
 // Contract of completions: the holder of a claim completes a delivery once, and failures are counted exactly; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { LostClaim } from '../../src/store/transaction.ts';
-import type { Delivery } from '../../src/webhooks/delivery.ts';
-import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
+import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
+import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
+import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 import { backends } from './backends.ts';
 import { cell, row, rows } from './definitions.ts';
 import {

@@ -1,12 +1,12 @@
 // Runs random operations on the delivery queue of every store and compares the results with the model.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
-import type { Completion } from '../../src/store/delivery-queue.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { type Completion, LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import type { Store } from '../../src/store/store.ts';
-import { LostClaim, type Transaction } from '../../src/store/transaction.ts';
-import type { Delivery } from '../../src/webhooks/delivery.ts';
-import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
+import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
+import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 import { timelessRuntime } from '../kit/runtime.ts';
 import { createTestDatabase, keeping } from './backends.ts';
 import { attempted, bytesOf, claimAll, delivery, ended } from './deliveries.ts';

@@ -6,8 +6,8 @@ import {
   isRecoverable,
   priorityOf,
   waitingSince,
-} from '../../src/webhooks/delivery.ts';
-import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
+} from '../../src/webhooks/queue/delivery.ts';
+import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 
 export const webhookIds = ['a', 'b', 'c'];
 

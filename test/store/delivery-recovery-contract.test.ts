@@ -1,9 +1,9 @@
 // Contract of missed deliveries, redeliveries and their retention; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import type { DeliveryFilter } from '../../src/webhooks/delivery-filter.ts';
-import { type Delivery, newDelivery, redeliveryOf } from '../../src/webhooks/delivery.ts';
-import { type Redelivery, redeliveries } from '../../src/webhooks/redelivery.ts';
+import type { DeliveryFilter } from '../../src/webhooks/queue/delivery-filter.ts';
+import { type Delivery, newDelivery, redeliveryOf } from '../../src/webhooks/queue/delivery.ts';
+import { type Redelivery, redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { backends, keeping, openElsewhere } from './backends.ts';
 import { webhook } from './definitions.ts';

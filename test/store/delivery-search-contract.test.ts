@@ -1,7 +1,7 @@
 // Contract of finding deliveries by filter; every store runs this suite.
 import { describe, expect, it } from 'vitest';
-import { type DeliveryFilter, matchesFilter } from '../../src/webhooks/delivery-filter.ts';
-import type { Delivery } from '../../src/webhooks/delivery.ts';
+import { type DeliveryFilter, matchesFilter } from '../../src/webhooks/queue/delivery-filter.ts';
+import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { backends } from './backends.ts';
 import { attempted, claim, claimed, complete, delivery, discard, end, publish, retry } from './deliveries.ts';
 

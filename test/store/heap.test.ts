@@ -1,7 +1,7 @@
 // Compares the heap with a sorted array.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createHeap } from '../../src/store/memory/heap.ts';
+import { createHeap } from '../../src/webhooks/queue/memory/heap.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 500);
 

@@ -1,7 +1,7 @@
 // Contract of the job store; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
+import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import { backends, openElsewhere } from './backends.ts';
 import { job, plan, tryToChange } from './definitions.ts';
 

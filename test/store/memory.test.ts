@@ -1,6 +1,6 @@
 // Tests what only the memory store does: its own limits, its heaps, and the check of needs.
 import { describe, expect, it } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
+import { ServiceError } from '../../src/lib/errors.ts';
 import { keeping, openMemory } from './backends.ts';
 import { auditEntry, token, upload } from './definitions.ts';
 import {

@@ -1,7 +1,7 @@
 // Tests the PostgreSQL database itself: encryption of secrets, migrations, and values that PostgreSQL rejects.
 import { describe, expect, it } from 'vitest';
-import { isUnavailable } from '../../src/errors.ts';
-import { tables } from '../../src/records.ts';
+import { isUnavailable } from '../../src/lib/errors.ts';
+import { tables } from '../../src/app/tables.ts';
 import type { Store } from '../../src/store/store.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { migrations } from '../kit/store.ts';

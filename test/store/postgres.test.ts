@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Reader } from '../../src/store/state.ts';
 import type { Store } from '../../src/store/store.ts';
-import { LostClaim } from '../../src/store/transaction.ts';
-import type { FailureWindow } from '../../src/webhooks/failure-window.ts';
+import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
+import type { FailureWindow } from '../../src/webhooks/sending/failure-window.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createTestDatabase, openElsewhere, openTwice } from './backends.ts';

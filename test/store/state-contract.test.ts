@@ -1,7 +1,8 @@
 // Contract of the replicated state and of updates; every store runs this suite.
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
-import { LostClaim, type Transaction } from '../../src/store/transaction.ts';
+import type { Transaction } from '../../src/store/transaction.ts';
+import { LostClaim } from '../../src/webhooks/queue/delivery-queue.ts';
 import { backends, openElsewhere } from './backends.ts';
 import { auditEntry, cell, job, others, plan, row, rows, token, upload } from './definitions.ts';
 import { claim, claimed, deleteAll, delivery, ended, enqueue, list, snapshot } from './deliveries.ts';

@@ -1,7 +1,7 @@
 // Contract of values: the store returns them exactly as they were written, also in another process; every store runs this suite.
 import { describe, expect, it } from 'vitest';
-import type { Step } from '../../src/upgrades/plan.ts';
-import type { Delivery } from '../../src/webhooks/delivery.ts';
+import type { Step } from '../../src/upgrades/planning/plan.ts';
+import type { Delivery } from '../../src/webhooks/queue/delivery.ts';
 import { backends, openElsewhere } from './backends.ts';
 import { auditEntry, type Keepsake, job, keepsakes, notebook, plan, token, upload } from './definitions.ts';
 import { attempted, claim, claimed, complete, delivery, publish } from './deliveries.ts';

@@ -1,11 +1,11 @@
 // The job service: what it reads from the store for the messages of the newest job and of earlier ones.
 import { expect, it } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { requestCancel, startJob } from '../../src/upgrades/job.ts';
-import { JobService } from '../../src/upgrades/job-service.ts';
-import { type Job, newestJob } from '../../src/upgrades/job-table.ts';
-import { deployment } from '../../src/upgrades/deployment.ts';
+import { requestCancel, startJob } from '../../src/upgrades/jobs/job.ts';
+import { JobService } from '../../src/upgrades/jobs/job-service.ts';
+import { type Job, newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import { deployment } from '../../src/upgrades/versions/deployment.ts';
 
 const newJob = {
   operation: 'upgrade',

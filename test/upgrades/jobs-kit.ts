@@ -1,6 +1,6 @@
 // Shared by the tests of upgrade jobs: a server whose steps take one second, and requests to it.
 import { afterEach } from 'vitest';
-import { isJobRunning } from '../../src/upgrades/job-table.ts';
+import { isJobRunning } from '../../src/upgrades/jobs/job-table.ts';
 import { type Server, type ServerOptions, startServer } from '../kit/server.ts';
 
 export const admin = 'token-of-the-administrator';

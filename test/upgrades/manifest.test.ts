@@ -1,14 +1,14 @@
 // Version manifests: reading, refusal, and the versions that can be reached.
 import { describe, expect, it } from 'vitest';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
-import { type Version, readManifest } from '../../src/upgrades/manifest.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
+import { type Version, readManifest } from '../../src/upgrades/versions/manifest.ts';
 import {
   type Deployment,
   afterInstalling,
   installCheck,
   rollbackTargets,
   reachableVersions,
-} from '../../src/upgrades/deployment.ts';
+} from '../../src/upgrades/versions/deployment.ts';
 
 const containers = [{ name: 'A', image: 'a:1' }];
 const release = (id: string, build: string, previousReleaseBuild: string, extra = {}) => ({

@@ -1,23 +1,23 @@
 // The system under test of model.test.ts: a few versions, a map of images as cluster, and steps that wait until the test lets them continue.
 import { expect } from 'vitest';
-import { invalid } from '../../src/errors.ts';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
-import { createTasks } from '../../src/tasks.ts';
-import { builtInManifest, freshRelease } from '../../src/upgrades/built-in-manifest.ts';
+import { invalid } from '../../src/lib/errors.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { createTasks } from '../../src/lib/tasks.ts';
+import { builtInManifest, freshRelease } from '../../src/upgrades/versions/built-in-manifest.ts';
 import type { Executor } from '../../src/upgrades/executors/executor.ts';
-import { startJob } from '../../src/upgrades/job.ts';
-import { jobProgress } from '../../src/upgrades/job-status.ts';
-import { type Job, isJobRunning, newestJob } from '../../src/upgrades/job-table.ts';
-import type { Version } from '../../src/upgrades/manifest.ts';
-import { prepareRollback, prepareUpgrade } from '../../src/upgrades/preflight.ts';
+import { startJob } from '../../src/upgrades/jobs/job.ts';
+import { jobProgress } from '../../src/upgrades/jobs/job-status.ts';
+import { type Job, isJobRunning, newestJob } from '../../src/upgrades/jobs/job-table.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
+import { prepareRollback, prepareUpgrade } from '../../src/upgrades/planning/preflight.ts';
 import {
   type Deployment,
   deployment,
   installedContainers,
   installedVersions,
-} from '../../src/upgrades/deployment.ts';
-import { JobRunner } from '../../src/upgrades/job-runner.ts';
-import { type Workload, simulatedInventory } from '../../src/upgrades/workloads.ts';
+} from '../../src/upgrades/versions/deployment.ts';
+import { JobRunner } from '../../src/upgrades/jobs/job-runner.ts';
+import { type Workload, simulatedInventory } from '../../src/upgrades/planning/workloads.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 
 /**
@@ -157,7 +157,7 @@ export function createSystem(parallelism: number) {
     const job = store.read(newestJob);
     if (!job) return;
     const { done, percent, steps } = jobProgress(job, runtime.now());
-    progressSeen.push({ job, values: [done, percent, steps?.done ?? NaN] });
+    progressSeen.push({ job, values: [done, percent, steps.done] });
   });
   /** The images when the newest job began. */
   let imagesBefore = new Map(cluster);

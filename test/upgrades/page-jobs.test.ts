@@ -1,6 +1,6 @@
 // The upgrades page while a job runs and after it, also opened with a bearer token.
 import { describe, expect, it } from 'vitest';
-import { newestJob } from '../../src/upgrades/job-table.ts';
+import { newestJob } from '../../src/upgrades/jobs/job-table.ts';
 import type { Server } from '../kit/server.ts';
 import { cookie, eleven, formOf, hour, patch1, plain, token, upgrades, usePage } from './page-kit.ts';
 

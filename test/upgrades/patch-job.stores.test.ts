@@ -1,6 +1,6 @@
 // A patch through the API: its messages, failure, resume, cancellation, and a restart of the process.
 import { describe, expect, it } from 'vitest';
-import { realRuntime } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, patch1, patch2, upgrades, useJobs } from './jobs-kit.ts';

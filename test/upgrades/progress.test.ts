@@ -1,6 +1,11 @@
 // Progress by steps: the recorded jobs are replayed, and the remaining time is compared with what it really was.
 import { describe, expect, it } from 'vitest';
-import { type Progress, advanceProgress, remainingMs, startProgress } from '../../src/upgrades/progress.ts';
+import {
+  type Progress,
+  advanceProgress,
+  remainingMs,
+  startProgress,
+} from '../../src/upgrades/jobs/progress.ts';
 import { type RecordedStep, planOf, readRecording } from './recording.ts';
 
 const recordings = ['simulated-release', 'cluster-release'];

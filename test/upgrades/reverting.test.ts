@@ -1,9 +1,9 @@
 // A failed or cancelled patch that reverts its workloads: its deadline, how an administrator stops it, and how a resume continues.
 import { describe, expect, it } from 'vitest';
-import { realRuntime } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { RefusedError } from '../../src/upgrades/executors/executor.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
-import type { Workload } from '../../src/upgrades/workloads.ts';
+import type { Workload } from '../../src/upgrades/planning/workloads.ts';
 import type { Server } from '../kit/server.ts';
 import { type Failure, type Status, admin, codesOf, patch1, patch2, useJobs } from './jobs-kit.ts';
 

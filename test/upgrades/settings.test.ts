@@ -1,15 +1,15 @@
 // Upgrade settings: the inputs of a version, and the check of submitted values.
 import { describe, expect, it } from 'vitest';
-import { formatProblem } from '../../src/errors.ts';
-import { builtInManifest } from '../../src/upgrades/built-in-manifest.ts';
-import type { Version } from '../../src/upgrades/manifest.ts';
+import { formatProblem } from '../../src/lib/errors.ts';
+import { builtInManifest } from '../../src/upgrades/versions/built-in-manifest.ts';
+import type { Version } from '../../src/upgrades/versions/manifest.ts';
 import {
   type SettingFile,
   type SubmittedSettings,
   readSettingFile,
   readSettings,
   settingsOf,
-} from '../../src/upgrades/settings.ts';
+} from '../../src/upgrades/planning/settings.ts';
 
 const release = builtInManifest.find(
   ({ version, type }) => version === '11.0.0' && type === 'release',

@@ -1,6 +1,6 @@
 // The steps of simulated jobs: their ids, which of them are skipped, hooks, failures by step, and messages before and after the work.
 import { describe, expect, it } from 'vitest';
-import { templateSteps } from '../../src/upgrades/step-ids.ts';
+import { templateSteps } from '../../src/upgrades/planning/step-ids.ts';
 import type { Server } from '../kit/server.ts';
 import { type Status, admin, codesOf, eleven, license, patch1, upgrades, useJobs } from './jobs-kit.ts';
 

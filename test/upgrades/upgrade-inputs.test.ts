@@ -1,6 +1,6 @@
 // How often a request for an upgrade reads its inputs: the inventory and the uploads, each once.
 import { expect, it } from 'vitest';
-import { realRuntime } from '../../src/runtime.ts';
+import { realRuntime } from '../../src/lib/runtime.ts';
 import { createSimulatedExecutor } from '../../src/upgrades/executors/simulated.ts';
 import type { Server } from '../kit/server.ts';
 import { createTestStore } from '../kit/store.ts';

@@ -11,7 +11,7 @@ import {
   nextAttemptAt,
   priorityOf,
   waitingSince,
-} from '../../src/webhooks/delivery.ts';
+} from '../../src/webhooks/queue/delivery.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';
 
 const settings = webhookSettings.initial;

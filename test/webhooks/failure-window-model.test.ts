@@ -2,7 +2,11 @@
 // FUZZ_RUNS raises the number of histories (default 10,000). fast-check prints its seed if the two differ.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type FailurePolicy, type FailureWindow, countFailure } from '../../src/webhooks/failure-window.ts';
+import {
+  type FailurePolicy,
+  type FailureWindow,
+  countFailure,
+} from '../../src/webhooks/sending/failure-window.ts';
 import { dayMs, firstFailure } from './failure-window-kit.ts';
 
 type Event =

@@ -5,7 +5,7 @@ import {
   type FailureWindow,
   countFailure,
   endOfWindow,
-} from '../../src/webhooks/failure-window.ts';
+} from '../../src/webhooks/sending/failure-window.ts';
 import { dayMs, firstFailure } from './failure-window-kit.ts';
 
 /** Day n of the rule is from n − 1 to n days after the first failure. */

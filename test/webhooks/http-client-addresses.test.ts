@@ -1,7 +1,7 @@
 // Tests that the HTTP client connects to no forbidden address, in any spelling and by any name.
 import { setDefaultAutoSelectFamily } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { receiverProblem } from '../../src/webhooks/target-policy.ts';
+import { receiverProblem } from '../../src/webhooks/sending/target-policy.ts';
 import {
   LOCAL,
   NEVER,

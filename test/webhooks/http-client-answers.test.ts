@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { keptBytes, readBytes } from '../../src/webhooks/http-client.ts';
+import { keptBytes, readBytes } from '../../src/webhooks/sending/http-client.ts';
 import {
   LOCAL,
   NEVER,

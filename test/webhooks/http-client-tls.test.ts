@@ -5,8 +5,8 @@ import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { parseAuthorities, readAuthorities } from '../../src/webhooks/authorities-file.ts';
-import { createHttpClient } from '../../src/webhooks/http-client.ts';
+import { parseAuthorities, readAuthorities } from '../../src/webhooks/sending/authorities-file.ts';
+import { createHttpClient } from '../../src/webhooks/sending/http-client.ts';
 import { LOCAL, NEVER, listen, requestTo } from './http-client-kit.ts';
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;

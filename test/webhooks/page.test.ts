@@ -1,6 +1,6 @@
 // Tests of the page of all webhooks, and of the texts on it.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { pageRange } from '../../src/rest/html/table.ts';
+import { pageRange } from '../../src/console/table.ts';
 import { formatReceiver } from '../../src/webhooks/pages/parts.ts';
 import { formatPolicy } from '../../src/webhooks/pages/settings.ts';
 import { webhookSettings } from '../../src/webhooks/settings.ts';

@@ -1,6 +1,6 @@
 // Recovering events that a receiver did not get: missed deliveries, redelivery by filter, and counts of discarded deliveries.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { listRedeliveries } from '../../src/webhooks/redelivery.ts';
+import { listRedeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { entriesOf } from '../audit/kit.ts';
 import { blackHole } from '../kit/http-client.ts';
 import { type Hooks, startHooks } from '../kit/hooks.ts';

@@ -1,9 +1,9 @@
 // The redelivery worker on the store in memory, which answers without a turn of the event loop.
 import { expect, it } from 'vitest';
-import { createMemoryStore } from '../../src/store/memory/store.ts';
-import { createTasks } from '../../src/tasks.ts';
-import { RedeliveryWorker } from '../../src/webhooks/redelivery-worker.ts';
-import { redeliveries } from '../../src/webhooks/redelivery.ts';
+import { createMemoryStore } from '../../src/app/stores/memory-store.ts';
+import { createTasks } from '../../src/lib/tasks.ts';
+import { RedeliveryWorker } from '../../src/webhooks/queue/redelivery-worker.ts';
+import { redeliveries } from '../../src/webhooks/queue/redelivery.ts';
 import { webhooks } from '../../src/webhooks/webhook.ts';
 import { createFakeRuntime } from '../kit/runtime.ts';
 import { defaultStoreOptions } from '../kit/store.ts';

@@ -9,7 +9,7 @@ import {
   signBody,
   signatureKeyBytes,
   signatureKeyRule,
-} from '../../src/webhooks/signature.ts';
+} from '../../src/webhooks/sending/signature.ts';
 
 const numRuns = Number(process.env.FUZZ_RUNS ?? 500);
 

@@ -1,6 +1,6 @@
 // Tests of the rules for receivers: forbidden addresses, problems of a URL, and the receiver of a URL.
 import { describe, expect, it } from 'vitest';
-import { isForbidden, receiverProblem, receiverOf } from '../../src/webhooks/target-policy.ts';
+import { isForbidden, receiverProblem, receiverOf } from '../../src/webhooks/sending/target-policy.ts';
 import { allow } from './http-client-kit.ts';
 
 describe('isForbidden', () => {

@@ -1,8 +1,8 @@
 // The page of the audit trail: filters, a compact table, and the export.
 import { formatNumber } from '../../lib/format.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderAgo } from '../../rest/html/json.ts';
-import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderAgo } from '../../console/json.ts';
+import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { TitleOf } from './titles.ts';
 import { type AuditEntry, type AuditOutcome, auditOutcomes } from '../entry.ts';

@@ -1,11 +1,11 @@
 // The page of one service: its properties, its webhooks, and the links to edit or delete it.
-import { mayCall } from '../../caller.ts';
+import { mayCall } from '../../lib/caller.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
-import { confirmedAction } from '../../rest/html/action.ts';
-import { html, type Html } from '../../rest/html/html.ts';
+import { confirmedAction } from '../../console/action.ts';
+import { html, type Html } from '../../console/html.ts';
 import { formatCount } from '../../lib/format.ts';
-import { renderAgo } from '../../rest/html/json.ts';
-import { renderFacts } from '../../rest/html/table.ts';
+import { renderAgo } from '../../console/json.ts';
+import { renderFacts } from '../../console/table.ts';
 import { type Service, addressOfService, audiences, fullNameOf, rootFolder } from '../catalog.ts';
 
 export type ServiceViewOptions = {

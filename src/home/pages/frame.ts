@@ -1,8 +1,8 @@
 // The frame of the pages of this product: the main navigation, and the banner of read-only mode.
 import { currentMode } from '../../mode/mode.ts';
-import type { NavigationEntry, ReadOnlyState } from '../../rest/html/frame.ts';
+import type { NavigationEntry, ReadOnlyState } from '../../console/frame.ts';
 import type { Reader } from '../../store/state.ts';
-import { isJobRunning } from '../../upgrades/job-table.ts';
+import { isJobRunning } from '../../upgrades/jobs/job-table.ts';
 
 export const navigation: readonly NavigationEntry[] = [
   { name: 'Home', path: [], access: 'member' },

@@ -1,5 +1,5 @@
 // The OpenAPI 3.1 document of the resource trees.
-import { type Access, needsToken } from '../../caller.ts';
+import { type Access, needsToken } from '../../lib/caller.ts';
 import { type Entry, type Items, type Resource, answerOf, walk } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerComponents, answerReference, errorAnswer } from '../answer.ts';

@@ -1,6 +1,6 @@
 // Errors in the OpenAPI document: one response for each status and cause, and the errors that a request may get.
-import { needsToken } from '../../caller.ts';
-import { type ErrorKind, ServiceError } from '../../errors.ts';
+import { needsToken } from '../../lib/caller.ts';
+import { type ErrorKind, ServiceError } from '../../lib/errors.ts';
 import type { Operation, Resource } from '../resource.ts';
 import type { Json } from '../../lib/json.ts';
 import { answerReference, errorAnswer } from '../answer.ts';

@@ -1,5 +1,5 @@
 // A position in an XML text, and readers of the smallest parts: names, white space, references.
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../lib/errors.ts';
 import { truncate, isXmlText } from '../../lib/text.ts';
 
 export type Cursor = {

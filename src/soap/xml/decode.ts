@@ -1,7 +1,7 @@
 // Decodes the bytes of an XML document. The encoding comes from the byte order mark, else from the charset parameter of the
 // content type, else from the first bytes and the XML declaration.
 import { isAscii } from 'node:buffer';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../lib/errors.ts';
 
 type Utf16 = 'utf-16le' | 'utf-16be';
 type Encoding = 'utf-8' | 'us-ascii' | Utf16;

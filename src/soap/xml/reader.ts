@@ -1,6 +1,6 @@
 // Reads XML 1.0 with namespaces into a small tree, strictly and in one linear pass. It refuses DOCTYPE, processing instructions
 // and documents over its limits.
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../lib/errors.ts';
 import { truncate, forbiddenInXml } from '../../lib/text.ts';
 import { expandReferences, readName, refuse, skipWhiteSpace } from './cursor.ts';
 import { XML_DECLARATION } from './decode.ts';

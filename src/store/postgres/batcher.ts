@@ -1,5 +1,5 @@
 // Collects calls while an earlier batch runs, and then runs them together: one round trip and one commit serve all of them.
-import { isUnavailable } from '../../errors.ts';
+import { isUnavailable } from '../../lib/errors.ts';
 
 export type BatchOptions<I, O> = {
   /**

@@ -1,6 +1,6 @@
 // Connects to PostgreSQL: connection pool, timeouts, and the classification of errors.
 import pg from 'pg';
-import { ServiceError } from '../../errors.ts';
+import { ServiceError } from '../../lib/errors.ts';
 
 export type Client = Pick<pg.PoolClient, 'query'>;
 

@@ -4,8 +4,8 @@
 // that the copy shows. `follow` reads the rows with a higher version and applies all of them together, so the copy always shows one
 // consistent version. It loads everything if rows that were removed since `seen` may have been pruned, or if the version is lower than
 // `seen` because a backup was restored.
-import { type Changes, createChanges, freeze, rowsIn } from '../changes.ts';
-import { notAudited } from '../../audit/value.ts';
+import { type StateChanges, freeze, rowsIn } from '../changes.ts';
+import { notAudited } from '../../lib/audit-fields.ts';
 import type { Copy } from '../copy.ts';
 import type { Table } from '../state.ts';
 import { type Client, type Database, query } from './database.ts';
@@ -84,15 +84,15 @@ export class Replica {
   }
 
   /** Applies an update of this process, which is committed as this version. */
-  applyOwn(changes: Changes, version: number): void {
+  applyOwn(changes: StateChanges, version: number): void {
     this.#copy.apply(changes);
     for (const [table, rows] of changes.tables)
       for (const key of rows.keys()) this.#outdated.delete(`${table.name} ${key}`);
     this.seen = version;
   }
 
-  #decode(rows: readonly StateRow[]): Changes {
-    const changes = createChanges();
+  #decode(rows: readonly StateRow[]): StateChanges {
+    const changes = { tables: new Map(), cells: new Map() };
     for (const { kind, key, value } of rows) {
       const table = this.#tables.get(kind);
       if (kind === cellKind)

@@ -1,7 +1,7 @@
 // Small parts of pages about jobs: title, state, figures.
-import { html, type Html } from '../../rest/html/html.ts';
+import { html, type Html } from '../../console/html.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import type { Job, JobState } from '../job-table.ts';
+import type { Job, JobState } from '../jobs/job-table.ts';
 
 const states: Readonly<Record<JobState, { label: string; className: string }>> = {
   in_progress: { label: 'In progress', className: 'busy' },

@@ -1,21 +1,21 @@
 // The pages of jobs: the list, and one job with its picture, messages and actions. While a job runs, the script of the
 // pages updates the attributes `data-…`; without a script the reader reloads the page.
 import type { PageContext, View } from '../../rest/resource.ts';
-import { actionButton } from '../../rest/html/action.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderAgo, renderTime } from '../../rest/html/json.ts';
-import { type Row, renderPager, pageRange, renderTable } from '../../rest/html/table.ts';
-import type { Runtime } from '../../runtime.ts';
+import { actionButton } from '../../console/action.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderAgo, renderTime } from '../../console/json.ts';
+import { type Row, renderPager, pageRange, renderTable } from '../../console/table.ts';
+import type { Runtime } from '../../lib/runtime.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
-import { deployment, newestInstalled } from '../deployment.ts';
-import { formatVersion } from '../manifest.ts';
-import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../job.ts';
-import type { JobService } from '../job-service.ts';
-import type { Job } from '../job-table.ts';
-import type { Message } from '../messages.ts';
-import { type JobMessages, jobProgress } from '../job-status.ts';
-import type { Plan } from '../plan.ts';
+import { deployment, newestInstalled } from '../versions/deployment.ts';
+import { formatVersion } from '../versions/manifest.ts';
+import { endsOfCancelling, reasonNotToCancel, reasonNotToResume } from '../jobs/job.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import type { Job } from '../jobs/job-table.ts';
+import type { Message } from '../jobs/messages.ts';
+import { type JobMessages, jobProgress } from '../jobs/job-status.ts';
+import type { Plan } from '../planning/plan.ts';
 import {
   type Figure,
   figuresView,
@@ -164,7 +164,7 @@ function progressView(job: Job, at: number): Html {
   return html`<progress max="100" value="${percent}" aria-labelledby="job" ${style}>${percent} %</progress>
     ${figuresView([
       { label: 'Done', value: `${percent} %`, id: 'percent' },
-      ...(steps ? [{ label: 'Steps', value: `${steps.done} of ${steps.total}`, id: 'steps' }] : []),
+      { label: 'Steps', value: `${steps.done} of ${steps.total}`, id: 'steps' },
       { label: 'Deployments', value: `${done} of ${total}`, id: 'done' },
       {
         label: isRunning ? 'Elapsed' : 'Duration',

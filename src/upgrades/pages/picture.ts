@@ -1,9 +1,9 @@
 // A job as a picture: its phases with their durations, and a tile for each component that fills as its workloads move.
 import { formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import type { Job } from '../job-table.ts';
-import type { Plan } from '../plan.ts';
-import { type ComponentProgress, type Phase, type PhaseName, componentProgress } from '../timeline.ts';
+import { html, type Html } from '../../console/html.ts';
+import type { Job } from '../jobs/job-table.ts';
+import type { Plan } from '../planning/plan.ts';
+import { type ComponentProgress, type Phase, type PhaseName, componentProgress } from '../jobs/timeline.ts';
 
 const phaseLabels: Readonly<Record<PhaseName, string>> = {
   prepare: 'Prepare',

@@ -1,10 +1,16 @@
 // The form for the settings of a version, and the conversion of its entries to `upgradeSettings`.
 import type { PageContext } from '../../rest/resource.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { formatTime } from '../../rest/html/json.ts';
+import { html, type Html } from '../../console/html.ts';
+import { formatTime } from '../../console/json.ts';
 import type { Upload } from '../../uploads/upload.ts';
-import type { Version } from '../manifest.ts';
-import { type SettingEntry, type SettingProblem, extensionsOf, fileFilter, settingsOf } from '../settings.ts';
+import type { Version } from '../versions/manifest.ts';
+import {
+  type SettingEntry,
+  type SettingProblem,
+  extensionsOf,
+  fileFilter,
+  settingsOf,
+} from '../planning/settings.ts';
 import { carriedPrefix } from '../../rest/fields.ts';
 import { versionName } from './versions.ts';
 

@@ -1,8 +1,8 @@
 // The upgrades page: the installed version, the newest job, the available versions, or one step of the upgrade wizard.
 import type { PageContext, View } from '../../rest/resource.ts';
-import { html, type Html } from '../../rest/html/html.ts';
+import { html, type Html } from '../../console/html.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { isJobRunning, newestJob } from '../job-table.ts';
+import { isJobRunning, newestJob } from '../jobs/job-table.ts';
 import { jobView } from './jobs.ts';
 import { upgradeWizard } from './operations.ts';
 import type { OperationsOptions } from '../operations.rest.ts';

@@ -1,14 +1,14 @@
 // The pages of deliveries: of one webhook and of all, with filters, one line for each delivery.
 import { formatCount, formatDuration, formatNumber } from '../../lib/format.ts';
 import { readFields } from '../../rest/fields.ts';
-import { actionButton } from '../../rest/html/action.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderAgo } from '../../rest/html/json.ts';
-import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
+import { actionButton } from '../../console/action.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderAgo } from '../../console/json.ts';
+import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { filterFields, filterOf } from '../deliveries.fields.ts';
-import { type Attempt, type Delivery, nextAttemptAt } from '../delivery.ts';
+import { filterFields, filterOf } from '../deliveries-fields.rest.ts';
+import { type Attempt, type Delivery, nextAttemptAt } from '../queue/delivery.ts';
 import { type WebhookSettings, webhookSettings } from '../settings.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { givenFilter, renderFilter } from './filter.ts';

@@ -1,12 +1,12 @@
 // The page of one delivery: its state, its attempts as a timeline, and the request.
 import { formatCount, formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderAgo, renderTime } from '../../rest/html/json.ts';
-import { renderFacts } from '../../rest/html/table.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderFacts } from '../../console/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { type Attempt, type Delivery, endOf } from '../delivery.ts';
-import type { OutgoingRequest } from '../http-client.ts';
+import { type Attempt, type Delivery, endOf } from '../queue/delivery.ts';
+import type { OutgoingRequest } from '../sending/http-client.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { renderOutcome, renderRedeliver } from './deliveries.ts';
 import {

@@ -1,9 +1,9 @@
 // The form that filters deliveries. It works without a script: the times are chosen from lists.
-import { html, type Html } from '../../rest/html/html.ts';
-import { formatTime } from '../../rest/html/json.ts';
+import { html, type Html } from '../../console/html.ts';
+import { formatTime } from '../../console/json.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import { filterFields } from '../deliveries.fields.ts';
-import { deliveryStates } from '../delivery.ts';
+import { filterFields } from '../deliveries-fields.rest.ts';
+import { deliveryStates } from '../queue/delivery.ts';
 import { eventTypeNames } from '../event-types.ts';
 
 const minute = 60_000;

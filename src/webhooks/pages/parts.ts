@@ -1,11 +1,11 @@
 // What the pages of webhooks share: addresses, states and health in words.
 import { formatCount } from '../../lib/format.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderAgo } from '../../rest/html/json.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderAgo } from '../../console/json.ts';
 import type { PageContext } from '../../rest/resource.ts';
-import { filterFields } from '../deliveries.fields.ts';
-import type { Delivery, DeliveryState } from '../delivery.ts';
-import type { FailureWindow } from '../failure-window.ts';
+import { filterFields } from '../deliveries-fields.rest.ts';
+import type { Delivery, DeliveryState } from '../queue/delivery.ts';
+import type { FailureWindow } from '../sending/failure-window.ts';
 import type { WebhookSettings } from '../settings.ts';
 import { type Health, type Webhook, webhookToJson } from '../webhook.ts';
 

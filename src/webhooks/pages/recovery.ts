@@ -1,13 +1,13 @@
 // Buttons that redeliver what a receiver did not get: how many deliveries failed, were discarded or were missed, and since when.
 import { formatCount, formatNumber } from '../../lib/format.ts';
-import { actionButton } from '../../rest/html/action.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { formatTime } from '../../rest/html/json.ts';
+import { actionButton } from '../../console/action.ts';
+import { html, type Html } from '../../console/html.ts';
+import { formatTime } from '../../console/json.ts';
 import type { PageContext } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { DeliveryFilter } from '../delivery-filter.ts';
-import { type DeliveryState, recoverableStates } from '../delivery.ts';
-import { listRedeliveries } from '../redelivery.ts';
+import type { DeliveryFilter } from '../queue/delivery-filter.ts';
+import { type DeliveryState, recoverableStates } from '../queue/delivery.ts';
+import { listRedeliveries } from '../queue/redelivery.ts';
 import { type Webhook, webhooks } from '../webhook.ts';
 import { returnAddress, webhookHref } from './parts.ts';
 

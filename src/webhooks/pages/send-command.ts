@@ -1,8 +1,8 @@
 // The curl command that sends the request of a delivery from a shell. It has the signature of the request, but no key.
-import { maskedValue } from '../../audit/value.ts';
-import { quote } from '../../rest/html/curl.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import type { OutgoingRequest } from '../http-client.ts';
+import { maskedValue } from '../../lib/audit-fields.ts';
+import { quote } from '../../console/curl.ts';
+import { html, type Html } from '../../console/html.ts';
+import type { OutgoingRequest } from '../sending/http-client.ts';
 
 /** Linux limits one argument of a command to 128 KiB. A terminal becomes slow before that. */
 const maxBodyLength = 32_768;

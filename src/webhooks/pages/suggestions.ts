@@ -1,5 +1,5 @@
 // Values that the forms about webhooks offer.
-import type { Caller } from '../../caller.ts';
+import type { Caller } from '../../lib/caller.ts';
 import { mayList, pathOfService, services } from '../../catalog/catalog.ts';
 import type { Reader } from '../../store/state.ts';
 

@@ -1,13 +1,13 @@
 // What a pending delivery waits for, in words.
 import { formatCount, formatDuration } from '../../lib/format.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderTime } from '../../rest/html/json.ts';
-import type { QueuePlace } from '../../store/delivery-queue.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderTime } from '../../console/json.ts';
+import type { QueuePlace } from '../queue/delivery-queue.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { mostCounted } from '../delivery-filter.ts';
-import { type Delivery, nextAttemptAt, retryWaitMs, slotsPerReceiver } from '../delivery.ts';
+import { mostCounted } from '../queue/delivery-filter.ts';
+import { type Delivery, nextAttemptAt, retryWaitMs, slotsPerReceiver } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
-import { receiverOf } from '../target-policy.ts';
+import { receiverOf } from '../sending/target-policy.ts';
 import { type Webhook, listWebhooks, webhooks } from '../webhook.ts';
 
 /** Undefined if the delivery has ended. */

@@ -1,7 +1,7 @@
 // What deactivating or deleting webhooks loses, in words. The buttons and the forms of the operations show it.
 import { formatCount } from '../../lib/format.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import { mostCounted } from '../delivery-filter.ts';
+import { mostCounted } from '../queue/delivery-filter.ts';
 import { type Webhook, listWebhooks } from '../webhook.ts';
 
 const laterRedelivery = 'You can redeliver them after you activate the webhook again.';

@@ -1,12 +1,12 @@
 // The page of one webhook: its health, what can be redelivered, charts, its newest deliveries, and its details.
 import { formatNumber } from '../../lib/format.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderAgo, renderTime } from '../../rest/html/json.ts';
-import { renderFacts } from '../../rest/html/table.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderAgo, renderTime } from '../../console/json.ts';
+import { renderFacts } from '../../console/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
 import { webhookSettings } from '../settings.ts';
-import type { Delivery } from '../delivery.ts';
+import type { Delivery } from '../queue/delivery.ts';
 import { type Webhook, previousKeyUntil } from '../webhook.ts';
 import { mostCharted, renderCharts } from './charts.ts';
 import { renderDeliveries } from './deliveries.ts';

@@ -1,12 +1,12 @@
 // The page of a list of webhooks: the health of each, worst first, and its newest deliveries.
 import { serviceAtPath } from '../../catalog/catalog.ts';
-import { actionButton } from '../../rest/html/action.ts';
-import { html, type Html } from '../../rest/html/html.ts';
-import { renderAgo } from '../../rest/html/json.ts';
-import { type Row, pageRange, renderPager, renderTable } from '../../rest/html/table.ts';
+import { actionButton } from '../../console/action.ts';
+import { html, type Html } from '../../console/html.ts';
+import { renderAgo } from '../../console/json.ts';
+import { type Row, pageRange, renderPager, renderTable } from '../../console/table.ts';
 import type { PageContext, View } from '../../rest/resource.ts';
 import type { ReadableStore } from '../../store/store.ts';
-import type { Delivery } from '../delivery.ts';
+import type { Delivery } from '../queue/delivery.ts';
 import { webhookSettings } from '../settings.ts';
 import { type Webhook, healths, listWebhooks } from '../webhook.ts';
 import {

@@ -1,5 +1,5 @@
 // Renders docs/reference/configuration.md from the schema of the environment variables and the fields of the webhook settings.
-import { type ConfigError, readConfig } from '../../../src/config.ts';
+import { type ConfigError, readConfig } from '../../../src/config/config.ts';
 import { type VariableGroup, variables } from '../../kit/variables.ts';
 import { webhookSettings } from '../../../src/webhooks/settings.ts';
 import type { Field, Fields } from '../../../src/rest/fields.ts';

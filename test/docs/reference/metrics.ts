@@ -104,7 +104,7 @@ export async function metricsPage(): Promise<string> {
   const registry = server.app.metricsRegistry;
   const own = await metricsOf(registry);
   const labels = await labelsPart(registry, own);
-  // As src/process.ts does.
+  // As src/app/process.ts does.
   collectDefaultMetrics({ register: registry, prefix: 'steward_' });
   const node = (await metricsOf(registry)).filter(({ name }) => !own.some((metric) => metric.name === name));
   await server.close();

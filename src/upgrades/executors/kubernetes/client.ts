@@ -7,7 +7,7 @@ import {
 } from '@kubernetes/client-node';
 import { TimeoutError, withTimeout } from '../../../lib/async.ts';
 import { truncate } from '../../../lib/text.ts';
-import type { Runtime } from '../../../runtime.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
 
 /** A request that gets no answer in time gets twice the time in its next try, so that a slow API server can answer too. */
 const requestTimeoutMs = { min: 5_000, max: 30_000 };

@@ -13,7 +13,7 @@ import {
   VersionApi,
 } from '@kubernetes/client-node';
 import { delimiter } from 'node:path';
-import type { Runtime } from '../../../runtime.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
 import { ApiClient, type RetryOptions, asStrategicMerge, hasStatus } from './client.ts';
 import { type ClusterPod, parsePod } from './pod.ts';
 import type { ClusterQuota } from './quota.ts';

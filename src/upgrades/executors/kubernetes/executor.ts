@@ -1,8 +1,8 @@
 // The executor for a cluster: gives Deployments, StatefulSets and DaemonSets of one namespace other images, and waits for their rollouts.
 import { withTimeout } from '../../../lib/async.ts';
-import type { Runtime } from '../../../runtime.ts';
-import type { ImageCheck, Inventory, Workload } from '../../workloads.ts';
-import type { StepId } from '../../step-ids.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
+import type { ImageCheck, Inventory, Workload } from '../../planning/workloads.ts';
+import type { StepId } from '../../planning/step-ids.ts';
 import {
   type ApplyResult,
   type CheckResult,

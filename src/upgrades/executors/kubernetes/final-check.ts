@@ -1,5 +1,5 @@
 // The final check: which workloads have other images than those that the job has set, and which are not healthy.
-import type { Workload } from '../../workloads.ts';
+import type { Workload } from '../../planning/workloads.ts';
 import type { CheckResult, Deviation, StepContext } from '../executor.ts';
 import { type Cluster, maxListed } from './cluster.ts';
 import { isPatchedBy } from './patch.ts';

@@ -1,12 +1,12 @@
 // Looks up the images that workloads will get in their registries, before an upgrade changes anything.
-import { type Problem, maxProblems, problemsOf } from '../../../errors.ts';
+import { type Problem, maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { groupBy } from '../../../lib/collections.ts';
 import { createLimiter } from '../../../lib/async.ts';
 import type { Resolve } from '../../../lib/checked-lookup.ts';
 import { formatList } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
-import type { Runtime } from '../../../runtime.ts';
-import type { ImageCheck, Workload } from '../../workloads.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
+import type { ImageCheck, Workload } from '../../planning/workloads.ts';
 import { type RegistryReference, parseRegistryReference } from './image.ts';
 import { type Lookup, lookUpImage } from './registry.ts';
 import { type RegistryAuth, readRegistryAuth } from './registry-auth.ts';

@@ -1,9 +1,15 @@
 // Plans which workloads of a namespace an upgrade moves, and finds what blocks that.
-import { maxProblems, problemsOf } from '../../../errors.ts';
+import { maxProblems, problemsOf } from '../../../lib/errors.ts';
 import { formatList, formatNumber } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
-import type { Container } from '../../manifest.ts';
-import { type Inventory, type Move, type MovePlan, type Workload, maxWorkloads } from '../../workloads.ts';
+import type { Container } from '../../versions/manifest.ts';
+import {
+  type Inventory,
+  type Move,
+  type MovePlan,
+  type Workload,
+  maxWorkloads,
+} from '../../planning/workloads.ts';
 import { formatAbandonedJob, isAbandoned, mayBeUnhealthy } from './abandoned-job.ts';
 import {
   type MatchResult,

@@ -18,7 +18,7 @@
 // A Lease is not a fence: the API server accepts changes from processes that do not hold it. Therefore the executor reads the Lease
 // before it changes images or deletes a pod (`acquire`). Other steps only keep the Lease valid (`renew`).
 import { type V1Lease, V1MicroTime } from '@kubernetes/client-node';
-import type { Runtime } from '../../../runtime.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
 import { RefusedError, type StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';

@@ -1,6 +1,6 @@
 // Reads the state of a namespace before an upgrade: its workloads and quotas, what Steward may do there, and what blocks an upgrade.
-import type { Runtime } from '../../../runtime.ts';
-import type { JobEnd } from '../../workloads.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
+import type { JobEnd } from '../../planning/workloads.ts';
 import { ClusterError } from './client.ts';
 import { type Cluster, type ClusterConnection, maxListed } from './cluster.ts';
 import { type JobEnds, jobOf } from './abandoned-job.ts';

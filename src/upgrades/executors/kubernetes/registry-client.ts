@@ -6,7 +6,7 @@ import { withTimeout } from '../../../lib/async.ts';
 import { type Resolve, createCheckedLookup } from '../../../lib/checked-lookup.ts';
 import { RequestError, addressNotAllowed, toRequestError } from '../../../lib/request-error.ts';
 import { resolveName } from '../../../lib/resolver.ts';
-import type { Runtime } from '../../../runtime.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
 
 export type RegistryClientOptions = {
   readonly runtime: Pick<Runtime, 'sleep'>;

@@ -1,6 +1,6 @@
 // Runs the Jobs of steps: creates each one once, waits for its end, and deletes Jobs.
-import { isUnavailable } from '../../../errors.ts';
-import type { Runtime } from '../../../runtime.ts';
+import { isUnavailable } from '../../../lib/errors.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
 import type { StepContext, TemplateResult, TemplateRun } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster } from './cluster.ts';

@@ -2,8 +2,8 @@
 import { groupBy } from '../../../lib/collections.ts';
 import { formatList } from '../../../lib/format.ts';
 import { truncate } from '../../../lib/text.ts';
-import type { Performers } from '../../performers.ts';
-import { type TemplateStepId, isTemplateStepId, templateStepIds } from '../../step-ids.ts';
+import type { Performers } from '../../planning/performers.ts';
+import { type TemplateStepId, isTemplateStepId, templateStepIds } from '../../planning/step-ids.ts';
 
 export const stepLabel = 'steward/step';
 

@@ -1,6 +1,6 @@
 // Changes the images of a workload in one direction, forward or back, and waits for its rollout.
-import type { Runtime } from '../../../runtime.ts';
-import { type Workload, formatImages } from '../../workloads.ts';
+import type { Runtime } from '../../../lib/runtime.ts';
+import { type Workload, formatImages } from '../../planning/workloads.ts';
 import type { StepContext } from '../executor.ts';
 import { hasStatus } from './client.ts';
 import type { Cluster, ClusterConnection } from './cluster.ts';

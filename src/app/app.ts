@@ -1,0 +1,156 @@
+// The composition root: builds the services, mounts REST and SOAP on one server, starts and stops.
+import type { FastifyInstance } from 'fastify';
+import type { AddressInfo } from 'node:net';
+import type { Registry } from 'prom-client';
+import { tokensResource } from '../auth/tokens.rest.ts';
+import { type InitialCatalog, loadCatalog } from '../catalog/catalog.ts';
+import { Assets } from '../console/assets.ts';
+import { BodyLimits } from '../http/body-limits.ts';
+import { identifySession } from '../http/credentials.ts';
+import { navigation, readOnlyState } from '../home/pages/frame.ts';
+import { registerProbes } from '../http/probes.ts';
+import { createServer } from '../http/server.ts';
+import { PublicUrls } from '../http/urls.ts';
+import { retryWithin } from '../lib/async.ts';
+import { sendHtml } from '../console/layout.ts';
+import { Frame } from '../console/frame.ts';
+import { errorPage, errorTitle } from '../console/pages.ts';
+import { openApiDocument } from '../rest/openapi/document.ts';
+import type { Resource } from '../rest/resource.ts';
+import { eventTypesInOpenApi } from '../webhooks/event-types.rest.ts';
+import { type Mount, mountRest, mountSoap } from './mounts.ts';
+import { isJobRunning } from '../upgrades/jobs/job-table.ts';
+import { type AppOptions, adminResource, createServices, restResource } from './services.ts';
+
+export type App = {
+  readonly http: FastifyInstance;
+  readonly metricsRegistry: Registry;
+  readonly urls: PublicUrls;
+  readonly trees: { readonly admin: Resource; readonly tokens: Resource; readonly rest: Resource };
+  readonly createdAdministrator: boolean;
+  /** Ends the background work, answers requests that wait, and closes the store. */
+  readonly stop: () => Promise<void>;
+  /** A token of the first administrator, for the program that has started the server. */
+  readonly issueAdminToken: () => Promise<string>;
+  /** Stops, and closes the server after the requests in progress. */
+  readonly close: () => Promise<void>;
+};
+
+/** A hundred years: tests may advance the clock by any time. */
+const adminTokenMinutes = 100 * 365 * 24 * 60;
+
+export type NewApp = AppOptions & { readonly catalog: InitialCatalog };
+
+export async function createApp({ catalog, ...options }: NewApp): Promise<App> {
+  const { config, store, runtime } = options;
+  const services = createServices(options);
+  const { metrics, tokenService } = services;
+  const assets = new Assets(options.assets, config.adminPath);
+  const bodyLimits = new BodyLimits({
+    runtime,
+    maxFileBytes: config.maxUploadBytes,
+    isSignedIn: async (request) => (await identifySession(request, tokenService.identify)) !== undefined,
+  });
+  let isClosing = false;
+  const http: FastifyInstance = createServer({
+    logger: options.logger,
+    metrics,
+    trustedProxies: config.trustedProxies,
+    bodyLimits,
+    isClosing: () => isClosing,
+    hasTreeAtRoot: config.adminPath === '',
+    extend: options.extend,
+    sendErrorPage: (reply, { status, body }) => {
+      const layout = frame.layout({ title: errorTitle(status), identity: undefined });
+      const links = [{ name: 'Go to the home page', href: urls.homePath }];
+      return sendHtml(reply, status, errorPage(layout, body.error, links));
+    },
+  });
+  // The port is known only once the server listens.
+  const urls = new PublicUrls(
+    config,
+    () => (http.server.address() as AddressInfo | null)?.port ?? config.port,
+  );
+  const frame = new Frame({
+    urls,
+    prefix: config.adminPath,
+    assets: () => assets.hrefs(urls.linkBase),
+    navigation,
+    readOnly: () => readOnlyState(store),
+    isJobRunning: () => isJobRunning(store),
+    now: () => runtime.now(),
+  });
+
+  const patientUntil = runtime.now() + config.storePatienceMs;
+  const whileStarting = <T>(work: () => Promise<T>) =>
+    retryWithin(work, runtime, {
+      ms: patientUntil - runtime.now(),
+      onRetry: (error) => options.logger.warn({ err: error }, 'the start waits for the database'),
+    });
+  await whileStarting(loading(catalog, options));
+
+  const admin = adminResource(options, services, urls);
+  const tokens = tokensResource({ tokenService, urls, store });
+  const rest = restResource(options, services, urls);
+  const trees = [
+    { name: 'admin', prefix: config.adminPath, root: admin, hasPages: true },
+    { name: 'tokens', prefix: config.tokensPath, root: tokens, hasPages: true },
+    { name: 'rest', prefix: config.restPath, root: rest, hasPages: false },
+  ];
+  const mount: Mount = { http, options, services, urls, frame };
+  await mountRest(mount, trees);
+  await mountSoap(mount);
+  assets.register(http);
+  registerProbes(http, {
+    metrics,
+    reasonsNotReady: () => [...(isClosing ? ['shutting down'] : []), ...store.problems()],
+    openApi: {
+      path: `${config.adminPath}/openapi.json`,
+      document: () =>
+        openApiDocument(trees, {
+          version: options.version,
+          publicUrl: urls.base,
+          soapUrl: urls.catalog,
+          errorStatus200: config.errorStatus200,
+          webhooks: eventTypesInOpenApi,
+        }),
+    },
+    homePath: config.adminPath === '' ? undefined : () => urls.homePath,
+  });
+  await http.ready();
+  // As late as possible, because the password is hashed on another thread meanwhile.
+  const createdAdministrator = await whileStarting(() =>
+    tokenService.ensureAdministrator(config.adminUsername, options.adminHash),
+  );
+  await whileStarting(services.start);
+
+  return {
+    http,
+    metricsRegistry: metrics.registry,
+    urls,
+    trees: { admin, tokens, rest },
+    createdAdministrator,
+    stop: () => stop(),
+    issueAdminToken: () =>
+      tokenService.issueToken(config.adminUsername, adminTokenMinutes, ({ username: user, role }) =>
+        services.auditService.createEntry({ operation: 'tokens/generateToken', target: null, user, role }),
+      ),
+    async close() {
+      isClosing = true;
+      await stop(() => http.close());
+    },
+  };
+
+  async function stop(closeServer?: () => PromiseLike<unknown>): Promise<void> {
+    services.jobWatcher.stop();
+    bodyLimits.stop();
+    await Promise.all([closeServer?.(), services.tasks.stop()]);
+    services.auditService.close();
+    await store.close();
+  }
+}
+
+/** Outside `createApp`, whose closures would keep the catalog in memory: the store has copied it. */
+function loading(catalog: InitialCatalog, { store, runtime }: AppOptions): () => Promise<void> {
+  return () => store.update((transaction) => loadCatalog(transaction, catalog, runtime.now()));
+}

@@ -1,0 +1,113 @@
+// Creates the store and the executor that the configuration names.
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import { tables } from './tables.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import { createMemoryStore } from './stores/memory-store.ts';
+import type { Store } from '../store/store.ts';
+import type { Retention } from './stores/retention.ts';
+import type { Executor } from '../upgrades/executors/executor.ts';
+import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
+import { findJobEnd, hasJobEnded } from '../upgrades/jobs/job-service.ts';
+import { simulatedPerformers } from '../upgrades/planning/performers.ts';
+
+export type BackendOptions = {
+  readonly config: Config;
+  readonly runtime: Runtime;
+  readonly logger: Logger;
+  /** The folder that holds the migrations. */
+  readonly builtFiles: URL;
+  /** Undefined: the default of the store. */
+  readonly leaseMs: number | undefined;
+};
+
+export async function openStore({
+  config,
+  runtime,
+  logger,
+  builtFiles,
+  leaseMs,
+}: BackendOptions): Promise<Store> {
+  const { storeUrl: url, secretKey } = config;
+  const retention: Retention = {
+    deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
+    jobs: config.jobHistory,
+  };
+  if (url === undefined) {
+    logger.info('the store is in memory: nothing survives a restart');
+    return createMemoryStore({ retention, maxEventIds: config.maxEventIds });
+  }
+  logger.info('the store is PostgreSQL');
+  if (secretKey === undefined)
+    logger.warn(
+      'SECRET_KEY is not set: webhook keys and header values are stored in the database without encryption',
+    );
+  // The PostgreSQL client takes longer to load than the rest of the server takes to start, so it is loaded only when it is used.
+  const { openPostgresStore, readMigrations } = await import('./stores/postgres-store.ts');
+  const migrations = await readMigrations(new URL('store/postgres/migrations/', builtFiles));
+  return openPostgresStore({
+    url,
+    tables,
+    migrations,
+    runtime,
+    secretKey,
+    previousSecretKey: config.secretKeyPrevious,
+    retention,
+    patienceMs: config.storePatienceMs,
+    logger,
+    leaseMs,
+  });
+}
+
+export async function createExecutor(
+  { config, runtime, logger }: BackendOptions,
+  store: Store,
+  version: string,
+): Promise<Executor> {
+  if (config.upgradeExecutor === 'simulated')
+    return createSimulatedExecutor({
+      runtime,
+      stepMs: config.upgradeStepMs,
+      failures: new Map(config.simulatedFailures),
+      performers: simulatedPerformers(config.simulatedStepTemplates),
+    });
+  // The Kubernetes client is the largest library, so it is loaded only when it is used.
+  const { ImageChecker, connectCluster, createKubernetesExecutor } =
+    await import('../upgrades/executors/kubernetes/executor.ts');
+  const cluster = connectCluster({
+    runtime,
+    kubeconfig: config.kubeconfig,
+    namespace: config.kubernetesNamespace,
+    onRetry: (message) => logger.warn(`${message} Retrying.`),
+  });
+  logger.info(
+    { server: cluster.server, namespace: cluster.namespace },
+    'upgrades change workloads of a Kubernetes namespace',
+  );
+  if (config.storeUrl === undefined)
+    logger.warn('STORE_URL is not set: an upgrade of the cluster that this process does not finish is lost');
+  return createKubernetesExecutor({
+    cluster,
+    runtime,
+    hasEnded: (jobId) => hasJobEnded(store, jobId),
+    findJobEnd: (jobId) => findJobEnd(store, jobId),
+    hasDatabase: config.storeUrl !== undefined,
+    parallelism: config.upgradeParallelism,
+    imageRegistry: config.imageRegistry,
+    optionalContainers: config.optionalContainers,
+    imageChecker:
+      config.imageCheck === 'off'
+        ? undefined
+        : new ImageChecker({
+            runtime,
+            mode: config.imageCheck,
+            insecureHosts: config.registryInsecure,
+            authFile: config.registryAuthFile,
+            userAgent: `Steward/${version}`,
+          }),
+    stepTemplates: config.stepTemplates,
+    rolloutTimeoutMs: config.rolloutTimeoutMs,
+    stepTimeoutMs: config.upgradeStepTimeoutMs,
+    patienceMs: config.clusterPatienceMs,
+  });
+}

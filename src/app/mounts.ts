@@ -1,0 +1,93 @@
+// The two protocols on the server: the resource trees, and the SOAP endpoint.
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { sendEndpointPage } from '../catalog/pages/endpoint.ts';
+import { catalogOperations } from '../catalog/soap.ts';
+import { catalogNames, fillWsdl } from '../catalog/wsdl.ts';
+import { identifySession } from '../http/credentials.ts';
+import type { PublicUrls } from '../http/urls.ts';
+import type { Frame } from '../console/frame.ts';
+import { HtmlResponder } from '../console/responder.ts';
+import { MultipartReader } from '../rest/multipart.ts';
+import type { Tree } from '../rest/openapi/document.ts';
+import { restRoutes } from '../rest/routes.ts';
+import type { AppOptions, Services } from './services.ts';
+import { SoapHandler } from '../soap/handler.ts';
+import { soapEndpoint } from '../soap/plugin.ts';
+
+export type Mount = {
+  readonly http: FastifyInstance;
+  readonly options: AppOptions;
+  readonly services: Services;
+  readonly urls: PublicUrls;
+  readonly frame: Frame;
+};
+
+export async function mountRest(
+  { http, options, services, urls, frame }: Mount,
+  trees: readonly Tree[],
+): Promise<void> {
+  const { config } = options;
+  const { tokenService, auditService, retryAfterRefresh, admit } = services;
+  const multipart = new MultipartReader(config.maxUploadBytes);
+  for (const { name, prefix, root, hasPages } of trees) {
+    await http.register(restRoutes, {
+      prefix,
+      root,
+      auditPrefix: name === 'admin' ? '' : `${name}/`,
+      store: options.store,
+      auditService,
+      authenticator: tokenService,
+      retryAfterRefresh,
+      admit,
+      multipart,
+      responder: hasPages
+        ? new HtmlResponder({
+            prefix,
+            root,
+            rootName: name === 'admin' ? 'Home' : root.title,
+            urls,
+            frame,
+            isNavigated: name === 'admin',
+          })
+        : undefined,
+      errorStatus200: config.errorStatus200,
+    });
+  }
+}
+
+export async function mountSoap({ http, options, services, urls, frame }: Mount): Promise<void> {
+  const { config, wsdl: template } = options;
+  const { tokenService, catalogCache } = services;
+  const { catalogNamespace: namespace, requireTokens } = config;
+  const names = catalogNames(config.vendorPrefix, config.productName);
+  const operations = catalogOperations({
+    catalogCache,
+    names,
+    requireTokens,
+    baseUrl: () => urls.catalog,
+    tokenServiceUrl: () => urls.tokenService,
+  });
+  let wsdl: Buffer | undefined;
+  await http.register(soapEndpoint, {
+    prefix: config.catalogPath,
+    handler: new SoapHandler(namespace, operations),
+    requireTokens,
+    identify: tokenService.identify,
+    wsdl: () => (wsdl ??= Buffer.from(fillWsdl(template, { namespace, baseUrl: urls.catalog, names }))),
+    sendPage: async (reply): Promise<FastifyReply> =>
+      sendEndpointPage(reply, {
+        layout: frame.layout({
+          title: 'Service catalog',
+          identity: await identifySession(reply.request, tokenService.identify),
+          // The page belongs to the services in the navigation.
+          path: ['services', 'soap'],
+          requested: urls.catalogPagePath,
+        }),
+        baseUrl: urls.catalog,
+        adminUrl: urls.catalogPages,
+        operations,
+        namespace,
+        requireTokens,
+      }),
+  });
+}

@@ -1,0 +1,95 @@
+// The process: starts the server with the environment and .env, prints its addresses. SIGTERM and SIGINT close it.
+import { existsSync } from 'node:fs';
+import { type Logger, pino } from 'pino';
+import { collectDefaultMetrics } from 'prom-client';
+import { type Config, ConfigError } from '../config/config.ts';
+import { type StartOptions, type StartedServer, startServer } from './start.ts';
+
+const closeWithinMs = 12_000;
+/** Some work, such as a DNS lookup, cannot be cancelled and would keep the process alive. */
+const lingerMs = 500;
+
+export type ProcessOptions = Pick<StartOptions, 'leaseMs'>;
+
+/** Resolves when the server listens. Ends the process if it cannot start. */
+export async function run(options: ProcessOptions = {}): Promise<void> {
+  try {
+    await start(options);
+  } catch (error) {
+    if (error instanceof ConfigError)
+      print(['Steward cannot start:', ...error.problems.map((problem) => `  ${problem}`)]);
+    else print([`Steward cannot start: ${(error as Error).message}`]);
+    // Without this, a store that is already open would keep the process alive.
+    process.exit(1);
+  }
+}
+
+async function start(options: ProcessOptions): Promise<void> {
+  if (existsSync('.env')) process.loadEnvFile('.env');
+  const server = await startServer({
+    ...options,
+    env: process.env,
+    createLogger,
+    onConfigured: (logger) => {
+      process.on('uncaughtException', (error) => exitWithError(logger, error));
+      process.on('unhandledRejection', (error) => exitWithError(logger, error));
+    },
+  });
+  collectDefaultMetrics({ register: server.app.metricsRegistry, prefix: 'steward_' });
+  // Signals are handled before the addresses are printed: a program that has read them may send a signal at once.
+  closeOnSignals(server);
+  printAddresses(server);
+}
+
+function exitWithError(logger: Logger, error: unknown): void {
+  logger.fatal({ err: error }, 'unexpected failure, the process ends');
+  logger.flush();
+  process.exit(1);
+}
+
+function closeOnSignals({ close: closeServer, logger }: StartedServer): void {
+  let isClosing = false;
+  async function close(signal: string): Promise<void> {
+    // Ctrl-C arrives twice under npm: from the terminal and from npm.
+    if (isClosing) return;
+    isClosing = true;
+    logger.info({ signal }, 'closing');
+    // Without this, the process would wait much longer for a database that does not respond.
+    setTimeout(() => exitWithError(logger, new Error('closing took too long')), closeWithinMs).unref();
+    try {
+      await closeServer();
+    } catch (error) {
+      exitWithError(logger, error);
+    }
+    logger.info('closed');
+    logger.flush();
+    setTimeout(() => process.exit(), lingerMs).unref();
+  }
+  process.on('SIGTERM', (signal) => void close(signal));
+  process.on('SIGINT', (signal) => void close(signal));
+}
+
+function printAddresses({ address, app: { urls }, config, adminPassword }: StartedServer): void {
+  print([
+    `Steward listens on ${address}`,
+    `  catalog  ${urls.base}${config.catalogPath}`,
+    `  WSDL     ${urls.base}${config.catalogPath}?wsdl`,
+    `  admin    ${urls.base}${config.adminPath}`,
+  ]);
+  if (adminPassword !== undefined && config.adminPassword === undefined) {
+    print([
+      `  sign in as ${config.adminUsername} with the password ${adminPassword} (generated for this run; ADMIN_PASSWORD sets one)`,
+    ]);
+  }
+}
+
+/** Standard output is the log, so texts for people go to standard error. */
+function print(lines: readonly string[]): void {
+  process.stderr.write(`${lines.join('\n')}\n`);
+}
+
+async function createLogger({ logLevel: level }: Config): Promise<Logger> {
+  if (!process.stdout.isTTY) return pino({ level });
+  const { default: pretty } = await import('pino-pretty');
+  return pino({ level }, pretty({ ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l', sync: true }));
+}

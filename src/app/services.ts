@@ -1,0 +1,272 @@
+// Creates the services of the features and connects them: a feature calls another through a function that it gets here.
+import { AuditService } from '../audit/audit-service.ts';
+import { auditResource } from '../audit/audit.rest.ts';
+import { operationTitles } from '../audit/pages/titles.ts';
+import type { Passwords } from '../auth/password.ts';
+import type { SignInLimit } from '../auth/sign-in-limit.ts';
+import { TokenService } from '../auth/token-service.ts';
+import { expirationMinutes } from '../auth/token.ts';
+import { securityResource } from '../auth/users.rest.ts';
+import { pathOfService } from '../catalog/catalog.ts';
+import { CatalogCache } from '../catalog/catalog-cache.ts';
+import { directoryResource } from '../catalog/directory.rest.ts';
+import { catalogResource } from '../catalog/rest.ts';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { Config } from '../config/config.ts';
+import { isUnavailable } from '../lib/errors.ts';
+import type { AssetFiles } from '../console/assets.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import type { Store } from '../store/store.ts';
+import type { Transaction } from '../store/transaction.ts';
+import type { Executor } from '../upgrades/executors/executor.ts';
+import { showHome } from '../home/pages/home.ts';
+import { infoResource, versionNumber } from '../home/info.rest.ts';
+import { rootResource } from '../home/root.rest.ts';
+import { createAdmission, modeResource } from '../mode/mode.rest.ts';
+import { Metrics } from '../http/metrics.ts';
+import type { PublicUrls } from '../http/urls.ts';
+import { type Resource, folder } from '../rest/resource.ts';
+import { createRetryAfterRefresh } from '../store/refresh.ts';
+import { createTasks } from '../lib/tasks.ts';
+import { deployment, newestInstalled } from '../upgrades/versions/deployment.ts';
+import type { OnJobChange } from '../upgrades/jobs/job.ts';
+import { JobRunner } from '../upgrades/jobs/job-runner.ts';
+import { isJobRunning, newestJob } from '../upgrades/jobs/job-table.ts';
+import { JobWatcher } from '../upgrades/jobs/job-watcher.ts';
+import { upgradeStats } from '../upgrades/jobs/stats.ts';
+import { systemResource } from '../upgrades/upgrades.rest.ts';
+import { uploadsResource } from '../uploads/rest.ts';
+import type { RequestOptions } from '../webhooks/sending/delivery-request.ts';
+import { DeliveryWorker } from '../webhooks/sending/delivery-worker.ts';
+import { EventPublisher } from '../webhooks/queue/event-publisher.ts';
+import {
+  type WebhookNotice,
+  jobEvent,
+  noticeData,
+  serviceEvent,
+  webhookEvent,
+} from '../webhooks/own-events.ts';
+import { RedeliveryWorker } from '../webhooks/queue/redelivery-worker.ts';
+import { webhookStats } from '../webhooks/stats.ts';
+import { listWebhooks } from '../webhooks/webhook.ts';
+import { serviceWebhooksResource, webhooksResource } from '../webhooks/webhooks.rest.ts';
+import type { HttpClient } from '../webhooks/sending/http-client.ts';
+
+export type AppOptions = {
+  readonly config: Config;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly httpClient: HttpClient;
+  readonly executor: Executor;
+  readonly logger: FastifyBaseLogger;
+  readonly wsdl: string;
+  readonly assets: AssetFiles;
+  readonly version: string;
+  readonly adminHash: () => Promise<string>;
+  /** The store holds the state of an earlier app of this process, whose job continues. */
+  readonly isRestored?: boolean;
+  /** Failed sign-ins that still count. Default: none. */
+  readonly signInLimit?: SignInLimit;
+  readonly passwords?: Passwords;
+  /** Adds hooks that run before all others. */
+  readonly extend?: (http: FastifyInstance) => void;
+};
+
+export type Services = ReturnType<typeof createServices>;
+
+export function createServices(options: AppOptions) {
+  const { config, store, runtime, httpClient, executor, logger } = options;
+  const startedAt = runtime.now();
+  // The store logs an outage of the database, and tasks that failed during it run again.
+  const tasks = createTasks(runtime, (task, error) =>
+    logger[isUnavailable(error) ? 'warn' : 'error']({ err: error, task }, 'background task failed'),
+  );
+  const auditService = new AuditService({
+    store,
+    runtime,
+    tasks,
+    days: config.auditDays,
+    onLost: (entry, error) =>
+      logger.error({ entry, err: error }, 'an entry of the audit trail could not be stored'),
+  });
+  const tokenService = new TokenService({
+    store,
+    runtime,
+    tasks,
+    maxTokensPerUser: config.maxTokensPerUser,
+    signInLimit: options.signInLimit,
+    passwords: options.passwords,
+  });
+  const catalogCache = new CatalogCache(store, runtime);
+  const metrics = new Metrics({
+    deliveries: () => webhookStats(store, runtime.now()),
+    upgrades: () => upgradeStats(store, runtime.now()),
+  });
+  const limits = { pending: config.webhookMaxPending, pendingBytes: config.webhookMaxPendingBytes };
+  const eventPublisher = new EventPublisher({ store, runtime, tasks, limits });
+  const notifyJob: OnJobChange = (transaction, job, at) => {
+    eventPublisher.publishWithin(transaction, jobEvent(job), at);
+    if (job.state === 'in_progress') return;
+    const outcome = job.state === 'failed' ? 'failed' : 'success';
+    const operation = 'system/jobs/{job}/end';
+    const entry = auditService.createEntry({ at, operation, target: `system/jobs/${job.id}`, outcome });
+    auditService.recordWithin(transaction, entry);
+  };
+  const notifyWebhook = (transaction: Transaction, notice: WebhookNotice, at: number) => {
+    eventPublisher.publishWithin(transaction, webhookEvent(notice), at);
+    if (notice.kind !== 'Deactivated') return;
+    const operation = 'services/webhooks/{webhook}/deactivate';
+    const target = `services/webhooks/${notice.webhook.id}`;
+    auditService.recordWithin(transaction, auditService.createEntry({ at, operation, target }));
+  };
+  const jobRunner = new JobRunner({
+    store,
+    runtime,
+    tasks,
+    executor,
+    stepTimeoutMs: config.upgradeStepTimeoutMs,
+    revertTimeoutMs: config.revertTimeoutMs,
+    notify: notifyJob,
+  });
+  const jobWatcher = new JobWatcher(store, runtime);
+
+  async function start(): Promise<void> {
+    await jobRunner.recover(options.isRestored);
+    // The first listing sorts the whole catalog, which no request should wait for.
+    catalogCache.listing('public');
+    new RedeliveryWorker({ store, runtime, tasks, limits }).start();
+    new DeliveryWorker({
+      store,
+      runtime,
+      tasks,
+      httpClient,
+      notify: notifyWebhook,
+      concurrency: config.webhookConcurrency,
+      request: requestOptionsOf(options),
+      onAttempt: ({ durationMs, error }, { state, isPing }) => {
+        metrics.observeAttempt({ succeeded: error === null, seconds: durationMs / 1000 });
+        if (state === 'failed' && !isPing) metrics.countFailedDelivery();
+      },
+      onNotice: (notice) => logNotice(logger, notice),
+    }).start();
+  }
+
+  return {
+    startedAt,
+    tasks,
+    auditService,
+    tokenService,
+    catalogCache,
+    metrics,
+    eventPublisher,
+    jobRunner,
+    jobWatcher,
+    notifyJob,
+    retryAfterRefresh: createRetryAfterRefresh(store.refresh),
+    admit: createAdmission(store, isJobRunning),
+    start,
+  };
+}
+
+const noticeMessages: Readonly<Record<WebhookNotice['kind'], string>> = {
+  Failing: 'half of the failed deliveries that deactivate the webhook are reached',
+  Recovered: 'a delivery to the failing webhook succeeded',
+  Deactivated: 'webhook deactivated after too many failed deliveries',
+};
+
+function logNotice(logger: FastifyBaseLogger, notice: WebhookNotice): void {
+  const { kind } = notice;
+  logger[kind === 'Recovered' ? 'info' : 'warn'](noticeData(notice), noticeMessages[kind]);
+}
+
+function requestOptionsOf({ config, version }: AppOptions): RequestOptions {
+  return { userAgent: `Steward/${version}`, legacyHeader: config.legacySignatureHeader };
+}
+
+export function adminResource(options: AppOptions, services: Services, urls: PublicUrls): Resource {
+  const { config, store, runtime, executor } = options;
+  const { catalogCache, eventPublisher, jobRunner, jobWatcher, notifyJob, tokenService } = services;
+  const installed = () => newestInstalled(store.read(deployment));
+  const webhookDeps = {
+    store,
+    runtime,
+    request: requestOptionsOf(options),
+    rules: { allowed: config.webhookAllowCidrs, legacyHeader: config.legacySignatureHeader },
+  };
+  const home = showHome({
+    store,
+    runtime,
+    catalogCache,
+    installed,
+    startedAt: services.startedAt,
+    inUse: {
+      store: config.storeUrl === undefined ? 'memory' : 'postgres',
+      executor: config.upgradeExecutor,
+    },
+  });
+  const root = rootResource(installed, home, {
+    mode: modeResource(store, runtime, isJobRunning),
+    security: securityResource(store, runtime, tokenService),
+    services: catalogResource({
+      store,
+      runtime,
+      catalogCache,
+      limits: { services: config.maxServices, bytes: config.maxCatalogBytes },
+      baseUrl: () => urls.catalog,
+      webhooksOf: (service) => ({
+        own: listWebhooks(store, pathOfService(service)),
+        ofAll: listWebhooks(store).filter((webhook) => webhook.service === null).length,
+      }),
+      notify: (transaction, change, id, at) =>
+        eventPublisher.publishChange(transaction, serviceEvent(change, id), at),
+      resources: { webhooks: webhooksResource({ ...webhookDeps, eventPublisher }) },
+      serviceResources: { webhooks: serviceWebhooksResource(webhookDeps) },
+    }),
+    system: systemResource({
+      store,
+      runtime,
+      executor,
+      jobRunner,
+      jobWatcher,
+      notify: notifyJob,
+      resources: {
+        audit: auditResource(
+          store,
+          operationTitles(() => root),
+        ),
+      },
+    }),
+    uploads: uploadsResource({
+      store,
+      runtime,
+      maxTotalBytes: config.maxUploadsTotalBytes,
+      isInUse: (reader, id) => isJobRunning(reader) && reader.read(newestJob)?.uploads.includes(id) === true,
+    }),
+  });
+  return root;
+}
+
+/** The resources that clients read before they sign in. */
+export function restResource(
+  { config, store }: AppOptions,
+  { catalogCache }: Services,
+  urls: PublicUrls,
+): Resource {
+  const installed = () => newestInstalled(store.read(deployment));
+  return folder(
+    { title: 'Server directory', description: 'The server info and the REST catalog.', access: 'anyone' },
+    {
+      info: infoResource({
+        installed,
+        soapUrl: () => urls.catalog,
+        tokenServiceUrl: () => urls.tokenService,
+        tokenMinutes: expirationMinutes.default,
+      }),
+      services: directoryResource({
+        catalogCache,
+        requireTokens: config.requireTokens,
+        currentVersion: () => versionNumber(installed().version),
+      }),
+    },
+  );
+}

@@ -1,0 +1,178 @@
+// Starts a server: variables → configuration → store → app → listen. Handles no signals and prints nothing.
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { type AddressInfo, isIPv6 } from 'node:net';
+import type { Logger } from 'pino';
+import type { App, NewApp } from './app.ts';
+import { createPasswords, saltBytes } from '../auth/password.ts';
+import { createExecutor, openStore } from './backends.ts';
+import { type InitialCatalog, findCatalogExcess } from '../catalog/catalog.ts';
+import { readCatalogFile } from './catalog-file.ts';
+import { sampleCatalog } from '../catalog/sample.ts';
+import { type Config, ConfigError, readConfig } from '../config/config.ts';
+import { formatProblem } from '../lib/errors.ts';
+import { realRuntime } from '../lib/runtime.ts';
+import { builtInNames } from '../upgrades/versions/built-in-manifest.ts';
+import { readRegistryAuth } from '../upgrades/executors/kubernetes/registry-auth.ts';
+import { readAuthorities } from '../webhooks/sending/authorities-file.ts';
+import { createHttpClient } from '../webhooks/sending/http-client.ts';
+
+const closeWithinMs = 8_000;
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+export type StartOptions = {
+  readonly env: Variables;
+  /** The text of a catalog file. Default: the file that CATALOG_FILE names. */
+  readonly catalogText?: string | undefined;
+  readonly createLogger: (config: Config) => Logger | Promise<Logger>;
+  /** Called before the start continues with what may take long. */
+  readonly onConfigured?: (logger: Logger) => void;
+  /** The folder of the files that the server reads at run time. Default: that of the compiled code, where `npm run build` puts them. */
+  readonly builtFiles?: URL;
+  /** The lease of this process in a shared database. Default: ten seconds; tests have a shorter one. */
+  readonly leaseMs?: number;
+  /** Whether the program that starts the server gets a token of the first administrator. */
+  readonly issueAdminToken?: true;
+};
+
+export type StartedServer = {
+  readonly app: App;
+  readonly config: Config;
+  readonly logger: Logger;
+  /** The address that the server listens on. */
+  readonly address: string;
+  /** Empty unless the options ask for it. */
+  readonly adminToken: string;
+  /** Undefined unless this start has created the first administrator. */
+  readonly adminPassword: string | undefined;
+  /** Answers the requests in progress, then closes everything. */
+  readonly close: () => Promise<void>;
+};
+
+export async function startServer(options: StartOptions): Promise<StartedServer> {
+  const { config, catalog, receivers } = await readSettings(options);
+  const adminPassword = config.adminPassword ?? randomBytes(12).toString('base64url');
+  const hashAdminPassword = () => createPasswords().hash(adminPassword, randomBytes(saltBytes));
+  // Hashing takes about as long as loading and creating the app, so both run at the same time. A database usually has an administrator
+  // already.
+  const early = config.storeUrl === undefined ? hashAdminPassword() : undefined;
+  const logger = await options.createLogger(config);
+  options.onConfigured?.(logger);
+  const runtime = realRuntime;
+  const builtFiles = options.builtFiles ?? new URL('../', import.meta.url);
+  const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
+  const { version } = JSON.parse(await read('../package.json')) as { version: string };
+  const httpClient = createHttpClient(config.webhookAllowCidrs, receivers);
+  const app = await createServer({
+    config,
+    runtime,
+    httpClient,
+    version,
+    logger,
+    assets: {
+      stylesheet: await read('console/assets/steward.css'),
+      script: await read('console/assets/steward.js'),
+      icon: await read('console/assets/steward.svg'),
+    },
+    wsdl: await read('wsdl/ServiceCatalog.wsdl'),
+    catalog,
+    adminHash: () => early ?? hashAdminPassword(),
+    leaseMs: options.leaseMs,
+    builtFiles,
+  });
+  let adminToken = '';
+  try {
+    if (options.issueAdminToken) adminToken = await app.issueAdminToken();
+    await app.http.listen({ host: config.host, port: config.port, listenTextResolver: () => 'listening' });
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
+  warnOfUnknownContainers(config, logger);
+  return {
+    app,
+    config,
+    logger,
+    address: addressOf(app),
+    adminToken,
+    adminPassword: app.createdAdministrator ? adminPassword : undefined,
+    async close() {
+      const closed = new AbortController();
+      runtime.sleep(closeWithinMs, closed.signal).then(
+        () => app.http.server.closeAllConnections(),
+        () => undefined,
+      );
+      try {
+        await app.close();
+        await httpClient.close();
+      } finally {
+        closed.abort();
+      }
+    },
+  };
+}
+
+type ServerOptions = Omit<NewApp, 'store' | 'executor' | 'logger'> & {
+  readonly logger: Logger;
+  readonly leaseMs: number | undefined;
+  readonly builtFiles: URL;
+};
+
+async function createServer({ leaseMs, builtFiles, ...options }: ServerOptions): Promise<App> {
+  const { config, runtime, logger, version } = options;
+  if (config.testControl) {
+    const { startControlled } = await import('../testing/start.ts');
+    return startControlled(options);
+  }
+  const { createApp } = await import('./app.ts');
+  const backends = { config, runtime, logger, leaseMs, builtFiles };
+  const store = await openStore(backends);
+  const executor = await createExecutor(backends, store, version);
+  return createApp({ ...options, store, executor });
+}
+
+type Settings = { config: Config; catalog: InitialCatalog; receivers: { authorities?: readonly string[] } };
+
+async function readSettings({ env, catalogText }: StartOptions): Promise<Settings> {
+  const result = await readCatalog(catalogText, env.CATALOG_FILE);
+  const registryAuth = await readRegistryAuth(env.REGISTRY_AUTH_FILE || undefined);
+  const receivers = await readAuthorities(env.WEBHOOK_CA_FILE || undefined);
+  const config = readConfig(env, [
+    ...('problems' in result ? result.problems : []),
+    ...('problems' in registryAuth ? registryAuth.problems : []),
+    ...('problems' in receivers ? receivers.problems : []),
+  ]);
+  const catalog = 'catalog' in result ? result.catalog : sampleCatalog;
+  const excess = findCatalogExcess(catalog, { services: config.maxServices, bytes: config.maxCatalogBytes });
+  if (excess !== undefined) throw new ConfigError([`CATALOG_FILE is too large: ${excess}`]);
+  return { config, catalog, receivers: 'authorities' in receivers ? receivers : {} };
+}
+
+async function readCatalog(
+  text: string | undefined,
+  path = '',
+): Promise<{ catalog: InitialCatalog } | { problems: string[] }> {
+  if (text === undefined && path === '') return { catalog: sampleCatalog };
+  try {
+    const result = readCatalogFile(text ?? (await readFile(path, 'utf8')));
+    return 'catalog' in result
+      ? result
+      : { problems: result.problems.map((problem) => `CATALOG_FILE: ${formatProblem(problem)}`) };
+  } catch (error) {
+    return { problems: [`CATALOG_FILE cannot be read: ${(error as Error).message}.`] };
+  }
+}
+
+function warnOfUnknownContainers({ simulatedFailures }: Config, logger: Logger): void {
+  const unknown = [...simulatedFailures.keys()].filter(
+    (name) => !name.startsWith('@') && !builtInNames.has(name),
+  );
+  if (unknown.length > 0)
+    logger.warn({ names: unknown }, 'SIMULATED_FAILURES names containers that no built-in version has');
+}
+
+function addressOf({ http }: App): string {
+  const { address, port } = http.server.address() as AddressInfo;
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
+}

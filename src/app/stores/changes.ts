@@ -1,0 +1,156 @@
+// Collects the writes of a transaction to the ports of the features until the store commits them.
+//
+// They are recorded as a list of calls. What the transaction reads of those ports shows the recorded writes. Both stores share this part;
+// only the commit differs.
+import type { KeptToken } from '../../auth/token-store.ts';
+import { type StateChanges, changedRows, freeze, readThrough, rowsIn } from '../../store/changes.ts';
+import type { Reader } from '../../store/state.ts';
+import type { Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import type { FailureWindow } from '../../webhooks/sending/failure-window.ts';
+
+export type Changes = StateChanges & {
+  /** Writes to the other ports, in call order. */
+  writes: RecordedWrite[];
+  /** The failure windows that `writes` sets, by webhook. */
+  failures: Map<string, FailureWindow | null>;
+  /** The users, in lower case, whose tokens `writes` ends, and the token that each of them keeps. */
+  endedUsers: Map<string, KeptToken | undefined>;
+  /** The hashes of other tokens that `writes` ends. */
+  endedTokens: Set<string>;
+  /** The uploads that `writes` deletes. */
+  deletedUploads: Set<string>;
+};
+
+export type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
+
+export function createChanges(): Changes {
+  return {
+    tables: new Map(),
+    cells: new Map(),
+    writes: [],
+    failures: new Map(),
+    endedUsers: new Map(),
+    endedTokens: new Set(),
+    deletedUploads: new Set(),
+  };
+}
+
+/** Replaces the maps instead of clearing them: a map that is cleared again and again keeps its memory. */
+export function clear(changes: Changes): void {
+  if (changes.tables.size > 0) changes.tables = new Map();
+  if (changes.cells.size > 0) changes.cells = new Map();
+  if (changes.writes.length > 0) changes.writes = [];
+  if (changes.failures.size > 0) changes.failures = new Map();
+  if (changes.endedUsers.size > 0) changes.endedUsers = new Map();
+  if (changes.endedTokens.size > 0) changes.endedTokens = new Set();
+  if (changes.deletedUploads.size > 0) changes.deletedUploads = new Set();
+}
+
+export function isEmpty({ tables, cells, writes }: Changes): boolean {
+  return tables.size === 0 && cells.size === 0 && writes.length === 0;
+}
+
+/** Adds `later` to `into`; later values win. */
+export function merge(into: Changes, later: Changes): void {
+  for (const [table, rows] of later.tables) {
+    const known = rowsIn(into, table);
+    for (const [key, row] of rows) known.set(key, row);
+  }
+  for (const [cell, value] of later.cells) into.cells.set(cell, value);
+  for (const write of later.writes) into.writes.push(write);
+  for (const [webhookId, window] of later.failures) into.failures.set(webhookId, window);
+  for (const [username, kept] of later.endedUsers) into.endedUsers.set(username, kept);
+  for (const hash of later.endedTokens) into.endedTokens.add(hash);
+  for (const id of later.deletedUploads) into.deletedUploads.add(id);
+}
+
+/** Shows `facts` with the changes applied. */
+export function factsThrough(facts: TransactionFacts, changes: Changes): TransactionFacts {
+  return {
+    token: (hash) => {
+      const token = facts.token(hash);
+      if (!token || changes.endedTokens.has(hash)) return undefined;
+      const username = token.username.toLowerCase();
+      if (!changes.endedUsers.has(username)) return token;
+      const kept = changes.endedUsers.get(username);
+      return kept?.hash === hash ? { ...token, credentialId: kept.credentialId } : undefined;
+    },
+    upload: (id) => (changes.deletedUploads.has(id) ? undefined : facts.upload(id)),
+    failures: (webhookId) => {
+      const changed = changes.failures.get(webhookId);
+      return changed === undefined ? facts.failures(webhookId) : changed;
+    },
+  };
+}
+
+/** A transaction that records its writes in `changes` and reads through them. */
+export function createTransaction(base: Reader, changes: Changes, facts: TransactionFacts): Transaction {
+  const record = (write: RecordedWrite) => void changes.writes.push(write);
+  const recordCount = (write: (writes: TransactionWrites) => Promise<number>) =>
+    new Promise<number>((resolve) => {
+      record(async (writes) => resolve(await write(writes)));
+    });
+  return {
+    ...readThrough(base, changes),
+    put: (table, row) => void rowsIn(changes, table).set(table.keyOf(row), freeze(row)),
+    remove: (table, key) => void rowsIn(changes, table).set(key, undefined),
+    write: (cell, value) => void changes.cells.set(cell, freeze(value)),
+    changed: () => changedRows(base, changes),
+    ...factsThrough(facts, changes),
+    audit: {
+      record: (entry) => record((writes) => writes.audit.record(entry)),
+    },
+    deliveries: {
+      enqueue: (deliveries) => {
+        const added = deliveries.map(freeze);
+        record((writes) => writes.deliveries.enqueue(added));
+      },
+      markRedelivered: (id, as) => record((writes) => writes.deliveries.markRedelivered(id, as)),
+      discardPending: (webhookId, at) =>
+        recordCount((writes) => writes.deliveries.discardPending(webhookId, at)),
+      deleteAll: (webhookId) => {
+        changes.failures.set(webhookId, null);
+        return recordCount((writes) => writes.deliveries.deleteAll(webhookId));
+      },
+      setFailures: (webhookId, window) => {
+        changes.failures.set(webhookId, freeze(window));
+        record((writes) => writes.deliveries.setFailures(webhookId, window));
+      },
+      complete: (claimed, delivery) => {
+        freeze(delivery);
+        record((writes) => writes.deliveries.complete(claimed, delivery));
+      },
+    },
+    jobs: {
+      savePlan: (plan) => {
+        freeze(plan);
+        record((writes) => writes.jobs.savePlan(plan));
+      },
+      deletePlan: (jobId) => record((writes) => writes.jobs.deletePlan(jobId)),
+      appendMessages: (jobId, from, messages) => {
+        const added = messages.map(freeze);
+        record((writes) => writes.jobs.appendMessages(jobId, from, added));
+      },
+      archive: (job) => {
+        freeze(job);
+        record((writes) => writes.jobs.archive(job));
+      },
+    },
+    tokens: {
+      endAll: (username, except) => {
+        changes.endedUsers.set(username.toLowerCase(), except);
+        record((writes) => writes.tokens.endAll(username, except));
+      },
+      end: (hash) => {
+        changes.endedTokens.add(hash);
+        record((writes) => writes.tokens.end(hash));
+      },
+    },
+    uploads: {
+      delete: (id) => {
+        changes.deletedUploads.add(id);
+        record((writes) => writes.uploads.delete(id));
+      },
+    },
+  };
+}

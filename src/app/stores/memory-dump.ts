@@ -1,0 +1,17 @@
+// The whole content of the memory store as JSON.
+import type { AuditEntry } from '../../audit/entry.ts';
+import type { TokenDump } from '../../auth/token-store-memory.ts';
+import type { JobDump } from '../../upgrades/jobs/job-store-memory.ts';
+import type { UploadDump } from '../../uploads/upload-store-memory.ts';
+import type { DeliveryDump } from '../../webhooks/queue/memory/queue.ts';
+
+export type MemoryDump = {
+  readonly tables: Readonly<Record<string, readonly unknown[]>>;
+  readonly cells: Readonly<Record<string, unknown>>;
+  /** Oldest first. */
+  readonly audit: readonly AuditEntry[];
+  readonly deliveries: DeliveryDump;
+  readonly jobs: JobDump;
+  readonly tokens: TokenDump;
+  readonly uploads: readonly UploadDump[];
+};

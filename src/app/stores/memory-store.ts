@@ -1,0 +1,164 @@
+// The default store: keeps everything in the memory of this process and loses it when the process ends.
+//
+// Every method does its work when it is called, and nothing runs between the start and the end of that work. So an update is atomic: after
+// its rule has ended and no claim is lost, its writes cannot fail.
+import type { Token } from '../../auth/token.ts';
+import { freeze } from '../../store/changes.ts';
+import { clear, createChanges, createTransaction } from './changes.ts';
+import { createCopy } from '../../store/copy.ts';
+import type { AnyCell, Reader, Table } from '../../store/state.ts';
+import type { Store } from '../../store/store.ts';
+import type { Retention } from './retention.ts';
+import type { Needs, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import { MemoryAudit } from '../../audit/audit-store-memory.ts';
+import { MemoryDeliveries } from '../../webhooks/queue/memory/queue.ts';
+import type { MemoryDump } from './memory-dump.ts';
+import { MemoryJobs } from '../../upgrades/jobs/job-store-memory.ts';
+import { done } from '../../store/memory/run.ts';
+import { MemoryTokens } from '../../auth/token-store-memory.ts';
+import { MemoryUploads } from '../../uploads/upload-store-memory.ts';
+
+const self = 'memory';
+
+const noNeeds: Needs = {};
+
+const doNothing = () => done;
+
+/** Writes that never fail, so there is nothing to check before the commit. */
+const noWrites: Omit<TransactionWrites, 'deliveries'> = {
+  audit: { record: doNothing },
+  jobs: { savePlan: doNothing, deletePlan: doNothing, appendMessages: doNothing, archive: doNothing },
+  tokens: { endAll: doNothing, end: doNothing },
+  uploads: { delete: doNothing },
+};
+
+export type MemoryStoreOptions = {
+  readonly retention: Retention;
+  /** How many event ids are remembered. */
+  readonly maxEventIds: number;
+};
+
+export type MemoryStore = Store & {
+  dump: () => MemoryDump;
+  /** Fills an empty store. `tables` are all tables of the dump. */
+  load: (dump: MemoryDump, tables: readonly Table<never>[]) => void;
+  /** Adds a token without a sign-in, unless the store has it. */
+  addToken: (token: Token) => void;
+};
+
+/** The other entries are refused and failed requests. */
+const auditLimits = { successes: 10_000, others: 2_000 };
+
+export function createMemoryStore({ retention, maxEventIds }: MemoryStoreOptions): MemoryStore {
+  const copy = createCopy();
+  const { get, all, count, bytes, read } = copy;
+  const reader: Reader = { get, all, count, bytes, read };
+  const deliveries = new MemoryDeliveries({ reader, retention: retention.deliveries, maxEventIds });
+  const jobs = new MemoryJobs(retention.jobs);
+  const audit = new MemoryAudit(auditLimits);
+  const tokens = new MemoryTokens(audit);
+  const uploads = new MemoryUploads(audit);
+  const writes: TransactionWrites = {
+    audit: audit.writes,
+    deliveries: deliveries.writes,
+    jobs: jobs.writes,
+    tokens: tokens.writes,
+    uploads: uploads.writes,
+  };
+
+  let needs = noNeeds;
+  // Without this, a rule that reads what its update does not name would work here and find nothing in PostgreSQL.
+  function requireNeed(isNamed: boolean | undefined): void {
+    if (!isNamed) throw new Error('The rule reads a row that its update does not name.');
+  }
+  const facts: TransactionFacts = {
+    token: (hash) => {
+      requireNeed(needs.tokens?.includes(hash));
+      return tokens.find(hash);
+    },
+    upload: (id) => {
+      requireNeed(needs.uploads?.includes(id));
+      return uploads.find(id);
+    },
+    failures: (webhookId) => {
+      requireNeed(needs.failuresOf?.includes(webhookId));
+      return deliveries.failures(webhookId);
+    },
+  };
+
+  // Updates run one after another, so all of them reuse one transaction. Creating one per update costs measurable time.
+  const changes = createChanges();
+  const transaction = createTransaction(reader, changes, facts);
+  const deliveryChecks = deliveries.createChecks();
+  const checks: TransactionWrites = { ...noWrites, deliveries: deliveryChecks };
+
+  function commit(): void {
+    if (changes.writes.length > 0) {
+      deliveryChecks.begin();
+      for (const write of changes.writes) void write(checks);
+    }
+    copy.apply(changes);
+    for (const write of changes.writes) void write(writes);
+  }
+
+  function dump(): MemoryDump {
+    return {
+      ...copy.dump(),
+      audit: audit.dump(),
+      deliveries: deliveries.dump(),
+      jobs: jobs.dump(),
+      tokens: tokens.dump(),
+      uploads: uploads.dump(),
+    };
+  }
+
+  function load(from: MemoryDump, tables: readonly Table<never>[]): void {
+    const loaded = createChanges();
+    for (const table of tables) {
+      const rows = (from.tables[table.name] ?? []) as never[];
+      loaded.tables.set(table, new Map(rows.map((row) => [table.keyOf(row), freeze(row)])));
+    }
+    for (const [name, value] of Object.entries(from.cells))
+      loaded.cells.set({ name } as AnyCell, freeze(value));
+    copy.apply(loaded);
+    audit.load(from.audit);
+    deliveries.load(from.deliveries);
+    jobs.load(from.jobs);
+    tokens.load(from.tokens);
+    uploads.load(from.uploads);
+  }
+
+  return {
+    ...reader,
+    dump,
+    load,
+    addToken: (token) => {
+      if (!tokens.find(token.hash)) tokens.load({ list: [token], lastSignIns: {} });
+    },
+    self,
+    audit: audit.port,
+    deliveries: deliveries.queue,
+    jobs: jobs.port,
+    tokens: tokens.port,
+    uploads: uploads.port,
+    update: (rule, given = noNeeds) =>
+      new Promise((resolve) => {
+        try {
+          needs = given;
+          const result = rule(transaction);
+          commit();
+          resolve(result);
+        } finally {
+          clear(changes);
+        }
+        copy.notify();
+        deliveries.notify();
+      }),
+    isAlive: (process) => process === self,
+    refresh: () => done,
+    version: copy.version,
+    onUpdate: copy.onUpdate,
+    problems: () => [],
+    close: () => done,
+  };
+}

@@ -1,0 +1,136 @@
+// Runs the background tasks of the store: updates the copy, renews the lease of this process and removes what is no longer needed.
+//
+// A notification of another process only makes the next look happen sooner. It can get lost while the connection is down, so the follower
+// also looks every 500 ms.
+import type { Mutex } from '../../lib/async.ts';
+import type { Runtime } from '../../lib/runtime.ts';
+import type { Tasks } from '../../lib/tasks.ts';
+import type { Copy } from '../../store/copy.ts';
+import { type Database, query } from '../../store/postgres/database.ts';
+import type { PostgresDeliveries } from '../../webhooks/queue/postgres/queue.ts';
+import type { Peers } from '../../store/postgres/peers.ts';
+import type { Replica } from '../../store/postgres/replica.ts';
+
+/** The name of the task that reads the changes of other processes. */
+export const lookTask = 'store look';
+
+const lookEveryMs = 500;
+/** While the database is unavailable. An attempt to connect may take two seconds. */
+const reconnectEveryMs = 250;
+const removeEveryMs = 60_000;
+
+/** A process that was disconnected for longer loads everything again. */
+const removedRowsKeptMs = 300_000;
+
+export type FollowerOptions = {
+  readonly database: Database;
+  readonly copy: Copy;
+  readonly replica: Replica;
+  readonly peers: Peers;
+  readonly deliveries: PostgresDeliveries;
+  /** Protects the copy: only one holder at a time changes it. */
+  readonly mutex: Mutex;
+  readonly tasks: Tasks;
+  readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
+  readonly channel: string;
+  readonly self: string;
+  /** Called after each look that succeeded. */
+  readonly onLook: () => void;
+  /** Removes finished data beyond its retention. */
+  readonly removeOld: (stopping: AbortSignal) => Promise<void>;
+};
+
+export class Follower {
+  readonly #options: FollowerOptions;
+  /** The look that has not begun yet. Callers share it: it will see everything that was committed before their call. */
+  #nextLook: Promise<void> | undefined;
+  /** The versions that this process saw at each removal of the last five minutes. */
+  readonly #milestones: { readonly at: number; readonly version: number }[] = [];
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+  }
+
+  /** Updates the copy. */
+  look(): Promise<void> {
+    this.#nextLook ??= this.#options.mutex(() => {
+      this.#nextLook = undefined;
+      return this.#look();
+    });
+    return this.#nextLook;
+  }
+
+  start(): void {
+    const { tasks, peers, deliveries, removeOld } = this.#options;
+    tasks.start(lookTask, (stopping) => this.#keepLooking(stopping));
+    tasks.start('store listening', (stopping) => this.#keepListening(stopping));
+    tasks.every('store lease', peers.renewEveryMs, async () => {
+      if (await peers.keepAlive()) deliveries.notify();
+    });
+    tasks.start('store retention', removeOld);
+    tasks.every('store retention', removeEveryMs, async (stopping) => {
+      await removeOld(stopping);
+      await this.#removeRows();
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { database, copy, replica, peers, deliveries, onLook } = this.#options;
+    await database.probe(async (client) => {
+      const [, havePeersChanged] = await Promise.all([
+        replica.follow(client),
+        peers.look(client),
+        deliveries.look(client),
+      ]);
+      onLook();
+      if (havePeersChanged) copy.notify();
+    });
+  }
+
+  async #keepLooking(stopping: AbortSignal): Promise<void> {
+    const { runtime, tasks, database } = this.#options;
+    while (!stopping.aborted) {
+      await runtime.sleep(database.failure ? reconnectEveryMs : lookEveryMs, stopping);
+      // A task of its own, so that a failure is reported and the next look still happens.
+      await new Promise<void>((resolve) => {
+        if (stopping.aborted) resolve();
+        else tasks.start(lookTask, () => this.look().finally(resolve));
+      });
+    }
+  }
+
+  async #keepListening(stopping: AbortSignal): Promise<void> {
+    const { database, tasks, runtime, channel, self } = this.#options;
+    const onNotice = (from: string) => {
+      if (from !== self) tasks.start('store hint', () => this.look());
+    };
+    while (!stopping.aborted) {
+      await database.listen(channel, onNotice, stopping).catch(() => undefined);
+      await runtime.sleep(lookEveryMs, stopping);
+    }
+  }
+
+  /** Deletes the marks of rows that were removed more than five minutes ago. */
+  async #removeRows(): Promise<void> {
+    const { database, runtime, replica } = this.#options;
+    if (database.isOutdated) return;
+    const at = runtime.now();
+    this.#milestones.push({ at, version: replica.seen });
+    let old: number | undefined;
+    while ((this.#milestones[0]?.at ?? at) <= at - removedRowsKeptMs) old = this.#milestones.shift()?.version;
+    if (old === undefined) return;
+    await database.use((client) =>
+      Promise.all([
+        query(client, 'begin'),
+        query(client, 'select from clock for update'),
+        query(
+          client,
+          `with removed as (delete from state where value is null and kind <> 'cell' and version <= $1 returning 1)
+           update clock set pruned_to = greatest(pruned_to, $1) where exists (select from removed)`,
+          [old],
+        ),
+        query(client, 'commit'),
+      ]),
+    );
+  }
+}

@@ -1,0 +1,216 @@
+// Runs updates of the replicated state in batches.
+//
+// Updates that arrive during a commit form the next batch. A batch is one transaction of two round trips:
+//
+// 1. Lock the row in `clock`, so that the updates of all processes run one after another; read the changes of other processes, and the rows
+//    that the rules need.
+// 2. Write the rows, the recorded writes and the next version, notify the other processes, and commit.
+//
+// The rules run one after another, each on top of the one before; a rule that throws is left out and rejected. They run before the first
+// round trip, so that the lock is not held meanwhile, and again after it if the state has changed or if they need rows of other ports.
+//
+// If PostgreSQL aborted the transaction, the batch runs again. If it refused a value or a claim was lost, every update runs alone, so that
+// only the faulty one is rejected (batcher.ts).
+import type { AuditEntry } from '../../audit/entry.ts';
+import type { Mutex } from '../../lib/async.ts';
+import { readThrough } from '../../store/changes.ts';
+import {
+  type Changes,
+  clear,
+  createChanges,
+  createTransaction,
+  factsThrough,
+  isEmpty,
+  merge,
+} from './changes.ts';
+import type { Reader } from '../../store/state.ts';
+import type { Needs, Transaction, TransactionFacts, TransactionWrites } from '../../store/transaction.ts';
+import { insertEntries } from '../../audit/audit-store-postgres.ts';
+import { Batcher } from '../../store/postgres/batcher.ts';
+import { type Client, type Database, isAborted, query } from '../../store/postgres/database.ts';
+import { loadNeeds } from './postgres-needs.ts';
+import { type Replica, cellKind } from '../../store/postgres/replica.ts';
+
+export type WriterOptions = {
+  readonly database: Database;
+  readonly replica: Replica;
+  readonly reader: Reader;
+  /** Protects the copy: only one holder at a time changes it. */
+  readonly mutex: Mutex;
+  /** Runs a transaction that may change the number of pending deliveries. */
+  readonly during: <T>(transaction: () => Promise<T>) => Promise<T>;
+  /** The recorded writes, performed on the connection of the transaction. */
+  readonly writesOn: (client: Client) => Writes;
+  readonly channel: string;
+  /** The payload of notifications: a process ignores its own. */
+  readonly self: string;
+  readonly onCommit: () => void;
+};
+
+export type Writes = TransactionWrites & {
+  /** The recorded entries of the audit trail, which the writer inserts. */
+  readonly entries: readonly AuditEntry[];
+  /** Waits for writes that may fail, such as those with a lost claim. */
+  readonly check: () => Promise<void>;
+  /** Called after the commit. */
+  readonly committed: () => void;
+};
+
+type Update = { readonly rule: (transaction: Transaction) => unknown; readonly needs: Needs };
+
+type Result = { readonly value: unknown };
+
+type StateRow = { readonly kind: string; readonly key: string; readonly value: string | null };
+
+type Plan = {
+  readonly results: readonly (Result | Error)[];
+  readonly changes: Changes;
+  readonly rows: readonly StateRow[];
+};
+
+const noFacts: TransactionFacts = { token: () => undefined, upload: () => undefined, failures: () => null };
+
+const upsertRows = `insert into state (kind, key, value, version)
+  select *, $4 from unnest($1::text[], $2::text[], $3::json[])
+  on conflict (kind, key) do update set value = excluded.value, version = excluded.version`;
+
+const mostAtOnce = 500;
+const mostAborts = 10;
+
+export class Writer {
+  readonly #options: WriterOptions;
+  readonly #batcher: Batcher<Update, Result>;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+    this.#batcher = new Batcher({
+      run: (updates) => options.mutex(() => options.during(() => this.#run(updates))),
+      mostItems: mostAtOnce,
+    });
+  }
+
+  async update<T>(rule: (transaction: Transaction) => T, needs: Needs = {}): Promise<T> {
+    const { value } = await this.#batcher.submit({ rule, needs });
+    return value as T;
+  }
+
+  async #run(updates: readonly Update[]): Promise<readonly (Result | Error)[]> {
+    const { database, onCommit } = this.#options;
+    for (let aborts = 0; ; aborts += 1) {
+      try {
+        const results = await database.use((client) => this.#commit(client, updates));
+        onCommit();
+        return results;
+      } catch (error) {
+        if (!isAborted(error) || aborts === mostAborts) throw error;
+      }
+    }
+  }
+
+  async #commit(client: Client, updates: readonly Update[]): Promise<readonly (Result | Error)[]> {
+    const { database, replica, writesOn } = this.#options;
+    const needs = updates.map((update) => update.needs);
+    const early = needs.some((need) => Object.keys(need).length > 0)
+      ? undefined
+      : this.#plan(updates, noFacts);
+    const [, , hasChanged, facts] = await Promise.all([
+      query(client, 'begin'),
+      query(client, 'select from clock for update'),
+      replica.follow(client),
+      loadNeeds(client, needs),
+    ]);
+    database.requireWritable();
+    const { results, changes, rows } = early && !hasChanged ? early : this.#plan(updates, facts);
+    if (isEmpty(changes)) {
+      await query(client, 'rollback');
+      return results;
+    }
+    const writes = writesOn(client);
+    const performed = Promise.all(changes.writes.map((write) => write(writes)));
+    // `check` reports the same error.
+    performed.catch(() => undefined);
+    // The commit must not be sent before it is known that no claim is lost.
+    await writes.check();
+    const version = rows.length > 0 ? replica.seen + 1 : replica.seen;
+    await Promise.all([
+      performed,
+      ...(rows.length > 0
+        ? this.#writeState(client, rows, version, writes.entries)
+        : writeEntries(client, writes.entries)),
+      query(client, 'commit'),
+    ]);
+    if (rows.length > 0) replica.applyOwn(changes, version);
+    writes.committed();
+    return results;
+  }
+
+  #plan(updates: readonly Update[], facts: TransactionFacts): Plan {
+    const changes = createChanges();
+    const results = this.#runRules(updates, changes, facts);
+    return { results, changes, rows: this.#encode(changes) };
+  }
+
+  #runRules(
+    updates: readonly Update[],
+    changes: Changes,
+    facts: TransactionFacts,
+  ): readonly (Result | Error)[] {
+    const own = createChanges();
+    const base = readThrough(this.#options.reader, changes);
+    const transaction = createTransaction(base, own, factsThrough(facts, changes));
+    return updates.map(({ rule }) => {
+      try {
+        const value = rule(transaction);
+        merge(changes, own);
+        return { value };
+      } catch (error) {
+        return error as Error;
+      } finally {
+        clear(own);
+      }
+    });
+  }
+
+  #encode(changes: Changes): readonly StateRow[] {
+    const rows = [...changes.tables].flatMap(([table, changed]) =>
+      [...changed].map(([key, row]) => ({
+        kind: table.name,
+        key,
+        value: this.#options.replica.encode(table, key, row),
+      })),
+    );
+    for (const [{ name }, value] of changes.cells)
+      rows.push({ kind: cellKind, key: name, value: JSON.stringify(value) });
+    return rows;
+  }
+
+  /** Writes the rows, and the entries of the audit trail in the same statement: one of their own would cost more than twice as much. */
+  #writeState(
+    client: Client,
+    rows: readonly StateRow[],
+    version: number,
+    entries: readonly AuditEntry[],
+  ): Promise<unknown>[] {
+    const { channel, self } = this.#options;
+    const values = [
+      rows.map(({ kind }) => kind),
+      rows.map(({ key }) => key),
+      rows.map(({ value }) => value),
+      version,
+    ];
+    return [
+      entries.length > 0
+        ? query(client, `with audited as (${insertEntries('$5')}) ${upsertRows}`, [
+            ...values,
+            JSON.stringify(entries),
+          ])
+        : query(client, upsertRows, values),
+      query(client, 'update clock set version = $1', [version]),
+      query(client, 'select pg_notify($1, $2)', [channel, self]),
+    ];
+  }
+}
+
+function writeEntries(client: Client, entries: readonly AuditEntry[]): Promise<unknown>[] {
+  return entries.length > 0 ? [query(client, insertEntries('$1'), [JSON.stringify(entries)])] : [];
+}

@@ -1,0 +1,8 @@
+// Lists the tables of the replicated state.
+import { users } from '../auth/user.ts';
+import { folders, services } from '../catalog/catalog.ts';
+import type { Table } from '../store/state.ts';
+import { redeliveries } from '../webhooks/queue/redelivery.ts';
+import { webhooks } from '../webhooks/webhook.ts';
+
+export const tables: readonly Table<never>[] = [users, folders, services, webhooks, redeliveries];

@@ -1,0 +1,198 @@
+// The audit trail in PostgreSQL. A success is inserted by the statement or transaction that makes the change.
+import { type AuditEntry, type AuditFilter, mergeKeyOf, mergeWithinMs, mostCounted } from './entry.ts';
+import { groupBy } from '../lib/collections.ts';
+import type { AuditStore } from './audit-store.ts';
+import { Batcher } from '../store/postgres/batcher.ts';
+import type { Database } from '../store/postgres/database.ts';
+import { deleteInPortions } from '../store/postgres/portions.ts';
+
+const columns = 'id, at, "user", role, address, operation, target, outcome, code, count, changes';
+
+/** Inserts the entries that `parameter` holds as a JSON array. `condition` completes the statement. */
+export function insertEntries(parameter: string, condition = ''): string {
+  return `insert into audit (${columns}) select ${columns} from json_populate_recordset(null::audit, ${parameter}) ${condition}`;
+}
+
+/** How many entries one statement of an export reads. */
+const portion = 1_000;
+/** How many refusals one statement counts. */
+const mostAtOnce = 500;
+
+type Row = AuditEntry & { readonly placed: number };
+
+export class PostgresAudit implements AuditStore {
+  readonly #database: Database;
+  readonly #batcher: Batcher<AuditEntry, string>;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#batcher = new Batcher({ run: (refusals) => this.#countAll(refusals), mostItems: mostAtOnce });
+  }
+
+  async page(
+    filter: AuditFilter,
+    start: number,
+    num: number,
+  ): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }> {
+    const where = await this.#whereOf(filter);
+    const [rows, [counted]] = await Promise.all([
+      this.#select(where, start, num),
+      this.#database.ask<{ count: number }>(
+        `select count(*) from (select from audit ${where.text} limit ${mostCounted}) counted`,
+        where.values,
+      ),
+    ]);
+    return { entries: rows.map(toEntry), total: counted?.count ?? 0 };
+  }
+
+  async *read(filter: AuditFilter, start: number): AsyncIterable<readonly AuditEntry[]> {
+    const where = await this.#whereOf(filter);
+    let rows = await this.#select(where, start, portion);
+    while (rows.length > 0) {
+      yield rows.map(toEntry);
+      const last = rows.at(-1);
+      if (!last || rows.length < portion) return;
+      rows = await this.#select(where.and('(at, placed) < (?, ?)', last.at, last.placed), 0, portion);
+    }
+  }
+
+  async add(entry: AuditEntry): Promise<void> {
+    await this.#database.write(insertEntries('$1', 'on conflict (id) do nothing'), [JSON.stringify([entry])]);
+  }
+
+  count(refusal: AuditEntry): Promise<string> {
+    return this.#batcher.submit(refusal);
+  }
+
+  async removeBefore(at: number, stopping?: AbortSignal): Promise<void> {
+    await deleteInPortions(
+      this.#database,
+      `delete from audit where ctid = any(array(
+         select ctid from audit where at < $1 order by at, placed limit $2 for update skip locked))`,
+      [at],
+      stopping,
+    );
+    await deleteInPortions(
+      this.#database,
+      `delete from refusals where key = any(array(
+         select key from refusals where at < $1 limit $2 for update skip locked))`,
+      [at],
+      stopping,
+    );
+  }
+
+  /** Finds the operations that match, because an index can find entries by whole operations only. */
+  async #whereOf({ operation, ...filter }: AuditFilter): Promise<Where> {
+    if (operation === undefined) return new Where(filter);
+    const rows = await this.#database.ask<{ operation: string }>(
+      `with recursive known as (
+         (select operation from audit order by operation limit 1)
+         union all
+         select (select a.operation from audit a where a.operation > known.operation order by a.operation limit 1)
+         from known where known.operation is not null)
+       select operation from known where strpos('/' || operation || '/', '/' || $1 || '/') > 0`,
+      [operation],
+    );
+    return new Where({ ...filter, operations: rows.map((row) => row.operation) });
+  }
+
+  #select(where: Where, start: number, num: number): Promise<readonly Row[]> {
+    const { values } = where;
+    const [first, most] = [`$${values.length + 1}::bigint`, `$${values.length + 2}::bigint`];
+    const order = 'order by at desc, placed desc';
+    const select = (text: string) => `select placed, ${columns} from audit ${text} ${order}`;
+    return this.#database.ask<Row>(
+      where.isByOperation
+        ? `select e.* from unnest($1::text[]) o(operation)
+           cross join lateral (${select(where.textOfEach)} limit ${first} + ${most}) e ${order} offset ${first} limit ${most}`
+        : `${select(where.text)} offset ${first} limit ${most}`,
+      [...values, start, num],
+    );
+  }
+
+  /** `refusals` has the entry that counts each kind of refusal. Its rows are locked in the order of their keys. */
+  async #countAll(refusals: readonly AuditEntry[]): Promise<readonly string[]> {
+    const groups = [...groupBy(refusals, mergeKeyOf)].sort(([a], [b]) => (a < b ? -1 : 1));
+    const given = groups.flatMap(([key, [first, ...others]]) =>
+      first ? { ...first, key, count: others.reduce((sum, { count }) => sum + count, first.count) } : [],
+    );
+    const counted = await this.#database.write<{ key: string; entry: string }>(
+      `with given as (
+         select v.*, g ->> 'key' as key from json_array_elements($1) g, json_populate_record(null::audit, g) v),
+       counted as (
+         insert into refusals as r (key, entry, at) select key, id, at from given
+         on conflict (key) do update set
+           entry = case when r.at > excluded.at - $2 then r.entry else excluded.entry end,
+           at = case when r.at > excluded.at - $2 then r.at else excluded.at end
+         returning key, entry),
+       stored as (
+         insert into audit as a (${columns})
+         select c.entry, at, "user", role, address, operation, target, outcome, code, count, changes
+         from given join counted c using (key)
+         on conflict (id) do update set count = a.count + excluded.count)
+       select key, entry from counted`,
+      [JSON.stringify(given), mergeWithinMs],
+    );
+    const entryOf = new Map(counted.map(({ key, entry }) => [key, entry]));
+    return refusals.map((refusal) => entryOf.get(mergeKeyOf(refusal)) ?? refusal.id);
+  }
+}
+
+function toEntry({ placed: _placed, ...entry }: Row): AuditEntry {
+  return entry;
+}
+
+type EntryFilter = Omit<AuditFilter, 'operation'> & { readonly operations?: readonly string[] };
+
+type Condition = { readonly text: string; readonly values: readonly unknown[] };
+
+/** The condition for operations comes first, so that its values are $1. */
+const ofOperations = 'operation = any($1::text[])';
+
+function conditionsOf({ operations, user, from, to, outcome }: EntryFilter): Condition[] {
+  // The second part shows the planner that the index of errors has all these entries.
+  const ofOutcome = outcome === 'success' ? 'outcome = ?' : `outcome = ? and outcome <> 'success'`;
+  const all: readonly (readonly [string, unknown])[] = [
+    [ofOperations.replace('$1', '?'), operations],
+    ['lower("user") = lower(?)', user],
+    ['at >= ?', from],
+    ['at <= ?', to],
+    [ofOutcome, outcome],
+  ];
+  return all.flatMap(([text, value]) => (value === undefined ? [] : { text, values: [value] }));
+}
+
+/** The conditions of a filter, with their values. */
+class Where {
+  readonly #filter: EntryFilter;
+  readonly #conditions: readonly Condition[];
+
+  constructor(filter: EntryFilter, more: readonly Condition[] = []) {
+    this.#filter = filter;
+    this.#conditions = [...conditionsOf(filter), ...more];
+  }
+
+  and(text: string, ...values: readonly unknown[]): Where {
+    return new Where(this.#filter, [{ text, values }]);
+  }
+
+  get values(): readonly unknown[] {
+    return this.#conditions.flatMap(({ values }) => values);
+  }
+
+  get text(): string {
+    let number = 0;
+    const numbered = this.#conditions.map(({ text }) => text.replaceAll('?', () => `$${(number += 1)}`));
+    return numbered.length === 0 ? '' : `where ${numbered.join(' and ')}`;
+  }
+
+  /** Whether to read the newest entries of each operation. The entries of one user are few, and have an index of their own. */
+  get isByOperation(): boolean {
+    return this.#filter.operations !== undefined && this.#filter.user === undefined;
+  }
+
+  /** The same for the operation of the row `o`. */
+  get textOfEach(): string {
+    return this.text.replace(ofOperations, 'operation = o.operation');
+  }
+}

@@ -1,0 +1,40 @@
+// The port of the audit trail. `Transaction.audit` records an entry together with the change that it describes.
+import type { AuditEntry, AuditFilter } from './entry.ts';
+
+export type AuditStore = {
+  /** Newest first, and how many match, at most `mostCounted`. */
+  page: (
+    filter: AuditFilter,
+    start: number,
+    num: number,
+  ) => Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
+  /** All that match, newest first, in portions, so that entries that are added meanwhile move nothing. */
+  read: (filter: AuditFilter, start: number) => AsyncIterable<readonly AuditEntry[]>;
+  /** Stores an entry that describes no change, unless one with its id is stored already. */
+  add: (entry: AuditEntry) => Promise<void>;
+  /**
+   * Stores a refusal, or counts it in the entry of an equal one (`mergeKeyOf`) that is less than a minute old. The result is the id of the
+   * entry that counts it.
+   */
+  count: (refusal: AuditEntry) => Promise<string>;
+  /** Deletes older entries, in portions. */
+  removeBefore: (at: number, stopping?: AbortSignal) => Promise<void>;
+};
+
+export type AuditWrites = {
+  record: (entry: AuditEntry) => Promise<void>;
+};
+
+declare module '../store/transaction.ts' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface TransactionWrites {
+    readonly audit: AuditWrites;
+  }
+}
+
+declare module '../store/store.ts' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface StorePorts {
+    readonly audit: AuditStore;
+  }
+}

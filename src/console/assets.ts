@@ -1,0 +1,62 @@
+// The stylesheet, script and icon of the pages. Their addresses change with their contents, so that browsers may keep them.
+import type { FastifyInstance } from 'fastify';
+import { createHash } from 'node:crypto';
+import { SharedAnswers } from '../http/compression.ts';
+
+export type AssetFiles = { readonly stylesheet: string; readonly script: string; readonly icon: string };
+
+type AssetName = keyof AssetFiles;
+
+const kinds: Readonly<Record<AssetName, { file: string; type: string }>> = {
+  stylesheet: { file: 'steward.css', type: 'text/css; charset=utf-8' },
+  script: { file: 'steward.js', type: 'text/javascript; charset=utf-8' },
+  icon: { file: 'steward.svg', type: 'image/svg+xml' },
+};
+
+export class Assets {
+  readonly #files: AssetFiles;
+  readonly #prefix: string;
+  readonly #answers = new SharedAnswers();
+  readonly #versions: Readonly<Record<AssetName, string>>;
+
+  constructor(files: AssetFiles, prefix: string) {
+    this.#files = files;
+    this.#prefix = prefix;
+    const versionOf = (content: string) => createHash('sha256').update(content).digest('hex').slice(0, 12);
+    this.#versions = {
+      stylesheet: versionOf(files.stylesheet),
+      script: versionOf(files.script),
+      icon: versionOf(files.icon),
+    };
+  }
+
+  hrefs(linkBase: string): Readonly<Record<AssetName, string>> {
+    const href = (name: AssetName) => `${linkBase}${this.#path(name)}?v=${this.#versions[name]}`;
+    return { stylesheet: href('stylesheet'), script: href('script'), icon: href('icon') };
+  }
+
+  register(app: FastifyInstance): void {
+    for (const name of Object.keys(kinds) as AssetName[]) {
+      const content = Buffer.from(this.#files[name]);
+      app.route<{ Querystring: { v?: unknown } }>({
+        method: ['GET', 'HEAD'],
+        url: this.#path(name),
+        config: { answersWhileClosing: true },
+        handler: (request, reply) => {
+          // During a rolling upgrade, a request for another version may arrive here. Browsers must not cache its answer.
+          const isCurrent = request.query.v === this.#versions[name];
+          void reply.headers({
+            'content-type': kinds[name].type,
+            'cache-control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
+            'cross-origin-resource-policy': 'same-origin',
+          });
+          return this.#answers.send(reply, [content], content);
+        },
+      });
+    }
+  }
+
+  #path(name: AssetName): string {
+    return `${this.#prefix}/assets/${kinds[name].file}`;
+  }
+}

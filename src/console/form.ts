@@ -1,0 +1,201 @@
+// An operation as an HTML form: a labelled control for every field, what it accepts, and each problem beside its field.
+import { needsToken } from '../lib/caller.ts';
+import type { Problem } from '../lib/errors.ts';
+import type { Operation } from '../rest/resource.ts';
+import { type Field, type PickOption, boxName, carriedPrefix, picksOf } from '../rest/fields.ts';
+import type { Layout } from './layout.ts';
+import { html, type Html } from './html.ts';
+import { capitalise, labelOf } from './labels.ts';
+
+export type ProblemList = { readonly message: string; readonly details: readonly string[] };
+
+export type FormError = ProblemList & { readonly problems: readonly Problem[] };
+
+export type FormView = {
+  readonly action: string;
+  readonly entered: Readonly<Record<string, string | undefined>>;
+  readonly suggestions: Readonly<Record<string, readonly string[]>>;
+  readonly unchanged?: Readonly<Record<string, string>>;
+  readonly warning?: string | undefined;
+  readonly error?: FormError | undefined;
+};
+
+export function operationForm(layout: Layout, operation: Operation, view: FormView): Html {
+  const formToken = layout.session?.formToken ?? '';
+  const asksForToken = 'token' in operation.fields && formToken === '';
+  const fields = Object.entries(operation.fields).filter(([name]) => name !== 'token' || asksForToken);
+  const takesFiles = fields.some(([, field]) => (field as Field<unknown>).control.kind === 'file');
+  const isRefused =
+    layout.banner !== undefined && operation.effect === 'writes' && operation.whileReadOnly === 'refused';
+  const carried = Object.keys(view.entered).filter(
+    (name) => name.startsWith(carriedPrefix) || (name === 'next' && !('next' in operation.fields)),
+  );
+  const viewOf = ([name, field]: [string, unknown]) =>
+    fieldView(name, field as Field<unknown>, {
+      entered: view.entered[name] ?? '',
+      problems: problemsWith(name, view.error),
+      suggestions: view.suggestions[name] ?? [],
+      unchanged: view.unchanged?.[name],
+    });
+  const isFurther = ([, field]: [string, unknown]) => (field as Field<unknown>).isFurther === true;
+  const further = fields.filter(isFurther);
+  return html`${view.error && renderProblems(view.error)}
+    ${needsToken(operation.access) && formToken === '' && signInFirst(layout)}
+    ${view.warning !== undefined && html`<p class="notice">${view.warning}</p>`}
+    <form method="post" action="${view.action}" ${takesFiles && html`enctype="multipart/form-data"`}>
+      <input type="hidden" name="f" value="html" />
+      ${!asksForToken && html`<input type="hidden" name="token" value="${formToken}" />`}
+      ${carried.map((name) => html`<input type="hidden" name="${name}" value="${view.entered[name]}" />`)}
+      ${fields.filter((one) => !isFurther(one)).map(viewOf)}
+      ${further.length > 0 && furtherView(further.map(viewOf), further.some(isUsed(view)))}
+      <p>
+        <button class="${operation.isDestructive ? 'danger' : 'primary'}"${isRefused && html` disabled`}>${operation.title}</button>
+        ${isRefused && html`<span class="hint">Not possible while the system is read-only.</span>`}
+      </p>
+    </form>`;
+}
+
+function furtherView(fields: readonly Html[], isOpen: boolean): Html {
+  return html`<details class="further" ${isOpen && 'open'}>
+    <summary>More fields</summary>
+    ${fields}
+  </details>`;
+}
+
+const isUsed =
+  (view: FormView) =>
+  ([name]: [string, unknown]) =>
+    (view.entered[name] ?? '') !== '' || problemsWith(name, view.error).length > 0;
+
+function signInFirst({ session }: Layout): Html {
+  return html`<p>
+    <a href="${session?.signInHref}">Sign in</a> first: this form works only for a signed-in browser.
+  </p>`;
+}
+
+export function renderProblems({ message, details }: ProblemList): Html {
+  return html`<div role="alert" class="problems">
+    <p><strong>${message}</strong></p>
+    ${
+      details.length > 0 &&
+      html`<ul>
+      ${details.map((detail) => html`<li>${detail}</li>`)}
+    </ul>`
+    }
+  </div>`;
+}
+
+function problemsWith(name: string, error: FormError | undefined): string[] {
+  return (error?.problems ?? []).flatMap(({ field, message }) => (field === name ? message : []));
+}
+
+type FieldView = {
+  readonly entered: string;
+  readonly problems: readonly string[];
+  readonly suggestions: readonly string[];
+  readonly unchanged: string | undefined;
+};
+
+const maxSuggestions = 200;
+
+function fieldView(name: string, field: Field<unknown>, view: FieldView): Html {
+  if (picksOf(field).length > 0) return boxesView(name, field, view);
+  const { entered, problems, suggestions, unchanged } = view;
+  const { control } = field;
+  const hint = [
+    field.description,
+    control.kind === 'number' && `From ${control.from} to ${control.to}.`,
+    control.kind === 'text' && control.allowed !== undefined && `Allowed: ${control.allowed}.`,
+    control.kind !== 'choice' && field.fallback && `Default: ${field.fallback}.`,
+  ];
+  const describedBy = [`${name}-hint`, ...(problems.length > 0 ? [`${name}-problem`] : [])].join(' ');
+  const marks = html`id="${name}" name="${name}" aria-describedby="${describedBy}" ${field.required && 'required'}
+  ${problems.length > 0 && html`aria-invalid="true"`} ${suggestions.length > 0 && html`list="${name}-list"`}`;
+  return html`<div class="field">
+    <label for="${name}"
+      >${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}</label
+    >
+    ${controlView(field, marks, entered, unchanged)}
+    ${
+      suggestions.length > 0 &&
+      html`<datalist id="${name}-list">
+        ${suggestions.slice(0, maxSuggestions).map((value) => html`<option value="${value}"></option>`)}
+      </datalist>`
+    }
+    <p class="hint" id="${name}-hint">${hint.filter(Boolean).join(' ')}</p>
+    ${problems.length > 0 && problemView(name, problems)}
+  </div> `;
+}
+
+/** A list as boxes for its known entries, and a text for others. */
+function boxesView(name: string, field: Field<unknown>, { entered, problems }: FieldView): Html {
+  const picks = picksOf(field);
+  const chosen = entered.split(',').map((one) => one.trim());
+  const others = chosen.filter((one) => one !== '' && !picks.some(({ value }) => value === one));
+  const isWrong = problems.length > 0;
+  return html`<fieldset class="field boxes" ${isWrong && html`aria-describedby="${name}-problem"`}>
+    <legend>
+      ${labelOf(name, field)} <code>${name}</code>${field.required && html` <span class="required">required</span>`}
+    </legend>
+    ${picks.map((pick) => boxView(name, pick, chosen.includes(pick.value)))}
+    <label for="${name}">Others, separated by commas</label>
+    <input id="${name}" name="${boxName(name)}" value="${others.join(', ')}" />
+    ${isWrong && problemView(name, problems)}
+  </fieldset> `;
+}
+
+function problemView(name: string, problems: readonly string[]): Html {
+  return html`<p class="problem" id="${name}-problem">${problems.map(capitalise).join(' ')}</p>`;
+}
+
+function boxView(name: string, { value, label, description }: PickOption, isChosen: boolean): Html {
+  const id = boxName(name, value);
+  return html`<div>
+    <input type="checkbox" id="${id}" name="${id}" value="true" aria-describedby="${id}-hint" ${isChosen && 'checked'} />
+    <label for="${id}">${label}</label>
+    <span class="hint" id="${id}-hint">${description}</span>
+  </div> `;
+}
+
+function controlView(
+  field: Field<unknown>,
+  marks: Html,
+  entered: string,
+  unchanged: string | undefined,
+): Html {
+  const { control } = field;
+  switch (control.kind) {
+    case 'choice': {
+      const labelOfChoice = (choice: string) => control.labels?.[choice] ?? choice;
+      const blank = blankChoice(field, unchanged);
+      return html`<select ${marks}>
+        <option value="">${blank.value === undefined ? blank.label : `${labelOfChoice(blank.value)} (${blank.label})`}</option>
+        ${control.choices
+          .filter((choice) => choice !== blank.value)
+          .map((choice) => {
+            const mark = choice === entered.trim() ? 'selected' : '';
+            return html`<option value="${choice}" ${mark}>${labelOfChoice(choice)}</option>`;
+          })}
+      </select>`;
+    }
+    case 'file':
+      return html`<input ${marks} type="file" />`;
+    case 'number':
+      return html`<input ${marks} inputmode="numeric" value="${entered}" />`;
+    case 'text':
+      if (control.lines) return html`<textarea ${marks} rows="4">${entered}</textarea>`;
+      return control.secret
+        ? html`<input ${marks} type="password" autocomplete="new-password" maxlength="${control.maxLength}" />`
+        : html`<input ${marks} value="${entered}" maxlength="${control.maxLength}" />`;
+  }
+}
+
+/** What a blank choice means, and which value it stands for. */
+function blankChoice(
+  { fallback, required }: Field<unknown>,
+  unchanged: string | undefined,
+): { readonly label: string; readonly value?: string } {
+  if (unchanged !== undefined) return { label: 'unchanged', value: unchanged };
+  if (fallback !== undefined) return { label: 'default', value: fallback };
+  return { label: required ? 'Choose one' : '–' };
+}

@@ -1,0 +1,144 @@
+// The frame that all pages share: which navigation, session and banner a caller sees.
+import { type Access, type Caller, type Identity, mayCall } from '../lib/caller.ts';
+import type { PublicUrls } from '../http/urls.ts';
+import type { NoticeLink } from '../rest/resource.ts';
+import type { AssetHrefs, Banner, Crumb, Layout, NavigationLink } from './layout.ts';
+
+export type NavigationEntry = {
+  readonly name: string;
+  readonly path: readonly string[];
+  readonly access: Access;
+  /** Other pages that belong to it. */
+  readonly also?: readonly (readonly string[])[];
+};
+
+/** Why the system is read-only now. */
+export type ReadOnlyState = {
+  readonly text: string;
+  readonly link?: NoticeLink & { readonly access: Access };
+  /** Ends the mode. */
+  readonly action?: NoticeLink & {
+    readonly access: Access;
+    readonly fields: Readonly<Record<string, string>>;
+  };
+};
+
+export type FrameOptions = {
+  readonly urls: PublicUrls;
+  /** Of the tree that the navigation leads to. */
+  readonly prefix: string;
+  readonly assets: () => AssetHrefs;
+  readonly navigation: readonly NavigationEntry[];
+  readonly readOnly: () => ReadOnlyState | undefined;
+  /** Some resources and operations are closed then. */
+  readonly isJobRunning: () => boolean;
+  readonly now: () => number;
+};
+
+/** A page: `path` is its path in the tree of the navigation, `requested` the address to return to after signing in. */
+export type FramedPage = {
+  readonly title: string;
+  readonly identity: Identity | undefined;
+  readonly crumbs?: readonly Crumb[];
+  readonly path?: readonly string[] | undefined;
+  readonly requested?: string;
+};
+
+export class Frame {
+  readonly #options: FrameOptions;
+
+  constructor(options: FrameOptions) {
+    this.#options = options;
+  }
+
+  get isReadOnly(): boolean {
+    return this.#options.readOnly() !== undefined;
+  }
+
+  get isJobRunning(): boolean {
+    return this.#options.isJobRunning();
+  }
+
+  get now(): number {
+    return this.#options.now();
+  }
+
+  layout({ title, identity, crumbs = [], path, requested }: FramedPage): Layout {
+    const { urls } = this.#options;
+    const here = requested ?? urls.homePath;
+    return {
+      ...this.bareLayout(title),
+      navigation: this.#navigation(identity?.caller, path),
+      crumbs,
+      banner: this.#banner(identity, here),
+      session: {
+        caller: identity?.caller,
+        formToken: identity?.formToken ?? '',
+        accountHref: this.#href(['security', 'self']),
+        signInHref: `${urls.tokensPath('generateToken')}?f=html&next=${encodeURIComponent(here)}`,
+        signOutAction: urls.tokensPath('revokeToken'),
+      },
+    };
+  }
+
+  /** Without navigation and session. */
+  bareLayout(title: string): Layout {
+    const { urls, assets, now } = this.#options;
+    return { title, assets: assets(), homeHref: urls.homePath, now: now(), navigation: [], crumbs: [] };
+  }
+
+  #href(path: readonly string[]): string {
+    return this.#options.urls.path(this.#options.prefix, path);
+  }
+
+  #navigation(caller: Caller, path: readonly string[] | undefined): NavigationLink[] {
+    if (!caller) return [];
+    const { navigation } = this.#options;
+    const current = path && findCurrent(navigation, path);
+    return navigation
+      .filter(({ access }) => mayCall(caller, access))
+      .map((entry) => ({
+        name: entry.name,
+        href: this.#href(entry.path),
+        current: entry !== current ? undefined : entry.path.length === path?.length ? 'page' : 'true',
+      }));
+  }
+
+  #banner(identity: Identity | undefined, here: string): Banner | undefined {
+    const state = identity?.caller && this.#options.readOnly();
+    if (!state) return undefined;
+    const { text, link, action } = state;
+    const { caller, formToken } = identity;
+    return {
+      title: 'The system is read-only.',
+      text,
+      link:
+        link && mayCall(caller, link.access) ? { name: link.name, href: this.#href(link.path) } : undefined,
+      action:
+        action && formToken !== '' && mayCall(caller, action.access)
+          ? {
+              label: action.name,
+              action: this.#href(action.path),
+              fields: action.fields,
+              formToken,
+              next: here,
+            }
+          : undefined,
+    };
+  }
+}
+
+/** The entry with the longest path that the page lies at or beneath. */
+function findCurrent(
+  navigation: readonly NavigationEntry[],
+  path: readonly string[],
+): NavigationEntry | undefined {
+  const matches = navigation.flatMap((entry) =>
+    [entry.path, ...(entry.also ?? [])]
+      .filter((known) => known.every((segment, index) => path[index] === segment))
+      .map((known) => ({ entry, length: known.length })),
+  );
+  const longest = matches.toSorted((a, b) => b.length - a.length)[0];
+  // Every page lies beneath the home page.
+  return longest && (longest.length > 0 || path.length === 0) ? longest.entry : undefined;
+}

@@ -1,0 +1,39 @@
+// The notice about an operation, in a cookie: it reaches the page after the redirect once, and no link can forge it.
+import { truncate } from '../lib/text.ts';
+import { noticeCookie } from '../rest/request.ts';
+import type { Layout, Link } from './layout.ts';
+
+type PageNotice = NonNullable<Layout['notice']>;
+
+const maxTextLength = 500;
+
+export function writeNotice({ text, link }: PageNotice, isHttps: boolean): string {
+  const json = JSON.stringify({ text: truncate(text, maxTextLength), link });
+  return `${noticeCookie}=${Buffer.from(json).toString('base64url')}; Max-Age=60; ${attributes(isHttps)}`;
+}
+
+export function clearNotice(isHttps: boolean): string {
+  return `${noticeCookie}=; Max-Age=0; ${attributes(isHttps)}`;
+}
+
+function attributes(isHttps: boolean): string {
+  return `Path=/; HttpOnly; SameSite=Strict${isHttps ? '; Secure' : ''}`;
+}
+
+/** Undefined for a cookie that this server has not written. */
+export function readNotice(cookie: string | undefined): PageNotice | undefined {
+  if (cookie === undefined || cookie.length > 4096) return undefined;
+  try {
+    const { text, link } = JSON.parse(Buffer.from(cookie, 'base64url').toString()) as Record<string, unknown>;
+    if (typeof text !== 'string' || text === '') return undefined;
+    return { text, link: readLink(link) };
+  } catch {
+    return undefined;
+  }
+}
+
+function readLink(link: unknown): Link | undefined {
+  const { name, href } = (link ?? {}) as Record<string, unknown>;
+  const isOwn = typeof href === 'string' && /^\/(?![/\\])/.test(href);
+  return isOwn && typeof name === 'string' ? { name, href } : undefined;
+}

@@ -1,0 +1,221 @@
+// The generic pages: resource, operation form, sign-in, error. They work without JavaScript.
+import { postCommand, readCommand } from './curl.ts';
+import { type AnswerSchema, answerFields } from '../rest/answer.ts';
+import type { Operation, Outcome } from '../rest/resource.ts';
+import { type Action, actionButton } from './action.ts';
+import { type FormView, type ProblemList, operationForm, renderProblems } from './form.ts';
+import { type Layout, type Link, renderPage } from './layout.ts';
+import { html, type Html } from './html.ts';
+import type { Json } from '../lib/json.ts';
+import { renderJson } from './json.ts';
+import { renderTable } from './table.ts';
+
+/** A link to a resource or an operation: its title, and its name in the path. */
+export type ApiLink = Link & {
+  readonly code?: string;
+  readonly isClosed?: boolean;
+  readonly description?: string | undefined;
+};
+
+export type ResourceView = {
+  readonly address: string;
+  readonly query: string;
+  readonly description: string;
+  readonly children: readonly ApiLink[];
+  readonly operations: readonly ApiLink[];
+  readonly form: (FormView & { readonly operation: Operation }) | undefined;
+  readonly answer: AnswerSchema;
+  /** Undefined if the lists of links say the same. */
+  readonly json: Json | undefined;
+  readonly view: Html | undefined;
+  readonly hasCsv: boolean;
+};
+
+const mostLinks = 500;
+
+export function resourcePage(layout: Layout, shown: ResourceView): Html {
+  const { address, query, description, children, operations, form, answer, json, view } = shown;
+  const asked = (format: string) => `?${query === '' ? '' : `${query}&`}f=${format}`;
+  const contents =
+    json !== undefined &&
+    html`<section aria-labelledby="contents">
+      <h2 id="contents">Contents</h2>
+      ${renderJson(json)}
+    </section>`;
+  return renderPage(
+    layout,
+    html`<p class="lead">${description}</p>
+      ${view ?? contents} ${form && operationForm(layout, form.operation, form)}
+      <div class="columns">${linkList('Resources', children)} ${linkList('Operations', operations)}</div>
+      ${commandView(
+        [
+          readCommand(query === '' ? address : `${address}?${query}`),
+          ...(form ? [postCommand(address, form.operation, form.entered)] : []),
+        ],
+        [
+          { name: 'JSON', href: asked('json') },
+          { name: 'Pretty JSON', href: asked('pjson') },
+          ...(shown.hasCsv ? [{ name: 'CSV', href: asked('csv') }] : []),
+        ],
+        answer,
+      )}`,
+  );
+}
+
+function linkList(heading: string, links: readonly ApiLink[]): Html | false {
+  const rest = links.length - mostLinks;
+  const shown = links.slice(0, mostLinks);
+  return (
+    links.length > 0 &&
+    html`<section>
+      <h2>${heading}</h2>
+      <ul class="${links[0]?.description === undefined ? 'links' : 'links explained'}">
+        ${shown.map(linkView)}
+      </ul>
+      ${shown.some(({ isClosed }) => isClosed) && html`<p class="hint">Those without a link open when the running job has ended.</p>`}
+      ${rest > 0 && html`<p>… and ${rest} more.</p>`}
+    </section>`
+  );
+}
+
+function linkView({ name, code, href, isClosed, description }: ApiLink): Html {
+  return html`<li>
+    ${isClosed ? html`<span class="none">${name}</span>` : html`<a href="${href}">${name}</a>`}${code !== undefined && html` <code>${code}</code>`}
+    ${description !== undefined && html`<p class="hint">${description}</p>`}
+  </li> `;
+}
+
+function commandView(commands: readonly string[], links: readonly Link[], answer: AnswerSchema): Html {
+  return html`<section class="command">
+    <h2>From a script</h2>
+    ${links.length > 0 && html`<p>${links.map(({ name, href }) => html`<a href="${href}">${name}</a> `)}</p>`}
+    ${commands.map((command) => html`<pre tabindex="0" data-copy>${command}</pre> `)}
+    <details class="answer">
+      <summary>Fields of the answer</summary>
+      ${renderTable(
+        'Fields of the answer',
+        ['Field', 'Type', 'Meaning'],
+        answerFields(answer).map(({ path, type, description }) => [path, type, description]),
+      )}
+    </details>
+  </section>`;
+}
+
+export type OperationView = FormView & {
+  readonly address: string;
+  readonly result?: {
+    readonly json: Json;
+    readonly text: string;
+    readonly link: Link | undefined;
+    readonly shownOnce: Outcome['shownOnce'];
+    readonly nextStep: Action | undefined;
+  };
+  readonly parent: Link;
+};
+
+export function operationPage(layout: Layout, operation: Operation, view: OperationView): Html {
+  const { result, parent } = view;
+  return renderPage(
+    layout,
+    html`<p class="lead">${operation.description}</p>
+      ${result ? resultView(result) : operationForm(layout, operation, view)}
+      ${result && html`<p><a href="${parent.href}">Back to ${parent.name}</a> · <a href="${view.action}">${operation.title} again</a></p>`}
+      ${commandView([postCommand(view.address, operation, view.entered)], [], operation.answer)}`,
+  );
+}
+
+/** The sentence says everything that a plain success does. */
+function resultView(result: NonNullable<OperationView['result']>): Html {
+  const { json, text, link, shownOnce } = result;
+  if (shownOnce) return secretView(result, shownOnce);
+  const isPlain = JSON.stringify(json) === '{"status":"success"}';
+  return html`<section role="status" class="result" aria-labelledby="result">
+    <h2 id="result">${text}</h2>
+    ${link && html`<p><a href="${link.href}">${link.name}</a></p>`} ${!isPlain && renderJson(json)}
+    <details>
+      <summary>JSON</summary>
+      <pre tabindex="0">${JSON.stringify(json, null, 2)}</pre>
+    </details>
+  </section>`;
+}
+
+function secretView(
+  { text, link, nextStep }: NonNullable<OperationView['result']>,
+  { label, value, hint }: NonNullable<Outcome['shownOnce']>,
+): Html {
+  return html`<section role="status" class="result" aria-labelledby="result">
+    <h2 id="result">${text}</h2>
+    <p><strong>${label}</strong> ${hint}</p>
+    <pre tabindex="0" data-copy>${value}</pre>
+    <div class="actions">${nextStep && actionButton(nextStep)} ${link && html`<a href="${link.href}">${link.name}</a>`}</div>
+  </section>`;
+}
+
+export type SignInView = FormView & {
+  readonly lead: string;
+  readonly command: { readonly text: string; readonly answer: AnswerSchema } | undefined;
+};
+
+export function signInPage(layout: Layout, view: SignInView): Html {
+  return renderPage(
+    layout,
+    html`<p class="lead">${view.lead}</p>
+      ${view.error && renderProblems(view.error)}
+      <form method="post" action="${view.action}" class="sign-in">
+        <input type="hidden" name="f" value="html" />
+        <input type="hidden" name="next" value="${view.entered.next}" />
+        <div class="field">
+          <label for="username">User name</label>
+          <input
+            id="username"
+            name="username"
+            value="${view.entered.username}"
+            autocomplete="username"
+            required
+            ${(view.entered.username ?? '') === '' && 'autofocus'}
+          />
+        </div>
+        <div class="field">
+          <label for="password">Password</label>
+          <input
+            id="password"
+            name="password"
+            type="password"
+            autocomplete="current-password"
+            required
+            ${(view.entered.username ?? '') !== '' && 'autofocus'}
+          />
+        </div>
+        <p><button>Sign in</button></p>
+      </form>
+      ${view.command && commandView([view.command.text], [], view.command.answer)}`,
+  );
+}
+
+/** `links` lead on from the page. */
+export function errorPage(layout: Layout, error: ProblemList, links: readonly Link[]): Html {
+  return renderPage(
+    layout,
+    html`${renderProblems(error)}
+      <ul class="plain">
+        ${links.map(({ name, href }) => html`<li><a href="${href}">${name}</a></li> `)}
+      </ul>`,
+  );
+}
+
+const errorTitles: Readonly<Record<number, string>> = {
+  400: 'Invalid request',
+  403: 'Not allowed',
+  404: 'Not found',
+  405: 'Method not allowed',
+  409: 'Not possible now',
+  413: 'Too large',
+  415: 'Unsupported content',
+  429: 'Too many requests',
+  500: 'Server error',
+  503: 'Unavailable',
+};
+
+export function errorTitle(status: number): string {
+  return errorTitles[status] ?? 'Error';
+}

@@ -1,0 +1,355 @@
+// Answers a request with a page: selects the page, and adds its links, session and entered values.
+import type { FastifyReply } from 'fastify';
+import { type Identity, mayCall } from '../lib/caller.ts';
+import type { Problem } from '../lib/errors.ts';
+import type { ErrorResponse } from '../http/errors.ts';
+import type { PublicUrls } from '../http/urls.ts';
+import { type Json, plainJson } from '../lib/json.ts';
+import { carriedPrefix } from '../rest/fields.ts';
+import { type Form, textIn } from '../rest/form.ts';
+import { type RestRequest, ownPath } from '../rest/request.ts';
+import type { NextStep, Notice, NoticeLink, Operation, Outcome, Resource } from '../rest/resource.ts';
+import { crumbsOf } from './crumbs.ts';
+import { postCommand } from './curl.ts';
+import type { Action } from './action.ts';
+import type { FormError, FormView } from './form.ts';
+import type { Frame } from './frame.ts';
+import type { Html } from './html.ts';
+import { type Layout, type Link, sendHtml } from './layout.ts';
+import { clearNotice, readNotice, writeNotice } from './notice.ts';
+import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';
+
+export type HtmlResponderOptions = {
+  readonly prefix: string;
+  readonly root: Resource;
+  readonly rootName: string;
+  readonly urls: PublicUrls;
+  readonly frame: Frame;
+  /** Whether the navigation leads to this tree. */
+  readonly isNavigated: boolean;
+};
+
+type FormState = { readonly error?: PageError; readonly result?: Outcome };
+
+type PageError = FormError & { readonly code: number; readonly retryAfter?: string | undefined };
+
+export class HtmlResponder {
+  readonly #options: HtmlResponderOptions;
+
+  constructor(options: HtmlResponderOptions) {
+    this.#options = options;
+  }
+
+  sendForm(rest: RestRequest, reply: FastifyReply): Promise<FastifyReply> {
+    return this.#sendForm(rest, reply, 200, {});
+  }
+
+  async sendOutcome(rest: RestRequest, reply: FastifyReply, outcome: Outcome): Promise<FastifyReply> {
+    if (outcome.seeOther !== undefined) return this.#seeOther(reply, outcome.seeOther, outcome.notice);
+    const { operation } = rest.entry;
+    if (!operation) return this.#sendResource(rest, reply, plainJson(outcome.json));
+    const next = this.#nextPage(rest, outcome);
+    if (next !== undefined && !outcome.shownOnce)
+      return this.#seeOther(reply, next, noticeOf(operation, outcome));
+    return this.#sendForm(rest, reply, 200, { result: outcome });
+  }
+
+  /** A form on the page of its resource leads back to that page. Others lead to what the outcome is about. */
+  #nextPage(rest: RestRequest, outcome: Outcome): string | undefined {
+    const { names = {} } = outcome;
+    const { operation, resource } = rest.entry;
+    const own = resource.onPost === operation ? this.#path(rest.segments) : undefined;
+    return ownPath(nextOf(rest.form, names)) ?? own ?? this.#linkOf(outcome.notice?.link)?.href;
+  }
+
+  #seeOther(reply: FastifyReply, path: string, notice: Notice | undefined): FastifyReply {
+    if (notice) {
+      const link = this.#linkOf(notice.link);
+      const shown = { text: notice.text, link: link?.href === path ? undefined : link };
+      void reply.header('set-cookie', writeNotice(shown, this.#options.urls.isHttps));
+    }
+    return reply.headers({ 'cache-control': 'no-store' }).redirect(path, 303);
+  }
+
+  #linkOf(link: NoticeLink | undefined): Link | undefined {
+    return link && { name: link.name, href: this.#path(link.path) };
+  }
+
+  #nextStep({ identity }: RestRequest, step: NextStep | undefined): Action | undefined {
+    const formToken = identity?.formToken ?? '';
+    if (!step || formToken === '') return undefined;
+    return {
+      label: step.label,
+      action: this.#path(step.path),
+      next: this.#path(step.next),
+      formToken,
+      isPrimary: true,
+    };
+  }
+
+  /** A notice is shown once. */
+  #send(rest: RestRequest | null, reply: FastifyReply, status: number, page: Html, headers = {}) {
+    if (rest?.noticeCookie !== undefined)
+      void reply.header('set-cookie', clearNotice(this.#options.urls.isHttps));
+    return sendHtml(reply, status, page, headers);
+  }
+
+  /** `rest` is null if no route matches the path. */
+  sendError(
+    rest: RestRequest | null,
+    reply: FastifyReply,
+    { status, headers, body }: ErrorResponse,
+    { identity, problems }: { identity: Identity | undefined; problems: readonly Problem[] },
+  ): FastifyReply | Promise<FastifyReply> {
+    if (rest) rest.identity = identity;
+    const error = { ...body.error, problems, retryAfter: headers['retry-after'] };
+    if (status === 401 && rest) return this.#sendSignIn(rest, reply, status, { error });
+    // The page shows a refused form again with the entered values, unless the caller may not open it.
+    const hasForm = rest?.subject ?? (rest?.isPost && ![403, 404, 405].includes(status));
+    if (rest?.entry.operation && hasForm) return this.#sendForm(rest, reply, status, { error });
+    const layout = this.#layout(rest, errorTitle(status), identity);
+    return this.#send(rest, reply, status, errorPage(layout, error, linksOn(layout)));
+  }
+
+  async #sendResource(rest: RestRequest, reply: FastifyReply, json: Json): Promise<FastifyReply> {
+    const { frame, urls, prefix } = this.#options;
+    const { entry, segments, identity } = rest;
+    const { resource } = entry;
+    const { onPost } = resource;
+    const subject = rest.subject?.found;
+    const caller = identity?.caller;
+    const query = pageQuery(rest);
+    const child = (name: string) => ({ name, href: this.#path([...segments, name]) });
+    const allowed = (
+      entries: Readonly<Record<string, Pick<Resource, 'title' | 'description' | 'access' | 'duringJob'>>>,
+    ) =>
+      Object.entries(entries)
+        .filter(([, { access }]) => mayCall(caller, access))
+        .map(([name, { title, description, duringJob }]) => ({
+          ...child(name),
+          name: title,
+          code: name,
+          isClosed: duringJob === 'closed' && frame.isJobRunning,
+          description: resource.isFolder ? description : undefined,
+        }));
+    const operations = allowed(resource.operations).filter(({ code }) => resource.isOffered(subject, code));
+    const listed: string[] = [];
+    for (const items of resource.items) listed.push(...(await items.list(subject, caller)));
+    const view = await resource.view?.({
+      subject,
+      json,
+      caller,
+      query,
+      formToken: identity?.formToken ?? '',
+      isReadOnly: frame.isReadOnly,
+      now: frame.now,
+      here: (...beneath) => this.#path([...segments, ...beneath]),
+      href: (...path) => this.#path(path),
+    });
+    const isStep = resource.isStep(query);
+    const ownQuery = [...query].filter(([name]) => name in resource.fields);
+    const layout = {
+      ...this.#layout(rest, resource.titleOf(subject)),
+      reloads: resource.isInProgress(subject),
+    };
+    const page = resourcePage(layout, {
+      address: urls.shellUrl(prefix, segments),
+      query: new URLSearchParams(ownQuery).toString(),
+      description: resource.description,
+      children: isStep ? [] : [...allowed(resource.resources), ...listed.map(child)],
+      operations: isStep ? [] : operations,
+      form: onPost && { operation: onPost, ...this.#formView(rest, onPost, onPost.present(subject)) },
+      answer: resource.answer,
+      json: resource.isFolder ? undefined : json,
+      view,
+      hasCsv: resource.csv !== undefined,
+    });
+    return this.#send(rest, reply, 200, page);
+  }
+
+  #formView(rest: RestRequest, operation: Operation, entered: FormView['entered']): FormView {
+    const suggestions = operation.suggest(rest.subject?.found, rest.identity?.caller);
+    const unchanged = rest.subject ? operation.unchanged(rest.subject.found) : {};
+    return { action: this.#path(rest.segments), entered, suggestions, unchanged };
+  }
+
+  async #sendForm(
+    rest: RestRequest,
+    reply: FastifyReply,
+    status: number,
+    { error, result }: FormState,
+  ): Promise<FastifyReply> {
+    const { urls, prefix } = this.#options;
+    const { segments } = rest;
+    const { operation, resource } = rest.entry;
+    if (!operation || operation.form === 'sign-in')
+      return this.#sendSignIn(rest, reply, status, error ? { error } : {});
+    const layout = this.#layout(rest, formTitle(rest, operation));
+    const parents = resource.onPost === operation ? segments : segments.slice(0, -1);
+    const entered = rest.isPost ? enteredTexts(rest) : presentTexts(rest, operation);
+    const page = operationPage(layout, operation, {
+      ...this.#formView(rest, operation, entered),
+      address: urls.shellUrl(prefix, segments),
+      parent: { name: layout.crumbs.at(parents.length)?.name ?? 'the list', href: this.#path(parents) },
+      error,
+      warning: rest.subject && !result && !error ? await operation.warning(rest.subject.found) : undefined,
+      ...(result && {
+        result: {
+          json: plainJson(result.json),
+          text: noticeOf(operation, result).text,
+          link: this.#linkOf(result.notice?.link),
+          shownOnce: result.shownOnce,
+          nextStep: this.#nextStep(rest, result.nextStep),
+        },
+      }),
+    });
+    return this.#send(rest, reply, status, page);
+  }
+
+  #sendSignIn(rest: RestRequest, reply: FastifyReply, status: number, state: FormState): FastifyReply {
+    const { frame, urls, prefix } = this.#options;
+    const { form, isPost, entry } = rest;
+    const isSignIn = entry.operation?.form === 'sign-in';
+    const given = shortText(textIn(form, 'next'));
+    const requested = (isPost ? ownPath(given ?? '') : undefined) ?? this.#requestedPath(rest);
+    const entered = { next: isSignIn ? given : requested, username: shortText(textIn(form, 'username')) };
+    // Opening a page without a session is not an error.
+    const isFirst = state.error?.code === 499 && !isPost;
+    const hasEnded = state.error?.code === 498 && !isPost && textIn(form, 'token') === undefined;
+    const page = signInPage(
+      { ...frame.bareLayout('Sign in'), notice: readNotice(rest.noticeCookie) },
+      {
+        action: urls.tokensPath('generateToken'),
+        entered,
+        suggestions: {},
+        lead: signInLead(isSignIn || isFirst, hasEnded),
+        command: isSignIn
+          ? {
+              text: postCommand(urls.shellUrl(prefix, ['generateToken']), entry.operation, entered),
+              answer: entry.operation.answer,
+            }
+          : undefined,
+        error: isFirst || hasEnded || !state.error ? undefined : signInError(state.error),
+      },
+    );
+    // The token service checks Origin, which browsers withhold from a page with the policy no-referrer.
+    return this.#send(rest, reply, status, page, { 'referrer-policy': 'same-origin' });
+  }
+
+  #layout(rest: RestRequest | null, title: string, identity = rest?.identity): Layout {
+    const { frame, root, rootName, isNavigated } = this.#options;
+    const layout = frame.layout({
+      title,
+      identity,
+      crumbs: crumbsOf(root, rest, {
+        rootName,
+        caller: identity?.caller,
+        href: (segments) => this.#path(segments),
+      }),
+      path: isNavigated && rest ? rest.segments : undefined,
+      requested: this.#requestedPath(rest),
+    });
+    return { ...layout, notice: readNotice(rest?.noticeCookie) };
+  }
+
+  #path(segments: readonly string[]): string {
+    return this.#options.urls.path(this.#options.prefix, segments);
+  }
+
+  #requestedPath(rest: RestRequest | null): string {
+    const isShort = rest && !rest.isPost && shortText(rest.queryText) !== undefined;
+    const query = isShort ? pageQuery(rest).toString() : '';
+    return this.#path(rest?.segments ?? []) + (query === '' ? '' : `?${query}`);
+  }
+}
+
+function noticeOf({ title }: Operation, { notice }: Outcome): Notice {
+  return notice ?? { text: `${title}: accepted.` };
+}
+
+/** An operation of an item names the item. */
+function formTitle({ entry, subject }: RestRequest, { title }: Operation): string {
+  const isOfItem = entry.items.at(-1)?.resource === entry.resource;
+  return isOfItem && subject ? `${title}: ${entry.resource.titleOf(subject.found)}` : title;
+}
+
+function signInLead(isPlain: boolean, hasEnded: boolean): string {
+  if (isPlain) return 'Sign in to continue.';
+  return hasEnded
+    ? 'Your session has ended. Sign in to continue.'
+    : 'Nothing was changed. Sign in to continue.';
+}
+
+function signInError(error: PageError): FormError {
+  const { code, retryAfter } = error;
+  if (code === 400 && error.problems.length === 0)
+    return { ...error, message: 'The user name or the password is wrong.' };
+  if (code === 429 && retryAfter !== undefined)
+    return { ...error, message: `${error.message} Try again in ${retryAfter} seconds.` };
+  return error;
+}
+
+/** From an error page to the nearest page above it, and home. */
+function linksOn({ crumbs, homeHref, session }: Layout): Link[] {
+  const above = crumbs.slice(1, -1).findLast((crumb): crumb is Link => crumb.href !== undefined);
+  return [
+    ...(above ? [{ name: `Back to ${above.name}`, href: above.href }] : []),
+    { name: 'Go to the home page', href: homeHref },
+    ...(session && !session.caller ? [{ name: 'Sign in', href: session.signInHref }] : []),
+  ];
+}
+
+/** A token must not get into a link. */
+function pageQuery({ queryText }: RestRequest): URLSearchParams {
+  const query = new URLSearchParams(queryText);
+  query.delete('token');
+  query.delete('f');
+  return query;
+}
+
+/** `next` with the names of new items, and with the parameters that the form carries. */
+function nextOf(form: Form, names: Readonly<Record<string, string>>): string {
+  const path = fillIn(textIn(form, 'next') ?? '', names);
+  const carried = Object.keys(form).filter((name) => name.startsWith(carriedPrefix));
+  if (carried.length === 0 || ownPath(path) === undefined) return path;
+  const url = new URL(path, 'http://own');
+  for (const name of carried)
+    url.searchParams.set(name.slice(carriedPrefix.length), textIn(form, name) ?? '');
+  return url.pathname + url.search + url.hash;
+}
+
+function fillIn(path: string, names: Readonly<Record<string, string>>): string {
+  return Object.entries(names).reduce(
+    (filled, [name, value]) =>
+      filled
+        .replaceAll(`{${name}}`, encodeURIComponent(value))
+        .replaceAll(`%7B${name}%7D`, encodeURIComponent(value)),
+    path,
+  );
+}
+
+const maxShownLength = 4096;
+
+/** Anyone may send a long text, and decoding and escaping it takes long. */
+function shortText(text: string | undefined): string | undefined {
+  return text !== undefined && text.length > maxShownLength ? undefined : text;
+}
+
+/** A page cannot put a file back into a form. */
+function enteredTexts({ form, identity }: RestRequest): Record<string, string | undefined> {
+  const texts = Object.keys(form).map((name) => [name, textIn(form, name)] as const);
+  const shown = identity ? texts : texts.map(([name, text]) => [name, shortText(text)] as const);
+  return Object.fromEntries(shown);
+}
+
+/** A link to a form may fill in its fields, except secrets. */
+function presentTexts(rest: RestRequest, { present, fields }: Operation): Record<string, string | undefined> {
+  const given = ['next', ...Object.keys(fields)].filter((name) => {
+    const control = fields[name]?.control;
+    return !(control?.kind === 'text' && control.secret) && textIn(rest.form, name) !== undefined;
+  });
+  return {
+    ...present(rest.subject?.found),
+    ...Object.fromEntries(given.map((name) => [name, textIn(rest.form, name)])),
+  };
+}

@@ -1,0 +1,316 @@
+// A server that tests control: it can replace its app by a new one in the same process, at the same address.
+//
+// `reset` and `restore` never change an app that runs. They end its attempts, steps and waiting requests, and create a new app with
+// a new store, clock and executor: empty for `reset`, with the state of a snapshot for `restore`. So nothing of the old state can
+// remain. Requests that arrive meanwhile wait. The first app keeps the listening socket; `dispatch` passes each request to the control API
+// or to the current app.
+import type { FastifyInstance } from 'fastify';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type App, type NewApp, createApp } from '../app/app.ts';
+import { SignInLimit } from '../auth/sign-in-limit.ts';
+import { hashToken } from '../auth/token.ts';
+import { users } from '../auth/user.ts';
+import { ServiceError } from '../lib/errors.ts';
+import { createMutex } from '../lib/async.ts';
+import { tables } from '../app/tables.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import { type MemoryStore, createMemoryStore } from '../app/stores/memory-store.ts';
+import type { Store } from '../store/store.ts';
+import { createSimulatedExecutor } from '../upgrades/executors/simulated.ts';
+import { simulatedPerformers } from '../upgrades/planning/performers.ts';
+import { ControlClock } from './clock.ts';
+import { createFailingExecutor } from './failing-executor.ts';
+import { FailingClient } from './failing-client.ts';
+import { addControlHooks } from './hooks.ts';
+import { maxDate } from './input.ts';
+import { Journal } from './journal.ts';
+import { type Draws, seededRandom } from './random.ts';
+import { FailureRules, type KnownRoute } from './rule.ts';
+import { type SnapshotState, readSnapshot, writeSnapshot } from './snapshot.ts';
+
+/** The store, the executor and the clock belong to the controlled server. */
+export type ControlledOptions = Omit<NewApp, 'store' | 'executor' | 'isRestored' | 'signInLimit' | 'extend'>;
+
+/** What `reset` and `restore` replace. */
+type World = {
+  readonly app: App;
+  readonly store: MemoryStore;
+  readonly runtime: Runtime;
+  readonly clock: ControlClock;
+  readonly client: FailingClient;
+  readonly signInLimit: SignInLimit;
+  readonly draws: Draws;
+  readonly simulatedFailures: Map<string, number>;
+  readonly routes: readonly KnownRoute[];
+  readonly ended: AbortController;
+};
+
+export class ControlledServer {
+  readonly rules = new FailureRules();
+  readonly journal = new Journal();
+  readonly #options: ControlledOptions;
+  readonly #real: Runtime;
+  readonly #startedAt: number;
+  readonly #exclusive = createMutex();
+  #adminToken: string | undefined;
+  #first: World | undefined;
+  #current: World | undefined;
+  /** Resolves when the next app is ready. Undefined: the current one is. */
+  #replacing: Promise<void> | undefined;
+
+  /** `createControl` builds the control API. */
+  static async start(
+    options: ControlledOptions,
+    createControl: (server: ControlledServer) => Promise<FastifyInstance>,
+  ): Promise<ControlledServer> {
+    const server = new ControlledServer(options);
+    server.#first = await server.#createWorld();
+    server.#current = server.#first;
+    server.#dispatch(await createControl(server));
+    return server;
+  }
+
+  private constructor(options: ControlledOptions) {
+    this.#options = options;
+    this.#real = options.runtime;
+    this.#startedAt = options.runtime.now();
+  }
+
+  /** The app that listens and closes; its other parts are those of the current app. */
+  get app(): App {
+    const { app } = this.#world;
+    return {
+      ...app,
+      http: this.#listener.http,
+      issueAdminToken: () => Promise.resolve(this.#issueAdminToken()),
+      close: () => this.close(),
+    };
+  }
+
+  get options(): ControlledOptions {
+    return this.#options;
+  }
+
+  get clock(): ControlClock {
+    return this.#world.clock;
+  }
+
+  get store(): Store {
+    return this.#world.store;
+  }
+
+  get routes(): readonly KnownRoute[] {
+    return this.#world.routes;
+  }
+
+  advanceTo(target: number): Promise<void> {
+    return this.#exclusive(async () => {
+      const { clock, ended } = this.#world;
+      await clock.advanceTo(target, ended.signal);
+    });
+  }
+
+  async reset(): Promise<void> {
+    this.#endWaiting();
+    await this.#exclusive(() =>
+      this.#replace(() => {
+        this.rules.load({ list: [], lastId: 0 });
+        this.journal.clear();
+        return this.#createWorld();
+      }),
+    );
+  }
+
+  snapshot(): string {
+    const { store, clock, draws, simulatedFailures, signInLimit } = this.#world;
+    return writeSnapshot(this.#options.version, {
+      clock: clock.state(),
+      draws,
+      simulatedFailures: Object.fromEntries(
+        [...simulatedFailures].map(([name, times]) => [name, Number.isFinite(times) ? times : null]),
+      ),
+      rules: this.rules.dump(),
+      signIns: signInLimit.dump(),
+      requests: this.journal.dump(),
+      store: store.dump(),
+    });
+  }
+
+  async restore(given: unknown): Promise<void> {
+    const state = readSnapshot(this.#options.version, given);
+    this.#endWaiting();
+    await this.#exclusive(() =>
+      this.#replace(() => {
+        this.rules.load(state.rules);
+        this.journal.load(state.requests);
+        return this.#createWorld(state);
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    const { app, client, clock, ended } = this.#world;
+    ended.abort();
+    clock.stop();
+    client.endAttempts();
+    await Promise.all([...new Set([app, this.#listener])].map((each) => each.close()));
+  }
+
+  get #world(): World {
+    if (!this.#current) throw new Error('The server has not started.');
+    return this.#current;
+  }
+
+  get #listener(): App {
+    return (this.#first ?? this.#world).app;
+  }
+
+  /** An advance of the clock may wait for a receiver that does not answer. */
+  #endWaiting(): void {
+    this.#world.ended.abort(
+      new ServiceError('conflict', 'The server was reset or restored while the clock advanced.'),
+    );
+  }
+
+  async #replace(create: () => Promise<World>): Promise<void> {
+    const replace = async () => {
+      await this.#end(this.#world);
+      this.#current = await create();
+    };
+    const replacing = replace().finally(() => (this.#replacing = undefined));
+    this.#replacing = replacing.catch(() => undefined);
+    await replacing;
+  }
+
+  async #end({ app, client, clock }: World): Promise<void> {
+    clock.stop();
+    const stopped = app.stop();
+    client.endAttempts();
+    await stopped;
+  }
+
+  async #createWorld(from?: SnapshotState): Promise<World> {
+    const { config, logger, httpClient, adminHash } = this.#options;
+    const clock = new ControlClock(this.#real, from?.clock ?? { now: this.#startedAt, frozen: false });
+    const draws: Draws = { ids: 0, secrets: 0 };
+    const random = config.seed === undefined ? this.#real : seededRandom(config.seed, draws);
+    const runtime: Runtime = {
+      now: clock.now,
+      sleep: clock.sleep,
+      yieldToEventLoop: clock.yieldToEventLoop,
+      startTimeout: clock.startTimeout,
+      newId: random.newId,
+      newSecret: random.newSecret,
+    };
+    const store = createMemoryStore({
+      retention: {
+        deliveries: { history: config.webhookHistory, recoverable: config.webhookRecoverable },
+        jobs: config.jobHistory,
+      },
+      maxEventIds: config.maxEventIds,
+    });
+    if (from) store.load(from.store, tables);
+    const simulatedFailures = from ? failuresOf(from) : new Map(config.simulatedFailures);
+    const client = new FailingClient({ client: httpClient, clock, rules: this.rules, real: this.#real });
+    const executor = createSimulatedExecutor({
+      runtime,
+      stepMs: config.upgradeStepMs,
+      failures: simulatedFailures,
+      performers: simulatedPerformers(config.simulatedStepTemplates),
+    });
+    const signInLimit = new SignInLimit();
+    if (from) signInLimit.load(from.signIns);
+    const routes: KnownRoute[] = [];
+    const ended = new AbortController();
+    const app = await createApp({
+      ...this.#options,
+      config: { ...config, port: this.#port() },
+      store,
+      runtime,
+      httpClient: client,
+      executor: createFailingExecutor({ executor, rules: this.rules, runtime }),
+      adminHash,
+      isRestored: from !== undefined,
+      signInLimit,
+      extend: (http) =>
+        addControlHooks(http, {
+          clock,
+          rules: this.rules,
+          journal: this.journal,
+          catalogPath: config.catalogPath,
+          catalogNamespace: config.catalogNamespace,
+          real: this.#real,
+          ended: ended.signal,
+          onRoute: (route) => routes.push(route),
+        }),
+    });
+    this.#keepProcessMetrics(app);
+    if (this.#adminToken !== undefined) {
+      // The first app has drawn the token here, so later ones draw a secret too.
+      runtime.newSecret(32);
+      this.#addAdminToken(store, runtime, this.#adminToken);
+    }
+    if (from) Object.assign(draws, from.draws);
+    logger.debug({ restored: from !== undefined }, 'the controlled server is ready');
+    return { app, store, runtime, clock, client, signInLimit, draws, simulatedFailures, routes, ended };
+  }
+
+  #port(): number {
+    const address = this.#first?.app.http.server.address() as AddressInfo | null | undefined;
+    return address?.port ?? this.#options.config.port;
+  }
+
+  /** Metrics of the process are registered once, in the registry of the first app. */
+  #keepProcessMetrics({ metricsRegistry }: App): void {
+    const earlier = this.#first?.app.metricsRegistry;
+    for (const { name } of earlier?.getMetricsAsArray() ?? []) {
+      const metric = earlier?.getSingleMetric(name);
+      if (metric && !metricsRegistry.getSingleMetric(name)) metricsRegistry.registerMetric(metric);
+    }
+  }
+
+  #issueAdminToken(): string {
+    const { store, runtime } = this.#world;
+    this.#adminToken ??= runtime.newSecret(32).toString('base64url');
+    this.#addAdminToken(store, runtime, this.#adminToken);
+    return this.#adminToken;
+  }
+
+  /** The token does not expire and survives `reset`. */
+  #addAdminToken(store: MemoryStore, { newId, now }: Runtime, token: string): void {
+    const id = newId();
+    const user = store.get(users, this.#options.config.adminUsername.toLowerCase());
+    if (!user) return;
+    store.addToken({
+      hash: hashToken(token),
+      id,
+      username: user.username,
+      credentialId: user.credentialId,
+      createdAt: now(),
+      expires: maxDate,
+      binding: null,
+      address: null,
+    });
+  }
+
+  #dispatch(control: FastifyInstance): void {
+    const { server } = this.#listener.http;
+    const pass = (request: IncomingMessage, response: ServerResponse): void => {
+      if (isControlPath(request.url ?? '')) control.routing(request, response);
+      else if (this.#replacing) void this.#replacing.then(() => pass(request, response));
+      else this.#world.app.http.routing(request, response);
+    };
+    // Fastify has attached the first app to the socket.
+    server.removeAllListeners('request');
+    server.on('request', pass);
+  }
+}
+
+function isControlPath(url: string): boolean {
+  return /^\/control(?:[/?#]|$)/.test(url);
+}
+
+function failuresOf({ simulatedFailures }: SnapshotState): Map<string, number> {
+  return new Map(Object.entries(simulatedFailures).map(([name, times]) => [name, times ?? Infinity]));
+}

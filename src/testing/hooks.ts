@@ -1,0 +1,199 @@
+// The Fastify hooks of a controlled server: failure rules answer before all checks, and the journal records every request.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Readable } from 'node:stream';
+import { ServiceError } from '../lib/errors.ts';
+import { sendJson } from '../http/json.ts';
+import { routeTemplate } from '../http/request-log.ts';
+import type { Runtime } from '../lib/runtime.ts';
+import { toFault, toFaultResponse } from '../soap/faults.ts';
+import { formatOf } from '../soap/plugin.ts';
+import type { ControlClock } from './clock.ts';
+import { BodyRecorder, type Journal, type OpenEntry, noMessage } from './journal.ts';
+import { ExchangeMask } from './mask.ts';
+import {
+  type FailureRules,
+  type KnownRoute,
+  type Match,
+  type Respond,
+  isSameTemplate,
+  refusals,
+} from './rule.ts';
+import { decompress, faultReasonOf, soapOperationOf } from './soap-message.ts';
+
+export type ControlHooks = {
+  readonly clock: ControlClock;
+  readonly rules: FailureRules;
+  readonly journal: Journal;
+  readonly catalogPath: string;
+  readonly catalogNamespace: string;
+  /** Delays take real time. */
+  readonly real: Pick<Runtime, 'sleep'>;
+  /** Ends delays: the server is reset, restored or stopped. */
+  readonly ended: AbortSignal;
+  /** Gets every route of the server. */
+  readonly onRoute: (route: KnownRoute) => void;
+};
+
+/** No rule answers these, and they do not start the clock. */
+const probes = ['/health', '/ready', '/metrics'];
+
+const ruleMessage = 'A failure rule answered this request.';
+
+export function addControlHooks(http: FastifyInstance, options: ControlHooks): void {
+  const { clock, rules, catalogPath, onRoute } = options;
+  const recorders = new WeakMap<FastifyRequest, BodyRecorder>();
+  /** Calls whose first rule may depend on the operation. */
+  const waiting = new WeakSet<FastifyRequest>();
+  const isSoapCall = (request: FastifyRequest) =>
+    request.method === 'POST' && routeOf(request) === catalogPath;
+
+  http.addHook('onRoute', ({ url, config }) => {
+    const template = config?.rest?.template ?? routeTemplate(url);
+    onRoute({ template, isSoap: template === catalogPath });
+  });
+
+  http.addHook('onRequest', async (request, reply) => {
+    const route = routeOf(request);
+    recorders.set(request, recordExchange(request, reply, route, options));
+    if (route !== null && probes.includes(route)) return undefined;
+    clock.begin();
+    const matches = (match: Match) => matchesRequest(match, request, route);
+    if (isSoapCall(request) && rules.find(matches)?.match.soapOperation !== undefined) {
+      waiting.add(request);
+      return undefined;
+    }
+    const isForAll = (match: Match) => match.soapOperation === undefined && matches(match);
+    return answerByRule(rules.take(isForAll), request, reply, options);
+  });
+
+  // The operation is known only after the body has been read.
+  http.addHook('preHandler', async (request, reply) => {
+    if (!waiting.has(request)) return undefined;
+    const operation = Buffer.isBuffer(request.body) ? soapOperationOf(request.body) : undefined;
+    const respond = rules.take(
+      (match) =>
+        matchesRequest(match, request, catalogPath) &&
+        (match.soapOperation === undefined || match.soapOperation === operation),
+    );
+    return answerByRule(respond, request, reply, options);
+  });
+
+  http.addHook('onSend', (request, _reply, payload, done) => {
+    const recorder = recorders.get(request);
+    if (recorder && payload instanceof Readable) observe(payload, recorder);
+    else if (typeof payload === 'string' || Buffer.isBuffer(payload)) recorder?.add(payload);
+    readUnread(request.raw);
+    done(null, payload);
+  });
+}
+
+function routeOf(request: FastifyRequest): string | null {
+  const { url, config } = request.routeOptions;
+  if (url === undefined || request.is404) return null;
+  return config.rest?.template ?? routeTemplate(url);
+}
+
+function matchesRequest(match: Match, { method }: FastifyRequest, route: string | null): boolean {
+  const isForRequests = [match.container, match.step, match.receiver].every((part) => part === undefined);
+  if (!isForRequests) return false;
+  if (match.method !== undefined && match.method !== method) return false;
+  return match.route === undefined || isSameTemplate(route ?? undefined, match.route);
+}
+
+/** Adds the entry to the journal and completes it when the answer is sent. Returns the recorder of the answer's body. */
+function recordExchange(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  route: string | null,
+  { clock, journal, catalogPath }: ControlHooks,
+): BodyRecorder {
+  const sent = new BodyRecorder();
+  const answered = new BodyRecorder();
+  const { raw } = request;
+  const mask = new ExchangeMask();
+  observe(raw, sent);
+  const entry: OpenEntry = journal.add({
+    at: clock.now(),
+    method: request.method,
+    path: mask.address(request.originalUrl),
+    route,
+    status: null,
+    soapOperation: null,
+    fault: null,
+    faultElement: null,
+    request: { headers: mask.headers(request.headers), body: '' },
+    response: noMessage,
+  });
+  const show = (bytes: Buffer) => mask.body(decompress(bytes).toString());
+  reply.raw.once('close', () => {
+    const isSoap = route === catalogPath && request.method === 'POST';
+    entry.request = { ...entry.request, body: show(sent.bytes()) };
+    if (isSoap) entry.soapOperation = soapOperationOf(sent.bytes()) ?? null;
+    if (reply.raw.headersSent) {
+      entry.status = reply.raw.statusCode;
+      entry.response = { headers: mask.headers(reply.getHeaders()), body: show(answered.bytes()) };
+      if (isSoap && entry.status >= 400) entry.fault = faultReasonOf(answered.bytes()) ?? null;
+      if (isSoap) entry.faultElement = request.faultElement;
+    }
+    journal.complete(entry);
+  });
+  return answered;
+}
+
+/** Records what others read. A paused stream does not begin to flow because of this listener. */
+function observe(stream: Readable, recorder: BodyRecorder): void {
+  stream.pause();
+  stream.on('data', recorder.add);
+}
+
+/** Node discards the body of a request that was refused before it was read. The journal keeps what has arrived. */
+function readUnread(body: Readable): void {
+  if (!body.readableEnded && body.listenerCount('data') === 1) body.resume();
+}
+
+async function answerByRule(
+  respond: Respond | undefined,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { real, ended, catalogNamespace }: ControlHooks,
+): Promise<FastifyReply | undefined> {
+  if (!respond) return undefined;
+  // The hook that adds these headers has not run yet.
+  void reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id);
+  const { delayMs, disconnect, error, fault, status } = respond;
+  if (delayMs !== undefined) await real.sleep(delayMs, ended).catch(endDelay);
+  if (disconnect === true) {
+    reply.hijack();
+    request.raw.socket.destroy();
+    return reply;
+  }
+  if (error !== undefined) {
+    const { message, ...rest } = refusals[error];
+    throw new ServiceError(error, message, rest);
+  }
+  if (fault !== undefined) {
+    const kind = fault === 'Client' ? 'invalid' : 'unavailable';
+    const rendered = toFault(new ServiceError(kind, ruleMessage), catalogNamespace);
+    const { version } = formatOf(request.headers);
+    const answer = toFaultResponse(version, status === undefined ? rendered : { ...rendered, status });
+    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  }
+  return status === undefined ? undefined : sendStatus(reply, status);
+}
+
+function endDelay(): never {
+  throw new ServiceError('unavailable', 'The server was reset, restored or stopped during a delay.', {
+    retryAfterSeconds: 5,
+  });
+}
+
+function sendStatus(reply: FastifyReply, status: number): FastifyReply {
+  if (status === 429 || status === 503) void reply.header('retry-after', '5');
+  return sendJson(
+    reply,
+    status,
+    status < 400
+      ? { status: 'success' }
+      : { status: 'error', error: { code: status, message: ruleMessage, details: [] } },
+  );
+}

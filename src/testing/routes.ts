@@ -1,0 +1,143 @@
+// The control API: a Fastify instance of its own, which the controlled server calls for every path beneath /control.
+import fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
+import { ServiceError, invalidField, methodNotAllowed } from '../lib/errors.ts';
+import { AllowedMethods } from '../http/allowed-methods.ts';
+import { asServiceError, notFound, toErrorResponse } from '../http/errors.ts';
+import { sendJson } from '../http/json.ts';
+import { withoutSchemas } from '../http/server.ts';
+import { type ControlAccess, checkAccess } from './access.ts';
+import type { ControlledServer } from './controlled-server.ts';
+import {
+  clockInput,
+  journalQuery,
+  maxAdvanceMs,
+  parseInput,
+  parseJson,
+  resetInput,
+  ruleQuery,
+} from './input.ts';
+import { controlPage } from './page.ts';
+import { isSameTemplate, ruleSchemaFor } from './rule.ts';
+import { maxSnapshotBytes } from './snapshot.ts';
+import { sendHtml } from '../console/layout.ts';
+
+const success = { status: 'success' };
+
+export async function createControl(server: ControlledServer): Promise<FastifyInstance> {
+  const { config, logger } = server.options;
+  const control = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: maxSnapshotBytes,
+    exposeHeadRoutes: true,
+    routerOptions: { ignoreTrailingSlash: true },
+    schemaController: withoutSchemas,
+  });
+  const allowedMethods = new AllowedMethods(control);
+  const access: ControlAccess = { publicUrl: () => server.app.urls.base, token: config.testControlToken };
+  control.removeAllContentTypeParsers();
+  control.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  control.addHook('onRequest', (request, reply, done) => {
+    void reply.header('x-content-type-options', 'nosniff');
+    checkAccess(request, access);
+    if (request.is404) {
+      const allow = allowedMethods.find(request.url);
+      throw allow ? methodNotAllowed(request.method, allow) : notFound();
+    }
+    if (request.method === 'POST' || request.method === 'PUT') refuseMediaType(request);
+    done();
+  });
+  control.setErrorHandler((thrown, request, reply) => {
+    const error = asControlError(thrown);
+    if (!error) request.log.error({ err: thrown }, 'control request failed');
+    const { status, headers, body } = toErrorResponse(error, request.id);
+    return sendJson(reply.headers(headers), status, body);
+  });
+  addRoutes(control, server);
+  await control.ready();
+  return control;
+}
+
+function addRoutes(control: FastifyInstance, server: ControlledServer): void {
+  const { rules, journal } = server;
+  const newRule = ruleSchemaFor(() => server.routes);
+
+  control.get('/control', (_request, reply) => sendHtml(reply, 200, controlPage(server)));
+  control.post('/control/reset', async (request, reply) => {
+    parseInput(resetInput, bodyOf(request));
+    await server.reset();
+    return sendJson(reply, 200, success);
+  });
+  control.get('/control/snapshot', (_request, reply) => sendJson(reply, 200, server.snapshot()));
+  control.put('/control/snapshot', async (request, reply) => {
+    await server.restore(bodyOf(request));
+    return sendJson(reply, 200, success);
+  });
+  control.get('/control/clock', (_request, reply) => sendJson(reply, 200, server.clock.state()));
+  control.post('/control/clock', async (request, reply) => {
+    const { frozen, now, advanceMs } = parseInput(clockInput, bodyOf(request));
+    if (now !== undefined) checkTarget(now, server.clock.now());
+    if (frozen !== undefined) server.clock.setFrozen(frozen);
+    if (now !== undefined) await server.advanceTo(now);
+    if (advanceMs !== undefined) await server.advanceTo(server.clock.now() + advanceMs);
+    return sendJson(reply, 200, server.clock.state());
+  });
+  control.get('/control/failures', (_request, reply) =>
+    sendJson(reply, 200, { rules: rules.list().map(ruleJson) }),
+  );
+  control.post('/control/failures', (request, reply) => {
+    const added = rules.add(parseInput(newRule, bodyOf(request)));
+    if (!added) throw new ServiceError('conflict', 'There are too many rules: remove some first.');
+    return sendJson(reply, 200, ruleJson(added));
+  });
+  control.delete('/control/failures', (request, reply) => {
+    const { id } = parseInput(ruleQuery, request.query);
+    if (id === undefined) rules.clear();
+    else if (!rules.remove(id)) throw new ServiceError('not-found', `There is no rule with the id ${id}.`);
+    return sendJson(reply, 200, success);
+  });
+  control.get('/control/requests', (request, reply) => {
+    const { route, status, soapOperation, start, num } = parseInput(journalQuery, request.query);
+    const isOfRoute = (known: string | null) => isSameTemplate(known ?? undefined, route);
+    const filter = { route: route === undefined ? undefined : isOfRoute, status, soapOperation };
+    return sendJson(reply, 200, journal.page(filter, start, num));
+  });
+  control.delete('/control/requests', (_request, reply) => {
+    journal.clear();
+    return sendJson(reply, 200, success);
+  });
+}
+
+function ruleJson({
+  id,
+  match,
+  respond,
+  times,
+  hits,
+}: ReturnType<ControlledServer['rules']['list']>[number]) {
+  return { id, match, respond, ...(times !== undefined && { times }), hits };
+}
+
+function checkTarget(target: number, now: number): void {
+  if (target < now) throw invalidField('now', `must not be before the time of the clock, ${now}.`);
+  if (target > now + maxAdvanceMs)
+    throw invalidField('now', `must be at most ${maxAdvanceMs} ms later than ${now}.`);
+}
+
+function bodyOf({ body }: FastifyRequest): unknown {
+  return Buffer.isBuffer(body) ? parseJson(body.toString()) : undefined;
+}
+
+function refuseMediaType({ headers }: FastifyRequest): void {
+  const [type = ''] = (headers['content-type'] ?? '').split(';', 1);
+  if (type.trim().toLowerCase() !== 'application/json')
+    throw new ServiceError('unsupported-media-type', 'The content type of the request is not supported.', {
+      problems: [{ field: 'Content-Type', message: 'must be application/json.' }],
+    });
+}
+
+function asControlError(thrown: unknown): ServiceError | undefined {
+  if ((thrown as { statusCode?: unknown }).statusCode === 413)
+    return new ServiceError('too-large', `The body must be at most ${maxSnapshotBytes} bytes.`);
+  return asServiceError(thrown);
+}

@@ -1,0 +1,184 @@
+// Failure rules: what a rule matches, how it responds, and the check of rules that tests send.
+import * as z from 'zod';
+import type { ErrorKind } from '../lib/errors.ts';
+import { stepIds } from '../upgrades/planning/step-ids.ts';
+
+/** Every error kind, with the message and the headers of a typical refusal. */
+export const refusals: Readonly<
+  Record<ErrorKind, { message: string; retryAfterSeconds?: number; allow?: readonly string[] }>
+> = {
+  invalid: { message: 'Invalid or missing input parameters.' },
+  'wrong-credentials': { message: 'Unable to generate token.' },
+  'token-missing': { message: 'Token required.' },
+  'token-invalid': { message: 'Invalid token.' },
+  forbidden: { message: 'This needs the role administrator.' },
+  'not-found': { message: 'There is nothing at this address.' },
+  'method-not-allowed': { message: 'The method is not allowed here.', allow: ['GET', 'HEAD', 'POST'] },
+  conflict: { message: 'The request conflicts with the current state.' },
+  'too-large': { message: 'The request is too large.' },
+  'unsupported-media-type': { message: 'The content type of the request is not supported.' },
+  'too-many-requests': { message: 'Too many sign-in attempts.', retryAfterSeconds: 60 },
+  'read-only': { message: 'The system is in read-only mode.', retryAfterSeconds: 5 },
+  unavailable: { message: 'The server is temporarily unavailable.', retryAfterSeconds: 5 },
+};
+
+const errorKinds = Object.keys(refusals) as [ErrorKind, ...ErrorKind[]];
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'] as const;
+const maxDelayMs = 600_000;
+const maxRules = 1000;
+
+const text = z
+  .string('must be a text')
+  .min(1, 'must not be empty')
+  .max(1024, 'must have at most 1024 characters');
+const count = (from: number, to: number) => {
+  const rule = `must be an integer from ${from} to ${to}`;
+  return z.int(rule).min(from, rule).max(to, rule);
+};
+
+const matchSchema = z
+  .strictObject({
+    route: text.optional(),
+    method: z
+      .string()
+      .toUpperCase()
+      .pipe(z.enum(methods, `must be one of ${methods.join(', ')}`))
+      .optional(),
+    soapOperation: text.optional(),
+    container: text.toUpperCase().optional(),
+    step: z.enum([...stepIds], `must be one of ${stepIds.join(', ')}`).optional(),
+    receiver: text.refine(isOrigin, 'must be an origin such as https://hooks.example.com').optional(),
+  })
+  .check(({ value, issues }) => {
+    const kinds = [
+      ['route', 'method', 'soapOperation'] as const,
+      ['container', 'step'] as const,
+      ['receiver'] as const,
+    ].filter((names) => names.some((name) => value[name] !== undefined));
+    if (kinds.length > 1)
+      issues.push({
+        code: 'custom',
+        input: value,
+        message:
+          'must name parts of a request (route, method, soapOperation), of a step (container, step) or a receiver, and not of several',
+      });
+  });
+
+const respondSchema = z
+  .strictObject({
+    status: count(200, 599).optional(),
+    fault: z.enum(['Client', 'Server'], 'must be Client or Server').optional(),
+    delayMs: count(0, maxDelayMs).optional(),
+    disconnect: z.boolean('must be true or false').optional(),
+    error: z.enum(errorKinds, `must be one of ${errorKinds.join(', ')}`).optional(),
+  })
+  .check(({ value, issues }) => {
+    const refuse = (message: string) => issues.push({ code: 'custom', input: value, message });
+    const { status, fault, delayMs, disconnect, error } = value;
+    const ways = [disconnect === true, error !== undefined, status !== undefined || fault !== undefined];
+    const given = ways.filter((isGiven) => isGiven).length;
+    if (given > 1) refuse('must name one of disconnect, error, or status and fault');
+    if (given === 0 && delayMs === undefined)
+      refuse('must name at least one of status, fault, delayMs, disconnect, error');
+  });
+
+const ruleSchema = z.strictObject({
+  match: matchSchema,
+  respond: respondSchema,
+  times: count(1, 1_000_000_000).optional(),
+});
+
+export type Match = z.infer<typeof matchSchema>;
+export type Respond = z.infer<typeof respondSchema>;
+export type NewRule = z.infer<typeof ruleSchema>;
+
+export type FailureRule = NewRule & { readonly id: string; hits: number };
+
+export type RulesDump = { readonly list: readonly FailureRule[]; readonly lastId: number };
+
+/** A route of the server. `isSoap`: the address of SOAP calls. */
+export type KnownRoute = { readonly template: string; readonly isSoap: boolean };
+
+/** Checks a rule in itself and against the routes of the server. */
+export function ruleSchemaFor(routes: () => readonly KnownRoute[]) {
+  return ruleSchema.check(({ value: { match, respond }, issues }) => {
+    const refuse = (path: string[], message: string) =>
+      issues.push({ code: 'custom', input: undefined, path, message });
+    const route = routes().find(({ template }) => isSameTemplate(template, match.route));
+    if (match.route !== undefined && !route)
+      refuse(
+        ['match', 'route'],
+        'must be a path template of openapi.json such as /admin/services/webhooks/{webhook}, or the path of the SOAP catalog',
+      );
+    const mayFault = match.soapOperation !== undefined || route?.isSoap === true;
+    if (respond.fault !== undefined && !mayFault)
+      refuse(
+        ['respond', 'fault'],
+        'needs match.soapOperation, or match.route with the path of the SOAP catalog',
+      );
+  });
+}
+
+/** The rules in the order of their creation. The first that matches counts a hit. */
+export class FailureRules {
+  #rules: FailureRule[] = [];
+  #lastId = 0;
+
+  list(): readonly FailureRule[] {
+    return this.#rules;
+  }
+
+  /** Returns undefined if there are too many rules. */
+  add(rule: NewRule): FailureRule | undefined {
+    if (this.#rules.length >= maxRules) return undefined;
+    const added = { id: String((this.#lastId += 1)), ...rule, hits: 0 };
+    this.#rules.push(added);
+    return added;
+  }
+
+  remove(id: string): boolean {
+    const before = this.#rules.length;
+    this.#rules = this.#rules.filter((rule) => rule.id !== id);
+    return this.#rules.length < before;
+  }
+
+  clear(): void {
+    this.#rules = [];
+  }
+
+  dump(): RulesDump {
+    return { list: this.#rules, lastId: this.#lastId };
+  }
+
+  load({ list, lastId }: RulesDump): void {
+    this.#rules = list.map((rule) => ({ ...rule }));
+    this.#lastId = lastId;
+  }
+
+  /** The first rule that matches and is not used up. */
+  find(matches: (match: Match) => boolean): FailureRule | undefined {
+    return this.#rules.find(({ match, times = Infinity, hits }) => hits < times && matches(match));
+  }
+
+  take(matches: (match: Match) => boolean): Respond | undefined {
+    const rule = this.find(matches);
+    if (!rule) return undefined;
+    rule.hits += 1;
+    return rule.respond;
+  }
+}
+
+/** The names of parameters do not matter. */
+export function isSameTemplate(template: string | undefined, given: string | undefined): boolean {
+  const shape = (path: string) => path.replace(/\{[^}]*\}/g, '{}').replace(/(?<=.)\/$/, '');
+  return template !== undefined && given !== undefined && shape(template) === shape(given);
+}
+
+function isOrigin(given: string): boolean {
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  return (
+    url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    url.origin === given.replace(/\/$/, '').toLowerCase()
+  );
+}

@@ -1,0 +1,40 @@
+// The rules of a job of several hops: what is installed when a hop ends, and where the next one starts.
+import type { Transaction } from '../../store/transaction.ts';
+import { deployment } from '../versions/deployment.ts';
+import type { Job, JobHops } from './job-table.ts';
+import type { Plan, PlannedHop } from '../planning/plan.ts';
+import { keepMoves } from './timeline.ts';
+
+export function startHops(hops: readonly PlannedHop[], targetId: string): JobHops {
+  const all = hops.map(({ isRelease, installs }) => ({
+    version: (isRelease ? installs[0] : installs.at(-1)) ?? targetId,
+    isRelease,
+  }));
+  return { all, done: 0, installedAt: {} };
+}
+
+/** Whether the step at `index` is the last one of a hop, and another hop follows. The last hop is recorded when the job succeeds. */
+export function endsHop({ steps }: Plan, index: number): boolean {
+  const [hop, next] = [steps[index]?.hop, steps[index + 1]?.hop];
+  return hop !== undefined && next !== undefined && next !== hop;
+}
+
+/** The job after the last step of its current hop. */
+export function finishHop(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
+  const { hops } = job;
+  const finished = hops ? plan.hops?.[hops.done] : undefined;
+  if (!hops || !finished) return job;
+  transaction.write(deployment, finished.after);
+  const installedAt = { ...hops.installedAt };
+  for (const id of finished.installs) installedAt[id] = at;
+  return {
+    ...job,
+    timeline: keepMoves(job.timeline, plan, job.next),
+    hops: { ...hops, done: hops.done + 1, installedAt },
+  };
+}
+
+/** The steps before it belong to finished hops. */
+export function startOfHop({ hops }: Job, { steps }: Plan): number {
+  return hops ? steps.findIndex(({ hop }) => hop === hops.done) : 0;
+}

@@ -1,0 +1,127 @@
+// The rules of reverting: a failed or cancelled patch puts back its workloads, newest first (see job.ts).
+//
+// Reverting stops early at its deadline, when an administrator cancels it, or after an unexpected error. If a workload is refused (for
+// example because a permission is missing), the others are reverted all the same. In all these cases the job is `failed` and keeps
+// `reverting`. Only a resume of this job is accepted next, and it continues to revert. A workload that cannot be put back for another
+// reason, for example because another client has changed it, is reported and stays unchanged.
+import { formatList } from '../../lib/format.ts';
+import type { Transaction } from '../../store/transaction.ts';
+import { type Line, announcement, endJob, record } from './job-record.ts';
+import { startOfHop } from './job-hops.ts';
+import type { Job, Reverting } from './job-table.ts';
+import type { Plan, Step } from '../planning/plan.ts';
+import { beginReverting, revertProgress } from './progress.ts';
+import { formatImages } from '../planning/workloads.ts';
+
+export function beginCancel(transaction: Transaction, job: Job, at: number): Job {
+  const lines: Line[] = [...announcement(job), [2903, { cause: job.cancelledBy ?? '' }]];
+  const reason = `Cancelled by ${job.cancelledBy ?? ''}.`;
+  const reverting = startReverting({ before: job.next, then: 'cancelled', since: at, reason });
+  const progress = beginReverting(job.progress, false, at);
+  const cancelled = { ...job, reason, announced: true, isBegun: false, reverting, progress };
+  return record(transaction, cancelled, lines, at);
+}
+
+export function startReverting(start: Pick<Reverting, 'before' | 'then' | 'since' | 'reason'>): Reverting {
+  return { ...start, again: [], refused: [] };
+}
+
+export function nextToRevert(job: Job, plan: Plan): AppliedStep | undefined {
+  return stepsToRevert(job, plan)[0];
+}
+
+export type AppliedStep = { readonly index: number; readonly step: Step };
+
+/** The newest first. Those of finished hops stay. */
+function stepsToRevert(job: Job, plan: Plan): AppliedStep[] {
+  const { before = 0, again = [] } = job.reverting ?? {};
+  const earlier = plan.steps
+    .map((step, index) => ({ index, step }))
+    .slice(startOfHop(job, plan), before)
+    .filter(({ step }) => step.action === 'apply')
+    .reverse();
+  return [...findSteps(again, plan), ...earlier];
+}
+
+function findSteps(indexes: readonly number[], { steps }: Plan): AppliedStep[] {
+  return indexes.flatMap((index) => {
+    const step = steps[index];
+    return step ? [{ index, step }] : [];
+  });
+}
+
+/** Whether a newer change of the same workload was refused. This one can only be reverted after it. */
+export function waitsForRefused({ reverting }: Job, plan: Plan, { step }: AppliedStep): boolean {
+  return findSteps(reverting?.refused ?? [], plan).some((refused) => refused.step.subject === step.subject);
+}
+
+type RevertOutcome = 'put back' | 'already back' | 'refused' | 'failed';
+
+export type RevertedStep = AppliedStep & {
+  readonly outcome: RevertOutcome;
+  /** Why the workload was not put back. Undefined: the message of a newer change of the workload says it. */
+  readonly cause?: string;
+};
+
+export function revertStep(
+  transaction: Transaction,
+  job: Job,
+  plan: Plan,
+  { index, step, outcome, cause }: RevertedStep,
+  at: number,
+): Job {
+  const isPutBack = outcome === 'put back' || outcome === 'already back';
+  const verified =
+    plan.steps.slice(index + 1).find(({ action, subject }) => action === 'verify' && subject === step.subject)
+      ?.counts?.done ?? 1;
+  const workloadsDone = isPutBack ? Math.min(job.workloadsDone, verified - 1) : job.workloadsDone;
+  const lines: Line[] = [];
+  if (isPutBack) {
+    const image = formatImages(step.workload, 'formerImage');
+    lines.push([2904, { name: step.subject, image, isPatched: outcome === 'put back' }]);
+  } else if (cause !== undefined) lines.push([2901, { name: `Put back ${step.subject}`, cause }]);
+  // The step right before an `apply` step begins the same workload, so a resumed job continues there.
+  const next = Math.min(job.next, index - 1);
+  const progress = revertProgress(job.progress, plan, { index: next, isPutBack }, at);
+  const reverting = job.reverting && recordTry(job.reverting, index, outcome === 'refused');
+  return record(transaction, { ...job, next, workloadsDone, progress, reverting }, lines, at);
+}
+
+function recordTry(reverting: Reverting, index: number, isRefused: boolean): Reverting {
+  const { before, again, refused } = reverting;
+  return {
+    ...reverting,
+    before: Math.min(before, index),
+    again: again.filter((other) => other !== index),
+    refused: isRefused ? [...refused, index] : refused,
+  };
+}
+
+const refusedText = 'some of them could not be put back; the messages before this one say why.';
+
+export function finishReverting(transaction: Transaction, job: Job, plan: Plan, at: number): Job {
+  const { then = 'failed', reason = job.reason, refused = [] } = job.reverting ?? {};
+  if (refused.length > 0) return stopReverting(transaction, job, plan, refusedText, at);
+  return endJob(transaction, { ...job, reason }, then, [[2166]], at);
+}
+
+/** More names would make the record of the job large. */
+const maxNamed = 100;
+
+export function stopReverting(transaction: Transaction, job: Job, plan: Plan, why: string, at: number): Job {
+  const name = 'Put back the workloads';
+  const { refused = [] } = job.reverting ?? {};
+  const steps = [...findSteps(refused, plan), ...stepsToRevert(job, plan)];
+  const left = new Set(steps.map(({ step }) => step.subject));
+  const cause = `${why} Not put back: ${formatList([...left], maxNamed)}. Resume the job to put them back.`;
+  const lines: Line[] = [[2901, { name, cause }], [2166]];
+  const stopped = { ...job, reason: `${name}: ${cause}` };
+  return endJob(transaction, stopped, 'failed', lines, at, job.reverting);
+}
+
+export function restartReverting(
+  { stoppedBy: _stoppedBy, again, refused, ...reverting }: Reverting,
+  at: number,
+): Reverting {
+  return { ...reverting, again: [...again, ...refused].sort((a, b) => b - a), refused: [], since: at };
+}

@@ -1,0 +1,198 @@
+// Runs upgrade jobs: decides what a job does next. A `StepRunner` performs its steps, a `RevertRunner` reverts its workloads.
+//
+// The life of a job. A request stores a job in the state `in_progress` together with its plan, and `run` starts a background
+// task for it. The task repeats one decision until the job has ended (`#advance`):
+//
+// - If the job is reverting its workloads, revert the next one; after the last one the job ends as failed or cancelled. If the deadline
+//   for reverting has passed, or an administrator has asked to stop, the job ends as failed before that.
+// - If an administrator has asked to cancel the job, end the Job of the current step, if it has one, and begin to revert.
+// - If the Job of the current step has exceeded its time, end it; then the job fails.
+// - If a step is left, execute it. A step that announces its start records that first. A step that throws fails the job; a failed
+//   patch begins to revert. The final check of a resumed job repairs one workload at a time.
+// - If no step is left, complete the job.
+//
+// Each decision ends in one update of the store, which moves the job on and appends its messages. While the database is
+// unavailable, the runner repeats the decision. So a step may be executed twice, but it is recorded once.
+//
+// A process that stops or dies leaves its job `in_progress`. Every process watches the store for such orphans: jobs whose
+// process (`runner`) is no longer alive, and jobs that this process stored but never started, because the answer of the
+// database was lost. One process takes the orphan over: it increments `fence` and continues at the first step that is not
+// done. An update with an older fence changes nothing, so a slow process that was taken for dead cannot interfere.
+//
+// An unexpected error, which is a defect and not a failed step, ends the job as failed. Without this, the system would stay
+// read-only until the process restarts.
+import { isUnavailable } from '../../lib/errors.ts';
+import { retryWhileUnavailable } from '../../lib/async.ts';
+import type { Runtime } from '../../lib/runtime.ts';
+import type { Store } from '../../store/store.ts';
+import type { Tasks } from '../../lib/tasks.ts';
+import type { Executor } from '../executors/executor.ts';
+import { type OnJobChange, abortJob, completeJob, takeOverJob } from './job.ts';
+import { needsBegin } from './job-steps.ts';
+import { type Job, type StoredPlan, newestJob } from './job-table.ts';
+import { RevertRunner } from './revert-runner.ts';
+import { RunningJobService } from './running-job-service.ts';
+import { StepRunner } from './step-runner.ts';
+
+export type JobRunnerOptions = {
+  store: Store;
+  runtime: Runtime;
+  tasks: Tasks;
+  executor: Executor;
+  stepTimeoutMs: number;
+  revertTimeoutMs: number;
+  notify: OnJobChange;
+};
+
+export class JobRunner {
+  readonly #store: Store;
+  readonly #runtime: Runtime;
+  readonly #tasks: Tasks;
+  readonly #executor: Executor;
+  readonly #jobs: RunningJobService;
+  readonly #steps: StepRunner;
+  readonly #reverts: RevertRunner;
+  /** The run that this process has started last. Only the newest job can be in progress. */
+  #lastStarted: string | undefined;
+  #accepting = 0;
+  #isTakingOver = false;
+
+  constructor({ store, runtime, tasks, executor, stepTimeoutMs, revertTimeoutMs, notify }: JobRunnerOptions) {
+    this.#store = store;
+    this.#runtime = runtime;
+    this.#tasks = tasks;
+    this.#executor = executor;
+    this.#jobs = new RunningJobService({ store, runtime, stepTimeoutMs, notify });
+    this.#steps = new StepRunner({ store, executor, jobs: this.#jobs });
+    this.#reverts = new RevertRunner({ runtime, executor, jobs: this.#jobs, timeoutMs: revertTimeoutMs });
+  }
+
+  async run<J extends Job | undefined>(accept: () => Promise<J>): Promise<J> {
+    this.#accepting += 1;
+    try {
+      const job = await accept();
+      if (job) {
+        this.#lastStarted = runName(job);
+        this.#tasks.start(`job ${job.id}`, (signal) => this.#runToEnd(job, signal));
+      }
+      return job;
+    } finally {
+      this.#accepting -= 1;
+    }
+  }
+
+  /** `isOwnJob`: this process ran the job before, so it continues without a takeover. */
+  async recover(isOwnJob = false): Promise<void> {
+    const orphan = this.#findOrphan();
+    if (orphan) await (isOwnJob ? this.run(() => Promise.resolve(orphan)) : this.#takeOver(orphan));
+    this.#tasks.start('take-over', async (stopping) => {
+      const stopListening = this.#store.onUpdate(() => this.#watchForOrphans());
+      await new Promise((resolve) => stopping.addEventListener('abort', resolve));
+      stopListening();
+    });
+  }
+
+  async #runToEnd(job: Job, signal: AbortSignal): Promise<void> {
+    try {
+      const plan = await retryWhileUnavailable(() => this.#loadPlan(job), this.#runtime, signal);
+      while (
+        plan &&
+        (await retryWhileUnavailable(() => this.#advanceIfOwned(job, plan, signal), this.#runtime, signal))
+      );
+    } finally {
+      // A job that is still in progress keeps its lock for the process that takes it over.
+      if (this.#findRunning(job.id) === undefined) await this.#executor.release(job.id);
+    }
+  }
+
+  /** Undefined if another process has ended the job, which deletes the plan. */
+  async #loadPlan(job: Job): Promise<StoredPlan | undefined> {
+    let failure = new Error(`The plan of the job ${job.id} is missing.`);
+    try {
+      const plan = await this.#store.jobs.plan(job.id);
+      if (plan) return plan;
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
+      failure = error as Error;
+    }
+    if (await this.#abort(job, 'Load the plan')) throw failure;
+    return undefined;
+  }
+
+  #findRunning(id: string): Job | undefined {
+    const job = this.#store.read(newestJob);
+    return job?.id === id && job.state === 'in_progress' ? job : undefined;
+  }
+
+  async #advanceIfOwned({ id, fence }: Job, plan: StoredPlan, signal: AbortSignal): Promise<boolean> {
+    // Without this, steps that never wait would block every other request.
+    await this.#runtime.yieldToEventLoop();
+    const job = this.#findRunning(id);
+    if (signal.aborted || job?.fence !== fence) return false;
+    await this.#advance(job, plan, signal);
+    return true;
+  }
+
+  async #advance(job: Job, plan: StoredPlan, signal: AbortSignal): Promise<void> {
+    const step = plan.steps[job.next];
+    try {
+      if (job.reverting) await this.#reverts.revert(job, plan, signal);
+      else if (job.cancelledBy !== null) await this.#steps.cancel(job, plan, step, signal);
+      else if (step && job.stopping) await this.#steps.stop(job, plan, step, job.stopping, signal);
+      else if (step && needsBegin(job, step)) await this.#steps.begin(job, step);
+      else if (step) await this.#steps.run(job, plan, step, signal);
+      else await this.#complete(job, plan);
+    } catch (error) {
+      if (!signal.aborted && !isUnavailable(error)) await this.#abort(job, step?.name ?? 'End');
+      throw error;
+    }
+  }
+
+  async #complete(job: Job, plan: StoredPlan): Promise<void> {
+    await this.#jobs.update(job, (transaction, current, at) => completeJob(transaction, current, plan, at));
+  }
+
+  #abort(job: Job, stepName: string): Promise<Job | undefined> {
+    return this.#jobs.update(job, (transaction, current, at) => abortJob(transaction, current, stepName, at));
+  }
+
+  #takeOver(orphan: Job): Promise<Job | undefined> {
+    return this.run(() =>
+      this.#jobs.update(orphan, (transaction, job, at) =>
+        takeOverJob(transaction, job, this.#store.self, at),
+      ),
+    );
+  }
+
+  #findOrphan(): Job | undefined {
+    const job = this.#store.read(newestJob);
+    if (job?.state !== 'in_progress') return undefined;
+    const isOwn = job.runner === this.#store.self;
+    const isRunning = isOwn ? this.#lastStarted === runName(job) : this.#store.isAlive(job.runner);
+    return isRunning ? undefined : job;
+  }
+
+  #watchForOrphans(): void {
+    // The store has an accepted job shortly before its run starts. Such a job is no orphan.
+    if (this.#isTakingOver || this.#accepting > 0 || !this.#findOrphan()) return;
+    this.#isTakingOver = true;
+    this.#tasks.start('take-over', (signal) => this.#takeOverOrphans(signal));
+  }
+
+  async #takeOverOrphans(signal: AbortSignal): Promise<void> {
+    const takeOverNext = async () => {
+      const orphan = this.#findOrphan();
+      if (orphan) await this.#takeOver(orphan);
+      return orphan !== undefined;
+    };
+    try {
+      while (await retryWhileUnavailable(takeOverNext, this.#runtime, signal));
+    } finally {
+      this.#isTakingOver = false;
+    }
+  }
+}
+
+function runName({ id, fence }: Job): string {
+  return `${id} ${fence}`;
+}

@@ -1,0 +1,136 @@
+// The rules of the steps of a job (see job.ts).
+//
+// A step with a start message is recorded twice: its start messages before the work (`isBegun`), the others after it. A step that a Job
+// performs has attempts: `attempts` counts those that have ended, so that a process that takes over finds the Job of the current one. If
+// such a step exceeds its time, the job first records that (`stopping`), then deletes the Job, then fails. Without the record, a
+// process that takes over would start the attempt again.
+//
+// The final check of a resumed job repairs the workloads that differ, one after another. Each is recorded when it is repaired, and
+// `repaired` says how many of the moved workloads are behind it. One that differs again after that fails the job.
+import type { Transaction } from '../../store/transaction.ts';
+import { endsHop, finishHop } from './job-hops.ts';
+import { type Line, record } from './job-record.ts';
+import { type Job, newestJob } from './job-table.ts';
+import { type Code, type Facts, announcesStart } from './messages.ts';
+import { nameOfStepJob } from '../planning/performers.ts';
+import type { Plan, Step } from '../planning/plan.ts';
+import { advanceProgress } from './progress.ts';
+import { addStepTime } from './timeline.ts';
+import { type Workload, formatImages } from '../planning/workloads.ts';
+
+/** What a step has done, as far as its messages depend on it. */
+export type StepOutcome = {
+  /** False: the workload had the images already. */
+  readonly isPatched?: boolean;
+  /** The JSON object of 2153. */
+  readonly databases?: string;
+  /** The final check of a resumed job has repaired this workload, and is not done. */
+  readonly repair?: Repair;
+};
+
+export type Repair = {
+  readonly workload: Workload;
+  /** False: another client has set the images meanwhile. */
+  readonly isPatched: boolean;
+  /** The value of `repaired` in the job. */
+  readonly repaired: number;
+};
+
+/** Attempts of a step count from 1. */
+export function attemptOf({ attempts }: Job, { seqNum }: Step): number {
+  return (attempts[seqNum] ?? 0) + 1;
+}
+
+export function needsBegin(job: Job, { codes, isSkipped }: Step): boolean {
+  return !job.isBegun && !isSkipped && codes.some(announcesStart);
+}
+
+export function beginStep(transaction: Transaction, job: Job, step: Step, at: number): Job {
+  const facts = factsOf(job, step);
+  const lines = step.codes.filter(announcesStart).map((code): Line => [code, facts]);
+  return record(transaction, { ...job, isBegun: true }, lines, at);
+}
+
+export function advanceJob(
+  transaction: Transaction,
+  job: Job,
+  plan: Plan,
+  step: Step,
+  outcome: Omit<StepOutcome, 'repair'>,
+  at: number,
+): Job {
+  const isAnnouncement = (code: Code) => code === 2165;
+  const moved = {
+    ...endStep(job, step),
+    next: job.next + 1,
+    // A workload that could not be put back is still done when a resumed job repeats its steps.
+    workloadsDone: Math.max(job.workloadsDone, step.counts?.done ?? 0),
+    progress: advanceProgress(job.progress, plan, job.next, at),
+    ...timelineAfterStep(job, at),
+    announced: job.announced || step.codes.some(isAnnouncement),
+  };
+  const isRecorded = (code: Code) =>
+    (job.announced && isAnnouncement(code)) || (job.isBegun && announcesStart(code));
+  const facts = { ...factsOf(job, step), databases: describeDatabases(plan, step), ...outcome };
+  const lines = step.codes.filter((code) => !isRecorded(code)).map((code): Line => [code, facts]);
+  return record(
+    transaction,
+    endsHop(plan, job.next) ? finishHop(transaction, moved, plan, at) : moved,
+    lines,
+    at,
+  );
+}
+
+/** The final check is not done: it continues with the next workload. */
+export function recordRepair(
+  transaction: Transaction,
+  job: Job,
+  { workload, isPatched, repaired }: Repair,
+  at: number,
+): Job {
+  const { name } = workload;
+  const line: Line =
+    job.operation === 'rollback'
+      ? [2904, { name, image: formatImages(workload, 'formerImage'), isPatched }]
+      : [2038, { name, image: formatImages(workload, 'image'), isPatched }];
+  return record(transaction, { ...job, repaired }, [line], at);
+}
+
+/** Records that the step must end, and why. */
+export function stopStep(transaction: Transaction, job: Job, cause: string): Job {
+  const stopped = { ...job, stopping: cause };
+  transaction.write(newestJob, stopped);
+  return stopped;
+}
+
+/** The job without the state of its current step. Only steps that are not repeatable count their attempts. */
+export function endStep(job: Job, step: Step): Job {
+  const hasAttempts = (step.action === 'run-template' && !step.isSkipped) || step.action === 'check';
+  const attempts = hasAttempts ? { ...job.attempts, [step.seqNum]: attemptOf(job, step) } : job.attempts;
+  return { ...job, attempts, isBegun: false, stopping: null };
+}
+
+function factsOf(job: Job, step: Step): Partial<Facts> {
+  return {
+    name: step.subject,
+    image: formatImages(step.workload, step.action === 'rollback' ? 'formerImage' : 'image'),
+    isSkipped: step.isSkipped,
+    stepJob: nameOfStepJob(job.id, step.seqNum, attemptOf(job, step)),
+    ...step.counts,
+  };
+}
+
+/**
+ * What 2153 says if the Job of the step has no result of its own. Only a simulation knows its databases. In a cluster, `*` stands for all of
+ * them if the step is skipped; a Job without a result says nothing about any.
+ */
+function describeDatabases({ databases }: Plan, { isSkipped }: Step): string {
+  const status = isSkipped ? 'skipped' : 'success';
+  const names = databases ?? (isSkipped ? ['*'] : []);
+  return JSON.stringify(Object.fromEntries(names.map((name) => [name, { status }])));
+}
+
+/** With the time that the current step has taken. */
+export function timelineAfterStep({ timeline, progress, next }: Job, at: number): Pick<Job, 'timeline'> {
+  return { timeline: addStepTime(timeline, next, at - progress.stepStartedAt) };
+}

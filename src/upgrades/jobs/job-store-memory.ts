@@ -1,0 +1,76 @@
+// Archived jobs, plans and messages in memory.
+import { type Job, type StoredPlan, hasInstalled } from './job-table.ts';
+import type { Message } from './messages.ts';
+import { freeze } from '../../store/changes.ts';
+import type { JobStore, JobWrites } from './job-store.ts';
+import { done, run } from '../../store/memory/run.ts';
+
+export type JobDump = {
+  readonly archived: readonly Job[];
+  readonly plans: readonly StoredPlan[];
+  readonly messages: Readonly<Record<string, readonly Message[]>>;
+};
+
+export class MemoryJobs {
+  readonly #keep: number;
+  readonly #jobs = new Map<string, Job>();
+  readonly #plans = new Map<string, StoredPlan>();
+  readonly #messages = new Map<string, Message[]>();
+
+  /** `keep` is how many archived jobs keep their messages. */
+  constructor(keep: number) {
+    this.#keep = keep;
+  }
+
+  readonly port: JobStore = {
+    find: (id) => run(() => this.#jobs.get(id)),
+    page: (below, start, num) =>
+      run(() => {
+        const jobs = this.#newestFirst().filter(({ number }) => number < below);
+        return { jobs: jobs.slice(start, start + num), total: jobs.length };
+      }),
+    findInstalling: (versionId) => run(() => this.#newestFirst().find((job) => hasInstalled(job, versionId))),
+    plan: (jobId) => run(() => this.#plans.get(jobId)),
+    messages: (jobId, after = 0) => run(() => this.#messages.get(jobId)?.slice(after) ?? []),
+  };
+
+  readonly writes: JobWrites = {
+    savePlan: (plan) => {
+      this.#plans.set(plan.jobId, plan);
+      return done;
+    },
+    deletePlan: (jobId) => {
+      this.#plans.delete(jobId);
+      return done;
+    },
+    appendMessages: (jobId, from, messages) => {
+      const list = this.#messages.get(jobId) ?? [];
+      this.#messages.set(jobId, list);
+      list.splice(from, 0, ...messages);
+      return done;
+    },
+    archive: (job) => {
+      this.#jobs.set(job.id, job);
+      for (const { id } of this.#newestFirst().slice(this.#keep)) this.#messages.delete(id);
+      return done;
+    },
+  };
+
+  dump(): JobDump {
+    return {
+      archived: [...this.#jobs.values()],
+      plans: [...this.#plans.values()],
+      messages: Object.fromEntries([...this.#messages].map(([id, list]) => [id, [...list]])),
+    };
+  }
+
+  load({ archived, plans, messages }: JobDump): void {
+    for (const job of archived) this.#jobs.set(job.id, freeze(job));
+    for (const plan of plans) this.#plans.set(plan.jobId, freeze(plan));
+    for (const [id, list] of Object.entries(messages)) this.#messages.set(id, list.map(freeze));
+  }
+
+  #newestFirst(): Job[] {
+    return [...this.#jobs.values()].sort((a, b) => b.number - a.number);
+  }
+}

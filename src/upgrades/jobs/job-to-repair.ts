@@ -1,0 +1,70 @@
+// Which failed job must be repaired before other jobs may start, and which upgrades repair it.
+import type { Reader } from '../../store/state.ts';
+import { type Job, currentHop, hasInstalled, jobBefore, newestJob } from './job-table.ts';
+
+/**
+ * A failed release or rollback leaves a mixture of versions, so only a job that repairs it may start then. A failed patch leaves one
+ * only if it has stopped reverting its workloads.
+ */
+export function reasonNotToStart(
+  reader: Reader,
+  wanted: { operation: string; targetId: string },
+): string | undefined {
+  const newest = reader.read(newestJob);
+  if (newest?.state === 'in_progress') return `The job ${newest.id} is in progress.`;
+  const last = findJobToRepair(reader);
+  if (!last || (wanted.operation === 'upgrade' && repairs(last, wanted.targetId))) return undefined;
+  const remedies = [
+    ...(last.id === newest?.id ? ['resume it'] : []),
+    ...repairTargets(last).map((id) => `upgrade to ${id} again`),
+  ];
+  const state = last.reverting ? 'has not reverted all of its workloads' : 'has failed';
+  return `The job ${last.id} to ${last.to} ${state}: ${remedies.join(', or ')}.`;
+}
+
+export function findJobToRepair(reader: Reader): Job | undefined {
+  const newest = reader.read(newestJob);
+  if (!newest) return undefined;
+  return needsRepair(newest) ? newest : jobToRepairAfter(reader, newest);
+}
+
+function needsRepair({ state, kind, reverting }: Job): boolean {
+  return state === 'failed' && (kind !== 'patch' || Boolean(reverting));
+}
+
+/**
+ * The job that the next ones must repair, once `newest` is archived. A failed job stays it until its hop is installed, even if later ones
+ * finish or fail in other hops: only that hop replaces all images that it has left.
+ */
+export function jobToRepairAfter(reader: Reader, newest: Job): Job | undefined {
+  const before = reader.read(jobBefore);
+  const isLeft =
+    before !== null &&
+    needsRepair(before) &&
+    !hasRepaired(newest, before) &&
+    !(needsRepair(newest) && failedVersion(newest) === failedVersion(before));
+  if (isLeft) return before;
+  return needsRepair(newest) ? newest : undefined;
+}
+
+function hasRepaired(job: Job, failed: Job): boolean {
+  return [failed.targetId, failedVersion(failed)].some((id) => hasInstalled(job, id));
+}
+
+/** The release of the hop that has failed, or the last of its patches. */
+function failedVersion(job: Job): string {
+  return currentHop(job)?.version ?? job.targetId;
+}
+
+/** Whether an upgrade to this version repairs the failed job. */
+export function repairs(failed: Job, targetId: string): boolean {
+  return repairTargets(failed).includes(targetId);
+}
+
+/** The target, and the release of the hop that has failed. */
+function repairTargets(failed: Job): string[] {
+  const { kind, targetId } = failed;
+  if (kind !== 'release') return [];
+  const isPatchHop = currentHop(failed)?.isRelease === false;
+  return isPatchHop ? [targetId] : [...new Set([targetId, failedVersion(failed)])];
+}

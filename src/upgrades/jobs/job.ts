@@ -1,0 +1,189 @@
+// The rules of an upgrade job, a state machine. Every function takes the job inside a transaction and stores its next state.
+// The rules of its steps are in job-steps.ts, those of reverting in job-reverting.ts.
+//
+// A job is `in_progress` from the moment it is accepted until its run ends in `success`, `failed` or `cancelled`. A failed job can be
+// resumed, which begins a new run. `next` is the first step of the plan that is not done. It goes up as steps are done, and down
+// while a failed or cancelled patch reverts its workloads, newest first (`reverting`).
+//
+// Read-only mode has no state of its own: the system is read-only while a job is in progress, so the mode cannot stay on by
+// mistake. Each run announces the mode once (2165) and its end once (2166), even if the process is replaced in between. The end of a run,
+// its closing messages and its state are one update.
+//
+// Only the newest job changes. The start of a job archives the one before it; after a failed one, only some may start
+// (job-to-repair.ts). The plan of a job is deleted when the job can no longer be resumed: when it ends in `success` or `cancelled`, or
+// when the next job starts.
+import { ServiceError } from '../../lib/errors.ts';
+import type { Reader } from '../../store/state.ts';
+import type { Transaction } from '../../store/transaction.ts';
+import { type Deployment, deployment } from '../versions/deployment.ts';
+import { type Line, announcement, endJob, record } from './job-record.ts';
+import { startHops, startOfHop } from './job-hops.ts';
+import { restartReverting, startReverting } from './job-reverting.ts';
+import { endStep, timelineAfterStep } from './job-steps.ts';
+import { type Job, type StoredPlan, jobBefore, newestJob } from './job-table.ts';
+import { jobToRepairAfter, reasonNotToStart } from './job-to-repair.ts';
+import type { Code } from './messages.ts';
+import type { Plan, Step } from '../planning/plan.ts';
+import { beginReverting, restartStep, startProgress } from './progress.ts';
+import { startTimeline } from './timeline.ts';
+
+/** Runs in the update that starts or ends a run, so that the store has the event if and only if it has the new state. */
+export type OnJobChange = (transaction: Transaction, job: Job, at: number) => void;
+
+export type NewJob = Pick<
+  Job,
+  'id' | 'operation' | 'kind' | 'targetId' | 'installs' | 'from' | 'to' | 'startedBy' | 'runner' | 'uploads'
+> & {
+  readonly plan: Plan;
+  readonly after: Deployment;
+};
+
+export function startJob(transaction: Transaction, newJob: NewJob, at: number): Job {
+  const { plan, after, id, operation, kind, targetId, installs, from, to, startedBy, runner, uploads } =
+    newJob;
+  const reason = reasonNotToStart(transaction, newJob);
+  if (reason !== undefined) throw new ServiceError('conflict', reason);
+  const last = transaction.read(newestJob);
+  const job: Job = {
+    id,
+    number: (last?.number ?? 0) + 1,
+    operation,
+    kind,
+    targetId,
+    installs,
+    from,
+    to,
+    startedBy,
+    runner,
+    uploads,
+    state: 'in_progress',
+    startedAt: at,
+    endedAt: null,
+    run: 1,
+    runStartedAt: at,
+    announced: false,
+    fence: 1,
+    revision: 1,
+    next: 0,
+    isBegun: false,
+    attempts: {},
+    stopping: null,
+    repaired: 0,
+    workloadsDone: 0,
+    workloads: plan.workloads,
+    progress: startProgress(plan, last?.progress, at),
+    timeline: startTimeline(plan),
+    hops: plan.hops ? startHops(plan.hops, targetId) : null,
+    cancelledBy: null,
+    reason: null,
+    failedAt: null,
+    reverting: null,
+    lastMessageAt: at,
+    messageCount: 0,
+  };
+  if (last) archiveJob(transaction, last);
+  transaction.jobs.savePlan({ ...plan, jobId: id, after });
+  return record(transaction, job, [[operation === 'upgrade' ? 2010 : 2072]], at);
+}
+
+function archiveJob(transaction: Transaction, job: Job): void {
+  transaction.write(jobBefore, jobToRepairAfter(transaction, job) ?? null);
+  transaction.jobs.archive(job);
+  transaction.jobs.deletePlan(job.id);
+}
+
+export function completeJob(transaction: Transaction, job: Job, { after }: StoredPlan, at: number): Job {
+  transaction.write(deployment, after);
+  const closing: Code = job.operation === 'upgrade' ? 2012 : 2905;
+  return endJob(transaction, job, 'success', [[2166], [2011], [closing]], at);
+}
+
+export function failJob(transaction: Transaction, job: Job, step: Step, cause: string, at: number): Job {
+  const cancelled: Line[] = job.cancelledBy === null ? [] : [[2903, { cause: job.cancelledBy }]];
+  const state = job.cancelledBy === null ? 'failed' : 'cancelled';
+  const lines: Line[] = [...announcement(job), [2901, { name: step.name, cause }], ...cancelled];
+  // A failed `apply` may have changed the workload, so the job reverts that workload too.
+  const before = step.action === 'apply' ? job.next + 1 : job.next;
+  const reason = `${step.name}: ${cause}`;
+  const failed = { ...endStep(job, step), ...timelineAfterStep(job, at), reason, failedAt: job.next };
+  if (job.kind === 'patch') {
+    const reverting = startReverting({ before, then: state, since: at, reason });
+    const progress = beginReverting(failed.progress, step.action === 'apply', at);
+    return record(transaction, { ...failed, announced: true, reverting, progress }, lines, at);
+  }
+  return endJob(transaction, failed, state, [...lines, [2166]], at);
+}
+
+/** Without this, a defect of the server would leave the system read-only. */
+export function abortJob(transaction: Transaction, job: Job, name: string, at: number): Job {
+  const cause = 'an unexpected error occurred; see the log.';
+  const aborted = { ...job, reason: `${name}: ${cause}`, failedAt: job.next };
+  const lines: Line[] = [...announcement(job), [2901, { name, cause }], [2166]];
+  return endJob(transaction, aborted, 'failed', lines, at, job.reverting);
+}
+
+/** A job that already reverts its workloads stops that after the current workload. */
+export function requestCancel(transaction: Transaction, job: Job, plan: Plan | undefined, by: string): Job {
+  const why = reasonNotToCancel(transaction, job, plan);
+  if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be cancelled: ${why}.`);
+  const cancelled = job.reverting
+    ? { ...job, reverting: { ...job.reverting, stoppedBy: by } }
+    : { ...job, cancelledBy: by };
+  transaction.write(newestJob, cancelled);
+  return cancelled;
+}
+
+/** Only a release needs its plan here. Without one, the job has ended meanwhile. */
+export function reasonNotToCancel(reader: Reader, job: Job, plan: Plan | undefined): string | undefined {
+  if (job.state !== 'in_progress') return `it is ${job.state}`;
+  if (reader.read(newestJob)?.id !== job.id) return 'it has ended';
+  if (job.kind === 'rollback') return 'it is a rollback';
+  if (job.kind === 'patch') return undefined;
+  if (!plan) return 'it has ended';
+  const start = startOfHop(job, plan);
+  const executing = plan.steps.findIndex(({ codes }, index) => index >= start && codes.includes(2271));
+  return job.next > executing ? 'the plan of a release is being executed' : undefined;
+}
+
+/** The page hides its Cancel button when a message with one of these codes arrives, and shows it again in the next hop. */
+export function endsOfCancelling({ kind, reverting }: Job): readonly Code[] {
+  if (reverting) return [2166];
+  return kind === 'release' ? [2271, 2901, 2903] : [2901, 2903];
+}
+
+export function resumeJob(
+  transaction: Transaction,
+  job: Job,
+  { by, runner }: { by: string; runner: string },
+  at: number,
+): Job {
+  const why = reasonNotToResume(transaction, job);
+  if (why !== undefined) throw new ServiceError('conflict', `The job ${job.id} cannot be resumed: ${why}.`);
+  const resumed: Job = {
+    ...job,
+    runner,
+    fence: job.fence + 1,
+    state: 'in_progress',
+    endedAt: null,
+    run: job.run + 1,
+    runStartedAt: at,
+    announced: true,
+    repaired: 0,
+    cancelledBy: null,
+    reason: null,
+    reverting: job.reverting && restartReverting(job.reverting, at),
+    progress: restartStep(job.progress, at, job.reverting?.refused.length),
+  };
+  const aim = job.reverting ? ' to put its workloads back' : '';
+  return record(transaction, resumed, [[2902, { cause: `by ${by}${aim}` }], [2165]], at);
+}
+
+export function reasonNotToResume(reader: Reader, job: Job): string | undefined {
+  if (job.state !== 'failed') return `it is ${job.state}`;
+  return reader.read(newestJob)?.id === job.id ? undefined : 'it is not the newest';
+}
+
+export function takeOverJob(transaction: Transaction, job: Job, runner: string, at: number): Job {
+  const taken = { ...job, runner, fence: job.fence + 1, progress: restartStep(job.progress, at) };
+  return record(transaction, taken, [[2902, { cause: 'after a restart' }]], at);
+}

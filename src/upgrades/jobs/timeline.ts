@@ -1,0 +1,129 @@
+// The phases of a job with their durations, and its components. Both outlive the plan, so that the page of an ended job shows them.
+import type { Plan, Step } from '../planning/plan.ts';
+import { type StepId, workloadSteps } from '../planning/step-ids.ts';
+
+export type PhaseName = 'prepare' | 'database' | 'deployments' | 'finish' | 'check';
+
+export type Phase = {
+  readonly name: PhaseName;
+  /** The index of the hop, if the upgrade has several. */
+  readonly hop?: number;
+  /** The index of its first step. */
+  readonly first: number;
+  readonly steps: number;
+  /** How long its steps have taken so far, those that failed included. */
+  readonly ms: number;
+};
+
+/** `total` counts the moves of its workloads. A workload that two versions change moves twice. */
+export type Component = {
+  readonly name: string;
+  readonly total: number;
+  /** The moves in finished hops. They stay if the job is cancelled. */
+  readonly kept?: number;
+};
+
+export type Timeline = { readonly phases: readonly Phase[]; readonly components: readonly Component[] };
+
+/** The job is stored with every step, so it must stay small. */
+const maxComponents = 200;
+
+const preparing: readonly StepId[] = [
+  'launch',
+  'read-only',
+  'prepare',
+  'diagnostics-begin',
+  'database-validate',
+  'search-check',
+  'diagnostics-end',
+  'before',
+  'before-rollback',
+  'execute',
+];
+
+function phaseOf({ id }: Step): PhaseName {
+  if (preparing.includes(id)) return 'prepare';
+  if (id === 'final-check') return 'check';
+  if (workloadSteps.some((known) => known === id)) return 'deployments';
+  return id.startsWith('database-') || id === 'role-change' ? 'database' : 'finish';
+}
+
+export function startTimeline({ steps }: Plan): Timeline {
+  const phases: Phase[] = [];
+  for (const [index, step] of steps.entries()) {
+    const name = phaseOf(step);
+    const last = phases.at(-1);
+    // The steps before the first hop belong to it.
+    const isSameHop = last?.hop === step.hop || last?.hop === undefined;
+    if (last?.name === name && isSameHop) {
+      const hop = step.hop === undefined ? {} : { hop: step.hop };
+      phases[phases.length - 1] = { ...last, ...hop, steps: last.steps + 1 };
+    } else {
+      phases.push({ name, ...(step.hop !== undefined && { hop: step.hop }), first: index, steps: 1, ms: 0 });
+    }
+  }
+  return { phases, components: countComponents(steps).slice(0, maxComponents) };
+}
+
+function countComponents(steps: readonly Step[]): Component[] {
+  const totals = new Map<string, number>();
+  for (const step of steps)
+    if (completesWorkload(step))
+      totals.set(componentOfStep(step), (totals.get(componentOfStep(step)) ?? 0) + 1);
+  return Array.from(totals, ([name, total]) => ({ name, total }));
+}
+
+function completesWorkload({ counts }: Step): boolean {
+  return counts !== null;
+}
+
+/** Empty for a step that concerns no component. */
+function componentOfStep({ workload, id, subject }: Step): string {
+  return workload?.component ?? (id === 'component-begin' || id === 'component-end' ? subject : '');
+}
+
+export function addStepTime(timeline: Timeline, index: number, tookMs: number): Timeline {
+  const current = timeline.phases.findLastIndex(({ first }) => first <= index);
+  const phases = timeline.phases.map((phase, at) =>
+    at === current ? { ...phase, ms: phase.ms + Math.max(0, tookMs) } : phase,
+  );
+  return { ...timeline, phases };
+}
+
+/** Records how far each component is at the end of a hop. */
+export function keepMoves(timeline: Timeline, plan: Plan, next: number): Timeline {
+  const done = new Map(countComponents(plan.steps.slice(0, next)).map(({ name, total }) => [name, total]));
+  const components = timeline.components.map((one) => ({ ...one, kept: done.get(one.name) ?? 0 }));
+  return { ...timeline, components };
+}
+
+export type ComponentProgress = Component & {
+  readonly done: number;
+  readonly isCurrent: boolean;
+  /** The names of its workloads. */
+  readonly workloads: readonly string[];
+};
+
+/** How far each component is when the steps before `next` are done. */
+export function componentProgress({ steps }: Plan, next: number): ComponentProgress[] {
+  const current = steps[next] ? componentOfStep(steps[next]) : '';
+  const found = new Map<string, { total: number; done: number; begun: number; workloads: Set<string> }>();
+  for (const [index, step] of steps.entries()) {
+    if (!step.workload) continue;
+    const name = componentOfStep(step);
+    const known = found.get(name) ?? { total: 0, done: 0, begun: 0, workloads: new Set() };
+    found.set(name, known);
+    known.workloads.add(step.workload.name);
+    if (step.action === 'apply' && index < next) known.begun += 1;
+    if (!completesWorkload(step)) continue;
+    known.total += 1;
+    if (index < next) known.done += 1;
+  }
+  return Array.from(found, ([name, { total, done, begun, workloads }]) => ({
+    name,
+    total,
+    done,
+    isCurrent: name === current || begun > done,
+    workloads: [...workloads],
+  }));
+}

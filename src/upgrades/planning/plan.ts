@@ -1,0 +1,312 @@
+// The plan of a job: a list of steps. It is computed once, stored, and executed step by step.
+import type { Deployment } from '../versions/deployment.ts';
+import type { Code } from '../jobs/messages.ts';
+import type { PerformedBy, Performers } from './performers.ts';
+import { type Hook, type StepId, databaseSteps, hooks, isTemplateStepId, workloadSteps } from './step-ids.ts';
+import type { Workload } from './workloads.ts';
+
+export type Action = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
+
+export type Step = {
+  /** The position in the plan. */
+  readonly seqNum: number;
+  readonly id: StepId;
+  readonly name: string;
+  readonly performedBy: PerformedBy;
+  /** The name of the step template, if a Job performs the step. */
+  readonly template: string | null;
+  /** Its messages say so, and nothing is executed. */
+  readonly isSkipped: boolean;
+  readonly action: Action;
+  readonly workload: Workload | null;
+  readonly codes: readonly Code[];
+  /** The component, the workload or the hook that its messages name. */
+  readonly subject: string;
+  /** Set only in a step that completes a workload. */
+  readonly counts: Counts | null;
+  /** The index of the hop, if the upgrade has several. */
+  readonly hop?: number;
+};
+
+export type Counts = { readonly done: number; readonly total: number };
+
+export type Plan = {
+  readonly steps: readonly Step[];
+  readonly workloads: number;
+  /** The databases that the step `database-engine` upgrades. Only a simulation knows them. */
+  readonly databases?: readonly string[];
+  /** Only if the upgrade has several. */
+  readonly hops?: readonly PlannedHop[];
+};
+
+export type PlannedHop = {
+  readonly from: string;
+  readonly to: string;
+  /** The ids of the versions that it installs. The first one is a release, or all are patches. */
+  readonly installs: readonly string[];
+  readonly isRelease: boolean;
+  /** What is installed when it is finished. */
+  readonly after: Deployment;
+};
+
+/** A step before it is known who performs it, and at which position. */
+type Draft = Omit<Step, 'seqNum' | 'performedBy' | 'template' | 'isSkipped'>;
+
+function step(id: StepId, name: string, ...codes: Code[]): Draft {
+  const action = isTemplateStepId(id) ? 'run-template' : 'perform';
+  return { id, name, action, workload: null, codes, subject: '', counts: null };
+}
+
+function hook(id: Hook): Draft {
+  return { ...step(id, `Run the hook ${id}`, 2906, 2907), subject: id };
+}
+
+const finalCheck: Draft = { ...step('final-check', 'Check all workloads'), action: 'check' };
+
+function componentStep(id: StepId, name: string, component: string, code: Code): Draft {
+  return { ...step(id, `${name} ${component}`, code), subject: component };
+}
+
+function workloadStep(id: StepId, name: string, action: Action, workload: Workload, ...codes: Code[]): Draft {
+  return {
+    id,
+    name: `${name} ${workload.name}`,
+    action,
+    workload,
+    codes,
+    subject: workload.name,
+    counts: null,
+  };
+}
+
+/** A step without a template is skipped; a hook without one is left out. */
+function createPlan(drafts: readonly Draft[], workloads: number, performers: Performers): Plan {
+  const { isSimulated, templates } = performers;
+  const hasTemplate = (id: StepId) => isTemplateStepId(id) && templates.has(id);
+  const isDatabaseSkipped = !databaseSteps.some(hasTemplate);
+  const present = drafts.filter(({ id }) => !hooks.some((known) => known === id) || hasTemplate(id));
+  const hasDiagnostics = (end: number) => {
+    const begin = present.slice(0, end).findLastIndex(({ id }) => id === 'diagnostics-begin');
+    const between = present.slice(begin + 1, end);
+    // A patch has no such steps. The frame itself simulates them.
+    return between.length === 0 ? isSimulated : between.some(({ id }) => hasTemplate(id));
+  };
+  const steps = present.map((draft, seqNum) => {
+    const { id } = draft;
+    const isTemplateStep = isTemplateStepId(id);
+    const template = isTemplateStep && !isSimulated ? (templates.get(id) ?? null) : null;
+    const isEmptyFrame =
+      ((id === 'database-begin' || id === 'database-end') && isDatabaseSkipped) ||
+      (id === 'diagnostics-end' && !hasDiagnostics(seqNum));
+    return {
+      ...draft,
+      seqNum,
+      performedBy: findPerformer(id, performers),
+      template,
+      isSkipped: isTemplateStep ? !hasTemplate(id) : isEmptyFrame,
+    };
+  });
+  return { steps, workloads, ...(isSimulated && { databases: simulatedDatabases }) };
+}
+
+const simulatedDatabases = ['catalog', 'hosting', 'portal'];
+
+function findPerformer(id: StepId, { isSimulated, templates }: Performers): PerformedBy {
+  if (isTemplateStepId(id) && !templates.has(id)) return 'nobody';
+  if (isSimulated) return 'simulation';
+  if (isTemplateStepId(id)) return 'job';
+  return workloadSteps.some((known) => known === id) ? 'rollout' : 'steward';
+}
+
+type Stages = { readonly begin: readonly Draft[]; readonly verify: readonly Draft[] };
+
+/** Begins up to `parallelism` workloads before it verifies the first, so that their rollouts overlap. */
+function interleave(stages: readonly Stages[], parallelism: number): Draft[] {
+  const ahead = parallelism - 1;
+  return [
+    ...stages.slice(0, ahead).flatMap(({ begin }) => begin),
+    ...stages.flatMap(({ verify }, index) => [...(stages[index + ahead]?.begin ?? []), ...verify]),
+  ];
+}
+
+function planDeployments(
+  workloads: readonly Workload[],
+  parallelism: number,
+  { done, total }: Counts,
+): Draft[] {
+  const stages = workloads.map((workload, index) => {
+    const { component } = workload;
+    const begins = workloads[index - 1]?.component !== component;
+    const ends = workloads[index + 1]?.component !== component;
+    return {
+      begin: [
+        ...(begins ? [componentStep('component-begin', 'Begin component', component, 2134)] : []),
+        { ...workloadStep('begin', 'Begin deployment', 'perform', workload, 2101), workload: null },
+        workloadStep('update', 'Update deployment', 'apply', workload, 2038),
+      ],
+      verify: [
+        {
+          ...workloadStep('verify', 'Verify deployment', 'verify', workload, 2103, 2175),
+          counts: { done: done + index + 1, total },
+        },
+        ...(ends ? [componentStep('component-end', 'End component', component, 2132)] : []),
+      ],
+    };
+  });
+  return interleave(stages, parallelism);
+}
+
+/** Each patch is verified before the next one begins, because both may move the same workload. */
+function planModules(patches: Workloads, parallelism: number, before: Counts): Draft[] {
+  const { total } = before;
+  let { done } = before;
+  const stagesOf = (workload: Workload) => ({
+    begin: [
+      { ...workloadStep('begin', 'Begin module', 'perform', workload, 2291), workload: null },
+      workloadStep('update', 'Update module', 'apply', workload, 2038),
+    ],
+    verify: [
+      {
+        ...workloadStep('verify', 'Verify module', 'verify', workload, 2173),
+        counts: { done: (done += 1), total },
+      },
+    ],
+  });
+  return patches.flatMap((workloads) => interleave(workloads.map(stagesOf), parallelism));
+}
+
+/** One list for each version, in the order of installation. */
+type Workloads = readonly (readonly Workload[])[];
+
+export type HopMoves = { readonly isRelease: boolean; readonly workloads: Workloads };
+
+/** The workloads of each hop, in the order of the hops. */
+export function planUpgrade(hops: readonly HopMoves[], parallelism: number, performers: Performers): Plan {
+  const total = hops.reduce((sum, { workloads }) => sum + workloads.flat().length, 0);
+  let done = 0;
+  const drafts = hops.flatMap(({ isRelease, workloads }, hop) => {
+    const planHop = isRelease ? draftRelease : draftPatches;
+    const planned = planHop(workloads, parallelism, { done, total, hops: hops.length });
+    done += workloads.flat().length;
+    return hops.length === 1 ? planned : planned.map((draft) => ({ ...draft, hop }));
+  });
+  const all = [
+    step('launch', 'Launch the upgrader', 2168),
+    step('read-only', 'Enter read-only mode', 2165),
+    ...drafts,
+    finalCheck,
+  ];
+  return createPlan(all, total, performers);
+}
+
+/** The counts before a hop, and the number of hops. */
+type CountsBeforeHop = Counts & { readonly hops: number };
+
+function draftRelease(
+  [deployments = [], ...patches]: Workloads,
+  parallelism: number,
+  { done, total, hops }: CountsBeforeHop,
+): Draft[] {
+  const { length } = deployments;
+  // In an upgrade with one hop, the patches that come along are not counted before they begin.
+  const ofDeployments = { done, total: hops === 1 ? length : total };
+  const ofPatches = { done: done + length, total };
+  return [
+    step('prepare', 'Prepare the plan', 2270),
+    step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
+    step('database-validate', 'Validate the relational database', 2094),
+    step('search-check', 'Check the search index', 2281),
+    step('diagnostics-end', 'End pre-diagnostics', 2288),
+    hook('before'),
+    step('execute', 'Execute the plan', 2271),
+    step('database-begin', 'Begin the relational database', 2108),
+    step('database-read-only', 'Set the primary to read-only mode', 2087),
+    step('database-engine', 'Upgrade the database engine', 2144, 2153, 2145),
+    step('database-promote', 'Promote the standby', 2090),
+    step('database-read-write', 'Set the new primary to read-write mode', 2093),
+    step('database-standby', 'Add a new standby', 2092),
+    step('role-change', 'Announce the role change', 2151),
+    step('database-post-upgrade', 'Run the database post-upgrade', 2148, 2149),
+    step('database-end', 'End the relational database', 2109),
+    ...planDeployments(deployments, parallelism, ofDeployments),
+    step('portal-content', 'Update portal content', 2187, 2188),
+    step('post-upgrade', 'Begin post-upgrade operations', 2179),
+    step('logging', 'Post-upgrade operations for logging', 2180, 2181),
+    step('services-refresh', 'Refresh auto-deployed services', 2178, 2185),
+    step('search-refresh', 'Refresh the search indices', 2191, 2192),
+    ...planModules(patches, parallelism, ofPatches),
+    hook('after'),
+  ];
+}
+
+function draftPatches(patches: Workloads, parallelism: number, before: CountsBeforeHop): Draft[] {
+  return [
+    step('prepare', 'Prepare the plan', 2270),
+    step('diagnostics-begin', 'Begin pre-diagnostics', 2287),
+    step('diagnostics-end', 'End pre-diagnostics', 2288),
+    hook('before'),
+    step('execute', 'Execute the plan', 2271),
+    ...planModules(patches, parallelism, before),
+    step('post-upgrade', 'Begin post-upgrade operations', 2179),
+    step('logging', 'Post-upgrade operations for logging', 2180, 2181),
+    hook('after'),
+  ];
+}
+
+export function planRollback(workloads: readonly Workload[], performers: Performers): Plan {
+  const drafts = [
+    step('launch', 'Launch the upgrader', 2168),
+    step('read-only', 'Enter read-only mode', 2165),
+    step('prepare', 'Prepare the plan', 2270),
+    hook('before-rollback'),
+    step('execute', 'Execute the plan', 2271),
+    ...workloads.map((workload, index) => ({
+      ...workloadStep('revert', 'Put back', 'rollback', workload, 2904, 2173),
+      counts: { done: index + 1, total: workloads.length },
+    })),
+    hook('after'),
+    finalCheck,
+  ];
+  return createPlan(drafts, workloads.length, performers);
+}
+
+export function summarisePlan(plan: Plan) {
+  const moved = updatedWorkloads(plan);
+  return {
+    components: [...new Set(moved.map(({ component }) => component))],
+    newWorkloads: moved.filter(({ parts }) => parts.every(({ formerImage }) => formerImage === null)).length,
+  };
+}
+
+/** The workloads that the plan updates, in the order of its steps. One that several versions change appears for each of them. */
+export function updatedWorkloads({ steps }: Plan): Workload[] {
+  return steps.flatMap(({ action, workload }) => (action === 'apply' && workload ? [workload] : []));
+}
+
+/** What the job has moved when all steps are done: for each workload the images of its last move. */
+export function movedWorkloads({ steps }: Plan): Workload[] {
+  const moved = new Map<string, Workload>();
+  for (const { action, workload } of steps) {
+    if (!workload || (action !== 'apply' && action !== 'rollback')) continue;
+    const earlier = moved.get(workload.name)?.parts ?? [];
+    const parts = new Map([...earlier, ...workload.parts].map((part) => [part.container, part]));
+    moved.set(workload.name, { ...workload, parts: [...parts.values()] });
+  }
+  return [...moved.values()];
+}
+
+export function skippedSteps({ steps }: Plan): string[] {
+  return [...new Set(steps.filter(({ performedBy }) => performedBy === 'nobody').map(({ id }) => id))];
+}
+
+export function planToJson({ steps }: Plan) {
+  return steps.map(({ seqNum, id, name, codes, performedBy, template, subject }) => ({
+    seqNum,
+    id,
+    name,
+    codes,
+    performedBy,
+    ...(template !== null && { template }),
+    ...(workloadSteps.some((known) => known === id) && { workload: subject }),
+  }));
+}

@@ -1,0 +1,174 @@
+// Checks an upgrade or a rollback before anything changes, and builds its plan. Finds every problem at once.
+import { type Problem, maxProblems, problemsOf } from '../../lib/errors.ts';
+import { formatList } from '../../lib/format.ts';
+import { truncate } from '../../lib/text.ts';
+import type { Reader } from '../../store/state.ts';
+import type { NewJob } from '../jobs/job.ts';
+import { type Version, formatVersion } from '../versions/manifest.ts';
+import { maxLengths } from '../versions/manifest-links.ts';
+import { type Hop, createPathFinder, maxHops, planHops } from '../versions/hops.ts';
+import { type Plan, planRollback, planUpgrade, skippedSteps } from './plan.ts';
+import {
+  type Deployment,
+  afterRollback,
+  deployment,
+  findVersion,
+  currentManifest,
+  installCheck,
+  newestInstalled,
+  rollbackTargets,
+} from '../versions/deployment.ts';
+import { type SubmittedSettings, type SettingProblem, readSettings } from './settings.ts';
+import { type Inventory, type MovePlan, maxWorkloads, movesBetween } from './workloads.ts';
+
+export type PreparedJob = Omit<NewJob, 'id' | 'startedBy' | 'runner' | 'to'> & {
+  readonly to: string | null;
+  readonly problems: readonly SettingProblem[];
+  readonly notices: readonly string[];
+};
+
+const emptyPlan: Plan = { steps: [], workloads: 0 };
+
+export function prepareUpgrade(
+  reader: Reader,
+  id: string,
+  submitted: SubmittedSettings,
+  requestManifest: readonly Version[] | undefined,
+  inventory: Inventory,
+): PreparedJob {
+  const manifest = requestManifest ?? currentManifest(reader);
+  const present = reader.read(deployment);
+  const from = formatVersion(newestInstalled(present));
+  const base = {
+    operation: 'upgrade',
+    kind: 'release',
+    targetId: id,
+    installs: [],
+    from,
+    uploads: [],
+  } as const;
+  const noPlan = { plan: emptyPlan, after: present, notices: [] } as const;
+  const target = findVersion(manifest, present, id);
+  if (!target) {
+    return {
+      ...base,
+      ...noPlan,
+      to: null,
+      problems: [{ field: 'versionManifest', message: noSuchVersion(id) }],
+    };
+  }
+  const path = createPathFinder(manifest, present)(target);
+  const { uploads, updateToLatestPatch, problems } = readSettings(path ?? [target], submitted);
+  const known = { ...base, kind: path && path.length > 1 ? ('release' as const) : target.type, uploads };
+  if (!path) {
+    const reasons = problemsOf('versionManifest', reasonsNotToReach(manifest, present, target));
+    return {
+      ...known,
+      ...noPlan,
+      to: formatVersion(target),
+      problems: [...reasons, ...problems].slice(0, maxProblems),
+    };
+  }
+
+  const hops = planHops(path, manifest, present, updateToLatestPatch);
+  const movePlan = inventory.planMoves(
+    hops.flatMap(({ versions }) => versions),
+    present,
+  );
+  const tooMany = findTooManyWorkloads(movePlan);
+  const plan = tooMany.length > 0 ? emptyPlan : planAllHops(hops, movePlan, inventory);
+  const last = hops.at(-1);
+  return {
+    ...known,
+    installs: hops.flatMap(({ versions }) => versions.map((version) => version.id)),
+    to: last?.to ?? formatVersion(target),
+    plan,
+    after: last?.after ?? present,
+    problems: [...tooMany, ...problems, ...movePlan.problems].slice(0, maxProblems),
+    notices: listNotices(movePlan, plan),
+  };
+}
+
+function reasonsNotToReach(
+  manifest: readonly Version[],
+  present: Deployment,
+  target: Version,
+): readonly string[] {
+  const reasons = installCheck(manifest, present)(target);
+  const message = `${formatVersion(target)} cannot be reached with at most ${maxHops} hops.`;
+  return reasons.length > 0 ? reasons : [message];
+}
+
+function planAllHops(hops: readonly Hop[], { workloads }: MovePlan, inventory: Inventory): Plan {
+  let index = 0;
+  const moves = hops.map(({ target, versions }) => {
+    const ofHop = workloads.slice(index, index + versions.length);
+    index += versions.length;
+    return { isRelease: target.type === 'release', workloads: ofHop };
+  });
+  const plan = planUpgrade(moves, inventory.parallelism, inventory.performers);
+  if (hops.length === 1) return plan;
+  const planned = hops.map(({ target, versions, from, to, after }) => ({
+    from,
+    to,
+    installs: versions.map(({ id }) => id),
+    isRelease: target.type === 'release',
+    after,
+  }));
+  return { ...plan, hops: planned };
+}
+
+function listNotices({ notices }: MovePlan, plan: Plan): string[] {
+  const skipped = skippedSteps(plan);
+  const notice = `These steps have no step template and are skipped: ${formatList(skipped)}.`;
+  return [...notices.slice(0, maxProblems), ...(skipped.length > 0 ? [notice] : [])];
+}
+
+function findTooManyWorkloads({ workloads }: MovePlan): Problem[] {
+  const count = workloads.reduce((sum, { length }) => sum + length, 0);
+  const message = `needs more than ${maxWorkloads} updates of workloads, which is the limit of one job.`;
+  return count > maxWorkloads ? [{ field: 'versionManifest', message }] : [];
+}
+
+export function noSuchVersion(id: string): string {
+  return `there is no version with the id ${truncate(id, maxLengths.id)}.`;
+}
+
+export function prepareRollback(reader: Reader, id: string, inventory: Inventory): PreparedJob {
+  const present = reader.read(deployment);
+  const from = formatVersion(newestInstalled(present));
+  const base = {
+    operation: 'rollback',
+    kind: 'rollback',
+    targetId: id,
+    installs: [],
+    from,
+    uploads: [],
+  } as const;
+  const target = rollbackTargets(present).find((version) => version.id === id);
+  if (!target) {
+    const targets = rollbackTargets(present).map((version) => version.id);
+    const allowed = targets.length > 0 ? `possible are ${formatList(targets)}` : 'no patch is installed';
+    const message = `${truncate(id, maxLengths.id)} is not a rollback target; ${allowed}.`;
+    return {
+      ...base,
+      to: null,
+      plan: emptyPlan,
+      after: present,
+      problems: [{ field: 'versionManifest', message }],
+      notices: [],
+    };
+  }
+  const after = afterRollback(present, target);
+  const movePlan = inventory.planReverts(movesBetween(present, after));
+  const tooMany = findTooManyWorkloads(movePlan);
+  const plan = tooMany.length > 0 ? emptyPlan : planRollback(movePlan.workloads.flat(), inventory.performers);
+  return {
+    ...base,
+    to: formatVersion(target),
+    plan,
+    after,
+    problems: [...tooMany, ...movePlan.problems].slice(0, maxProblems),
+    notices: listNotices(movePlan, plan),
+  };
+}

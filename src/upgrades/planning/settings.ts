@@ -1,0 +1,298 @@
+// Upgrade settings: the inputs that a version asks for, and the check of the values that an administrator sends.
+import { type Problem, maxProblems } from '../../lib/errors.ts';
+import { findExcess } from '../../lib/json.ts';
+import { truncate } from '../../lib/text.ts';
+import type { UserInput, Version } from '../versions/manifest.ts';
+
+export type SettingEntry = UserInput & { readonly seqNum: number; readonly newfield: string };
+
+export type UpgradeSettings = { readonly userInputs: readonly SettingEntry[] };
+
+const latestPatch: UserInput = {
+  name: 'updateToLatestPatch',
+  id: 'updateToLatestPatch',
+  description: 'updateToLatestPatch',
+  type: 'Boolean',
+  value: true,
+  defaultValue: false,
+  isManagerInvisibleField: true,
+  required: true,
+};
+
+const license = (required: boolean): UserInput => ({
+  name: 'licenseUpload',
+  id: 'licenseUpload',
+  description: 'licenseFieldDescToken',
+  type: 'File',
+  value: '',
+  required,
+  validFileExtensions: ['json'],
+});
+
+const volumes: UserInput = {
+  name: 'volumesConfig',
+  id: 'volumesConfig',
+  description: 'Storage configurations for the persistent volumes that the upgrade needs.',
+  type: 'JSON',
+  value: {},
+  required: false,
+};
+
+/** The inputs of all versions on a path. Inputs with the same id are one input, which is required if one of them is. */
+export function settingsOf(...path: readonly Version[]): UpgradeSettings {
+  const releases = path.filter(({ type }) => type === 'release');
+  if (releases.length === 0) return { userInputs: [] };
+  const inputs = new Map<string, UserInput>();
+  for (const input of releases.flatMap(inputsOf)) {
+    const known = inputs.get(input.id);
+    inputs.set(input.id, known ? { ...known, required: known.required === true || input.required } : input);
+  }
+  const all = [...[...inputs.values()].filter(({ id }) => id !== volumes.id), volumes];
+  // Pages build HTML ids from `seqNum`, so it must be unique: a value from the form is ignored.
+  return {
+    userInputs: all.map(({ seqNum: _given, ...input }, seqNum) => ({ seqNum, ...input, newfield: '' })),
+  };
+}
+
+function inputsOf({ userForm, newLicensesRequired }: Version): readonly UserInput[] {
+  const formInputs = userForm.flatMap(({ groupInputs }) => groupInputs);
+  return formInputs.length > 0 ? formInputs : [latestPatch, license(newLicensesRequired)];
+}
+
+/** A version has at most 200 inputs, so a longer list has unknown or repeated ids. */
+const maxEntries = 1000;
+
+/** JSON files are parsed in the event loop, so their size is limited. The content of other files is not read. */
+export const jsonFileLimits = {
+  bytes: 1024 ** 2,
+  bytesTogether: 4 * 1024 ** 2,
+  values: 200_000,
+  nesting: 64,
+};
+
+export type SettingFile = {
+  readonly name: string;
+  /** Undefined if the content was not read. */
+  readonly bytes: Uint8Array | undefined;
+  /** Why a setting that expects JSON does not accept the file. */
+  readonly jsonProblem: string | undefined;
+};
+
+export function readSettingFile(name: string, bytes: Uint8Array): SettingFile {
+  return { name, bytes, jsonProblem: findJsonProblem(bytes) };
+}
+
+export function unreadSettingFile(name: string, jsonProblem: string): SettingFile {
+  return { name, bytes: undefined, jsonProblem };
+}
+
+export const tooLargeForJson = `must be at most ${jsonFileLimits.bytes} bytes.`;
+
+function findJsonProblem(bytes: Uint8Array): string | undefined {
+  if (bytes.length > jsonFileLimits.bytes) return tooLargeForJson;
+  const excess = findExcess(bytes, jsonFileLimits);
+  if (excess !== undefined) return excess;
+  try {
+    JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return undefined;
+  } catch {
+    return 'must be valid JSON.';
+  }
+}
+
+export type SentSettings = { readonly userInputs?: unknown };
+
+/** `licenseFile` and `updateToLatestPatch` are deprecated since 11.0: settings of `upgradeSettings` replace them. */
+export type SubmittedSettings = {
+  readonly upgradeSettings: SentSettings | undefined;
+  readonly licenseFile: SettingFile | undefined;
+  readonly updateToLatestPatch: boolean | undefined;
+  readonly findUpload: (id: string) => SettingFile | undefined;
+};
+
+export type ReadSettings = {
+  readonly updateToLatestPatch: boolean;
+  readonly uploads: readonly string[];
+  readonly problems: readonly SettingProblem[];
+};
+
+export type SettingProblem = Problem & { readonly setting?: string };
+
+/** Other texts are not looked up, because a database accepts neither long keys nor every character. */
+const uploadId = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** The ids of the uploads that the settings name, or would name for another version: every text that can be an id, each once. */
+export function findNamedUploads(sent: SentSettings | undefined): string[] {
+  return [...new Set(textsIn(sent).map(({ text }) => text))].filter((text) => uploadId.test(text));
+}
+
+/** The ids of the uploads whose content the check needs. */
+export function findUploadsToRead(
+  path: readonly Version[],
+  sent: SentSettings | undefined,
+): ReadonlySet<string> {
+  const read = settingsOf(...path).userInputs.filter((entry) => entry.type === 'File' && needsContent(entry));
+  const readIds = new Set<unknown>(read.map(({ id }) => id));
+  return new Set(textsIn(sent).flatMap(({ id, text }) => (readIds.has(id) ? text : [])));
+}
+
+function textsIn(sent: SentSettings | undefined): { id: unknown; text: string }[] {
+  const inputs = sent?.userInputs;
+  if (!Array.isArray(inputs) || inputs.length > maxEntries) return [];
+  return (inputs as unknown[])
+    .map(toEntry)
+    .flatMap(({ id, value }) => (typeof value === 'string' ? { id, text: value.trim() } : []));
+}
+
+function needsContent(entry: SettingEntry): boolean {
+  return expectsJson(entry) || entry.id === 'licenseUpload';
+}
+
+function expectsJson(entry: SettingEntry): boolean {
+  return extensionsOf(entry).some((allowed) => allowed.toLowerCase() === 'json');
+}
+
+type SentEntry = { readonly id?: unknown; readonly value?: unknown };
+
+function toEntry(entry: unknown): SentEntry {
+  return typeof entry === 'object' && entry !== null ? entry : {};
+}
+
+export function readSettings(path: readonly Version[], submitted: SubmittedSettings): ReadSettings {
+  const problems: SettingProblem[] = [];
+  const values = readValues(path, submitted, problems);
+  const since11 = path.find(({ type, version }) => type === 'release' && isSince11(version));
+  if (submitted.upgradeSettings === undefined && since11) {
+    problems.push(inSettings(`is required for a release to ${since11.version}.`));
+  }
+  const value = values.get('updateToLatestPatch');
+  const chosenInSettings = typeof value === 'boolean' ? value : undefined;
+  if (
+    chosenInSettings !== undefined &&
+    submitted.updateToLatestPatch !== undefined &&
+    chosenInSettings !== submitted.updateToLatestPatch
+  ) {
+    problems.push({
+      field: 'updateToLatestPatch',
+      message: `is ${submitted.updateToLatestPatch}, but ${chosenInSettings} in upgradeSettings; send one of them.`,
+    });
+  }
+  const uploads: string[] = [];
+  const entries = settingsOf(...path).userInputs;
+  for (const entry of entries) {
+    if (entry.type === 'File') problems.push(...checkFile(entry, values.get(entry.id), submitted, uploads));
+  }
+  const fallback = entries.find(({ id }) => id === 'updateToLatestPatch')?.defaultValue === true;
+  const chosen = chosenInSettings ?? submitted.updateToLatestPatch ?? fallback;
+  return { updateToLatestPatch: chosen, uploads, problems: problems.slice(0, maxProblems) };
+}
+
+function readValues(
+  path: readonly Version[],
+  { upgradeSettings }: SubmittedSettings,
+  problems: SettingProblem[],
+): Map<string, unknown> {
+  const values = new Map<string, unknown>();
+  const list = upgradeSettings?.userInputs === undefined ? [] : upgradeSettings.userInputs;
+  if (!Array.isArray(list) || list.length > maxEntries) {
+    const rule = Array.isArray(list) ? `have at most ${maxEntries} entries` : 'be an array';
+    problems.push(inSettings(`userInputs must ${rule}.`));
+    return values;
+  }
+  // A patch has no inputs, but accepts `updateToLatestPatch`.
+  const { userInputs } = settingsOf(...path);
+  const inputs = userInputs.length === 0 ? [latestPatch] : userInputs;
+  const types = new Map(inputs.map(({ id, type }) => [id, type]));
+  let known = `; known are ${[...types.keys()].join(', ')}`;
+  for (const [index, { id, value }] of (list as unknown[]).map(toEntry).entries()) {
+    const where = `userInputs[${index}]`;
+    if (typeof id !== 'string' || !types.has(id)) {
+      const given = truncate(JSON.stringify(id ?? null));
+      problems.push(inSettings(`${where} must have a known id, not ${given}${known}.`));
+      known = '';
+    } else if (values.has(id)) {
+      problems.push(inSettings(`${where} repeats the id ${id}.`));
+    } else {
+      const expected = violatedType(types.get(id) ?? '', value);
+      if (expected) problems.push(inSettings(`the value of ${id} must be ${expected}.`, id));
+      values.set(id, value);
+    }
+  }
+  return values;
+}
+
+function violatedType(type: string, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (type === 'Boolean') return typeof value === 'boolean' ? undefined : 'true or false';
+  if (type === 'File') return typeof value === 'string' ? undefined : 'the id of an upload, as text';
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return type !== 'JSON' || isObject ? undefined : 'a JSON object';
+}
+
+function checkFile(
+  entry: SettingEntry,
+  value: unknown,
+  submitted: SubmittedSettings,
+  uploads: string[],
+): SettingProblem[] {
+  const licenseFile = entry.id === 'licenseUpload' ? submitted.licenseFile : undefined;
+  const uploadId = typeof value === 'string' ? value.trim() : '';
+  if (uploadId === '') {
+    if (licenseFile)
+      return licenseFile.jsonProblem === undefined
+        ? []
+        : [{ field: 'licenseFile', message: licenseFile.jsonProblem }];
+    const instead = entry.id === 'licenseUpload' ? ', or send licenseFile' : '';
+    return entry.required === true
+      ? [inSettings(`${entry.id} needs the id of an upload${instead}.`, entry.id)]
+      : [];
+  }
+  const upload = submitted.findUpload(uploadId);
+  if (!upload)
+    return [
+      inSettings(`${entry.id} names the upload ${truncate(uploadId)}, which does not exist.`, entry.id),
+    ];
+  uploads.push(uploadId);
+  const problems: SettingProblem[] = [];
+  if (!fileFilter(entry)(upload.name)) {
+    const allowed = extensionsOf(entry).join(', ');
+    problems.push(
+      inSettings(`${entry.id} must be a file of the type ${allowed}; ${upload.name} is not one.`, entry.id),
+    );
+  }
+  if (expectsJson(entry) && upload.jsonProblem !== undefined) {
+    problems.push(inSettings(`${entry.id} names ${upload.name}, which ${upload.jsonProblem}`, entry.id));
+  }
+  if (licenseFile && !isSameContent(licenseFile, upload)) {
+    problems.push({
+      field: 'licenseFile',
+      message: 'differs from the upload that licenseUpload names in upgradeSettings; send one of them.',
+    });
+  }
+  return problems;
+}
+
+function inSettings(message: string, setting?: string): SettingProblem {
+  return { field: 'upgradeSettings', message, ...(setting !== undefined && { setting }) };
+}
+
+export function extensionsOf({ validFileExtensions }: UserInput): readonly string[] {
+  return (Array.isArray(validFileExtensions) ? validFileExtensions : []).map(String);
+}
+
+/** Returns a function for many files, because a setting may allow many extensions. */
+export function fileFilter(entry: UserInput): (fileName: string) => boolean {
+  const extensions = new Set(extensionsOf(entry).map((extension) => extension.toLowerCase()));
+  return (fileName) => {
+    const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase();
+    return extensions.size === 0 || (extension !== undefined && extensions.has(extension));
+  };
+}
+
+function isSameContent(one: SettingFile, other: SettingFile): boolean {
+  return one.bytes !== undefined && other.bytes !== undefined && Buffer.compare(one.bytes, other.bytes) === 0;
+}
+
+function isSince11(version: string): boolean {
+  return Number(version.split('.')[0]) >= 11;
+}

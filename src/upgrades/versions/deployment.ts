@@ -1,0 +1,164 @@
+// The installed versions, and which versions can be installed or rolled back to from there.
+import { groupBy } from '../../lib/collections.ts';
+import { formatNumber } from '../../lib/format.ts';
+import type { Cell, Reader } from '../../store/state.ts';
+import { builtInManifest, freshRelease } from './built-in-manifest.ts';
+import { type Container, type Version, formatVersion } from './manifest.ts';
+
+/** `patches` is in the order of installation. */
+export type Deployment = { readonly release: Version; readonly patches: readonly Version[] };
+
+export const deployment: Cell<Deployment> = {
+  name: 'deployment',
+  initial: { release: freshRelease, patches: [] },
+  auditFields: (present) => ({ installedVersion: formatVersion(newestInstalled(present)) }),
+};
+
+export type ImportedManifest = { readonly versions: readonly Version[]; readonly importedAt: number };
+
+export const importedManifest: Cell<ImportedManifest | null> = {
+  name: 'importedManifest',
+  initial: null,
+  auditFields: (imported) => ({
+    manifestVersions: imported && imported.versions.length,
+    manifestImportedAt: imported && imported.importedAt,
+  }),
+};
+
+export function currentManifest(reader: Reader): readonly Version[] {
+  return reader.read(importedManifest)?.versions ?? builtInManifest;
+}
+
+export function installedVersions({ release, patches }: Deployment): readonly Version[] {
+  return [release, ...patches];
+}
+
+export function newestInstalled({ release, patches }: Deployment): Version {
+  return patches.at(-1) ?? release;
+}
+
+/** Searches the installed versions too, because an imported manifest may lack them. */
+export function findVersion(
+  manifest: readonly Version[],
+  present: Deployment,
+  id: string,
+): Version | undefined {
+  return [...manifest, ...installedVersions(present)].find((version) => version.id === id);
+}
+
+/** The links of a manifest, read once, because a search of the whole manifest for each of 2,000 versions takes seconds. */
+type Links = {
+  readonly releasesAfter: ReadonlyMap<string | undefined, readonly Version[]>;
+  readonly patchesOf: ReadonlyMap<string | undefined, readonly Version[]>;
+};
+
+function readLinks(manifest: readonly Version[]): Links {
+  const ofType = (type: Version['type']) => manifest.filter((version) => version.type === type);
+  return {
+    releasesAfter: groupBy(ofType('release'), ({ previousReleaseBuild }) => previousReleaseBuild),
+    patchesOf: groupBy(ofType('patch'), ({ releaseBuild }) => releaseBuild),
+  };
+}
+
+function followPatches({ patchesOf }: Links, release: Version, build: string): Version[] {
+  const patches = patchesOf.get(release.build) ?? [];
+  const byPrevious = new Map(patches.map((patch) => [patch.previousBuild, patch]));
+  const found = new Set<Version>();
+  for (let next = byPrevious.get(build); next && !found.has(next); next = byPrevious.get(next.build))
+    found.add(next);
+  return [...found];
+}
+
+export function patchesAfter(manifest: readonly Version[], release: Version, build: string): Version[] {
+  return createPatchFinder(manifest)(release, build);
+}
+
+/** Returns a function for many releases, because they share what is read from the manifest. */
+export function createPatchFinder(
+  manifest: readonly Version[],
+): (release: Version, build: string) => Version[] {
+  const links = readLinks(manifest);
+  return (release, build) => followPatches(links, release, build);
+}
+
+/** The patches of each release come before the releases that follow it. A stack, because 2,000 nested calls exceed the call stack. */
+export function reachableVersions(manifest: readonly Version[], present: Deployment): Version[] {
+  const links = readLinks(manifest);
+  const seen = new Set(installedVersions(present).map(({ id }) => id));
+  const found = followPatches(links, present.release, newestInstalled(present).build);
+  const stack = [present.release];
+  for (let release = stack.pop(); release; release = stack.pop()) {
+    if (release !== present.release) found.push(release, ...followPatches(links, release, release.build));
+    const next = (links.releasesAfter.get(release.build) ?? []).filter(({ id }) => !seen.has(id));
+    for (const { id } of next) seen.add(id);
+    stack.push(...next.reverse());
+  }
+  return found;
+}
+
+/** A release waits for all mandatory patches, and many releases may wait for the same ones. */
+const maxNamedPatches = 10;
+
+/** Returns a function for many versions, because they share what is read from the manifest. */
+export function installCheck(
+  manifest: readonly Version[],
+  present: Deployment,
+): (version: Version) => readonly string[] {
+  const { release } = present;
+  const newest = newestInstalled(present);
+  const installed = new Set(installedVersions(present).map(({ id }) => id));
+  const ahead = patchesAfter(manifest, release, newest.build);
+  const isAhead = new Set(ahead);
+  const missing = reasonsToPatchFirst(ahead.filter((patch) => patch.isMandatoryUpdate));
+  return (version) => {
+    if (installed.has(version.id)) return [`${formatVersion(version)} is installed already.`];
+    if (version.type === 'patch') {
+      if (version.releaseBuild !== release.build)
+        return [
+          `${formatVersion(version)} is a patch of build ${version.releaseBuild ?? ''}; the installed release is ${formatVersion(release)}.`,
+        ];
+      return isAhead.has(version)
+        ? []
+        : [`${formatVersion(version)} does not follow ${formatVersion(newest)}.`];
+    }
+    return version.previousReleaseBuild === release.build
+      ? missing
+      : [
+          `${formatVersion(version)} follows build ${version.previousReleaseBuild ?? ''}; the installed release is ${formatVersion(release)}.`,
+        ];
+  };
+}
+
+function reasonsToPatchFirst(mandatory: readonly Version[]): string[] {
+  const rest = mandatory.length - maxNamedPatches;
+  return [
+    ...mandatory
+      .slice(0, maxNamedPatches)
+      .map((patch) => `The mandatory patch ${formatVersion(patch)} (${patch.id}) must be installed first.`),
+    ...(rest > 0 ? [`${formatNumber(rest)} more mandatory patches must be installed first.`] : []),
+  ];
+}
+
+export function rollbackTargets(present: Deployment): Version[] {
+  return [...installedVersions(present)].slice(0, -1).reverse();
+}
+
+export function afterInstalling(present: Deployment, versions: readonly Version[]): Deployment {
+  const release = versions.findLast(({ type }) => type === 'release');
+  if (!release) return { ...present, patches: [...present.patches, ...versions] };
+  return { release, patches: versions.slice(versions.indexOf(release) + 1) };
+}
+
+export function afterRollback(present: Deployment, target: Version): Deployment {
+  const keep = present.patches.findIndex(({ id }) => id === target.id) + 1;
+  return { ...present, patches: present.patches.slice(0, keep) };
+}
+
+/** Iterates oldest first, so that the newest version that lists a container defines it. */
+export function installedContainers(present: Deployment): ReadonlyMap<string, Container> {
+  const found = new Map<string, Container>();
+  for (const { containers, newContainers } of installedVersions(present)) {
+    for (const container of [...containers, ...newContainers]) found.set(container.name, container);
+  }
+  return found;
+}

@@ -1,0 +1,67 @@
+// Uploaded files in memory.
+import type { AuditEntry } from '../audit/entry.ts';
+import type { Upload } from './upload.ts';
+import { freeze } from '../store/changes.ts';
+import type { NewUpload, UploadLimits, UploadStore, UploadWrites } from './upload-store.ts';
+import type { MemoryAudit } from '../audit/audit-store-memory.ts';
+import { done, run } from '../store/memory/run.ts';
+
+export type UploadDump = { readonly upload: Upload; readonly base64: string };
+
+export class MemoryUploads {
+  readonly #audit: MemoryAudit;
+  readonly #files = new Map<string, { readonly upload: Upload; readonly bytes: Uint8Array }>();
+  #bytes = 0;
+
+  constructor(audit: MemoryAudit) {
+    this.#audit = audit;
+  }
+
+  readonly port: UploadStore = {
+    list: () =>
+      run(() =>
+        [...this.#files.values()]
+          .map(({ upload }) => upload)
+          .sort((a, b) => a.date - b.date || (a.itemID < b.itemID ? -1 : 1)),
+      ),
+    find: (id) => run(() => this.find(id)),
+    content: (id) => run(() => this.#files.get(id)?.bytes),
+    add: (added, limits, entry) => run(() => this.#add(added, limits, entry)),
+  };
+
+  readonly writes: UploadWrites = {
+    delete: (id) => {
+      this.#bytes -= this.find(id)?.size ?? 0;
+      this.#files.delete(id);
+      return done;
+    },
+  };
+
+  find(id: string): Upload | undefined {
+    return this.#files.get(id)?.upload;
+  }
+
+  dump(): UploadDump[] {
+    return [...this.#files.values()].map(({ upload, bytes }) => ({
+      upload,
+      base64: Buffer.from(bytes).toString('base64'),
+    }));
+  }
+
+  load(uploads: readonly UploadDump[]): void {
+    for (const { upload, base64 } of uploads) this.#put(upload, Buffer.from(base64, 'base64'));
+  }
+
+  #put(upload: Upload, bytes: Uint8Array): void {
+    this.#files.set(upload.itemID, { upload: freeze(upload), bytes });
+    this.#bytes += upload.size;
+  }
+
+  #add({ upload, bytes }: NewUpload, limits: UploadLimits, entry: AuditEntry): 'stored' | keyof UploadLimits {
+    if (this.#bytes + upload.size > limits.bytes) return 'bytes';
+    if (this.#files.size + 1 > limits.count) return 'count';
+    this.#put(upload, bytes);
+    this.#audit.add(entry);
+    return 'stored';
+  }
+}

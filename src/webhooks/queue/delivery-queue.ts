@@ -1,0 +1,189 @@
+// The port of the delivery queue: deliveries, remembered event ids, and the failure windows of webhooks.
+//
+// A pending delivery is free or claimed by one process:
+//
+//     publish or enqueue → free ── claim ──→ claimed ── complete ──→ free (a retry) or finished
+//                                               └────── release ──→ free, unchanged
+//
+// A claim ends when the delivery is completed, released or deleted, or when the process is dead: then any process may claim the delivery
+// again. A call with a claim that has ended changes nothing and returns undefined.
+//
+// A delivery has a priority: a ping goes before a retry, a retry before a first attempt. Pings and first attempts are due at `createdAt`,
+// retries `retryWaitMs` after the end of the last attempt. Webhooks take turns, so that a webhook with many deliveries cannot starve the
+// others.
+//
+// A finished delivery that can be recovered (`isRecoverable`) is kept by a limit of its own. `redeliver` repeats deliveries, and links each to
+// the one that repeats it.
+//
+// `publish` and `complete` take a rule, as `Store.update` does, and run it on a state that is at least as new as the call. They lock only
+// the rows they write; a failure that counts towards deactivation also locks the failure window of its webhook.
+import type { DeliveryFilter, DeliveryPage } from './delivery-filter.ts';
+import type { Delivery } from './delivery.ts';
+import type { FailureWindow } from '../sending/failure-window.ts';
+import type { RememberedEvent } from './idempotency.ts';
+import type { AttemptOutcome, DeletedOutcome } from '../sending/outcome.ts';
+import type { Redelivery } from './redelivery.ts';
+import type { Reader } from '../../store/state.ts';
+
+export type DeliveryQueue = {
+  /**
+   * Stores the deliveries that the rule returns, and returns how many are pending. With `remember`, the event id is stored in the same transaction;
+   * if it was stored less than 24 hours before, nothing is added and the result is the number of the first call.
+   */
+  publish: (rule: (reader: Reader) => readonly Delivery[], remember?: Remembered) => Promise<number>;
+  /** The event that was published with this id less than 24 hours before `at`. */
+  findEvent: (eventId: string, at: number) => Promise<RememberedEvent | undefined>;
+  /** Deletes the event ids that were published 24 hours before `at` or earlier, in portions. `stopping` ends it between two portions. */
+  forgetEvents: (at: number, stopping?: AbortSignal) => Promise<void>;
+  claim: (request: ClaimRequest) => Promise<Claimed>;
+  /** Replaces a claimed delivery and releases the claim. Undefined if the claim has ended. */
+  complete: (claimed: Delivery, rule: (reader: Reader) => Completion) => Promise<Completed | undefined>;
+  /** Releases claims without a change. */
+  release: (claimed: readonly Delivery[]) => Promise<void>;
+  find: (id: string) => Promise<Delivery | undefined>;
+  /** One page of the deliveries that match, newest first. */
+  page: (filter: DeliveryFilter, start: number, num: number) => Promise<DeliveryPage>;
+  /** How many deliveries of each webhook a redelivery that is requested at `at` repeats. Webhooks without any are absent. */
+  countMatched: (filter: DeliveryFilter, at: number) => Promise<ReadonlyMap<string, number>>;
+  /**
+   * Creates redeliveries of at most `most` deliveries that match, oldest first, in one transaction. Creates none if the redelivery or its
+   * webhook no longer exists, or if the webhook is inactive. Several processes may call it at the same time.
+   */
+  redeliver: (redelivery: Redelivery, portion: RedeliveryPortion) => Promise<Redelivered>;
+  /** How many pending deliveries of the webhook, except pings, its deactivation would discard. */
+  pendingOf: (webhookId: string) => Promise<number>;
+  /** What a pending delivery waits for. Undefined if it is not pending. */
+  placeOf: (id: string, queue: QueueOfReceiver) => Promise<QueuePlace | undefined>;
+  /** How many deliveries that could have been recovered this process has removed, because a webhook had too many of them. */
+  evicted: () => number;
+  /** When the oldest pending delivery was created. */
+  oldestPendingAt: () => Promise<number | undefined>;
+  /**
+   * The pending deliveries, claimed ones included, and the bytes of their payloads. What other processes add and complete is included
+   * after about half a second.
+   */
+  pending: () => { readonly count: number; readonly bytes: number };
+  /** The failure windows of all webhooks that have one, by webhook. */
+  failureWindows: () => Promise<ReadonlyMap<string, FailureWindow>>;
+  failureWindow: (webhookId: string) => Promise<FailureWindow | null>;
+  /** Calls the listener when deliveries may have become free. Returns the function that unsubscribes. */
+  onFree: (listener: () => void) => () => void;
+};
+
+export type Remembered = { readonly eventId: string; readonly at: number };
+
+export type RedeliveryPortion = {
+  readonly most: number;
+  readonly at: number;
+  readonly newId: () => string;
+};
+
+export type Redelivered = {
+  readonly created: number;
+  /** Whether no delivery is left that matches. */
+  readonly isDone: boolean;
+};
+
+export type ClaimRequest = {
+  readonly at: number;
+  readonly most: number;
+  /** A retry is due this long after the end of the last attempt. */
+  readonly retryWaitMs: number;
+  /** Webhooks with the same receiver share one limit. */
+  readonly receiverOf: (webhookId: string) => string;
+  /**
+   * How many more deliveries to the receiver this process may claim. The store subtracts the claims of other processes, so the limit holds
+   * for all of them together; two claims at the same moment may exceed it.
+   */
+  readonly roomFor: (receiver: string) => number;
+};
+
+export type QueueOfReceiver = {
+  readonly at: number;
+  readonly retryWaitMs: number;
+  /** The webhooks that share the limit of the receiver. */
+  readonly webhookIds: readonly string[];
+};
+
+export type QueuePlace = {
+  /** Whether a process has claimed the delivery: its attempt is in progress. */
+  readonly isClaimed: boolean;
+  /** How many deliveries to the receiver are claimed, this one included. */
+  readonly claimed: number;
+  /** How many due deliveries of the webhook are claimed before this one, at most `mostCounted`. */
+  readonly ahead: number;
+};
+
+export type Claimed = {
+  readonly deliveries: readonly Delivery[];
+  /**
+   * When the next delivery is due that this process can claim. A store that returns deliveries may return `at` instead: the next claim then
+   * returns the time.
+   */
+  readonly nextAt: number | undefined;
+};
+
+/**
+ * What becomes of a claimed delivery. `count` gets the failure window of the webhook, which no other process changes meanwhile. With
+ * `needsUpdate`, of the completion or of its count, the queue must store nothing.
+ */
+export type Completion = AttemptOutcome | DeletedOutcome;
+
+/**
+ * `needsUpdate`: nothing was stored and the claim still holds. The caller completes the delivery with `Store.update`, which can change the
+ * webhook and publish an event in the same transaction.
+ */
+export type Completed = { readonly delivery: Delivery | 'deleted'; readonly needsUpdate: boolean };
+
+export type DeliveryWrites = {
+  enqueue: (deliveries: readonly Delivery[]) => Promise<void>;
+  /** Links a finished delivery to the one that repeats it. */
+  markRedelivered: (id: string, as: string) => Promise<void>;
+  /** Ends every pending delivery of the webhook that is neither claimed nor a ping as `discarded`. The result is their number. */
+  discardPending: (webhookId: string, at: number) => Promise<number>;
+  /** Deletes every delivery and the failure window of the webhook. Claims of its deliveries are lost. The result is how many were pending. */
+  deleteAll: (webhookId: string) => Promise<number>;
+  /** Sets the failure window; null removes it. */
+  setFailures: (webhookId: string, window: FailureWindow | null) => Promise<void>;
+  /** Replaces a claimed delivery and releases the claim. The update fails with `LostClaim` if the process no longer holds it. */
+  complete: (claimed: Delivery, delivery: Delivery) => Promise<void>;
+};
+
+/** This process no longer holds the claim, so it must not complete the delivery. */
+export class LostClaim extends Error {
+  constructor(id: string) {
+    super(`The claim of ${id} is lost.`);
+    this.name = 'LostClaim';
+  }
+}
+
+/** Finished deliveries of each webhook. */
+export type DeliveryRetention = {
+  /** Those that need no recovery: delivered, redelivered, and pings. */
+  readonly history: number;
+  /** Those that a redelivery can recover. */
+  readonly recoverable: number;
+};
+
+declare module '../../store/transaction.ts' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface Needs {
+    /** Webhooks whose failure windows are read. No other update changes these windows until this one has ended. */
+    readonly failuresOf?: readonly string[] | undefined;
+  }
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface TransactionFacts {
+    readonly failures: (webhookId: string) => FailureWindow | null;
+  }
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface TransactionWrites {
+    readonly deliveries: DeliveryWrites;
+  }
+}
+
+declare module '../../store/store.ts' {
+  // oxlint-disable-next-line typescript/consistent-type-definitions -- Only an interface can be extended.
+  interface StorePorts {
+    readonly deliveries: DeliveryQueue;
+  }
+}

@@ -1,0 +1,113 @@
+// Stores events with their deliveries, and remembers given event ids, so that publishing an id again has no effect.
+import { ServiceError, tooLarge } from '../../lib/errors.ts';
+import type { Runtime } from '../../lib/runtime.ts';
+import type { Reader } from '../../store/state.ts';
+import type { Store } from '../../store/store.ts';
+import type { Transaction } from '../../store/transaction.ts';
+import type { Tasks } from '../../lib/tasks.ts';
+import { type Delivery, countPending, deliveriesOf } from './delivery.ts';
+import { type EventDraft, bytesOfPayload, eventOf } from '../event.ts';
+import { type PublishResult, forgetEveryMs } from './idempotency.ts';
+
+/** A change of the catalog is refused only at this multiple of `maxPending`. */
+const reserve = 2;
+
+export type EventPublisherOptions = {
+  store: Store;
+  runtime: Runtime;
+  tasks: Tasks;
+  limits: PublishLimits;
+};
+
+export type PublishLimits = {
+  /** Pending deliveries. */
+  readonly pending: number;
+  /** The payloads of pending deliveries. A payload counts once for each delivery. */
+  readonly pendingBytes: number;
+};
+
+export class EventPublisher {
+  readonly #store: Store;
+  readonly #runtime: Runtime;
+  readonly #limits: PublishLimits;
+
+  constructor({ store, runtime, tasks, limits }: EventPublisherOptions) {
+    this.#store = store;
+    this.#runtime = runtime;
+    this.#limits = limits;
+    const forget = (stopping: AbortSignal) => store.deliveries.forgetEvents(runtime.now(), stopping);
+    // Processes may have been stopped for longer than the interval.
+    tasks.start('sweep of remembered event ids', forget);
+    tasks.every('sweep of remembered event ids', forgetEveryMs, forget);
+  }
+
+  /** For events of jobs and webhooks. It has no limit, because a refusal would undo what has happened already. */
+  publishWithin(transaction: Transaction, draft: EventDraft, at: number): void {
+    this.#enqueue(transaction, draft, at);
+  }
+
+  /** For changes that a caller asks for. Without a limit, a caller could fill the memory with changes. */
+  publishChange(transaction: Transaction, draft: EventDraft, at: number): void {
+    const added = this.#enqueue(transaction, draft, at);
+    const most = reserve * this.#limits.pending;
+    if (added > 0 && this.#store.deliveries.pending().count >= most)
+      throw tooManyPending(`the catalog cannot change while ${most} are pending`);
+  }
+
+  /** Returns how many pending deliveries it adds. */
+  #enqueue(transaction: Transaction, draft: EventDraft, at: number): number {
+    const { newId } = this.#runtime;
+    const deliveries = deliveriesOf(transaction, eventOf(draft, newId(), at), newId, draft.about);
+    if (deliveries.length > 0) transaction.deliveries.enqueue(deliveries);
+    return countPending(deliveries);
+  }
+
+  async publish(draft: EventDraft, givenId: string | undefined): Promise<PublishResult> {
+    const { now, newId } = this.#runtime;
+    const at = now();
+    const eventId = givenId ?? newId();
+    const event = eventOf(draft, eventId, at);
+    let refusal: ServiceError | undefined;
+    const rule = (reader: Reader): readonly Delivery[] => {
+      const deliveries = deliveriesOf(reader, event, newId);
+      refusal = this.#refusalOf(countPending(deliveries) * bytesOfPayload(event));
+      if (refusal) throw refusal;
+      return deliveries;
+    };
+    const remember = givenId === undefined ? undefined : { eventId, at };
+    try {
+      return { eventId, deliveries: await this.#store.deliveries.publish(rule, remember) };
+    } catch (error) {
+      // A repeated event gets the first answer, also while new events are refused.
+      const isRefused = remember !== undefined && error === refusal;
+      const earlier = isRefused ? await this.#store.deliveries.findEvent(eventId, at) : undefined;
+      if (!earlier) throw error;
+      return { eventId, deliveries: earlier.deliveries };
+    }
+  }
+
+  #refusalOf(addedBytes: number): ServiceError | undefined {
+    const { pending, pendingBytes } = this.#limits;
+    const { count, bytes } = this.#store.deliveries.pending();
+    if (count >= pending) return tooManyPending(`WEBHOOK_MAX_PENDING allows ${pending}`);
+    if (addedBytes > pendingBytes) {
+      const message = `is too large for all subscribed webhooks together: WEBHOOK_MAX_PENDING_BYTES allows ${pendingBytes} bytes.`;
+      return tooLarge({ field: 'payload', message });
+    }
+    if (bytes + addedBytes > pendingBytes) {
+      const message = `The payloads of pending deliveries are too large: WEBHOOK_MAX_PENDING_BYTES allows ${pendingBytes} bytes.`;
+      return new ServiceError('unavailable', message, { retryAfterSeconds });
+    }
+    return undefined;
+  }
+
+  async remembers(eventId: string): Promise<boolean> {
+    return (await this.#store.deliveries.findEvent(eventId, this.#runtime.now())) !== undefined;
+  }
+}
+
+const retryAfterSeconds = 5;
+
+function tooManyPending(limit: string): ServiceError {
+  return new ServiceError('unavailable', `Too many deliveries are pending: ${limit}.`, { retryAfterSeconds });
+}

@@ -1,0 +1,419 @@
+// The deliveries in memory, by webhook: pending ones in the order in which they are claimed, finished ones in the order in which they are
+// removed.
+//
+// Every webhook has one heap of pending deliveries for each priority, ordered by the time since which they wait. A delivery that is
+// replaced, claimed or removed stays in its heap. Reading the heap skips such outdated entries, and `#rebuildHeaps` removes them before
+// they pile up. `claim` goes round the webhooks: a webhook whose delivery was claimed moves to the end of the turns.
+import { type DeliveryFilter, type DeliveryPage, matchesFilter, mostCounted } from '../delivery-filter.ts';
+import {
+  type Delivery,
+  bytesOfFinished,
+  discard,
+  isRecoverable,
+  priorityOf,
+  redeliveryOf,
+  waitingSince,
+  withRedelivery,
+} from '../delivery.ts';
+import { bytesOfPayload } from '../../event.ts';
+import { type Redelivery, matchesRedelivery } from '../redelivery.ts';
+import { freeze } from '../../../store/changes.ts';
+import type {
+  ClaimRequest,
+  Claimed,
+  DeliveryRetention,
+  QueueOfReceiver,
+  QueuePlace,
+  Redelivered,
+  RedeliveryPortion,
+} from '../delivery-queue.ts';
+import { type Heap, createHeap } from './heap.ts';
+import { countAhead } from './place.ts';
+
+/** The most bytes of each kind of finished deliveries. Beyond it, the deliveries that finished first are removed, of all webhooks. */
+const maxFinishedBytes = 64 * 1024 ** 2;
+
+type Kind = keyof DeliveryRetention;
+
+type Heaps = Readonly<Record<0 | 1 | 2, Heap<Delivery>>>;
+
+type Next = { readonly at: number; readonly delivery: Delivery; readonly heap: Heap<Delivery> };
+
+/** The deliveries of one webhook. */
+type WebhookLists = {
+  /** Oldest first. */
+  readonly deliveries: Map<string, Delivery>;
+  /** Pending deliveries, and outdated entries. */
+  heaps: Heaps;
+  /** Ids of finished deliveries, in the order in which they finished. */
+  readonly finished: Record<Kind, Set<string>>;
+};
+
+export type DeliveryListDump = {
+  /** Oldest first. */
+  readonly list: readonly Delivery[];
+  /** Ids in the order in which the deliveries of each kind finished. */
+  readonly finished: readonly string[];
+  /** Webhooks in the order of their turns. */
+  readonly turns: readonly string[];
+};
+
+export class DeliveryLists {
+  readonly #retention: DeliveryRetention;
+  readonly #byWebhook = new Map<string, WebhookLists>();
+  readonly #deliveries = new Map<string, Delivery>();
+  readonly #claimed = new Set<string>();
+  /** Webhooks that may have pending deliveries, in the order of their turns. */
+  readonly #turns = new Set<string>();
+  /** Ids of all webhooks in the order the deliveries finished, and their bytes. */
+  readonly #finished: Record<Kind, { readonly ids: Set<string>; bytes: number }> = {
+    history: { ids: new Set(), bytes: 0 },
+    recoverable: { ids: new Set(), bytes: 0 },
+  };
+  #pending = 0;
+  #pendingBytes = 0;
+  #evicted = 0;
+
+  constructor(retention: DeliveryRetention) {
+    this.#retention = retention;
+  }
+
+  get evicted(): number {
+    return this.#evicted;
+  }
+
+  pending(): { count: number; bytes: number } {
+    return { count: this.#pending, bytes: this.#pendingBytes };
+  }
+
+  oldestPendingAt(): number | undefined {
+    let oldest: number | undefined;
+    for (const { state, createdAt } of this.#deliveries.values()) {
+      if (state === 'pending' && createdAt < (oldest ?? Infinity)) oldest = createdAt;
+    }
+    return oldest;
+  }
+
+  find(id: string): Delivery | undefined {
+    return this.#deliveries.get(id);
+  }
+
+  page(filter: DeliveryFilter, start: number, num: number): DeliveryPage {
+    const deliveries: Delivery[] = [];
+    let count = 0;
+    for (const delivery of this.#newestFirst(filter.webhookId)) {
+      if (!matchesFilter(delivery, filter)) continue;
+      if (count >= start && deliveries.length < num) deliveries.push(delivery);
+      count += 1;
+      if (count > mostCounted && count >= start + num) break;
+    }
+    return { deliveries, total: Math.min(count, mostCounted), isTotalExact: count <= mostCounted };
+  }
+
+  pendingOf(webhookId: string): number {
+    return this.#of(webhookId).filter(({ state, isPing }) => state === 'pending' && !isPing).length;
+  }
+
+  placeOf(id: string, queue: QueueOfReceiver): QueuePlace | undefined {
+    const delivery = this.#deliveries.get(id);
+    if (delivery?.state !== 'pending') return undefined;
+    const receivers = new Set(queue.webhookIds);
+    const claimed = [...this.#claimed].filter((one) =>
+      receivers.has(this.#deliveries.get(one)?.webhookId ?? ''),
+    );
+    const isClaimed = this.#claimed.has(id);
+    const free = this.#of(delivery.webhookId).filter(
+      (one) => one.state === 'pending' && !this.#claimed.has(one.id),
+    );
+    return { isClaimed, claimed: claimed.length, ahead: isClaimed ? 0 : countAhead(delivery, free, queue) };
+  }
+
+  countMatched(filter: DeliveryFilter, at: number): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const delivery of this.#of(filter.webhookId)) {
+      if (!matchesRedelivery(delivery, filter, at)) continue;
+      counts.set(delivery.webhookId, (counts.get(delivery.webhookId) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  redeliver(
+    { webhookId, filter, requestedAt }: Redelivery,
+    { most, at, newId }: RedeliveryPortion,
+  ): Redelivered {
+    const matched = this.#of(webhookId).filter((one) => matchesRedelivery(one, filter, requestedAt));
+    const marks = matched.slice(0, most).map((delivery) => {
+      const repeated = freeze(redeliveryOf(delivery, newId(), at));
+      this.put(repeated);
+      return [delivery.id, repeated.id] as const;
+    });
+    this.markRedelivered(marks);
+    return { created: marks.length, isDone: matched.length <= most };
+  }
+
+  /** Links finished deliveries to those that repeat them. */
+  markRedelivered(marks: readonly (readonly [id: string, as: string])[]): void {
+    const changed = new Set<WebhookLists>();
+    for (const [id, redeliveredAs] of marks) {
+      const delivery = this.#deliveries.get(id);
+      if (!delivery || delivery.state === 'pending') continue;
+      const lists = this.#listsOf(delivery.webhookId);
+      this.#remove(id, lists, 'keeps its place');
+      this.#add(freeze(withRedelivery(delivery, redeliveredAs)), lists);
+      changed.add(lists);
+    }
+    for (const lists of changed) {
+      this.#sortHistory(lists);
+      this.#trim(lists, 'history');
+    }
+    this.#limitBytes('history');
+  }
+
+  /** Adds the delivery, or replaces the one with the same id. */
+  put(delivery: Delivery): void {
+    const lists = this.#listsOf(delivery.webhookId);
+    this.#remove(delivery.id, lists, 'keeps its place');
+    this.#add(delivery, lists);
+    if (delivery.state === 'pending') {
+      schedule(lists, delivery);
+      this.#rebuildHeaps(lists);
+      this.#turns.add(delivery.webhookId);
+      return;
+    }
+    const kind = kindOf(delivery);
+    this.#trim(lists, kind);
+    this.#limitBytes(kind);
+  }
+
+  /** Returns how many deliveries were pending. */
+  delete(webhookId: string): number {
+    const lists = this.#byWebhook.get(webhookId);
+    const pending = this.#of(webhookId).filter(({ state }) => state === 'pending').length;
+    if (lists) for (const id of lists.deliveries.keys()) this.#remove(id, lists);
+    this.#byWebhook.delete(webhookId);
+    this.#turns.delete(webhookId);
+    return pending;
+  }
+
+  /** Returns how many deliveries it has discarded. */
+  discardPending(webhookId: string, at: number): number {
+    const discarded = this.#of(webhookId).filter(
+      ({ id, state, isPing }) => state === 'pending' && !isPing && !this.#claimed.has(id),
+    );
+    for (const delivery of discarded) this.put(freeze(discard(delivery, at)));
+    return discarded.length;
+  }
+
+  /** Whether the delivery is claimed and still the one that `claim` returned. */
+  holds(claimed: Delivery): boolean {
+    return this.#claimed.has(claimed.id) && this.#deliveries.get(claimed.id) === claimed;
+  }
+
+  /** Ends the claim; `undefined` deletes the delivery. */
+  complete(claimed: Delivery, delivery: Delivery | undefined): void {
+    this.#claimed.delete(claimed.id);
+    if (delivery) this.put(delivery);
+    else this.#remove(claimed.id, this.#listsOf(claimed.webhookId));
+  }
+
+  claim({ at, most, retryWaitMs, receiverOf, roomFor }: ClaimRequest): Claimed {
+    const taken: Delivery[] = [];
+    const rooms = new Map<string, number>();
+    let nextAt: number | undefined;
+    const roomOf = (webhookId: string) => {
+      const receiver = receiverOf(webhookId);
+      return rooms.get(receiver) ?? roomFor(receiver);
+    };
+    // The loop adds a webhook to the end of the set it iterates over, so it visits the webhook again.
+    for (const webhookId of this.#turns) {
+      const next = this.#nextOf(this.#listsOf(webhookId), at, retryWaitMs);
+      if (next === undefined) {
+        this.#turns.delete(webhookId);
+        continue;
+      }
+      const isDue = next.at <= at;
+      const room = isDue ? roomOf(webhookId) : Infinity;
+      if (room <= 0) continue;
+      if (!isDue || taken.length >= most) {
+        nextAt = Math.min(nextAt ?? Infinity, next.at);
+        if (isDue) break;
+        continue;
+      }
+      next.heap.pop();
+      this.#claimed.add(next.delivery.id);
+      taken.push(next.delivery);
+      rooms.set(receiverOf(webhookId), room - 1);
+      this.#turns.delete(webhookId);
+      this.#turns.add(webhookId);
+    }
+    return { deliveries: taken, nextAt };
+  }
+
+  dump(): DeliveryListDump {
+    const { history, recoverable } = this.#finished;
+    const list = [...this.#deliveries.values()];
+    // A webhook has no turn while all its pending deliveries are claimed. `load` frees them.
+    const waiting = list.filter(({ state }) => state === 'pending').map(({ webhookId }) => webhookId);
+    return {
+      list,
+      finished: [...history.ids, ...recoverable.ids],
+      turns: [...new Set([...this.#turns, ...waiting])],
+    };
+  }
+
+  /** A delivery that was claimed is free again. */
+  load({ list, finished, turns }: DeliveryListDump): void {
+    for (const delivery of list.map(freeze)) {
+      const lists = this.#listsOf(delivery.webhookId);
+      // A finished delivery is added below, in the order of ends. This reserves its place in the order of all deliveries.
+      this.#deliveries.set(delivery.id, delivery);
+      lists.deliveries.set(delivery.id, delivery);
+      if (delivery.state !== 'pending') continue;
+      this.#add(delivery, lists);
+      schedule(lists, delivery);
+    }
+    for (const id of finished) {
+      const delivery = this.#deliveries.get(id);
+      if (delivery) this.#add(delivery, this.#listsOf(delivery.webhookId));
+    }
+    for (const webhookId of turns) this.#turns.add(webhookId);
+  }
+
+  #listsOf(webhookId: string): WebhookLists {
+    const lists = this.#byWebhook.get(webhookId) ?? createLists();
+    this.#byWebhook.set(webhookId, lists);
+    return lists;
+  }
+
+  /** The deliveries of a webhook, or all, in the order in which they were added. */
+  #of(webhookId: string | undefined): Delivery[] {
+    const found = webhookId === undefined ? this.#deliveries : this.#byWebhook.get(webhookId)?.deliveries;
+    return [...(found?.values() ?? [])];
+  }
+
+  #newestFirst(webhookId: string | undefined): Delivery[] {
+    return this.#of(webhookId)
+      .reverse()
+      .sort((a, b) => b.createdAt - a.createdAt);
+  }
+
+  #add(delivery: Delivery, lists: WebhookLists): void {
+    const { id } = delivery;
+    this.#deliveries.set(id, delivery);
+    lists.deliveries.set(id, delivery);
+    if (delivery.state === 'pending') {
+      this.#pending += 1;
+      this.#pendingBytes += bytesOfPayload(delivery.event);
+      return;
+    }
+    const kind = kindOf(delivery);
+    lists.finished[kind].add(id);
+    this.#finished[kind].ids.add(id);
+    this.#finished[kind].bytes += bytesOfFinished(delivery);
+  }
+
+  /** A delivery that is replaced keeps its place in the order of all deliveries. */
+  #remove(id: string, lists: WebhookLists, place?: 'keeps its place'): void {
+    const delivery = this.#deliveries.get(id);
+    if (!delivery) return;
+    if (delivery.state === 'pending') {
+      this.#pending -= 1;
+      this.#pendingBytes -= bytesOfPayload(delivery.event);
+    } else {
+      const kind = kindOf(delivery);
+      lists.finished[kind].delete(id);
+      this.#finished[kind].ids.delete(id);
+      this.#finished[kind].bytes -= bytesOfFinished(delivery);
+    }
+    if (place !== undefined) return;
+    this.#deliveries.delete(id);
+    this.#claimed.delete(id);
+    lists.deliveries.delete(id);
+  }
+
+  #evict(id: string, lists: WebhookLists, kind: Kind): void {
+    this.#remove(id, lists);
+    if (kind === 'recoverable') this.#evicted += 1;
+  }
+
+  #trim(lists: WebhookLists, kind: Kind): void {
+    for (const id of lists.finished[kind]) {
+      if (lists.finished[kind].size <= this.#retention[kind]) return;
+      this.#evict(id, lists, kind);
+    }
+  }
+
+  #limitBytes(kind: Kind): void {
+    for (const id of this.#finished[kind].ids) {
+      const delivery = this.#deliveries.get(id);
+      if (delivery === undefined || this.#finished[kind].bytes <= maxFinishedBytes) return;
+      this.#evict(id, this.#listsOf(delivery.webhookId), kind);
+    }
+  }
+
+  /** Deliveries that were redelivered have finished before others. */
+  #sortHistory({ finished }: WebhookLists): void {
+    const endOf = (id: string) => this.#deliveries.get(id)?.endedAt ?? 0;
+    const sorted = [...finished.history].sort((a, b) => endOf(a) - endOf(b));
+    finished.history = new Set(sorted);
+  }
+
+  /** Rebuilds the heaps when they hold more than twice as many entries as the webhook has deliveries. */
+  #rebuildHeaps(lists: WebhookLists): void {
+    const entries = Object.values(lists.heaps).reduce((sum, heap) => sum + heap.size(), 0);
+    if (entries <= 2 * lists.deliveries.size + 16) return;
+    lists.heaps = createHeaps();
+    for (const delivery of lists.deliveries.values()) {
+      if (delivery.state === 'pending' && !this.#claimed.has(delivery.id)) schedule(lists, delivery);
+    }
+  }
+
+  /** The next delivery of the webhook: the first in the order of priorities that is due, or else the one that is due first. */
+  #nextOf({ heaps }: WebhookLists, at: number, retryWaitMs: number): Next | undefined {
+    const heads = [
+      this.#headOf(heaps[0], 0),
+      this.#headOf(heaps[1], retryWaitMs),
+      this.#headOf(heaps[2], 0),
+    ].filter((head) => head !== undefined);
+    const due = heads.find((head) => head.at <= at);
+    return (
+      due ??
+      heads.reduce<Next | undefined>(
+        (first, head) => (first && first.at <= head.at ? first : head),
+        undefined,
+      )
+    );
+  }
+
+  /** The first entry of the heap that is not outdated. */
+  #headOf(heap: Heap<Delivery>, waitMs: number): Next | undefined {
+    for (;;) {
+      const head = heap.peek();
+      if (head === undefined) return undefined;
+      const { id } = head.value;
+      if (this.#deliveries.get(id) === head.value && !this.#claimed.has(id))
+        return { at: head.at + waitMs, delivery: head.value, heap };
+      heap.pop();
+    }
+  }
+}
+
+function schedule({ heaps }: WebhookLists, delivery: Delivery): void {
+  heaps[priorityOf(delivery)].push(waitingSince(delivery), delivery);
+}
+
+function createLists(): WebhookLists {
+  return {
+    deliveries: new Map(),
+    heaps: createHeaps(),
+    finished: { history: new Set(), recoverable: new Set() },
+  };
+}
+
+function createHeaps(): Heaps {
+  return { 0: createHeap(), 1: createHeap(), 2: createHeap() };
+}
+
+function kindOf(delivery: Delivery): Kind {
+  return isRecoverable(delivery) ? 'recoverable' : 'history';
+}

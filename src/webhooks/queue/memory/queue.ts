@@ -1,0 +1,223 @@
+// The delivery queue in memory.
+import { type Delivery, countPending } from '../delivery.ts';
+import type { FailureWindow } from '../../sending/failure-window.ts';
+import { type RememberedEvent, isStillRemembered, tooManyEventIds } from '../idempotency.ts';
+import { freeze } from '../../../store/changes.ts';
+import { type Redelivery, redeliveries } from '../redelivery.ts';
+import { webhooks } from '../../webhook.ts';
+import {
+  type Completed,
+  type Completion,
+  type DeliveryQueue,
+  type DeliveryRetention,
+  type DeliveryWrites,
+  type Redelivered,
+  type RedeliveryPortion,
+  type Remembered,
+  LostClaim,
+} from '../delivery-queue.ts';
+import type { Reader } from '../../../store/state.ts';
+import { type DeliveryListDump, DeliveryLists } from './lists.ts';
+import { done, run } from '../../../store/memory/run.ts';
+
+export type MemoryDeliveriesOptions = {
+  readonly reader: Reader;
+  readonly retention: DeliveryRetention;
+  readonly maxEventIds: number;
+};
+
+export type DeliveryDump = DeliveryListDump & {
+  readonly events: readonly RememberedEvent[];
+  readonly failureWindows: Readonly<Record<string, FailureWindow>>;
+};
+
+export class MemoryDeliveries {
+  readonly #reader: Reader;
+  readonly #maxEventIds: number;
+  readonly #lists: DeliveryLists;
+  readonly #events = new Map<string, RememberedEvent>();
+  readonly #windows = new Map<string, FailureWindow>();
+  readonly #listeners = new Set<() => void>();
+  #hasFreed = false;
+
+  constructor({ reader, retention, maxEventIds }: MemoryDeliveriesOptions) {
+    this.#reader = reader;
+    this.#maxEventIds = maxEventIds;
+    this.#lists = new DeliveryLists(retention);
+  }
+
+  readonly queue: DeliveryQueue = {
+    publish: (rule, remember) => run(() => this.#publish(rule, remember)),
+    findEvent: (eventId, at) => run(() => this.#findEvent(eventId, at)),
+    forgetEvents: (at) => run(() => this.#forgetEvents(at)),
+    claim: (request) => run(() => this.#lists.claim(request)),
+    complete: (claimed, rule) => run(() => this.#complete(claimed, rule)),
+    release: (claimed) => run(() => this.#release(claimed)),
+    find: (id) => run(() => this.#lists.find(id)),
+    page: (filter, start, num) => run(() => this.#lists.page(filter, start, num)),
+    countMatched: (filter, at) => run(() => this.#lists.countMatched(filter, at)),
+    redeliver: (redelivery, portion) => run(() => this.#redeliver(redelivery, portion)),
+    pendingOf: (webhookId) => run(() => this.#lists.pendingOf(webhookId)),
+    placeOf: (id, queue) => run(() => this.#lists.placeOf(id, queue)),
+    evicted: () => this.#lists.evicted,
+    oldestPendingAt: () => run(() => this.#lists.oldestPendingAt()),
+    pending: () => this.#lists.pending(),
+    failureWindows: () => run(() => new Map(this.#windows)),
+    failureWindow: (webhookId) => run(() => this.failures(webhookId)),
+    onFree: (listener) => {
+      this.#listeners.add(listener);
+      return () => this.#listeners.delete(listener);
+    },
+  };
+
+  readonly writes: DeliveryWrites = {
+    enqueue: (deliveries) => {
+      for (const delivery of deliveries) this.#put(delivery);
+      return done;
+    },
+    markRedelivered: (id, as) => {
+      this.#lists.markRedelivered([[id, as]]);
+      return done;
+    },
+    discardPending: (webhookId, at) => Promise.resolve(this.#lists.discardPending(webhookId, at)),
+    deleteAll: (webhookId) => {
+      this.#windows.delete(webhookId);
+      return Promise.resolve(this.#lists.delete(webhookId));
+    },
+    setFailures: (webhookId, window) => {
+      this.#setFailures(webhookId, window);
+      return done;
+    },
+    complete: (claimed, delivery) => {
+      this.#settle(claimed, delivery);
+      return done;
+    },
+  };
+
+  /** Writes that change nothing and throw `LostClaim` where a claim would be lost after the writes before. */
+  createChecks(): DeliveryWrites & { begin: () => void } {
+    const ended = new Set<string>();
+    return {
+      begin: () => ended.clear(),
+      enqueue: () => done,
+      markRedelivered: () => done,
+      discardPending: unknownCount,
+      deleteAll: (webhookId) => {
+        ended.add(webhookId);
+        return unknownCount();
+      },
+      setFailures: () => done,
+      complete: (claimed) => {
+        const { id, webhookId } = claimed;
+        if (!this.#lists.holds(claimed) || ended.has(id) || ended.has(webhookId)) throw new LostClaim(id);
+        ended.add(id);
+        return done;
+      },
+    };
+  }
+
+  failures(webhookId: string): FailureWindow | null {
+    return this.#windows.get(webhookId) ?? null;
+  }
+
+  dump(): DeliveryDump {
+    return {
+      ...this.#lists.dump(),
+      events: [...this.#events.values()],
+      failureWindows: Object.fromEntries(this.#windows),
+    };
+  }
+
+  load(dump: DeliveryDump): void {
+    this.#lists.load(dump);
+    for (const event of dump.events) this.#events.set(event.eventId, freeze(event));
+    for (const [webhookId, window] of Object.entries(dump.failureWindows))
+      this.#windows.set(webhookId, freeze(window));
+  }
+
+  /** Calls the listeners of `onFree` if deliveries have become free. */
+  notify(): void {
+    if (!this.#hasFreed) return;
+    this.#hasFreed = false;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #put(delivery: Delivery): void {
+    this.#lists.put(delivery);
+    if (delivery.state === 'pending') this.#hasFreed = true;
+  }
+
+  #settle(claimed: Delivery, delivery: Delivery): void {
+    this.#lists.complete(claimed, delivery);
+    if (delivery.state === 'pending') this.#hasFreed = true;
+  }
+
+  #setFailures(webhookId: string, window: FailureWindow | null): void {
+    if (window === null) this.#windows.delete(webhookId);
+    else this.#windows.set(webhookId, window);
+  }
+
+  #publish(rule: (reader: Reader) => readonly Delivery[], remember: Remembered | undefined): number {
+    const earlier = remember && this.#findEvent(remember.eventId, remember.at);
+    if (earlier) return earlier.deliveries;
+    const deliveries = rule(this.#reader);
+    const count = countPending(deliveries);
+    if (remember) this.#remember(remember, count);
+    for (const delivery of deliveries) this.#put(freeze(delivery));
+    this.notify();
+    return count;
+  }
+
+  #remember({ eventId, at }: Remembered, deliveries: number): void {
+    if (!this.#events.has(eventId) && this.#events.size >= this.#maxEventIds)
+      throw tooManyEventIds(this.#maxEventIds);
+    this.#events.set(eventId, Object.freeze({ eventId, deliveries, publishedAt: at }));
+  }
+
+  #findEvent(eventId: string, at: number): RememberedEvent | undefined {
+    const event = this.#events.get(eventId);
+    return event && isStillRemembered(event, at) ? event : undefined;
+  }
+
+  #forgetEvents(at: number): void {
+    for (const event of this.#events.values()) {
+      if (!isStillRemembered(event, at)) this.#events.delete(event.eventId);
+    }
+  }
+
+  #complete(claimed: Delivery, rule: (reader: Reader) => Completion): Completed | undefined {
+    if (!this.#lists.holds(claimed)) return undefined;
+    const completion = rule(this.#reader);
+    if (completion.delivery === 'deleted') {
+      this.#lists.complete(claimed, undefined);
+      return { delivery: 'deleted', needsUpdate: false };
+    }
+    const delivery = freeze(completion.delivery);
+    const counted = completion.count?.(this.failures(delivery.webhookId));
+    if (completion.needsUpdate || counted?.needsUpdate) return { delivery, needsUpdate: true };
+    if (counted) this.#setFailures(delivery.webhookId, freeze(counted.window));
+    this.#settle(claimed, delivery);
+    this.notify();
+    return { delivery, needsUpdate: false };
+  }
+
+  #redeliver({ id, webhookId }: Redelivery, portion: RedeliveryPortion): Redelivered {
+    const redelivery = this.#reader.get(redeliveries, id);
+    const isActive = this.#reader.get(webhooks, webhookId)?.active === true;
+    if (!redelivery || !isActive) return { created: 0, isDone: true };
+    const redelivered = this.#lists.redeliver(redelivery, portion);
+    if (redelivered.created > 0) this.#hasFreed = true;
+    this.notify();
+    return redelivered;
+  }
+
+  #release(claimed: readonly Delivery[]): void {
+    for (const delivery of claimed) if (this.#lists.holds(delivery)) this.#settle(delivery, delivery);
+    this.notify();
+  }
+}
+
+/** The check of a write does not know its count. */
+function unknownCount(): Promise<number> {
+  return new Promise(() => undefined);
+}

@@ -1,0 +1,82 @@
+// How many deliveries are pending. Every process counts what it adds and completes, and twice a second reads the counts of the others.
+import { bytesOfPayload } from '../../event.ts';
+import type { Delivery } from '../delivery.ts';
+import { type Client, query } from '../../../store/postgres/database.ts';
+import { type Counts, countsOf } from './rows.ts';
+
+/** How many looks in a row leave the count of this process unchanged, because the process has changed it during the look. */
+const mostIgnoredLooks = 4;
+
+const none: Counts = { count: 0, bytes: 0 };
+
+export class PendingCount {
+  readonly #self: string;
+  #own = none;
+  #others = none;
+  /** The deliveries of a batch that is being planned. */
+  #planned = none;
+  /** How often a write that may change the count has begun or ended, and how many are in progress. */
+  #changes = 0;
+  #inProgress = 0;
+  #ignoredLooks = 0;
+
+  constructor(self: string) {
+    this.#self = self;
+  }
+
+  get value(): Counts {
+    return sum(sum(this.#own, this.#others), this.#planned);
+  }
+
+  /** Runs a write that may change the count. While it is in progress, it is not known whether the database has counted it already. */
+  async during<T>(write: () => Promise<T>): Promise<T> {
+    this.#changes += 1;
+    this.#inProgress += 1;
+    try {
+      return await write();
+    } finally {
+      this.#changes += 1;
+      this.#inProgress -= 1;
+    }
+  }
+
+  add(counts: Counts): void {
+    this.#own = sum(this.#own, counts);
+  }
+
+  /** Adds the deliveries that are pending. */
+  addAll(deliveries: readonly Delivery[]): void {
+    this.add(countsOf(deliveries));
+  }
+
+  subtract({ event }: Delivery): void {
+    this.add({ count: -1, bytes: -bytesOfPayload(event) });
+  }
+
+  /** Counts deliveries until `endPlan`. */
+  plan(deliveries: readonly Delivery[]): void {
+    this.#planned = sum(this.#planned, countsOf(deliveries));
+  }
+
+  endPlan(): void {
+    this.#planned = none;
+  }
+
+  async look(client: Client): Promise<void> {
+    const changes = this.#inProgress > 0 ? -1 : this.#changes;
+    const { rows } = await query<Counts & { is_own: boolean }>(
+      client,
+      `select process = $1 as is_own, sum(count)::bigint as count, sum(bytes)::bigint as bytes from pending_counts group by 1`,
+      [this.#self],
+    );
+    const countsIn = (isOwn: boolean) => rows.find((row) => row.is_own === isOwn) ?? none;
+    this.#others = countsIn(false);
+    const isOutdated = changes !== this.#changes && this.#ignoredLooks < mostIgnoredLooks;
+    this.#ignoredLooks = isOutdated ? this.#ignoredLooks + 1 : 0;
+    if (!isOutdated) this.#own = countsIn(true);
+  }
+}
+
+function sum(a: Counts, b: Counts): Counts {
+  return { count: a.count + b.count, bytes: a.bytes + b.bytes };
+}

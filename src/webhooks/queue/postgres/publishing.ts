@@ -1,0 +1,170 @@
+// Publishes events: stores their ids and deliveries.
+//
+// Calls are collected into batches, and each batch is one statement that commits by itself. The rules run on this process's copy of the state
+// before the statement. The statement does nothing if another process has changed a webhook since; then the process reads the changes and
+// repeats the batch.
+import { type Delivery, countPending as countPendingOf } from '../delivery.ts';
+import { bytesOfPayload } from '../../event.ts';
+import { rememberedForMs } from '../idempotency.ts';
+import type { Remembered } from '../delivery-queue.ts';
+import type { Reader } from '../../../store/state.ts';
+import { Batcher, attempt } from '../../../store/postgres/batcher.ts';
+import { type Database, outdatedProgram } from '../../../store/postgres/database.ts';
+import type { Trimmer } from './retention.ts';
+import { countAdded, countPending, insertDeliveries, insertParameters, insertValues } from './rows.ts';
+import type { PendingCount } from './pending-count.ts';
+import type { Replica } from '../../../store/postgres/replica.ts';
+import { anyVersion, arePublicationsOutdated } from './staleness.ts';
+
+export type PublishingOptions = {
+  readonly database: Database;
+  readonly reader: Reader;
+  readonly replica: Pick<Replica, 'seen'>;
+  /** Reads the changes of other processes. */
+  readonly refresh: () => Promise<void>;
+  readonly pending: PendingCount;
+  readonly trimmer: Trimmer;
+  readonly self: string;
+};
+
+type Publish = {
+  readonly rule: (reader: Reader) => readonly Delivery[];
+  readonly remember: Remembered | undefined;
+};
+
+type Plan = { readonly deliveries: readonly Delivery[] | Error; readonly remember: Remembered | undefined };
+type Planned = Plan & { readonly deliveries: readonly Delivery[] };
+
+const mostAtOnce = 500;
+/** A statement is in memory as a whole, and must not take long. */
+const mostBytesAtOnce = 8 * 1024 ** 2;
+const mostDeliveriesAtOnce = 5_000;
+
+const isCurrent = 'not (select is_outdated from current)';
+
+const publishStatement = (() => {
+  const p = insertParameters;
+  const [ids, counts, times, expiry, self, seen, known] = [p + 1, p + 2, p + 3, p + 4, p + 5, p + 6, p + 7];
+  return `with current as (select ${arePublicationsOutdated(`$${seen}`, `$${known}`)} as is_outdated),
+    fresh as (
+      insert into event_ids as e (id, deliveries, published_at)
+      select v.* from unnest($${ids}::text[], $${counts}::bigint[], $${times}::bigint[]) v(id, deliveries, at)
+      where ${isCurrent} order by v.id
+      on conflict (id) do update set deliveries = excluded.deliveries, published_at = excluded.published_at
+        where e.published_at <= excluded.published_at - $${expiry}::bigint
+      returning id),
+    added as (${insertDeliveries(
+      `${isCurrent} and (e.remembered_as is null or e.remembered_as in (select id from fresh))`,
+    )}),
+    counted as (${countPending(`$${self}::text`, 'publish', countAdded)})
+    select is_outdated, array(select id from fresh) as fresh from current`;
+})();
+
+export class Publishing {
+  readonly #options: PublishingOptions;
+  readonly #batcher: Batcher<Publish, number>;
+
+  constructor(options: PublishingOptions) {
+    this.#options = options;
+    this.#batcher = new Batcher({
+      run: (items) => options.pending.during(() => this.#publishFirst(items)),
+      mostItems: mostAtOnce,
+      // Two events with the same id in one statement would conflict with each other.
+      keyOf: ({ remember }) => remember?.eventId,
+    });
+  }
+
+  publish(rule: (reader: Reader) => readonly Delivery[], remember: Remembered | undefined): Promise<number> {
+    return this.#batcher.submit({ rule, remember });
+  }
+
+  /** Publishes the first items, as many as one statement may hold. */
+  async #publishFirst(items: readonly Publish[]): Promise<readonly (number | Error)[]> {
+    const { database, replica, refresh } = this.#options;
+    database.requireWritable();
+    const results = await this.#publishAt(items, replica.seen);
+    if (results) return results;
+    await refresh();
+    database.requireWritable();
+    const repeated = await this.#publishAt(items, anyVersion);
+    // A newer version has changed the schema meanwhile.
+    if (!repeated) throw outdatedProgram();
+    return repeated;
+  }
+
+  /** Returns undefined, and stores nothing, if a webhook has changed since the version `seen`. */
+  async #publishAt(
+    items: readonly Publish[],
+    seen: number,
+  ): Promise<readonly (number | Error)[] | undefined> {
+    const { database, pending, trimmer, self } = this.#options;
+    const planned = this.#plan(items);
+    const stored = planned.filter((plan) => !(plan.deliveries instanceof Error)) as Planned[];
+    const remembered = stored.flatMap(({ remember, deliveries }) =>
+      remember ? [{ eventId: remember.eventId, at: remember.at, count: countPendingOf(deliveries) }] : [],
+    );
+    const [row] = await database.write<{ is_outdated: boolean; fresh: string[] }>(publishStatement, [
+      ...insertValues(
+        stored.flatMap(({ deliveries }) => deliveries),
+        new Map(
+          stored.flatMap(({ deliveries, remember }) =>
+            remember ? deliveries.map(({ event }) => [event, remember.eventId] as const) : [],
+          ),
+        ),
+      ),
+      remembered.map(({ eventId }) => eventId),
+      remembered.map(({ count }) => count),
+      remembered.map(({ at }) => at),
+      rememberedForMs,
+      self,
+      seen,
+      database.knownSchema,
+    ]);
+    if (row?.is_outdated) return undefined;
+    const fresh = new Set(row?.fresh);
+    const isRepeated = ({ remember }: Pick<Publish, 'remember'>) =>
+      remember !== undefined && !fresh.has(remember.eventId);
+    for (const plan of stored) {
+      if (isRepeated(plan)) continue;
+      pending.addAll(plan.deliveries);
+      for (const delivery of plan.deliveries) trimmer.noteFinished(delivery);
+    }
+    await trimmer.trim();
+    const earlier = await this.#earlierCounts(stored.filter(isRepeated));
+    return planned.map(({ deliveries, remember }) => {
+      if (deliveries instanceof Error) return deliveries;
+      return isRepeated({ remember })
+        ? (earlier.get(remember?.eventId ?? '') ?? 0)
+        : countPendingOf(deliveries);
+    });
+  }
+
+  /** Runs the rules of the first items. Each sees the deliveries of those before it as pending. */
+  #plan(items: readonly Publish[]): Plan[] {
+    const { reader, pending } = this.#options;
+    const plans: Plan[] = [];
+    let statementBytes = 0;
+    let count = 0;
+    for (const { rule, remember } of items) {
+      if (statementBytes > mostBytesAtOnce || count > mostDeliveriesAtOnce) break;
+      const deliveries = attempt(() => rule(reader));
+      plans.push({ deliveries, remember });
+      const [first] = deliveries instanceof Error ? [] : deliveries;
+      if (!first || deliveries instanceof Error) continue;
+      statementBytes += bytesOfPayload(first.event);
+      count += deliveries.length;
+      pending.plan(deliveries);
+    }
+    pending.endPlan();
+    return plans;
+  }
+
+  async #earlierCounts(repeated: readonly Pick<Publish, 'remember'>[]): Promise<ReadonlyMap<string, number>> {
+    if (repeated.length === 0) return new Map();
+    const rows = await this.#options.database.ask<{ id: string; deliveries: number }>(
+      'select id, deliveries from event_ids where id = any($1::text[])',
+      [repeated.map(({ remember }) => remember?.eventId)],
+    );
+    return new Map(rows.map(({ id, deliveries }) => [id, deliveries]));
+  }
+}

@@ -1,0 +1,218 @@
+// The delivery queue in PostgreSQL (../delivery-queue.ts explains it).
+import { type DeliveryFilter, type DeliveryPage, mostCounted } from '../delivery-filter.ts';
+import type { Delivery } from '../delivery.ts';
+import type { FailureWindow } from '../../sending/failure-window.ts';
+import { type RememberedEvent, rememberedForMs } from '../idempotency.ts';
+import type { Redelivery } from '../redelivery.ts';
+import type {
+  ClaimRequest,
+  Claimed,
+  Completed,
+  Completion,
+  DeliveryQueue,
+  DeliveryRetention,
+  QueueOfReceiver,
+  QueuePlace,
+  Redelivered,
+  RedeliveryPortion,
+  Remembered,
+} from '../delivery-queue.ts';
+import type { Reader } from '../../../store/state.ts';
+import { Claims } from './claims.ts';
+import { Completing, type CompletingOptions } from './completing.ts';
+import type { Client } from '../../../store/postgres/database.ts';
+import { Trimmer } from './retention.ts';
+import { type Counts, type DeliveryRow, deliveryColumns, toDelivery } from './rows.ts';
+import { DeliverySearch, ofManyShapes, searchRedelivery } from './search.ts';
+import { TransactionDeliveries } from './writes.ts';
+import { readFailureWindows } from './failure-windows.ts';
+import { PendingCount } from './pending-count.ts';
+import { deleteInPortions } from '../../../store/postgres/portions.ts';
+import { Publishing } from './publishing.ts';
+import { readQueuePlace } from './place.ts';
+import { Redelivering } from './redelivering.ts';
+
+export type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
+  readonly retention: DeliveryRetention;
+};
+
+export class PostgresDeliveries implements DeliveryQueue {
+  readonly #options: DeliveriesOptions;
+  readonly #claims: Claims;
+  readonly #publishing: Publishing;
+  readonly #completing: Completing;
+  readonly #redelivering: Redelivering;
+  readonly #trimmer: Trimmer;
+  readonly #pending: PendingCount;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(options: DeliveriesOptions) {
+    this.#options = options;
+    this.#pending = new PendingCount(options.self);
+    this.#claims = new Claims(options);
+    this.#trimmer = new Trimmer(options.database, options.retention);
+    const shared = { ...options, pending: this.#pending, claims: this.#claims, trimmer: this.#trimmer };
+    this.#publishing = new Publishing(shared);
+    this.#completing = new Completing(shared);
+    this.#redelivering = new Redelivering(shared);
+  }
+
+  async publish(rule: (reader: Reader) => readonly Delivery[], remember?: Remembered): Promise<number> {
+    const count = await this.#publishing.publish(rule, remember);
+    this.notify();
+    return count;
+  }
+
+  async findEvent(eventId: string, at: number): Promise<RememberedEvent | undefined> {
+    const [row] = await this.#options.database.ask<{ deliveries: number; published_at: number }>(
+      'select deliveries, published_at from event_ids where id = $1 and published_at > $2',
+      [eventId, at - rememberedForMs],
+    );
+    return row && { eventId, deliveries: row.deliveries, publishedAt: row.published_at };
+  }
+
+  async forgetEvents(at: number, stopping?: AbortSignal): Promise<void> {
+    await deleteInPortions(
+      this.#options.database,
+      `delete from event_ids where id = any(array(
+         select id from event_ids where published_at <= $1 order by published_at limit $2 for update skip locked))`,
+      [at - rememberedForMs],
+      stopping,
+    );
+  }
+
+  claim(request: ClaimRequest): Promise<Claimed> {
+    return this.#claims.claim(request);
+  }
+
+  async complete(claimed: Delivery, rule: (reader: Reader) => Completion): Promise<Completed | undefined> {
+    const completed = await this.#completing.complete(claimed, rule);
+    const isRetried = completed && completed.delivery !== 'deleted' && completed.delivery.state === 'pending';
+    if (isRetried) this.notify();
+    return completed;
+  }
+
+  async release(claimed: readonly Delivery[]): Promise<void> {
+    await this.#claims.release(claimed);
+    this.notify();
+  }
+
+  async find(id: string): Promise<Delivery | undefined> {
+    const [row] = await this.#options.database.ask<DeliveryRow>(
+      `select ${deliveryColumns} from deliveries d where d.id = $1`,
+      [id],
+    );
+    return row && toDelivery(row);
+  }
+
+  async page(filter: DeliveryFilter, start: number, num: number): Promise<DeliveryPage> {
+    const { database } = this.#options;
+    const search = new DeliverySearch(filter);
+    const { length } = search.values;
+    const range = { start: `$${length + 1}::bigint`, num: `$${length + 2}::bigint` };
+    const [rows, [counted]] = await Promise.all([
+      database.ask<DeliveryRow>(
+        search.select(deliveryColumns, 'newest', range),
+        [...search.values, start, num],
+        ofManyShapes,
+      ),
+      database.ask<{ count: number }>(search.countSome, search.values, ofManyShapes),
+    ]);
+    const count = counted?.count ?? 0;
+    return {
+      deliveries: rows.map(toDelivery),
+      total: Math.min(count, mostCounted),
+      isTotalExact: count <= mostCounted,
+    };
+  }
+
+  async countMatched(filter: DeliveryFilter, at: number): Promise<ReadonlyMap<string, number>> {
+    const search = searchRedelivery(filter, at);
+    const rows = await this.#options.database.ask<{ webhook_id: string; count: number }>(
+      search.countByWebhook,
+      search.values,
+      ofManyShapes,
+    );
+    return new Map(rows.map(({ webhook_id: id, count }) => [id, count]));
+  }
+
+  async redeliver(redelivery: Redelivery, portion: RedeliveryPortion): Promise<Redelivered> {
+    const redelivered = await this.#redelivering.redeliver(redelivery, portion);
+    if (redelivered.created > 0) this.notify();
+    return redelivered;
+  }
+
+  async pendingOf(webhookId: string): Promise<number> {
+    const [row] = await this.#options.database.ask<{ count: number }>(
+      `select count(*) from deliveries where webhook_id = $1 and state = 'pending' and not is_ping`,
+      [webhookId],
+    );
+    return row?.count ?? 0;
+  }
+
+  placeOf(id: string, queue: QueueOfReceiver): Promise<QueuePlace | undefined> {
+    return readQueuePlace(this.#options.database, id, queue);
+  }
+
+  evicted(): number {
+    return this.#trimmer.evicted;
+  }
+
+  async oldestPendingAt(): Promise<number | undefined> {
+    const [row] = await this.#options.database.ask<{ created_at: number }>(
+      `select created_at from deliveries where state = 'pending' order by created_at limit 1`,
+    );
+    return row?.created_at;
+  }
+
+  pending(): Counts {
+    return this.#pending.value;
+  }
+
+  failureWindows(): Promise<ReadonlyMap<string, FailureWindow>> {
+    return this.#options.database.use((client) => readFailureWindows(client));
+  }
+
+  async failureWindow(webhookId: string): Promise<FailureWindow | null> {
+    const windows = await this.#options.database.use((client) => readFailureWindows(client, webhookId));
+    return windows.get(webhookId) ?? null;
+  }
+
+  onFree(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  notify(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Reads how many deliveries are pending, and wakes the worker if there are any: another process may have added them. */
+  async look(client: Client): Promise<void> {
+    await this.#pending.look(client);
+    if (this.#pending.value.count > 0) this.notify();
+  }
+
+  /** Removes finished deliveries beyond the retention. */
+  removeOld(): Promise<void> {
+    return this.#trimmer.trimAll();
+  }
+
+  during<T>(transaction: () => Promise<T>): Promise<T> {
+    return this.#pending.during(transaction);
+  }
+
+  writesOn(client: Client): TransactionDeliveries {
+    const { self } = this.#options;
+    return new TransactionDeliveries(client, { claims: this.#claims, self, trimmer: this.#trimmer });
+  }
+
+  /** Called after the commit of a transaction with these writes. */
+  noteCommit({ ended, missed, evicted, pending }: TransactionDeliveries): void {
+    for (const claimed of ended) this.#claims.forget(claimed);
+    for (const delivery of missed) this.#trimmer.noteFinished(delivery);
+    this.#trimmer.noteEvicted(evicted);
+    this.#pending.add(pending);
+    if (pending.count > 0 || ended.length > 0) this.notify();
+  }
+}

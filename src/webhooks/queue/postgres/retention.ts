@@ -1,0 +1,111 @@
+// Removes the finished deliveries of a webhook beyond those that it keeps, the ones that finished first before others.
+import { isUnavailable } from '../../../lib/errors.ts';
+import { type Delivery, isRecoverable } from '../delivery.ts';
+import type { DeliveryRetention } from '../delivery-queue.ts';
+import { type Database, isAborted } from '../../../store/postgres/database.ts';
+
+/** The finished deliveries of a webhook of one kind, and how many of them it keeps. */
+export type Shelf = { readonly webhookId: string; readonly isRecoverable: boolean; readonly keep: number };
+
+/** A transaction deletes at most this many deliveries, so that no other write waits for long. */
+const portion = 1_000;
+
+/** SQL of `isRecoverable`, in the form of the index `deliveries_retained`. */
+const recoverable = `(d.state in ('failed', 'missed', 'discarded') and not d.is_ping and d.redelivered_as is null)`;
+
+/** Deletes at most $4 deliveries. The result is how many it has deleted, and how many of those could have been recovered. */
+export const trimStatement = `with deleted as (
+    delete from deliveries d where d.ctid = any(array(
+      select r.ctid from unnest($1::text[], $2::boolean[], $3::bigint[]) t(webhook_id, recoverable, keep) cross join lateral (
+        select d.ctid from deliveries d
+        where d.webhook_id = t.webhook_id and d.state <> 'pending' and ${recoverable} = t.recoverable
+        order by d.ended_at desc, d.placed desc offset t.keep) r
+      limit $4)) returning ${recoverable} as recoverable)
+  select count(*), count(*) filter (where recoverable) as evicted from deleted`;
+
+export type Trimmed = { readonly count: number; readonly evicted: number };
+
+export function trimValues(shelves: readonly Shelf[], most: number | null): unknown[] {
+  return [
+    shelves.map(({ webhookId }) => webhookId),
+    shelves.map((shelf) => shelf.isRecoverable),
+    shelves.map(({ keep }) => keep),
+    most,
+  ];
+}
+
+export class Trimmer {
+  readonly #database: Database;
+  readonly #retention: DeliveryRetention;
+  /** Deliveries that finished since their shelf was trimmed last. */
+  readonly #finished = new Map<string, { readonly shelf: Shelf; count: number }>();
+  #evicted = 0;
+
+  constructor(database: Database, retention: DeliveryRetention) {
+    this.#database = database;
+    this.#retention = retention;
+  }
+
+  /** How many deliveries this process has removed that could have been recovered. */
+  get evicted(): number {
+    return this.#evicted;
+  }
+
+  noteEvicted(count: number): void {
+    this.#evicted += count;
+  }
+
+  noteFinished(delivery: Delivery): void {
+    if (delivery.state !== 'pending') this.note(this.shelfOf(delivery), 1);
+  }
+
+  /** Notes that deliveries of a webhook were redelivered. */
+  noteRedelivered(webhookId: string, count: number): void {
+    this.note({ webhookId, isRecoverable: false, keep: this.#retention.history }, count);
+  }
+
+  note(shelf: Shelf, count: number): void {
+    const key = `${shelf.isRecoverable} ${shelf.webhookId}`;
+    const noted = this.#finished.get(key) ?? { shelf, count: 0 };
+    noted.count += count;
+    this.#finished.set(key, noted);
+  }
+
+  shelfOf(delivery: Delivery): Shelf {
+    return isRecoverable(delivery)
+      ? this.recoverableOf(delivery.webhookId)
+      : { webhookId: delivery.webhookId, isRecoverable: false, keep: this.#retention.history };
+  }
+
+  recoverableOf(webhookId: string): Shelf {
+    return { webhookId, isRecoverable: true, keep: this.#retention.recoverable };
+  }
+
+  /** Trims the shelves with enough new deliveries: finding the surplus costs as much as the kept ones are many. */
+  async trim(): Promise<void> {
+    await this.#trim(({ shelf, count }) => count > Math.floor(shelf.keep / 5));
+  }
+
+  async trimAll(): Promise<void> {
+    await this.#trim(() => true);
+  }
+
+  async #trim(
+    isChosen: (noted: { readonly shelf: Shelf; readonly count: number }) => boolean,
+  ): Promise<void> {
+    const chosen = [...this.#finished].filter(([, noted]) => isChosen(noted));
+    if (chosen.length === 0) return;
+    for (const [key] of chosen) this.#finished.delete(key);
+    const shelves = chosen.map(([, { shelf }]) => shelf);
+    try {
+      for (let count = portion; count === portion;) {
+        const [trimmed] = await this.#database.write<Trimmed>(trimStatement, trimValues(shelves, portion));
+        this.#evicted += trimmed?.evicted ?? 0;
+        count = trimmed?.count ?? 0;
+      }
+    } catch (error) {
+      // The deliveries that finish next are trimmed together with these.
+      if (!isUnavailable(error) && !isAborted(error)) throw error;
+    }
+  }
+}

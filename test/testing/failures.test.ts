@@ -1,0 +1,261 @@
+// Failure rules: what they match, how they respond, and that every error of the contract can be rehearsed.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type ErrorKind, ServiceError } from '../../src/lib/errors.ts';
+import { toErrorResponse } from '../../src/http/errors.ts';
+import { refusals } from '../../src/testing/rule.ts';
+import { namespace } from '../kit/server.ts';
+import { createWebhook, startControl, startReceiver } from './kit.ts';
+
+const server = await startControl();
+const receiver = await startReceiver();
+const { control, act, get, send, post, soap, raw } = server;
+beforeEach(async () => {
+  await control.removeFailures();
+  receiver.arrivals.length = 0;
+});
+
+const getFolders = `<GetFolders xmlns="${namespace}"/>`;
+const rulesPath = { method: 'POST', headers: { 'content-type': 'application/json' } };
+
+describe('a rule', () => {
+  it('answers before all checks, as often as it says, and counts its hits', async () => {
+    const rule = await control.addFailure({
+      match: { route: '/admin/services/webhooks/{id}', method: 'get' },
+      respond: { status: 502 },
+      times: 1,
+    });
+    expect(rule).toMatchObject({ match: { method: 'GET' }, times: 1, hits: 0 });
+    const anonymous = { headers: { authorization: 'Bearer unknown' } };
+    expect((await send('/admin/services/webhooks/none', { ...anonymous, method: 'POST' })).status).toBe(401);
+    const answer = await send('/admin/services/webhooks/none', anonymous);
+    expect([answer.status, await answer.json()]).toEqual([
+      502,
+      {
+        status: 'error',
+        error: { code: 502, message: 'A failure rule answered this request.', details: [] },
+      },
+    ]);
+    expect((await send('/admin/services/webhooks/none', anonymous)).status).toBe(401);
+    expect(await control.failures()).toEqual([{ ...rule, hits: 1 }]);
+  });
+
+  it('yields to the rule before it, and is removed by its id', async () => {
+    const first = await control.addFailure({ match: { route: '/admin/mode' }, respond: { status: 500 } });
+    await control.addFailure({ match: {}, respond: { status: 429 } });
+    expect((await send('/admin/mode')).status).toBe(500);
+    const limited = await send('/unknown');
+    expect([limited.status, limited.headers.get('retry-after')]).toEqual([429, '5']);
+    expect(limited.headers.get('x-content-type-options')).toBe('nosniff');
+    await control.removeFailures(first.id);
+    expect((await send('/admin/mode')).status).toBe(429);
+    await expect(control.removeFailures(first.id)).rejects.toThrow('404 There is no rule with the id');
+  });
+
+  it('accepts every path of the OpenAPI document, and distinguishes folders from services', async () => {
+    const document = (await (await send('/admin/openapi.json')).json()) as { paths: object };
+    const routes = Object.keys(document.paths);
+    expect(routes.length).toBeGreaterThan(100);
+    for (const route of routes) await control.addFailure({ match: { route }, respond: { status: 502 } });
+    await control.removeFailures();
+    const route = '/admin/services/{serviceName}.{type}';
+    await control.addFailure({ match: { route }, respond: { status: 502 } });
+    expect((await send('/admin/services/World.MapServer')).status).toBe(502);
+    expect((await send('/admin/services/Maps')).status).toBe(200);
+  });
+
+  it('never answers for /control and the probes', async () => {
+    await control.addFailure({ match: {}, respond: { disconnect: true } });
+    for (const path of ['/health', '/ready', '/metrics', '/control/clock'])
+      expect((await send(path)).status, path).toBe(200);
+  });
+
+  it('disconnects and delays', async () => {
+    await control.addFailure({ match: { route: '/admin/mode' }, respond: { disconnect: true }, times: 1 });
+    await expect(send('/admin/mode')).rejects.toThrow();
+    await control.removeFailures();
+    const route = '/admin/mode';
+    await control.addFailure({ match: { route }, respond: { delayMs: 50 }, times: 1 });
+    expect((await send(route)).status).toBe(200);
+    await control.addFailure({ match: { route }, respond: { delayMs: 60_000 } });
+    const client = new AbortController();
+    let isAnswered = false;
+    const delayed = send(route, { signal: client.signal }).then(() => (isAnswered = true));
+    delayed.catch(() => undefined);
+    await expect.poll(async () => (await control.failures()).map(({ hits }) => hits)).toContain(1);
+    expect((await send('/admin/services')).status).toBe(200);
+    expect(isAnswered).toBe(false);
+    client.abort();
+    await expect(delayed).rejects.toThrow();
+  });
+
+  it('answers one SOAP operation with a fault', async () => {
+    await control.addFailure({
+      match: { soapOperation: 'GetFolders' },
+      respond: { fault: 'Server' },
+      times: 1,
+    });
+    await control.addFailure({
+      match: { soapOperation: 'GetFolders' },
+      respond: { fault: 'Client', status: 503 },
+      times: 1,
+    });
+    expect((await soap(`<GetMessageVersion xmlns="${namespace}"/>`)).status).toBe(200);
+    const first = await soap(getFolders);
+    expect([first.status, await first.text()]).toEqual([500, expect.stringContaining('soap:Server')]);
+    const second = await soap(getFolders);
+    expect([second.status, await second.text()]).toEqual([503, expect.stringContaining('soap:Client')]);
+    expect((await soap(getFolders)).status).toBe(200);
+  });
+
+  it('of a SOAP operation takes its turn among the others', async () => {
+    await control.addFailure({ match: { soapOperation: 'GetFolders' }, respond: { fault: 'Server' } });
+    await control.addFailure({ match: {}, respond: { status: 429 } });
+    await control.addFailure({ match: { soapOperation: 'GetMessageVersion' }, respond: { status: 502 } });
+    expect((await soap(getFolders)).status).toBe(500);
+    expect((await soap(`<GetMessageVersion xmlns="${namespace}"/>`)).status).toBe(429);
+    expect((await control.failures()).map(({ hits }) => hits)).toEqual([1, 1, 0]);
+  });
+
+  it('delays until the server is reset', async () => {
+    await control.addFailure({ match: { route: '/admin/mode' }, respond: { delayMs: 600_000 } });
+    const delayed = send('/admin/mode');
+    await expect.poll(async () => (await control.failures())[0]?.hits).toBe(1);
+    await control.reset();
+    expect((await delayed).status).toBe(503);
+  });
+
+  it('answers for a receiver', async () => {
+    await control.reset();
+    await control.setClock({ frozen: true });
+    const origin = receiver.url;
+    await control.addFailure({ match: { receiver: origin }, respond: { status: 503 }, times: 1 });
+    await control.addFailure({ match: { receiver: origin }, respond: { disconnect: true }, times: 1 });
+    await control.addFailure({ match: { receiver: origin }, respond: { error: 'forbidden' }, times: 1 });
+    await act('/admin/services/webhooks/settings', {
+      notificationAttempts: '5',
+      notificationElapsedTimeInSeconds: '5',
+    });
+    const id = await createWebhook(server, `${origin}/in`);
+    await act('/admin/services/webhooks/publish', { changeType: 'Tested' });
+    await control.advanceClock(60_000);
+    const { deliveries } = await get<{
+      deliveries: { attempts: { status: number | null; error: string }[] }[];
+    }>(`/admin/services/webhooks/${id}/deliveries`);
+    expect(deliveries[0]?.attempts.map(({ status, error }) => status ?? error)).toEqual([
+      503,
+      'The connection was closed before the answer was complete.',
+      403,
+      200,
+    ]);
+    expect(receiver.arrivals).toEqual(['/in']);
+  });
+
+  it('lets a container and a step fail', async () => {
+    await control.reset();
+    await control.setClock({ frozen: true });
+    const upgrade = async () => {
+      await control.advanceClock(0);
+      const { jobId } = await act<{ jobId: string }>('/admin/system/upgrades/upgrade', {
+        versionManifest: '{"id":"pat_28042022_1260"}',
+      });
+      await control.advanceClock(600_000);
+      return JSON.stringify(await get(`/admin/system/jobs/${jobId}`));
+    };
+    await control.addFailure({
+      match: { container: 'portal_api' },
+      respond: { error: 'conflict' },
+      times: 1,
+    });
+    expect(await upgrade()).toContain('the step update of PORTAL_API fails by a failure rule (conflict)');
+    await control.addFailure({
+      match: { step: 'verify', container: 'GATEWAY_PROXY' },
+      respond: { error: 'unavailable' },
+      times: 1,
+    });
+    expect(await upgrade()).toContain(
+      'the step verify of GATEWAY_PROXY fails by a failure rule (unavailable)',
+    );
+    await control.addFailure({ match: { step: 'final-check' }, respond: { delayMs: 100_000 } });
+    expect(await upgrade()).toContain('"state":"success"');
+  });
+});
+
+/** One documented request for each error kind that needs no rule. */
+const documented: Partial<Record<ErrorKind, () => Promise<Response>>> = {
+  invalid: () => post('/admin/services/createFolder', { folderName: '' }),
+  'wrong-credentials': () => post('/tokens/generateToken', { username: 'admin', password: 'wrong password' }),
+  'token-missing': () => send('/admin/mode', { headers: { authorization: 'none' } }),
+  'token-invalid': () => send('/admin/mode', { headers: { authorization: 'Bearer unknown' } }),
+  'not-found': () => send('/admin/none'),
+  'method-not-allowed': () => send('/admin/mode', { method: 'DELETE' }),
+  'unsupported-media-type': () =>
+    send('/admin/mode/update', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    }),
+};
+
+it('an error of the server itself is rehearsed by its status', async () => {
+  await control.addFailure({ match: { route: '/admin/mode' }, respond: { status: 500 }, times: 1 });
+  expect(await (await send('/admin/mode')).json()).toMatchObject({ error: { code: 500 } });
+});
+
+describe.each(Object.keys(refusals) as ErrorKind[])('the error kind %s', (kind) => {
+  const { status, body } = toErrorResponse(new ServiceError(kind, ''));
+
+  it('is rehearsed by one rule, over REST and SOAP', async () => {
+    await control.addFailure({ match: { route: '/admin/mode' }, respond: { error: kind }, times: 1 });
+    await control.addFailure({ match: { route: '/services' }, respond: { error: kind }, times: 1 });
+    const answer = await send('/admin/mode', { headers: { accept: 'application/json' } });
+    expect([answer.status, await answer.json()]).toMatchObject([
+      status,
+      { error: { code: body.error.code } },
+    ]);
+    if (status === 503 || status === 429) expect(answer.headers.get('retry-after')).toMatch(/^[0-9]+$/);
+    if (status === 405) expect(answer.headers.get('allow')).toBe('GET, HEAD, POST');
+    expect(await (await soap(getFolders)).text()).toContain(`<Code>${body.error.code}</Code>`);
+  });
+
+  it('is answered to a documented request in the same way', async () => {
+    const request = documented[kind];
+    if (!request) return;
+    const answer = await request();
+    expect([answer.status, await answer.json()]).toMatchObject([
+      status,
+      { error: { code: body.error.code } },
+    ]);
+  });
+});
+
+it.each([
+  [{ respond: { status: 500 } }, 'match: must be a JSON object.'],
+  [
+    { match: {}, respond: {} },
+    'respond: must name at least one of status, fault, delayMs, disconnect, error.',
+  ],
+  [{ match: { path: '/x' }, respond: { status: 500 } }, 'match.path: is not known here.'],
+  [
+    { match: { route: '/admin/none' }, respond: { status: 500 } },
+    'match.route: must be a path template of openapi.json',
+  ],
+  [
+    { match: { container: 'A', method: 'GET' }, respond: { status: 500 } },
+    'match: must name parts of a request',
+  ],
+  [{ match: { step: 'none' }, respond: { error: 'invalid' } }, 'match.step: must be one of '],
+  [{ match: { receiver: 'hooks.example' }, respond: { status: 500 } }, 'match.receiver: must be an origin'],
+  [{ match: {}, respond: { fault: 'Server' } }, 'respond.fault: needs match.soapOperation'],
+  [{ match: {}, respond: { status: 99 } }, 'respond.status: must be an integer from 200 to 599.'],
+  [{ match: {}, respond: { error: 'gone' } }, 'respond.error: must be one of invalid, wrong-credentials'],
+  [
+    { match: {}, respond: { status: 500, error: 'invalid' } },
+    'respond: must name one of disconnect, error, or status and fault.',
+  ],
+  [{ match: {}, respond: { status: 500 }, times: 0 }, 'times: must be an integer from 1 to 1000000000.'],
+])('refuses %j', async (rule, problem) => {
+  const answer = await raw('/failures', { ...rulesPath, body: JSON.stringify(rule) });
+  const { error } = (await answer.json()) as { error: { details: string[] } };
+  expect(answer.status).toBe(400);
+  expect(error.details.join('\n')).toContain(problem);
+});

@@ -60,7 +60,7 @@ export async function startServer(options: StartOptions): Promise<StartedServer>
   const logger = await options.createLogger(config);
   options.onConfigured?.(logger);
   const runtime = realRuntime;
-  const builtFiles = options.builtFiles ?? new URL('../', import.meta.url);
+  const builtFiles = options.builtFiles ?? new URL('./', import.meta.url);
   const read = (path: string) => readFile(new URL(path, builtFiles), 'utf8');
   const { version } = JSON.parse(await read('../package.json')) as { version: string };
   const httpClient = createHttpClient(config.webhookAllowCidrs, receivers);

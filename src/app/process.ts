@@ -9,7 +9,7 @@ const closeWithinMs = 12_000;
 /** Some work, such as a DNS lookup, cannot be cancelled and would keep the process alive. */
 const lingerMs = 500;
 
-export type ProcessOptions = Pick<StartOptions, 'leaseMs'>;
+type ProcessOptions = Pick<StartOptions, 'leaseMs'>;
 
 /** Resolves when the server listens. Ends the process if it cannot start. */
 export async function run(options: ProcessOptions = {}): Promise<void> {

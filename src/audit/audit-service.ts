@@ -16,7 +16,7 @@ const dayMs = 86_400_000;
 const mostWaiting = 1_000;
 const mostWaitingOfUser = 100;
 
-export type AuditServiceOptions = {
+type AuditServiceOptions = {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly tasks: Tasks;

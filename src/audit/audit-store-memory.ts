@@ -5,7 +5,7 @@ import { freeze } from '../store/changes.ts';
 import type { AuditStore, AuditWrites } from './audit-store.ts';
 import { done, run } from '../store/memory/run.ts';
 
-export type AuditLimits = { readonly successes: number; readonly others: number };
+type AuditLimits = { readonly successes: number; readonly others: number };
 
 /** The order of the entries is the order of `number`. Entries are frozen when they are read: most never are. */
 type Numbered = { readonly number: number; entry: AuditEntry };

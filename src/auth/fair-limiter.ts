@@ -6,7 +6,7 @@
 import { ServiceError } from '../lib/errors.ts';
 import { groupBy } from '../lib/collections.ts';
 
-export type FairLimits = {
+type FairLimits = {
   readonly running: number;
   readonly waiting: number;
   readonly waitingPerUser: number;

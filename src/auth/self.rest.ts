@@ -39,7 +39,7 @@ const selfAnswer = answerObject('Self', 'The account of the caller.', {
 
 const ownAccount = { name: 'Show your account', path: ['security', 'self'] };
 
-export type SelfOptions = {
+type SelfOptions = {
   readonly store: ReadableStore;
   readonly runtime: Runtime;
   readonly tokenService: TokenService;

@@ -33,7 +33,7 @@ export const hashingLimits = { running: 3, waiting: 256, waitingPerUser: 64, wai
 /** Administrators set the passwords of others. Their calls take turns with the networks of sign-ins. */
 const newPasswords: Claimant = { username: '', subnet: '', network: 'new passwords' };
 
-export type TokenServiceOptions = {
+type TokenServiceOptions = {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly tasks: Tasks;
@@ -42,13 +42,13 @@ export type TokenServiceOptions = {
   readonly passwords?: Passwords | undefined;
 };
 
-export type PasswordAttempt = {
+type PasswordAttempt = {
   readonly username: string;
   readonly password: string;
   readonly address: string;
 };
 
-export type SignInRequest = PasswordAttempt & {
+type SignInRequest = PasswordAttempt & {
   readonly minutes: number;
   readonly binding: Binding;
   /** The entry of the audit trail for a sign-in that succeeds. */

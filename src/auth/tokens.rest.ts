@@ -22,7 +22,7 @@ import { communityResource } from './community.rest.ts';
 import type { TokenService } from './token-service.ts';
 import { type Binding, expirationMinutes } from './token.ts';
 
-export type TokensOptions = {
+type TokensOptions = {
   readonly tokenService: TokenService;
   readonly urls: PublicUrls;
   readonly store: ReadableStore;

@@ -62,7 +62,7 @@ export function requireFreeName(reader: Reader, username: string): void {
   if (user !== undefined) throw new ServiceError('conflict', `A user named ${user.username} exists already.`);
 }
 
-export type UserChange = {
+type UserChange = {
   role?: Role | undefined;
   password?: { hash: string; credentialId: string } | undefined;
 };

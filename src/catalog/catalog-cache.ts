@@ -17,7 +17,7 @@ import {
 } from './listing.ts';
 
 /** UTF-8. Answers share it, so that it must not be changed. */
-export type Content = Buffer;
+type Content = Buffer;
 
 /** Rendering a part of this length takes about two milliseconds. */
 const partLength = 64 * 1024;

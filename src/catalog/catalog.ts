@@ -31,7 +31,7 @@ export type Folder = { readonly folderName: string; readonly description: string
 
 export type ServiceId = { readonly folderName: string; readonly serviceName: string; readonly type: string };
 
-export type ServiceTraits = {
+type ServiceTraits = {
   readonly description: string;
   readonly capabilities: string;
   readonly parentType: string;
@@ -66,7 +66,7 @@ export const services: Table<Service> = {
     access,
   }),
 };
-export const catalogLoaded: Cell<boolean> = {
+const catalogLoaded: Cell<boolean> = {
   name: 'catalogLoaded',
   initial: false,
   auditFields: notAudited,

@@ -7,7 +7,7 @@ import { folderOrServiceNotFound, fullNameOf, rootFolder } from './catalog.ts';
 import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
 
-export type DirectoryOptions = {
+type DirectoryOptions = {
   readonly catalogCache: CatalogCache;
   readonly requireTokens: boolean;
   readonly currentVersion: () => number;

@@ -40,7 +40,7 @@ import { audienceOf } from './listing.ts';
 import { createCatalogViews } from './pages/browse.ts';
 import { type ServiceViewOptions, deleteWarning } from './pages/service.ts';
 
-export type CatalogOptions = ServiceViewOptions & {
+type CatalogOptions = ServiceViewOptions & {
   readonly store: ReadableStore;
   readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;

@@ -8,7 +8,7 @@ import type { CatalogCache } from './catalog-cache.ts';
 import { audienceOf } from './listing.ts';
 import type { CatalogNames } from './wsdl.ts';
 
-export type CatalogSoapOptions = {
+type CatalogSoapOptions = {
   readonly catalogCache: CatalogCache;
   readonly names: CatalogNames;
   readonly requireTokens: boolean;

@@ -18,7 +18,7 @@ export function catalogNames(vendorPrefix: string, productName: string): Catalog
   };
 }
 
-export type WsdlValues = {
+type WsdlValues = {
   readonly namespace: string;
   readonly baseUrl: string;
   readonly names: CatalogNames;

@@ -6,7 +6,7 @@ import { CatalogClient, type ServiceDescription } from './catalog-client.ts';
 import { CommandError } from './command-error.ts';
 import { answerLimits, readAddress, withRemote } from './remote.ts';
 
-export type ImportCatalogOptions = {
+type ImportCatalogOptions = {
   readonly address: string;
   readonly token: string | undefined;
   /** Who sees the imported services. SOAP does not say it. */

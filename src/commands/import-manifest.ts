@@ -5,7 +5,7 @@ import { readManifest } from '../upgrades/versions/manifest.ts';
 import { CommandError } from './command-error.ts';
 import { answerLimits, readAddress, withRemote } from './remote.ts';
 
-export type ImportManifestOptions = {
+type ImportManifestOptions = {
   /** A path, or an http or https address. */
   readonly source: string;
   readonly token: string | undefined;

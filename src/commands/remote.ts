@@ -4,13 +4,13 @@ import { RequestError, toRequestError } from '../lib/request-error.ts';
 
 export const answerLimits = { timeoutMs: 10_000, bytes: 16 * 1024 ** 2 };
 
-export type RemoteRequest = {
+type RemoteRequest = {
   readonly method: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 };
 
-export type RemoteAnswer = { readonly status: number; readonly body: Buffer };
+type RemoteAnswer = { readonly status: number; readonly body: Buffer };
 
 export type Send = (url: URL, request: RemoteRequest) => Promise<RemoteAnswer>;
 

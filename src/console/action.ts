@@ -13,7 +13,7 @@ export type Action = {
   readonly isDisabled?: boolean;
 };
 
-export type ConfirmedAction = Action & { readonly subject?: string; readonly warning: string };
+type ConfirmedAction = Action & { readonly subject?: string; readonly warning: string };
 
 /** Two steps: the first one shows what is lost. */
 export function confirmedAction({ subject, warning, ...action }: ConfirmedAction): Html {

@@ -4,7 +4,7 @@ import type { RestRequest } from '../rest/request.ts';
 import type { Resource } from '../rest/resource.ts';
 import type { Crumb } from './layout.ts';
 
-export type CrumbOptions = {
+type CrumbOptions = {
   readonly rootName: string;
   readonly caller: Caller;
   readonly href: (segments: readonly string[]) => string;

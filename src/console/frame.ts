@@ -23,7 +23,7 @@ export type ReadOnlyState = {
   };
 };
 
-export type FrameOptions = {
+type FrameOptions = {
   readonly urls: PublicUrls;
   /** Of the tree that the navigation leads to. */
   readonly prefix: string;
@@ -36,7 +36,7 @@ export type FrameOptions = {
 };
 
 /** A page: `path` is its path in the tree of the navigation, `requested` the address to return to after signing in. */
-export type FramedPage = {
+type FramedPage = {
   readonly title: string;
   readonly identity: Identity | undefined;
   readonly crumbs?: readonly Crumb[];

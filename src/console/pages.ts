@@ -11,13 +11,13 @@ import { renderJson } from './json.ts';
 import { renderTable } from './table.ts';
 
 /** A link to a resource or an operation: its title, and its name in the path. */
-export type ApiLink = Link & {
+type ApiLink = Link & {
   readonly code?: string;
   readonly isClosed?: boolean;
   readonly description?: string | undefined;
 };
 
-export type ResourceView = {
+type ResourceView = {
   readonly address: string;
   readonly query: string;
   readonly description: string;
@@ -101,7 +101,7 @@ function commandView(commands: readonly string[], links: readonly Link[], answer
   </section>`;
 }
 
-export type OperationView = FormView & {
+type OperationView = FormView & {
   readonly address: string;
   readonly result?: {
     readonly json: Json;
@@ -151,7 +151,7 @@ function secretView(
   </section>`;
 }
 
-export type SignInView = FormView & {
+type SignInView = FormView & {
   readonly lead: string;
   readonly command: { readonly text: string; readonly answer: AnswerSchema } | undefined;
 };

@@ -19,7 +19,7 @@ import { type Layout, type Link, sendHtml } from './layout.ts';
 import { clearNotice, readNotice, writeNotice } from './notice.ts';
 import { errorPage, errorTitle, operationPage, resourcePage, signInPage } from './pages.ts';
 
-export type HtmlResponderOptions = {
+type HtmlResponderOptions = {
   readonly prefix: string;
   readonly root: Resource;
   readonly rootName: string;

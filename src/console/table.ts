@@ -37,7 +37,7 @@ function cellView(cell: Html | string, column: string, isFirst: boolean): Html {
     : html`<td role="cell" data-label="${column}"><div>${cell}</div></td>`;
 }
 
-export type PageRange = { readonly start: number; readonly num: number };
+type PageRange = { readonly start: number; readonly num: number };
 
 export function pageRange(
   query: URLSearchParams,
@@ -47,7 +47,7 @@ export function pageRange(
   return { start: numberIn(name), num: Math.min(numberIn('num') || usual, most) };
 }
 
-export type PagerOptions = {
+type PagerOptions = {
   readonly keep?: Readonly<Record<string, string>>;
   readonly name?: string;
   /** Distinguishes the two pagers of one list. */

@@ -4,7 +4,7 @@ import { answerObject } from '../rest/answer.ts';
 import { type Resource, resource } from '../rest/resource.ts';
 import type { InstalledVersion } from './root.rest.ts';
 
-export type InfoOptions = {
+type InfoOptions = {
   readonly installed: () => InstalledVersion;
   readonly soapUrl: () => string;
   readonly tokenServiceUrl: () => string;

@@ -12,7 +12,7 @@ import { clientAddress } from './client-address.ts';
 import { anonymousBodies, maxBodyBytes, maxUncountedBytes, signedInBodies } from './limits.ts';
 import { countBody } from './request-body.ts';
 
-export type BodyLimitsOptions = {
+type BodyLimitsOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly maxFileBytes: number;
   /** Decides only which limits hold. What a caller may do is decided after the body is read. */

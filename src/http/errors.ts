@@ -21,7 +21,7 @@ const table: Record<ErrorKind, { status: number; code: number }> = {
   unavailable: { status: 503, code: 503 },
 };
 
-export type ErrorBody = {
+type ErrorBody = {
   readonly status: 'error';
   readonly error: { readonly code: number; readonly message: string; readonly details: readonly string[] };
 };

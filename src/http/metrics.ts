@@ -1,14 +1,14 @@
 // The metrics of requests by route and status, of webhook deliveries and of upgrade jobs. No label names a user, a receiver or an id.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-export type ObservedRequest = {
+type ObservedRequest = {
   readonly method: string;
   readonly route: string;
   readonly status: number;
   readonly seconds: number;
 };
 
-export type DeliveryStats = {
+type DeliveryStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
   readonly deactivated: number;
@@ -17,7 +17,7 @@ export type DeliveryStats = {
 };
 
 /** Of the running job; zeros while no job runs. */
-export type UpgradeStats = {
+type UpgradeStats = {
   readonly running: boolean;
   readonly stepsDone: number;
   readonly stepsTotal: number;
@@ -28,7 +28,7 @@ export type UpgradeStats = {
   readonly lastSuccessSeconds: number;
 };
 
-export type StatsReaders = {
+type StatsReaders = {
   readonly deliveries: () => Promise<DeliveryStats>;
   readonly upgrades: () => UpgradeStats;
 };

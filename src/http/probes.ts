@@ -5,7 +5,7 @@ import { jsonHeaders, sendJson } from './json.ts';
 import { SharedAnswers } from './compression.ts';
 import type { Metrics } from './metrics.ts';
 
-export type ProbeOptions = {
+type ProbeOptions = {
   readonly metrics: Metrics;
   readonly reasonsNotReady: () => readonly string[];
   readonly openApi: { readonly path: string; readonly document: () => Json };

@@ -4,7 +4,7 @@ import { type Readable, Transform } from 'node:stream';
 import { ServiceError } from '../lib/errors.ts';
 import { maxMergedBytes, minAverageChunkBytes, refusedAverageChunkBytes } from './limits.ts';
 
-export type CountedBodyOptions = {
+type CountedBodyOptions = {
   /** Without the transfer coding, the network alone decides how the body is cut. */
   readonly isChunked: boolean;
   /** Returns why the body is refused, if it is. */

@@ -42,7 +42,7 @@ declare module 'fastify' {
   }
 }
 
-export type ServerOptions = {
+type ServerOptions = {
   readonly logger: FastifyBaseLogger;
   readonly metrics: Metrics;
   readonly trustedProxies: BlockList;

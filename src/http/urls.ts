@@ -1,6 +1,6 @@
 // Every address that clients see: PUBLIC_URL and the configured paths.
 
-export type UrlSettings = {
+type UrlSettings = {
   readonly publicUrl: string | undefined;
   readonly adminPath: string;
   readonly catalogPath: string;

@@ -4,7 +4,7 @@ import { isUnavailable } from './errors.ts';
 import type { Runtime } from './runtime.ts';
 
 export type Mutex = <T>(work: () => Promise<T>) => Promise<T>;
-export type Limiter = Mutex;
+type Limiter = Mutex;
 
 export function createMutex(): Mutex {
   let last: Promise<unknown> = Promise.resolve();
@@ -32,7 +32,7 @@ export function createLimiter(places: number): Limiter {
   };
 }
 
-export type Timeout = {
+type Timeout = {
   readonly ms: number;
   readonly message: string;
   readonly stopping?: AbortSignal;

@@ -33,7 +33,7 @@ export function problemsOf(field: string, messages: readonly string[]): Problem[
   return messages.map((message) => ({ field, message }));
 }
 
-export type ErrorOptions = {
+type ErrorOptions = {
   problems?: readonly Problem[];
   retryAfterSeconds?: number;
   allow?: readonly string[];

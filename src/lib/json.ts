@@ -24,7 +24,7 @@ export function plainJson(answer: Json | CachedJson): Json {
   return answer instanceof CachedJson ? answer.json : answer;
 }
 
-export type JsonLimits = { readonly values: number; readonly nesting: number };
+type JsonLimits = { readonly values: number; readonly nesting: number };
 
 const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from('"\\,[]{}');
 

@@ -34,7 +34,7 @@ export function currentMode(reader: Reader, isJobRunning: boolean): Mode {
     : { isReadOnly, reason: null, message: '' };
 }
 
-export type ModeChange = {
+type ModeChange = {
   readonly isReadOnly: boolean;
   /** Undefined keeps the message while the system stays read-only, and clears it otherwise. */
   readonly message: string | undefined;

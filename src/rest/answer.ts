@@ -92,7 +92,7 @@ function simplify({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }):
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
-export type AnswerField = {
+type AnswerField = {
   /** For example `services[].url`. */
   readonly path: string;
   readonly type: string;

@@ -274,7 +274,7 @@ function isBlank(raw: Raw): boolean {
   return typeof raw === 'string' && raw.trim() === '';
 }
 
-export function optional<T>(
+function optional<T>(
   description: string,
   control: Control,
   parse: (raw: string) => Parsed<T>,

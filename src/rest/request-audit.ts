@@ -9,7 +9,7 @@ import type { Needs, Transaction } from '../store/transaction.ts';
 import type { Entry, UpdateOptions } from './resource.ts';
 
 /** The request as far as it is known: some of it is read after the audit begins. */
-export type AuditedRequest = {
+type AuditedRequest = {
   readonly entry: Entry;
   readonly segments: readonly string[];
   readonly access: Access;

@@ -26,7 +26,7 @@ declare module 'fastify' {
   }
 }
 
-export type RestRoute = {
+type RestRoute = {
   readonly entry: Entry;
   /** The path as OpenAPI writes it. */
   readonly template: string;

@@ -24,7 +24,7 @@ import { type Authenticator, RestRequest, guessFormat } from './request.ts';
 import { type Call, type Entry, type Outcome, type Resource, fieldsOf, walk } from './resource.ts';
 import { readFormat, sendAnswer } from './response.ts';
 
-export type RestOptions = {
+type RestOptions = {
   readonly prefix: string;
   readonly root: Resource;
   /** Precedes the paths of operations in the audit trail. */

@@ -5,7 +5,7 @@ import { escapeAttribute, escapeText } from './xml/escape.ts';
 import { XML_URI } from './xml/namespaces.ts';
 import type { XmlElement } from './xml/reader.ts';
 
-export type FaultCode = 'Client' | 'Server' | 'MustUnderstand' | 'VersionMismatch';
+type FaultCode = 'Client' | 'Server' | 'MustUnderstand' | 'VersionMismatch';
 
 export type Fault = {
   readonly code: FaultCode;
@@ -46,7 +46,7 @@ export function toFault(error: ServiceError | undefined, namespace: string): Fau
   return { code, message, detail, status, element: error?.element };
 }
 
-export type FaultResponse = {
+type FaultResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

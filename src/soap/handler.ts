@@ -19,7 +19,7 @@ import { type XmlElement, readXml } from './xml/reader.ts';
 
 export const maxRequestBytes = 16 * 1024;
 
-export type SoapCall = {
+type SoapCall = {
   readonly arguments: Arguments;
   readonly caller: Caller;
 };
@@ -39,7 +39,7 @@ export type MessageFormat = {
 };
 
 /** An envelope in parts. Answers share their content, whatever the namespace of the request. */
-export type AnsweredCall = {
+type AnsweredCall = {
   readonly version: SoapVersion;
   readonly parts: readonly Buffer[];
   /** The part that identifies the whole envelope. Undefined if the request has not used the server's own namespace. */

@@ -16,7 +16,7 @@ import {
   requestTooLarge,
 } from './handler.ts';
 
-export type SoapOptions = {
+type SoapOptions = {
   readonly prefix: string;
   readonly handler: SoapHandler;
   readonly requireTokens: boolean;

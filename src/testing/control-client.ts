@@ -95,7 +95,7 @@ export type JournalMessage = {
   readonly body: string;
 };
 
-export type ControlOptions = {
+type ControlOptions = {
   /** The address of the server, without a path. */
   readonly address: string;
   /** TEST_CONTROL_TOKEN of the server. */

@@ -8,7 +8,7 @@ import type { HttpClient, OutgoingRequest, ReceivedResponse } from '../webhooks/
 import type { ControlClock } from './clock.ts';
 import { type FailureRules, type Respond, refusals } from './rule.ts';
 
-export type FailingClientOptions = {
+type FailingClientOptions = {
   readonly client: HttpClient;
   readonly clock: ControlClock;
   readonly rules: FailureRules;

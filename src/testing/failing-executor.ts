@@ -3,7 +3,7 @@ import type { Runtime } from '../lib/runtime.ts';
 import type { Executor, StepContext } from '../upgrades/executors/executor.ts';
 import type { FailureRules, Match } from './rule.ts';
 
-export type FailingExecutorOptions = {
+type FailingExecutorOptions = {
   readonly executor: Executor;
   readonly rules: FailureRules;
   /** The controlled clock: steps take its time. */

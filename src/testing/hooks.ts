@@ -20,7 +20,7 @@ import {
 } from './rule.ts';
 import { decompress, faultReasonOf, soapOperationOf } from './soap-message.ts';
 
-export type ControlHooks = {
+type ControlHooks = {
   readonly clock: ControlClock;
   readonly rules: FailureRules;
   readonly journal: Journal;

@@ -7,14 +7,14 @@ type Outcome = 'status' | 'soapOperation' | 'fault' | 'faultElement' | 'request'
 /** An entry whose request may still run. */
 export type OpenEntry = Omit<JournalEntry, Outcome> & { -readonly [Field in Outcome]: JournalEntry[Field] };
 
-export type JournalFilter = {
+type JournalFilter = {
   readonly route?: ((route: string | null) => boolean) | undefined;
   readonly status?: number | undefined;
   readonly soapOperation?: string | undefined;
 };
 
 export const noMessage: JournalMessage = { headers: {}, body: '' };
-export const maxKeptBodyBytes = 64 * 1024;
+const maxKeptBodyBytes = 64 * 1024;
 const maxEntries = 1000;
 const maxBytes = 32 * 1024 ** 2;
 /** What an entry takes besides its texts. */

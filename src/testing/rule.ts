@@ -90,9 +90,9 @@ const ruleSchema = z.strictObject({
 
 export type Match = z.infer<typeof matchSchema>;
 export type Respond = z.infer<typeof respondSchema>;
-export type NewRule = z.infer<typeof ruleSchema>;
+type NewRule = z.infer<typeof ruleSchema>;
 
-export type FailureRule = NewRule & { readonly id: string; hits: number };
+type FailureRule = NewRule & { readonly id: string; hits: number };
 
 export type RulesDump = { readonly list: readonly FailureRule[]; readonly lastId: number };
 

@@ -16,7 +16,7 @@ import { jobTitle } from './pages/job-parts.ts';
 import { jobListView, jobView } from './pages/jobs.ts';
 import { reportView } from './pages/report.ts';
 
-export type JobsOptions = {
+type JobsOptions = {
   store: ReadableStore;
   runtime: Runtime;
   jobRunner: JobRunner;

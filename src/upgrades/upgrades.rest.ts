@@ -35,10 +35,10 @@ import { type OperationsOptions, upgradeOperations } from './operations.rest.ts'
 import { isWizard, upgradesPage } from './pages/upgrades.ts';
 import { availableView, currentVersionView, manifestView, versionTable } from './pages/versions.ts';
 
-export type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
+type UpgradesOptions = OperationsOptions & { jobWatcher: JobWatcher };
 
 /** `resources` are those of other features. */
-export type SystemOptions = Omit<UpgradesOptions, 'jobService'> & { resources: Record<string, Resource> };
+type SystemOptions = Omit<UpgradesOptions, 'jobService'> & { resources: Record<string, Resource> };
 
 export function systemResource({ resources, ...given }: SystemOptions): Resource {
   const options = { ...given, jobService: new JobService(given.store) };

@@ -31,7 +31,7 @@ const uploadedAnswer = answerObject('Uploaded', 'The new upload.', {
   item: uploadAnswer,
 });
 
-export type UploadsOptions = {
+type UploadsOptions = {
   readonly store: ReadableStore;
   readonly runtime: Runtime;
   readonly maxTotalBytes: number;

@@ -6,7 +6,7 @@ import { type WebhookSettings, webhookSettings } from './settings.ts';
 import { endRedeliveries } from './queue/redelivery.ts';
 import { type Webhook, type WebhookTraits, listWebhooks, requireWebhook, webhooks } from './webhook.ts';
 
-export type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
+type NewWebhook = WebhookTraits & Pick<Webhook, 'id' | 'active' | 'signatureKey'>;
 
 export function createWebhook(transaction: Transaction, given: NewWebhook, at: number): Webhook {
   refuseTakenName(transaction, given);

@@ -3,7 +3,7 @@ import { isUnavailable } from '../lib/errors.ts';
 import type { ReadableStore } from '../store/store.ts';
 import { webhooks } from './webhook.ts';
 
-export type WebhookStats = {
+type WebhookStats = {
   readonly pending: number;
   readonly oldestPendingSeconds: number;
   readonly deactivated: number;

@@ -33,7 +33,7 @@ export type Webhook = WebhookTraits & {
   readonly previousKeys: readonly { readonly key: string; readonly until: number }[];
 };
 
-export type FailureWarning = {
+type FailureWarning = {
   /** The failure window when the warning was published. */
   readonly window: FailureWindow;
   readonly hasRecovered: boolean;

@@ -21,7 +21,7 @@ export type Changes = StateChanges & {
   deletedUploads: Set<string>;
 };
 
-export type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
+type RecordedWrite = (writes: TransactionWrites) => Promise<unknown>;
 
 export function createChanges(): Changes {
   return {

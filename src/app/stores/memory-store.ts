@@ -32,7 +32,7 @@ const noWrites: Omit<TransactionWrites, 'deliveries'> = {
   uploads: { delete: doNothing },
 };
 
-export type MemoryStoreOptions = {
+type MemoryStoreOptions = {
   readonly retention: Retention;
   /** How many event ids are remembered. */
   readonly maxEventIds: number;

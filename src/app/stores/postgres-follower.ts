@@ -22,7 +22,7 @@ const removeEveryMs = 60_000;
 /** A process that was disconnected for longer loads everything again. */
 const removedRowsKeptMs = 300_000;
 
-export type FollowerOptions = {
+type FollowerOptions = {
   readonly database: Database;
   readonly copy: Copy;
   readonly replica: Replica;

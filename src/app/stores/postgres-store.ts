@@ -42,7 +42,7 @@ import { Writer, type Writes } from './postgres-writer.ts';
 
 export { readMigrations } from '../../store/postgres/migrations.ts';
 
-export type PostgresOptions = {
+type PostgresOptions = {
   readonly url: string;
   /** The replicated tables. */
   readonly tables: readonly Table<never>[];

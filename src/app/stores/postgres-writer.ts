@@ -31,7 +31,7 @@ import { type Client, type Database, isAborted, query } from '../../store/postgr
 import { loadNeeds } from './postgres-needs.ts';
 import { type Replica, cellKind } from '../../store/postgres/replica.ts';
 
-export type WriterOptions = {
+type WriterOptions = {
   readonly database: Database;
   readonly replica: Replica;
   readonly reader: Reader;

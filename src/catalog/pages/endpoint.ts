@@ -6,7 +6,7 @@ import { type Row, renderTable } from '../../console/table.ts';
 import type { OperationName } from '../soap.ts';
 import { type TryOptions, purposes, tryView } from './try-it.ts';
 
-export type EndpointPage = TryOptions & {
+type EndpointPage = TryOptions & {
   layout: Layout;
   adminUrl: string;
 };

@@ -19,7 +19,7 @@ export type Severity = 'good' | 'info' | 'busy' | 'warn' | 'bad';
 type Finding = { readonly severity: Severity; readonly text: string; readonly href: string };
 
 /** A webhook with failures that has not been deactivated yet, and how many more failures deactivate it. */
-export type FailingWebhook = {
+type FailingWebhook = {
   readonly webhook: Webhook;
   readonly left: number;
   /** Whether its newest delivery has succeeded, and its failures are fewer than half of those that deactivate it. */

@@ -25,7 +25,7 @@ import { currentMode } from '../../mode/mode.ts';
 import type { InstalledVersion } from '../root.rest.ts';
 import { type Health, type Severity, healthView, readHealth } from './health.ts';
 
-export type HomeOptions = {
+type HomeOptions = {
   readonly store: ReadableStore;
   readonly runtime: Runtime;
   readonly catalogCache: CatalogCache;

@@ -1,7 +1,7 @@
 // The components of the OpenAPI document that operations refer to. Equal ones are stored once: a webhook, for example, has several addresses.
 import type { Json } from '../../lib/json.ts';
 
-export type Section = 'parameters' | 'requestBodies' | 'schemas';
+type Section = 'parameters' | 'requestBodies' | 'schemas';
 
 export class Components {
   readonly #sections: Record<Section, Record<string, Json>> = {

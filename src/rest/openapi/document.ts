@@ -16,7 +16,7 @@ export type Tree = {
   readonly hasPages: boolean;
 };
 
-export type ApiFacts = {
+type ApiFacts = {
   readonly version: string;
   readonly publicUrl: string;
   readonly soapUrl: string;

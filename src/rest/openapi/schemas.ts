@@ -3,7 +3,7 @@ import type { Control, Field, Fields } from '../fields.ts';
 import { maxTextBytes } from '../form.ts';
 import type { Json } from '../../lib/json.ts';
 
-export type Schema = { readonly [key: string]: Json };
+type Schema = { readonly [key: string]: Json };
 
 type Carrier = 'application/x-www-form-urlencoded' | 'multipart/form-data';
 

@@ -39,7 +39,7 @@ const planner = [
 const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
 
-export type DatabaseOptions = {
+type DatabaseOptions = {
   readonly url: string;
   /** The number of the newest migration that this program knows. */
   readonly knownSchema: number;

@@ -11,7 +11,7 @@ import type { Table } from '../state.ts';
 import { type Client, type Database, query } from './database.ts';
 import type { Secrets } from './secrets.ts';
 
-export type ReplicaOptions = {
+type ReplicaOptions = {
   readonly database: Pick<Database, 'noteSchema'>;
   readonly copy: Copy;
   readonly tables: readonly Table<never>[];

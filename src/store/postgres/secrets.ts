@@ -10,9 +10,9 @@ export type Secrets = {
 };
 
 /** `isCurrent`: `seal` would store it the same way. */
-export type Opened = { readonly text: string; readonly isCurrent: boolean };
+type Opened = { readonly text: string; readonly isCurrent: boolean };
 
-export type SecretKeys = { readonly current: string | undefined; readonly previous: string | undefined };
+type SecretKeys = { readonly current: string | undefined; readonly previous: string | undefined };
 
 /** The prefix of a secret that is stored as plain text. */
 const plainMark = 'plain:';

@@ -4,7 +4,7 @@ import { type Performers, simulatedPerformers } from '../planning/performers.ts'
 import { type Workload, simulatedInventory } from '../planning/workloads.ts';
 import type { Executor, StepContext } from './executor.ts';
 
-export type SimulatedOptions = {
+type SimulatedOptions = {
   runtime: Pick<Runtime, 'sleep'>;
   stepMs: number;
   /** By container name in capitals, or by `@` and the id of a step. Infinity means always. The executor counts them down. */

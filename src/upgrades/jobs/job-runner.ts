@@ -34,7 +34,7 @@ import { RevertRunner } from './revert-runner.ts';
 import { RunningJobService } from './running-job-service.ts';
 import { StepRunner } from './step-runner.ts';
 
-export type JobRunnerOptions = {
+type JobRunnerOptions = {
   store: Store;
   runtime: Runtime;
   tasks: Tasks;

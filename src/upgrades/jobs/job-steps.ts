@@ -28,7 +28,7 @@ export type StepOutcome = {
   readonly repair?: Repair;
 };
 
-export type Repair = {
+type Repair = {
   readonly workload: Workload;
   /** False: another client has set the images meanwhile. */
   readonly isPatched: boolean;

@@ -69,7 +69,7 @@ export type JobHops = {
   readonly installedAt: Readonly<Record<string, number>>;
 };
 
-export type JobHop = {
+type JobHop = {
   /** The release, or the last of the patches. */
   readonly version: string;
   readonly isRelease: boolean;
@@ -120,7 +120,7 @@ export const jobBefore: Cell<Job | null> = { name: 'jobBefore', initial: null, a
 export type EndState = Exclude<JobState, 'in_progress'>;
 
 /** What the runs of all jobs have come to. A job that fails, is resumed and succeeds has two runs. */
-export type RunTotals = {
+type RunTotals = {
   readonly ended: Readonly<Record<Job['operation'], Readonly<Record<EndState, number>>>>;
   readonly lastSuccessAt: number | null;
 };

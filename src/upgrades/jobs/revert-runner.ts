@@ -14,7 +14,7 @@ import {
 import type { Job, StoredPlan } from './job-table.ts';
 import { type RunningJobService, errorText } from './running-job-service.ts';
 
-export type RevertRunnerOptions = {
+type RevertRunnerOptions = {
   readonly runtime: Runtime;
   readonly executor: Executor;
   readonly jobs: RunningJobService;

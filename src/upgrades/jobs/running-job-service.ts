@@ -13,7 +13,7 @@ import type { Step } from '../planning/plan.ts';
 /** The job keeps the text, and every later step stores the job again. */
 const maxFailure = 4000;
 
-export type RunningJobOptions = {
+type RunningJobOptions = {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly stepTimeoutMs: number;

@@ -14,7 +14,7 @@ import { type RunningJobService, errorText } from './running-job-service.ts';
 
 const maxDeviations = 20;
 
-export type StepRunnerOptions = {
+type StepRunnerOptions = {
   readonly store: Store;
   readonly executor: Executor;
   readonly jobs: RunningJobService;

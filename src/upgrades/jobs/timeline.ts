@@ -16,7 +16,7 @@ export type Phase = {
 };
 
 /** `total` counts the moves of its workloads. A workload that two versions change moves twice. */
-export type Component = {
+type Component = {
   readonly name: string;
   readonly total: number;
   /** The moves in finished hops. They stay if the job is cancelled. */

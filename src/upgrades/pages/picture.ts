@@ -24,7 +24,7 @@ const stateLabels: Readonly<Record<PartState, string>> = {
   unchanged: 'as before the job',
 };
 
-export type PictureOptions = {
+type PictureOptions = {
   /** Undefined if the job has succeeded or was cancelled: the plan is deleted then. */
   readonly plan: Plan | undefined;
   /** The component whose messages the page shows. */
@@ -85,7 +85,7 @@ function partList(label: string, parts: readonly Part[]): Html {
 }
 
 /** A phase as the report shows it. */
-export type PhaseSummary = {
+type PhaseSummary = {
   readonly label: string;
   readonly state: string;
   readonly done: number;

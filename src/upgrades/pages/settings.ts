@@ -117,7 +117,7 @@ function settingHint({ id, description }: SettingEntry): string {
   return labels[id]?.hint ?? (typeof description === 'string' && description !== id ? description : '');
 }
 
-export type SettingsForm = {
+type SettingsForm = {
   readonly version: Version;
   readonly entered: readonly EnteredSetting[];
   readonly uploads: readonly Upload[];

@@ -5,7 +5,7 @@ import type { PerformedBy, Performers } from './performers.ts';
 import { type Hook, type StepId, databaseSteps, hooks, isTemplateStepId, workloadSteps } from './step-ids.ts';
 import type { Workload } from './workloads.ts';
 
-export type Action = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
+type Action = 'perform' | 'run-template' | 'apply' | 'verify' | 'rollback' | 'check';
 
 export type Step = {
   /** The position in the plan. */
@@ -28,7 +28,7 @@ export type Step = {
   readonly hop?: number;
 };
 
-export type Counts = { readonly done: number; readonly total: number };
+type Counts = { readonly done: number; readonly total: number };
 
 export type Plan = {
   readonly steps: readonly Step[];
@@ -178,7 +178,7 @@ function planModules(patches: Workloads, parallelism: number, before: Counts): D
 /** One list for each version, in the order of installation. */
 type Workloads = readonly (readonly Workload[])[];
 
-export type HopMoves = { readonly isRelease: boolean; readonly workloads: Workloads };
+type HopMoves = { readonly isRelease: boolean; readonly workloads: Workloads };
 
 /** The workloads of each hop, in the order of the hops. */
 export function planUpgrade(hops: readonly HopMoves[], parallelism: number, performers: Performers): Plan {

@@ -6,7 +6,7 @@ import type { UserInput, Version } from '../versions/manifest.ts';
 
 export type SettingEntry = UserInput & { readonly seqNum: number; readonly newfield: string };
 
-export type UpgradeSettings = { readonly userInputs: readonly SettingEntry[] };
+type UpgradeSettings = { readonly userInputs: readonly SettingEntry[] };
 
 const latestPatch: UserInput = {
   name: 'updateToLatestPatch',
@@ -100,7 +100,7 @@ function findJsonProblem(bytes: Uint8Array): string | undefined {
   }
 }
 
-export type SentSettings = { readonly userInputs?: unknown };
+type SentSettings = { readonly userInputs?: unknown };
 
 /** `licenseFile` and `updateToLatestPatch` are deprecated since 11.0: settings of `upgradeSettings` replace them. */
 export type SubmittedSettings = {
@@ -110,7 +110,7 @@ export type SubmittedSettings = {
   readonly findUpload: (id: string) => SettingFile | undefined;
 };
 
-export type ReadSettings = {
+type ReadSettings = {
   readonly updateToLatestPatch: boolean;
   readonly uploads: readonly string[];
   readonly problems: readonly SettingProblem[];

@@ -1,6 +1,6 @@
 // The ids of the steps of a plan (docs/protocol.md#steps), grouped by who performs them.
 
-export const stewardSteps = [
+const stewardSteps = [
   'launch',
   'read-only',
   'prepare',

@@ -44,7 +44,7 @@ export type UpgradeInputs = {
 };
 
 /** A lookup of images may take a minute. */
-export type InputOptions = { readonly checkImages: boolean };
+type InputOptions = { readonly checkImages: boolean };
 
 export async function readUpgradeInputs(
   store: ReadableStore,

@@ -14,7 +14,7 @@ export const deployment: Cell<Deployment> = {
   auditFields: (present) => ({ installedVersion: formatVersion(newestInstalled(present)) }),
 };
 
-export type ImportedManifest = { readonly versions: readonly Version[]; readonly importedAt: number };
+type ImportedManifest = { readonly versions: readonly Version[]; readonly importedAt: number };
 
 export const importedManifest: Cell<ImportedManifest | null> = {
   name: 'importedManifest',

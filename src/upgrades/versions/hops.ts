@@ -127,7 +127,7 @@ function versionsToInstall(
   return toLatest ? patches : patches.slice(0, patches.indexOf(target) + 1);
 }
 
-export type AvailableVersion = {
+type AvailableVersion = {
   readonly version: Version;
   /** Why it cannot be installed in one hop. */
   readonly reasons: readonly string[];

@@ -4,7 +4,7 @@
 export const maxLengths = { id: 128, build: 64 };
 
 /** Links of invalid entries are checked too. A build that cannot be read is undefined. */
-export type Link = {
+type Link = {
   readonly id: string;
   readonly type: 'release' | 'patch';
   readonly build: string;

@@ -92,7 +92,7 @@ const limits = {
   extensions: 100,
 };
 
-export type ManifestResult =
+type ManifestResult =
   { readonly versions: readonly Version[] } | { readonly problems: readonly string[] };
 
 export function readManifest(bytes: Uint8Array, installed: readonly Version[]): ManifestResult {

@@ -15,14 +15,14 @@ const fewestColumns = 24;
 const mostColumns = 48;
 
 /** The deliveries that were created within one step of time. */
-export type Column = {
+type Column = {
   readonly from: number;
   readonly counts: Readonly<Partial<Record<DeliveryState, number>>>;
   /** How long the last attempts took, shortest first. */
   readonly durations: readonly number[];
 };
 
-export function columnsOf(deliveries: readonly Delivery[], now: number): Column[] {
+function columnsOf(deliveries: readonly Delivery[], now: number): Column[] {
   const oldest = Math.min(now, ...deliveries.map(({ createdAt }) => createdAt));
   const step = steps.find((one) => (now - oldest) / one < mostColumns - 1) ?? now - oldest + 1;
   const last = Math.floor(now / step);
@@ -47,7 +47,7 @@ function countStates(deliveries: readonly Delivery[]): Partial<Record<DeliverySt
   return counts;
 }
 
-export function median(sorted: readonly number[]): number {
+function median(sorted: readonly number[]): number {
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
 }
 
@@ -78,7 +78,7 @@ function belowOf({ counts }: Column): number {
   return undelivered.reduce((total, state) => total + (counts[state] ?? 0), 0);
 }
 
-export function describeOutcomes(columns: readonly Column[]): string {
+function describeOutcomes(columns: readonly Column[]): string {
   const named = (states: readonly DeliveryState[]) =>
     states
       .map((state) => ({ state, count: sum(columns, state) }))

@@ -94,7 +94,7 @@ export function renderOutcome({ status, error, durationMs }: Attempt): Html {
 }
 
 /** Undefined if the delivery has ended. */
-export function formatNextAttempt(
+function formatNextAttempt(
   delivery: Delivery,
   settings: WebhookSettings,
   now: number,

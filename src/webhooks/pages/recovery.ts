@@ -82,7 +82,7 @@ function describe(one: Recoverable, now: number): Html {
 }
 
 /** `the 116 that failed since 03:13 UTC`. */
-export function formatRecoverable({ state, count, since }: Recoverable, now: number): string {
+function formatRecoverable({ state, count, since }: Recoverable, now: number): string {
   const which = count === 1 ? 'the one' : `the ${formatNumber(count)}`;
   const verb = count === 1 ? (verbs[state] ?? '').replace('were', 'was') : verbs[state];
   return `${which} that ${verb} ${count === 1 ? 'at' : 'since'} ${formatSince(since, now)}`;

@@ -11,11 +11,11 @@ const maxBodyLength = 32_768;
 // oxlint-disable-next-line no-control-regex
 const controls = /[\0-\x09\x0b-\x1f\x7f]/;
 
-export function isInCommand(body: string): boolean {
+function isInCommand(body: string): boolean {
   return body.length <= maxBodyLength && !controls.test(body);
 }
 
-export function sendCommand({ url, headers, body }: OutgoingRequest): string {
+function sendCommand({ url, headers, body }: OutgoingRequest): string {
   const data = isInCommand(body) ? `--data-raw ${quote(body)}` : '--data-binary @payload';
   return [
     `curl -i -X POST ${quote(formatAddress(url))}`,

@@ -60,7 +60,7 @@ export type Delivery = {
 
 const noAttempts: readonly Attempt[] = Object.freeze([]);
 
-export type NewDelivery = Pick<Delivery, 'id' | 'webhookId' | 'event' | 'isPing'>;
+type NewDelivery = Pick<Delivery, 'id' | 'webhookId' | 'event' | 'isPing'>;
 
 export function newDelivery(given: NewDelivery, at: number): Delivery {
   return create(given, 'pending', at, null);

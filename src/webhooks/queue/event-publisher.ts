@@ -12,7 +12,7 @@ import { type PublishResult, forgetEveryMs } from './idempotency.ts';
 /** A change of the catalog is refused only at this multiple of `maxPending`. */
 const reserve = 2;
 
-export type EventPublisherOptions = {
+type EventPublisherOptions = {
   store: Store;
   runtime: Runtime;
   tasks: Tasks;

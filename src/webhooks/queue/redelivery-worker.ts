@@ -16,7 +16,7 @@ const portion = 100;
 const lookAgainMs = 500;
 const retryAfterErrorMs = 10_000;
 
-export type RedeliveryWorkerOptions = {
+type RedeliveryWorkerOptions = {
   readonly store: Store;
   readonly runtime: Runtime;
   readonly tasks: Tasks;

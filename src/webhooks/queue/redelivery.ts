@@ -43,7 +43,7 @@ export function listRedeliveries(reader: Reader, webhookId?: string): Redelivery
   return listed.sort((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
 }
 
-export type RequestedRedelivery = Pick<Redelivery, 'filter' | 'requestedAt'> & {
+type RequestedRedelivery = Pick<Redelivery, 'filter' | 'requestedAt'> & {
   readonly newId: () => string;
 };
 

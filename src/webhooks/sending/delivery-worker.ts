@@ -50,7 +50,7 @@ const maxResponseBytes = 1024;
 /** Times are whole milliseconds, rounded down. Without this, a wait could be up to a millisecond too short. */
 const roundingMs = 1;
 
-export type DeliveryWorkerOptions = {
+type DeliveryWorkerOptions = {
   store: Store;
   runtime: Runtime;
   tasks: Tasks;

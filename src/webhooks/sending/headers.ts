@@ -26,7 +26,7 @@ export function isSameHeader(one: string, other: string | undefined): boolean {
   return one.toLowerCase() === other?.toLowerCase();
 }
 
-export type HeaderProblems = { readonly problems: readonly string[] };
+type HeaderProblems = { readonly problems: readonly string[] };
 
 /** `legacyHeader` is the name that LEGACY_SIGNATURE_HEADER reserves. The problems quote no value. */
 export function readHeaders(

@@ -42,7 +42,7 @@ const maxInformational = 10;
 // Shorter than the keep-alive timeout of usual servers. Otherwise a receiver could close a connection just as a request is sent on it.
 const idleMs = 1000;
 
-export type HttpClientOptions = {
+type HttpClientOptions = {
   readonly resolve?: Resolve;
   /** Certificates of authorities that are trusted in addition to those of Node.js, in PEM format. */
   readonly authorities?: readonly string[];

@@ -27,7 +27,7 @@ export function makeSignatureKey(secret: Buffer): string {
   return prefix + secret.toString('base64');
 }
 
-export type SignedBody = {
+type SignedBody = {
   readonly id: string;
   readonly timestampSeconds: number;
   readonly body: string;

@@ -43,7 +43,7 @@ export const maxListed = 5000;
 
 type WorkloadList = { readonly items: WorkloadObject[]; readonly metadata?: { readonly _continue?: string } };
 
-export type ClusterOptions = {
+type ClusterOptions = {
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly kubeconfig: string | undefined;
   readonly namespace: string | undefined;

@@ -49,7 +49,7 @@ export function createKubernetesExecutor(options: KubernetesOptions): Executor {
   return new KubernetesExecutor(options);
 }
 
-export class KubernetesExecutor implements Executor {
+class KubernetesExecutor implements Executor {
   readonly #options: KubernetesOptions;
   readonly #runtime: Pick<Runtime, 'now' | 'sleep'>;
   readonly #connection: ClusterConnection;

@@ -8,7 +8,7 @@ import { RequestError, addressNotAllowed, toRequestError } from '../../../lib/re
 import { resolveName } from '../../../lib/resolver.ts';
 import type { Runtime } from '../../../lib/runtime.ts';
 
-export type RegistryClientOptions = {
+type RegistryClientOptions = {
   readonly runtime: Pick<Runtime, 'sleep'>;
   /** Hosts that are reached over plain HTTP, at any address. */
   readonly insecureHosts: ReadonlySet<string>;
@@ -16,7 +16,7 @@ export type RegistryClientOptions = {
   readonly resolve?: Resolve;
 };
 
-export type RegistryRequest = {
+type RegistryRequest = {
   readonly method: 'GET' | 'HEAD';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ export type RegistryResponse = {
   readonly body: Buffer;
 };
 
-export const requestTimeoutMs = 10_000;
+const requestTimeoutMs = 10_000;
 
 /**
  * What the raw bytes of an answer may have beside its body. Without this limit, a server could keep the parser busy with chunk
@@ -139,7 +139,7 @@ local.addAddress('::1', 'ipv6');
 local.addSubnet('fe80::', 10, 'ipv6');
 
 /** Whether the address is loopback or link-local. A BlockList treats an IPv4-mapped address like its IPv4 address. */
-export function isLocal(address: string): boolean {
+function isLocal(address: string): boolean {
   const version = isIP(address);
   // An address with a zone is link-local, but a BlockList ignores the zone.
   if (version === 0 || address.includes('%')) return true;

@@ -3,9 +3,9 @@ import { RequestError } from '../../../lib/request-error.ts';
 import type { Credentials } from './registry-auth.ts';
 import type { RegistryClient } from './registry-client.ts';
 
-export type Challenge = { readonly scheme: string; readonly parameters: ReadonlyMap<string, string> };
+type Challenge = { readonly scheme: string; readonly parameters: ReadonlyMap<string, string> };
 
-export type AuthorizationRequest = {
+type AuthorizationRequest = {
   readonly client: RegistryClient;
   readonly host: string;
   readonly repository: string;

@@ -14,7 +14,7 @@ export type Lookup =
   /** Nothing is known about the image. If `isLasting`, further requests to this host would end in the same way. */
   | { readonly state: 'unknown'; readonly cause: string; readonly isLasting: boolean };
 
-export type LookupOptions = {
+type LookupOptions = {
   readonly client: RegistryClient;
   readonly credentials: Credentials | undefined;
   readonly stopping: AbortSignal;

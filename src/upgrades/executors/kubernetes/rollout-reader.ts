@@ -15,7 +15,7 @@ const maxWatchMs = watchSeconds * 1000 + 10_000;
 /** Most rollouts of small workloads are complete earlier, and then the pods are not needed. */
 const intervalsBeforePods = 10;
 
-export type RolloutReaderOptions = {
+type RolloutReaderOptions = {
   readonly cluster: Cluster;
   readonly ref: WorkloadRef;
   readonly runtime: Pick<Runtime, 'now' | 'sleep'>;

@@ -27,7 +27,7 @@ import { annotations } from './patch.ts';
 import type { ClusterPod } from './pod.ts';
 import { type ClusterWorkload, type Direction, pathOf } from './workload.ts';
 
-export type RolloutOptions = {
+type RolloutOptions = {
   readonly workload: Workload;
   readonly direction: Direction;
   readonly runStartedAt: number;
@@ -35,7 +35,7 @@ export type RolloutOptions = {
   readonly imageTimeoutMs: number;
 };
 
-export type RolloutState =
+type RolloutState =
   | { readonly state: 'running'; readonly blockingPods: readonly ClusterPod[] }
   | { readonly state: 'failed'; readonly cause: string };
 
@@ -175,7 +175,7 @@ function isOfOtherTemplate(
 const finalReasons = ['InvalidImageName', 'ErrImageNeverPull'];
 const pullReasons = ['ErrImagePull', 'ImagePullBackOff', 'RegistryUnavailable', 'ImageInspectError'];
 
-export type ImageError = {
+type ImageError = {
   readonly text: string;
   readonly isFinal: boolean;
   readonly isOlderThanRun: boolean;

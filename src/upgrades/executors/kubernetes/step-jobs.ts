@@ -19,7 +19,7 @@ import { type CronJobObject, stepLabel } from './step-templates.ts';
 /** A Job may run for hours, so the pause between two requests grows up to this multiple of the first one. */
 const maxPauseFactor = 10;
 
-export type StepJobsOptions = {
+type StepJobsOptions = {
   readonly runtime: Pick<Runtime, 'sleep'>;
   readonly stepTimeoutMs: number;
   readonly pollIntervalMs?: number;

@@ -25,13 +25,13 @@ export type CronJobObject = {
   };
 };
 
-export type JobSpec = {
+type JobSpec = {
   readonly activeDeadlineSeconds?: number;
   readonly ttlSecondsAfterFinished?: number;
   readonly template?: { readonly spec?: PodSpec };
 };
 
-export type PodSpec = {
+type PodSpec = {
   readonly containers?: readonly ContainerSpec[];
   readonly initContainers?: readonly ContainerSpec[];
 };

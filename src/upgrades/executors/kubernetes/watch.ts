@@ -5,7 +5,7 @@ import { ClusterError } from './client.ts';
 /** The server ends a watch after this time, so that a connection that died unnoticed is replaced. */
 export const watchSeconds = 60;
 
-export type WatchObjects = (
+type WatchObjects = (
   path: string,
   query: Readonly<Record<string, string>>,
   signal: AbortSignal,

@@ -7,7 +7,7 @@ import { hasStatus } from './client.ts';
 import type { ClusterConnection } from './cluster.ts';
 import { type ClusterWorkload, cutMessage } from './workload.ts';
 
-export type EventReason = 'UpgradeStarted' | 'UpgradeCompleted' | 'UpgradeFailed' | 'UpgradeReverted';
+type EventReason = 'UpgradeStarted' | 'UpgradeCompleted' | 'UpgradeFailed' | 'UpgradeReverted';
 
 const component = 'steward';
 

@@ -20,7 +20,7 @@ import type { Reader } from '../../../store/state.ts';
 import { type DeliveryListDump, DeliveryLists } from './lists.ts';
 import { done, run } from '../../../store/memory/run.ts';
 
-export type MemoryDeliveriesOptions = {
+type MemoryDeliveriesOptions = {
   readonly reader: Reader;
   readonly retention: DeliveryRetention;
   readonly maxEventIds: number;

@@ -32,7 +32,7 @@ import { Publishing } from './publishing.ts';
 import { readQueuePlace } from './place.ts';
 import { Redelivering } from './redelivering.ts';
 
-export type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
+type DeliveriesOptions = Omit<CompletingOptions, 'pending' | 'claims' | 'trimmer'> & {
   readonly retention: DeliveryRetention;
 };
 

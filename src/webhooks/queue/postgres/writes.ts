@@ -19,7 +19,7 @@ import {
 } from './rows.ts';
 import { setFailureWindows } from './failure-windows.ts';
 
-export type WritesOptions = { readonly claims: Claims; readonly self: string; readonly trimmer: Trimmer };
+type WritesOptions = { readonly claims: Claims; readonly self: string; readonly trimmer: Trimmer };
 
 /**
  * A transaction discards or deletes at most this many pending deliveries of a webhook, because it must not take long. The worker discards
